@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
+
+Given = TypeVar("Given")
+Number = TypeVar("Number", bound=float)
 
 # Largest seed of a run or a study, because tables hold a seed in 64 bits.
 MAX_SEED = 2**63 - 1
@@ -74,34 +77,39 @@ def seed_number(given: Any, what: str = "seed", at_most: int = MAX_SEED) -> int:
     return whole_number(what, given, at_least=0, at_most=at_most)
 
 
-def require_not_negative(what: str, given: Any) -> None:
-    """Raise ArgumentError unless ``given`` is a finite number of at least 0."""
+def require_not_negative(what: str, given: Number) -> Number:
+    """Return ``given``; raise ArgumentError unless it is a finite number of at least 0."""
     if not (is_finite_number(given) and given >= 0.0):
         raise ArgumentError(f"{what} must be a finite number of at least 0; given {shown(given)}")
+    return given
 
 
-def require_positive(what: str, given: Any) -> None:
-    """Raise ArgumentError unless ``given`` is a finite number above 0."""
+def require_positive(what: str, given: Number) -> Number:
+    """Return ``given``; raise ArgumentError unless it is a finite number above 0."""
     if not (is_finite_number(given) and given > 0.0):
         raise ArgumentError(f"{what} must be a finite number above 0; given {shown(given)}")
+    return given
 
 
-def require_probability(what: str, given: Any) -> None:
-    """Raise ArgumentError unless ``given`` lies strictly between 0 and 1."""
+def require_probability(what: str, given: Number) -> Number:
+    """Return ``given``; raise ArgumentError unless it lies strictly between 0 and 1."""
     if not (is_finite_number(given) and 0.0 < given < 1.0):
         raise ArgumentError(f"{what} must lie between 0 and 1; given {shown(given)}")
+    return given
 
 
-def require_word(what: str, given: Any, known: Iterable[str]) -> None:
-    """Raise ArgumentError unless ``given`` is one of the words ``known``."""
+def require_word(what: str, given: Given, known: Iterable[str]) -> Given:
+    """Return ``given``; raise ArgumentError unless it is one of the words ``known``."""
     words = [str(word) for word in known]
     if not isinstance(given, str):
         raise ArgumentError(f"{what} must be one of {words}; given {shown(given)}")
     if given not in words:
         raise ArgumentError(f"{what} must be one of {words}; given {shown(given)}{did_you_mean(given, words)}")
+    return given
 
 
-def require_truth_value(what: str, given: Any) -> None:
-    """Raise ArgumentError unless ``given`` is True or False."""
+def require_truth_value(what: str, given: Given) -> Given:
+    """Return ``given``; raise ArgumentError unless it is True or False."""
     if not isinstance(given, bool):
         raise ArgumentError(f"{what} must be True or False; given {shown(given)}")
+    return given

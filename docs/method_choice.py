@@ -224,7 +224,7 @@ def short_table(table: pl.DataFrame) -> str:
 
 #: conditions of the rule that answers in short: a diagram is told, or what a mode tells in its place (in dynamic mode
 #: many time series: the method for these is the best on average, see the slice "graph known")
-PREFERRED = ("told", "separable", "much_observed", "<lambda>")
+PREFERRED = ("told", "separable", "much_observed", "always")
 
 
 def main() -> None:

@@ -28,8 +28,6 @@ PLAYERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "MCBO": ("cbo_gym.agents.networks.mcbo", "MCBO", {}),
 }
 
-MOST_OBSERVATIONS = 10_000
-
 
 class LearnedGraph(Agent):
     """CBO or MCBO on a graph that PC has learned. Plays hard tasks, whatever is told of their graph.
@@ -56,13 +54,11 @@ class LearnedGraph(Agent):
     diagram: CausalDiagram | None
 
     def __init__(self, player: str = "CBO", observations: int = 50, alpha: float = 0.05) -> None:
-        require_word("player", player, PLAYERS)
-        require_probability("alpha", alpha)
+        self.player = require_word("player", player, PLAYERS)
+        self.alpha = require_probability("alpha", alpha)
         with naming_the_extra("LearnedGraph"):
             importlib.import_module("causallearn")
-        self.player = player
-        self.observations = whole_number("observations", observations, at_least=10, at_most=MOST_OBSERVATIONS)
-        self.alpha = alpha
+        self.observations = whole_number("observations", observations, at_least=10, at_most=10_000)
 
     def setup(self, seed: int) -> None:
         self.diagram = None
@@ -83,7 +79,10 @@ class LearnedGraph(Agent):
         """Learn the graph, and hand it to the player with all rounds so far."""
         task = self.task
         arrows, lines = learn_edges(rows, task.nodes, task.reward, self.alpha)
-        self.diagram = _useful(directed_fully(task.nodes, arrows, lines, task.reward), task)
+        self.diagram = directed_fully(task.nodes, arrows, lines, task.reward)
+        if not self.diagram.ancestors([task.reward]) & set(task.manipulable):
+            causes = {(name, task.reward) for name in task.manipulable}
+            self.diagram = CausalDiagram(self.diagram.nodes, self.diagram.directed | causes)
         nodes = self.diagram.nodes
         self._places = [task.nodes.index(name) for name in nodes]
         rounds = tuple(Round(past.action, self._reordered(past.observation), past.reward) for past in self.history)
@@ -166,10 +165,3 @@ def directed_fully(
         if last != reward:
             order.insert(0, last)
     return CausalDiagram(order, directed)
-
-
-def _useful(diagram: CausalDiagram, task: HardTask) -> CausalDiagram:
-    """The diagram; with all that can be set as causes of the reward, where nothing that can be set is one."""
-    if diagram.ancestors([task.reward]) & set(task.manipulable):
-        return diagram
-    return CausalDiagram(diagram.nodes, diagram.directed | {(name, task.reward) for name in task.manipulable})

@@ -6,7 +6,6 @@ extra ``optuna``: ``pip install 'cbo-gym[optuna]'``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,11 +41,10 @@ class Optuna(AskTell):
     """
 
     def __init__(self, sampler: str = "TPE") -> None:
-        require_word("sampler", sampler, SAMPLERS)
+        self.sampler = require_word("sampler", sampler, SAMPLERS)
         with naming_the_extra("the agent Optuna"):
             import optuna  # late, so that the other agents do not need it
 
-        self.sampler = sampler
         self._optuna = optuna
 
     def start(self, dim: int, seed: int) -> None:
@@ -58,13 +56,7 @@ class Optuna(AskTell):
         }
         self._trials: dict[bytes, Any] = {}  # those that were asked for and not yet told, by their points
 
-    def act_beside(
-        self,
-        observation: Observation,
-        pending: Sequence[Action],
-        count: int = 1,
-        contexts: Sequence[np.ndarray] | None = None,
-    ) -> list[Action]:
+    def act_beside(self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None) -> list[Action]:
         """Trials that run at once, as Optuna has them."""
         return [self.act(observation) for _ in range(count)]
 

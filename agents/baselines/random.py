@@ -6,9 +6,7 @@ over target sets or scopes, or over super arms, whatever the mode.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
+from typing import Any
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.toolbox.seeding import seeded_copy
@@ -28,11 +26,5 @@ class Random(Agent):
     def act(self, observation: Observation) -> Action:
         return self._space.sample()
 
-    def act_beside(
-        self,
-        observation: Observation,
-        pending: Sequence[Action],
-        count: int = 1,
-        contexts: Sequence[np.ndarray] | None = None,
-    ) -> list[Action]:
+    def act_beside(self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None) -> list[Action]:
         return [self.act(observation) for _ in range(count)]

@@ -8,7 +8,7 @@ it learns in a thread of its own, against an environment whose ``step`` hands th
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Thread
@@ -27,7 +27,7 @@ from cbo_gym.arguments import require_word, whole_number
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import Action, Info, Mode, Observation, StepInfo
 
-#: defaults for experiments of some hundred rounds; by the library's own, PPO would learn for the first time after 2,048
+#: defaults for experiments of some hundred rounds
 SHORT_RUN: dict[str, dict[str, Any]] = {
     "PPO": {"n_steps": 10, "batch_size": 10, "learning_rate": 3e-3},
     "A2C": {"n_steps": 5},
@@ -130,13 +130,7 @@ class StableBaselines3(Agent):
             raise chosen
         return self._actions.to_action(chosen)
 
-    def act_beside(
-        self,
-        observation: Observation,
-        pending: Sequence[Action],
-        count: int = 1,
-        contexts: Sequence[np.ndarray] | None = None,
-    ) -> list[Action]:
+    def act_beside(self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None) -> list[Action]:
         """The action that is played, once more: the algorithm learns from it before it chooses another.
 
         What it learns from is the last of them.

@@ -23,17 +23,8 @@ from cbo_gym.task import Constraint
 class ConstrainedEI(NodeImprovement):
     """Expected improvement times the probability of feasibility. Plays soft and hard tasks, without constraints too.
 
-    Args:
-        samples: Sobol samples of the posterior, 1 to 4,096.
-        device: torch device.
-
     Attributes:
-        features: of the task's actions, which the GPs take as inputs.
         surrogates: the GPs of the reward, which comes first, and of the constrained nodes.
-        model: these GPs together, as BoTorch takes them.
-
-    Raises:
-        ArgumentError: if ``samples`` is out of range.
     """
 
     def setup(self, seed: int) -> None:
@@ -76,7 +67,6 @@ class ConstrainedEI(NodeImprovement):
 
 
 def _first(samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803  (BoTorch's name)
-    """Samples ``... x m`` to those of the reward."""
     return samples[..., 0]
 
 

@@ -23,18 +23,6 @@ class EICF(NodeImprovement):
 
     With ``task.composition`` a GP is fitted to every node but the reward; without it only to the reward, and then
     this is plain Monte Carlo expected improvement.
-
-    Args:
-        samples: Sobol samples of the posterior, 1 to 4,096.
-        device: torch device.
-
-    Attributes:
-        features: of the task's actions, which the GPs take as inputs.
-        surrogates: the GPs of the modelled nodes, each from the action.
-        model: these GPs together, as BoTorch takes them.
-
-    Raises:
-        ArgumentError: if ``samples`` is out of range.
     """
 
     def setup(self, seed: int) -> None:
@@ -47,7 +35,6 @@ class EICF(NodeImprovement):
         return [node for node in self.task.nodes if (node != self.task.reward) == composite]
 
     def _compose(self, samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803
-        """Samples of the nodes, ``... x m``, to those of the reward, ``...``."""
         if self._composition is None:
             return samples[..., 0]
         nodes = dict(zip(self._modelled, samples.unbind(-1), strict=True))

@@ -22,17 +22,9 @@ from cbo_gym.task import Action, Observation
 class GPMW(MultiplicativeWeights):
     """Multiplicative weights with one GP from action and move to the reward. Plays adversarial tasks.
 
-    Args:
-        beta: how many standard deviations above the mean the bound lies; finite, at least 0.
-        rate: the learning rate; None for ``sqrt(8 log(n) / T)``.
-        device: torch device.
-
     Attributes:
         make_surrogate: makes the surrogate.
         surrogate: the GP from the action and the adversary's move to the reward.
-
-    Raises:
-        ArgumentError: if an argument is out of range.
     """
 
     make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess

@@ -14,18 +14,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate
 from cbo_gym.agents.toolbox.features import features_of
-from cbo_gym.agents.toolbox.initial import few_observations, first_action
+from cbo_gym.agents.toolbox.initial import SearchAgent
 from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.arguments import require_not_negative
-from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation, Round
+from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation
 
 
-class GPUCB(Agent):
+class GPUCB(SearchAgent):
     """Upper confidence bound on one GP from action to reward. Plays soft, hard, contextual and adversarial tasks.
 
     Args:
@@ -49,10 +48,8 @@ class GPUCB(Agent):
     make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess
 
     def __init__(self, beta: float = 2.0, device: str = "cpu") -> None:
-        require_not_negative("beta", beta)
-        require_device(device)
-        self.beta = beta
-        self.device = device
+        self.beta = require_not_negative("beta", beta)
+        self.device = require_device(device)
 
     def setup(self, seed: int) -> None:
         self.features = features_of(self.task)
@@ -68,9 +65,6 @@ class GPUCB(Agent):
         )
         self._context = torch.zeros(len(self._contexts), dtype=torch.float64, device=self.device)
 
-    def initial_rounds(self) -> Sequence[Round]:
-        return few_observations(self.task)
-
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         inputs = self.features.inputs(self.features.encode(action)).to(self.device)
@@ -79,9 +73,9 @@ class GPUCB(Agent):
 
     def act(self, observation: Observation) -> Action:
         self._see(observation)
-        seed = int(self.rng.integers(2**31))
-        if not self.history:
-            return first_action(self.task, seed)
+        return super().act(observation)
+
+    def search(self, seed: int) -> Action:
         played = best_first(self.history, self.estimated_rewards())
         return maximise(self.upper_bound, self.features, played, seed=seed, device=self.device)
 
@@ -93,7 +87,6 @@ class GPUCB(Agent):
         self._context = torch.tensor(context).to(self._context)
 
     def _with_context(self, inputs: Tensor) -> Tensor:
-        """GP inputs ``... x d`` from those of actions, with the context that was seen last."""
         return torch.cat([inputs, self._context.expand(*inputs.shape[:-1], -1)], -1)
 
     def upper_bound(self, inputs: Tensor) -> Tensor:

@@ -12,19 +12,45 @@ from botorch.acquisition import qLogExpectedImprovement
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
-from cbo_gym.agent import Agent
-from cbo_gym.agents.black_box.independent import IndependentGPs
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
-from cbo_gym.agents.surrogates.protocols import MakeSurrogate
+from cbo_gym.agents.surrogates.gp.outputs import GPOutputs, SampledPosterior
+from cbo_gym.agents.surrogates.protocols import MakeSurrogate, Surrogate
 from cbo_gym.agents.toolbox.features import features_of
-from cbo_gym.agents.toolbox.initial import few_observations, first_action
+from cbo_gym.agents.toolbox.initial import SearchAgent
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
 from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.arguments import whole_number
-from cbo_gym.task import Action, Info, Mode, Observation, Round
+from cbo_gym.errors import ArgumentError
+from cbo_gym.task import Action, Info, Mode, Observation
 
 
-class NodeImprovement(Agent):
+class IndependentNormals(SampledPosterior):
+    """Normal marginals, ``b x 1 x m`` each, independent of each other."""
+
+    def __init__(self, mean: Tensor, std: Tensor) -> None:
+        super().__init__(mean, mean.shape, mean.shape)
+        self.mean, self.std = mean, std
+
+    def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
+        return self.mean + self.std * base_samples
+
+
+class IndependentGPs(GPOutputs[Surrogate]):
+    """Independent outputs, one GP each, at single points (``q = 1``): only marginals are computed."""
+
+    def posterior(self, X: Tensor, *args: object, **kwargs: object) -> IndependentNormals:  # noqa: N803
+        """Marginals of the latent functions at ``X`` of shape ``b x 1 x d``.
+
+        Raises:
+            ArgumentError: if ``X`` asks for the joint distribution of several points.
+        """
+        if X.shape[-2] != 1:
+            raise ArgumentError(f"IndependentGPs takes points of shape b x 1 x d; given {tuple(X.shape)}")
+        means, stds = zip(*[surrogate.posterior(X) for surrogate in self._surrogates], strict=True)
+        return IndependentNormals(torch.stack(means, -1), torch.stack(stds, -1))
+
+
+class NodeImprovement(SearchAgent):
     """Plays the action with the greatest expected improvement, by a GP for each of some nodes. The graph is ignored.
 
     Args:
@@ -47,8 +73,7 @@ class NodeImprovement(Agent):
 
     def __init__(self, samples: int = 128, device: str = "cpu") -> None:
         self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
-        require_device(device)
-        self.device = device
+        self.device = require_device(device)
 
     @abstractmethod
     def modelled(self) -> list[str]:
@@ -74,9 +99,6 @@ class NodeImprovement(Agent):
         self.model = IndependentGPs(self.surrogates)
         self.sampler = SobolQMCNormalSampler(torch.Size([self.samples]), seed=int(self.rng.integers(2**31)))
 
-    def initial_rounds(self) -> Sequence[Round]:
-        return few_observations(self.task)
-
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         inputs = self.features.inputs(self.features.encode(action))
@@ -92,10 +114,7 @@ class NodeImprovement(Agent):
     def reward_belief(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of the expected reward, GP inputs ``b x d`` to ``(b,)`` each."""
 
-    def act(self, observation: Observation) -> Action:
-        seed = int(self.rng.integers(2**31))
-        if not self.history:
-            return first_action(self.task, seed)
+    def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
         played = best_first(self.history, estimates)
         return maximise(self.improvement(estimates), self.features, played, seed=seed, device=self.device)

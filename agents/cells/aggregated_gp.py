@@ -9,7 +9,6 @@ their volumes. NumPy and SciPy alone; everything is float64.
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -25,27 +24,8 @@ MOST_PAIRS = 2**23  # of points that are compared at once: 64 MiB
 NARROW = 1e-3  # edges below this many lengthscales are integrated by their Taylor series
 
 
-class CellKernel(Protocol):
-    """Covariances between the means of a random function over cells."""
-
-    def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Cells ``(m, 2, d)`` and ``(n, 2, d)`` to covariances ``(m, n)``."""
-
-    def variance(self, cells: np.ndarray) -> np.ndarray:
-        """Cells ``(m, 2, d)`` to the variances of their means, ``(m,)``."""
-
-
 class AverageKernel:
-    """Means over S representative points under the squared-exponential kernel.
-
-    Args:
-        lengthscale: in units of the box, above 0.
-        variance: of the function, above 0.
-        points: S, at least 1.
-
-    Raises:
-        ArgumentError: if an argument is out of range.
-    """
+    """Means over representative points under the squared-exponential kernel; lengthscales are in units of the box."""
 
     def __init__(self, lengthscale: float, variance: float, points: int) -> None:
         require_positive("lengthscale", lengthscale)
@@ -54,6 +34,7 @@ class AverageKernel:
         self._lengthscale, self._variance, self._points = lengthscale, variance, points
 
     def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Cells ``(m, 2, d)`` and ``(n, 2, d)`` to covariances of the means over them, ``(m, n)``."""
         most = max(MOST_PAIRS // (self._points**2 * max(len(left), 1)), 1)
         if len(right) <= most:
             return self._covariance(left, right)
@@ -68,6 +49,7 @@ class AverageKernel:
         return self._variance * pairs.mean(axis=(1, 3))
 
     def variance(self, cells: np.ndarray) -> np.ndarray:
+        """Cells ``(m, 2, d)`` to the variances of the means over them, ``(m,)``."""
         # The points of a cell are those of the unit box, stretched: their differences are all that matters.
         points = representative_points(cells, self._points) / self._lengthscale
         squared = np.square(points[:, :, None] - points[:, None]).sum(axis=-1)
@@ -78,15 +60,7 @@ class AverageKernel:
 
 
 class IntegralKernel:
-    """Means over whole cells under the squared-exponential kernel, in closed form (appendix D).
-
-    Args:
-        lengthscale: in units of the box, above 0.
-        variance: of the function, above 0.
-
-    Raises:
-        ArgumentError: if an argument is out of range.
-    """
+    """Means over whole cells under the squared-exponential kernel, in closed form (appendix D)."""
 
     def __init__(self, lengthscale: float, variance: float) -> None:
         require_positive("lengthscale", lengthscale)
@@ -112,8 +86,10 @@ class IntegralKernel:
 
 
 def _antiderivative(z: np.ndarray) -> np.ndarray:
-    """A second antiderivative of ``exp(-z^2 / 2)``."""
     return z * math.sqrt(0.5 * math.pi) * erf(z / math.sqrt(2.0)) + np.exp(-0.5 * z * z)
+
+
+CellKernel = AverageKernel | IntegralKernel
 
 
 class AggregatedGP:
@@ -137,9 +113,8 @@ class AggregatedGP:
     """
 
     def __init__(self, kernel: CellKernel, noise_std: float) -> None:
-        require_positive("noise_std", noise_std)
+        self.noise_std = require_positive("noise_std", noise_std)
         self.kernel = kernel
-        self.noise_std = noise_std
         self._size = 0
         self._factor = np.zeros((0, 0))
         self._projected = np.zeros((0, 0))  # V, observations by tracked cells
@@ -215,7 +190,6 @@ class AggregatedGP:
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def _project(self, cross: np.ndarray) -> np.ndarray:
-        """``L^-1 cross`` for covariances with the observed cells, ``(t, n)``."""
         factor = self._factor[: self._size, : self._size]
         return solve_triangular(factor, cross, lower=True, check_finite=False)
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from cbo_gym.agent import Agent
-from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES, MOST_CELLS, CellModel, require_schedule
+from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES, MOST_CELLS, CellModel
 from cbo_gym.agents.cells.partition import PartitionTree
-from cbo_gym.arguments import require_probability, require_truth_value, whole_number
+from cbo_gym.arguments import require_probability, require_truth_value, require_word, whole_number
 from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
 
 
@@ -34,10 +34,9 @@ class CellGPUCB(Agent):
     task: AggregatedTask
 
     def __init__(self, beta: str = "practical", error: float = 0.1, max_cells: int = 2048, fit: bool = False) -> None:
-        require_schedule(beta)
-        require_probability("error", error)
-        require_truth_value("fit", fit)
-        self.beta, self.error, self.fit = beta, error, fit
+        self.beta = require_word("beta", beta, sorted(BETA_SCHEDULES))
+        self.error = require_probability("error", error)
+        self.fit = require_truth_value("fit", fit)
         self.max_cells = whole_number("max_cells", max_cells, at_least=1, at_most=MOST_CELLS)
 
     def setup(self, seed: int) -> None:

@@ -8,12 +8,12 @@ rewards that happen to agree would end all exploration. A grid takes no starting
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from cbo_gym.agents.cells.aggregated_gp import AggregatedGP, AverageKernel, CellKernel, IntegralKernel
-from cbo_gym.arguments import require_word
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import AggregatedTask
 
@@ -135,19 +135,8 @@ class CellModel:
         return AggregatedGP(self._kernel(lengthscale, variance), noise_std)
 
 
-def practical_beta(t: int, error: float, count: int) -> float:
-    """``0.1 log(pi^2 t^2 / (6 theta))``, the schedule behind the figures of Zhang et al. (2022)."""
-    return 0.1 * float(np.log(np.pi**2 * t**2 / (6.0 * error)))
-
-
-def theory_beta(t: int, error: float, count: int) -> float:
-    """``2 log(M pi^2 t^2 / (6 theta))`` over M cells (Zhang et al. 2022, Lemma 1)."""
-    return 2.0 * float(np.log(count * np.pi**2 * t**2 / (6.0 * error)))
-
-
-BETA_SCHEDULES = {"practical": practical_beta, "theory": theory_beta}
-
-
-def require_schedule(beta: str) -> None:
-    """Raise ArgumentError unless ``beta`` names one of :data:`BETA_SCHEDULES`."""
-    require_word("beta", beta, sorted(BETA_SCHEDULES))
+#: round t, theta and the number of cells to beta_t: behind the figures of Zhang et al. (2022), and by their Lemma 1
+BETA_SCHEDULES: dict[str, Callable[[int, float, int], float]] = {
+    "practical": lambda t, error, count: 0.1 * float(np.log(np.pi**2 * t**2 / (6.0 * error))),
+    "theory": lambda t, error, count: 2.0 * float(np.log(count * np.pi**2 * t**2 / (6.0 * error))),
+}

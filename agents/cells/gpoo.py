@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES, require_schedule
+from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES
 from cbo_gym.agents.cells.tree_search import GPTreeSearch, shrinking
-from cbo_gym.arguments import require_positive, require_probability
+from cbo_gym.arguments import require_positive, require_probability, require_word
 from cbo_gym.scm.values import Floats
 
 KNOWN_VARIATION = 14.0
@@ -43,11 +43,9 @@ class GPOO(GPTreeSearch):
         fit: bool = False,
     ) -> None:
         super().__init__(max_depth, fit)
-        if variation is not None:
-            require_positive("variation", variation)
-        require_schedule(beta)
-        require_probability("error", error)
-        self.constant, self.beta, self.error = variation, beta, error
+        self.constant = None if variation is None else require_positive("variation", variation)
+        self.beta = require_word("beta", beta, sorted(BETA_SCHEDULES))
+        self.error = require_probability("error", error)
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
@@ -59,9 +57,5 @@ class GPOO(GPTreeSearch):
         return np.sqrt(beta) * self.model.std[nodes]
 
     def variation(self, depth: Floats) -> Floats:
-        return shrinking(self.constant or self._default_variation(), depth, self._dim)
-
-    def _default_variation(self) -> float:
-        if not self.model.fitted:
-            return KNOWN_VARIATION
-        return GRID_VARIATION * float((GRID_SHARE * self.task.horizon) ** (1.0 / self._dim))
+        even_grid = GRID_VARIATION * float((GRID_SHARE * self.task.horizon) ** (1.0 / self._dim))
+        return shrinking(self.constant or (even_grid if self.model.fitted else KNOWN_VARIATION), depth, self._dim)

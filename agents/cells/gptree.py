@@ -44,11 +44,10 @@ class GPTree(GPTreeSearch):
         fit: bool = False,
     ) -> None:
         super().__init__(max_depth=0, fit=fit)
-        require_positive("scale", scale)
-        require_positive("slope", slope)
-        require_positive("confidence", confidence)
+        self.scale = require_positive("scale", scale)
+        self.slope = require_positive("slope", slope)
+        self.confidence = require_positive("confidence", confidence)
         self.max_nodes = whole_number("max_nodes", max_nodes, at_least=1, at_most=MOST_CELLS)
-        self.scale, self.slope, self.confidence = scale, slope, confidence
 
     def setup(self, seed: int) -> None:
         super().setup(seed)

@@ -33,10 +33,9 @@ class EmpiricalSearch(TreeSearch):
         self, variation: float = 14.0, error: float = 0.1, reward_range: float = 1.0, max_depth: int = 50
     ) -> None:
         super().__init__(max_depth)
-        require_positive("variation", variation)
-        require_probability("error", error)
-        require_positive("reward_range", reward_range)
-        self.constant, self.error, self.reward_range = variation, error, reward_range
+        self.constant = require_positive("variation", variation)
+        self.error = require_probability("error", error)
+        self.reward_range = require_positive("reward_range", reward_range)
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
@@ -77,14 +76,7 @@ class AVEStoOO(EmpiricalSearch):
     """StoOO for aggregated feedback.
 
     Args:
-        variation: c in ``delta(h) = c 2^(-h/d)``, above 0.
-        error: the error probability theta, between 0 and 1.
-        reward_range: length of an interval that holds the rewards, above 0.
-        max_depth: cells deeper than d times this are not split.
         rule: of radii and splits, ``"published"`` (which needs the budget) or ``"theory"`` (Eq. 12).
-
-    Raises:
-        ArgumentError: if an argument is out of range.
     """
 
     def __init__(
@@ -96,26 +88,14 @@ class AVEStoOO(EmpiricalSearch):
         rule: str = "published",
     ) -> None:
         super().__init__(variation, error, reward_range, max_depth)
-        require_word("rule", rule, sorted(RULES))
-        self.rule = rule
+        self.rule = require_word("rule", rule, ["published", "theory"])
 
     def radius(self, draws: np.ndarray, t: int) -> np.ndarray:
-        return RULES[self.rule](draws, t, self.task.horizon, self.error)
+        if self.rule == "theory":
+            return np.sqrt(2.0 * math.log(t**2 / self.error) / draws)
+        return 0.5 * math.log(self.task.horizon**2 / self.error) / draws
 
     def is_known(self, node: int, t: int) -> bool:
         if self.rule == "theory":
             return super().is_known(node, t)
         return bool(self.draws[node] >= self.radius(self.draws[node], t))
-
-
-def published_radius(draws: np.ndarray, t: int, budget: int, error: float) -> np.ndarray:
-    """``log(n^2 / theta) / (2 T)``."""
-    return 0.5 * math.log(budget**2 / error) / draws
-
-
-def theory_radius(draws: np.ndarray, t: int, budget: int, error: float) -> np.ndarray:
-    """``sqrt(2 log(t^2 / theta) / T)`` (Zhang et al. 2022, Eq. 12)."""
-    return np.sqrt(2.0 * math.log(t**2 / error) / draws)
-
-
-RULES = {"published": published_radius, "theory": theory_radius}

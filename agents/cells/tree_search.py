@@ -125,8 +125,7 @@ class GPTreeSearch(TreeSearch):
 
     def __init__(self, max_depth: int, fit: bool) -> None:
         super().__init__(max_depth)
-        require_truth_value("fit", fit)
-        self.fit = fit
+        self.fit = require_truth_value("fit", fit)
 
     def setup(self, seed: int) -> None:
         super().setup(seed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,13 +86,7 @@ class Auto(Agent):
     def act(self, observation: Observation) -> Action:
         return self.player.act(observation)
 
-    def act_beside(
-        self,
-        observation: Observation,
-        pending: Sequence[Action],
-        count: int = 1,
-        contexts: Sequence[np.ndarray] | None = None,
-    ) -> list[Action]:
+    def act_beside(self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None) -> list[Action]:
         return self.player.act_beside(observation, pending, count, contexts)
 
     def turn_to(self, context: np.ndarray) -> None:

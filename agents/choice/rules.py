@@ -24,6 +24,11 @@ FEW_TIMES = 4
 MOST_SWITCHES, SINGLE_ROUNDS = 14, 500  # of GA-LCB
 
 
+def always(task: Task) -> bool:
+    """True: the condition of a rule for whatever the others leave."""
+    return True
+
+
 class Rule(NamedTuple):
     """An agent for the tasks of a mode of which something holds.
 
@@ -36,7 +41,7 @@ class Rule(NamedTuple):
 
     agent: str
     reason: str
-    holds: Holds = lambda task: True
+    holds: Holds = always
     evidence: str = ""
 
 
@@ -50,34 +55,14 @@ def untold(task: Task) -> bool:
     return task.graph.diagram is None
 
 
-def limited(task: Task) -> bool:
-    """Whether expected values have limits."""
-    return bool(task.constraints)
-
-
-def limited_and_told(task: Task) -> bool:
-    """Whether expected values have limits, and a diagram is told."""
-    return limited(task) and told(task)
-
-
-def limited_and_untold(task: Task) -> bool:
-    """Whether expected values have limits, and no diagram is told."""
-    return limited(task) and untold(task)
-
-
-def small_and_untold(task: Task) -> bool:
-    """Whether no diagram is told of a few nodes."""
-    return untold(task) and len(task.nodes) <= FEW_NODES
-
-
 def separable(task: Any) -> bool:
     """Whether the components of a separable system are told."""
     return bool(task.components)
 
 
-def inseparable(task: Any) -> bool:
-    """Whether none are."""
-    return not separable(task)
+def much_observed(task: Any) -> bool:
+    """Whether there are many time series in which nothing was set."""
+    return max(map(len, task.observational.values()), default=0) >= MUCH_OBSERVED
 
 
 def parallel(task: Task) -> bool:
@@ -85,21 +70,6 @@ def parallel(task: Task) -> bool:
     diagram = task.graph.diagram
     edges = {(name, task.reward) for name in task.nodes if name != task.reward}
     return diagram is not None and not diagram.bidirected and diagram.directed == edges
-
-
-def scarce(task: Any) -> bool:
-    """Whether there are few rounds for each arm."""
-    return task.horizon < SCARCE * len(task.arms)
-
-
-def much_observed(task: Any) -> bool:
-    """Whether there are many time series in which nothing was set."""
-    return max((len(values) for values in task.observational.values()), default=0) >= MUCH_OBSERVED
-
-
-def few_subsets(task: Any) -> bool:
-    """Whether each subset can be played a few times."""
-    return 2 ** len(task.action_domains) * FEW_TIMES <= task.horizon
 
 
 def learnable(task: Any) -> bool:
@@ -113,7 +83,7 @@ RULES: Mapping[Mode, tuple[Rule, ...]] = {
         Rule(
             "ConstrainedEI",
             "expected values have limits, and no diagram is told",
-            limited_and_untold,
+            lambda task: bool(task.constraints) and untold(task),
             evidence=(
                 "No evidence: no soft environment limits expected values. It is the only one of these methods that "
                 "heeds limits without a diagram."
@@ -145,7 +115,7 @@ RULES: Mapping[Mode, tuple[Rule, ...]] = {
         Rule(
             "MCBO",
             "expected values have limits, and a diagram is told",
-            limited_and_told,
+            lambda task: bool(task.constraints) and told(task),
             evidence=(
                 "Tried, four tasks, 6 seeds each, 4 of the slowest: 0.822, ConstrainedEI 0.645 (ahead by 0.177 +- "
                 "0.122; behind on one of the four)."
@@ -154,13 +124,13 @@ RULES: Mapping[Mode, tuple[Rule, ...]] = {
         Rule(
             "ConstrainedEI",
             "expected values have limits, and no diagram is told or MCBO is too slow",
-            limited,
+            lambda task: bool(task.constraints),
             evidence="Published, five tasks with limits: 0.781, cCBO 0.702, CBO 0.015; it uses no diagram.",
         ),
         Rule(
             "CEO",
             "no diagram is told, and there are few nodes",
-            small_and_untold,
+            lambda task: untold(task) and len(task.nodes) <= FEW_NODES,
             evidence=(
                 "Published, three nodes without a diagram, two tasks: 0.918, CBO-U 0.844. Tried, three systems, 3 "
                 "seeds: 0.800, CBO-U 0.571. With four nodes level, and sixty times as slow."
@@ -238,7 +208,7 @@ RULES: Mapping[Mode, tuple[Rule, ...]] = {
         Rule(
             "SGB",
             "no components of a separable system are told",
-            inseparable,
+            lambda task: not task.components,
             evidence=(
                 "Tried, four systems that are not separable, 500 rounds: 1.000 on each; IGP-UCB 0.539, Optuna 0.570."
             ),
@@ -273,7 +243,7 @@ RULES: Mapping[Mode, tuple[Rule, ...]] = {
         Rule(
             "SuccessiveRejects",
             "there are few rounds for each arm",
-            scarce,
+            lambda task: task.horizon < SCARCE * len(task.arms),
             evidence=(
                 "Tried, a system whose possibly optimal sets have no arms, 4 rounds an arm, 11 seeds: 0.633, TS "
                 "0.449, UCB 0.266; a parallel one: 0.541, TS 0.265, UCB 0.357."
@@ -327,7 +297,7 @@ RULES: Mapping[Mode, tuple[Rule, ...]] = {
         Rule(
             "SubsetUCB",
             "each subset can be played a few times",
-            few_subsets,
+            lambda task: 2 ** len(task.action_domains) * FEW_TIMES <= task.horizon,
             evidence=(
                 "Tried, 10 and 4 nodes in 20,000 and 40,000 rounds, 2 and 3 seeds: cumulative regret 14,123 and "
                 "33,972, GA-LCB 26,627 and 40,345; 155, GA-LCB 6,700."

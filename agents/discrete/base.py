@@ -40,8 +40,7 @@ class ArmAgent(Agent):
     considered: np.ndarray
 
     def __init__(self, sets: Sets = "all") -> None:
-        require_word("sets", sets, SETS)
-        self.sets: Sets = sets
+        self.sets: Sets = require_word("sets", sets, SETS)
 
     def setup(self, seed: int) -> None:
         self.counts = np.zeros(len(self.task.arms))

@@ -75,11 +75,7 @@ class ParallelBandit(ArmAgent):
 
 
 def rarest(shares: np.ndarray) -> np.ndarray:
-    """The places of the arms that observing tells too little of: the m rarest.
-
-    Args:
-        shares: of the rounds in which each arm's value was seen, shape ``(K,)``; one of them is 1.
-    """
+    """The places of the m rarest arms, which observing tells too little of; ``shares`` of the rounds are ``(K,)``."""
     order = np.argsort(shares, kind="stable")
     enough = shares[order] >= 1.0 / np.arange(1, len(shares) + 1)
     return order[: max(1, int(np.argmax(enough)))]

@@ -15,14 +15,7 @@ from cbo_gym.task import Action, Observation
 
 
 class SuccessiveRejects(ArmAgent):
-    """Equal play of the arms that are left, without the worst after each phase. Plays discrete tasks.
-
-    Args:
-        sets: of which sets of variables arms are considered, see :class:`~cbo_gym.agents.discrete.base.ArmAgent`.
-
-    Raises:
-        ArgumentError: for another word.
-    """
+    """Equal play of the arms that are left, without the worst after each phase. Plays discrete tasks."""
 
     def setup(self, seed: int) -> None:
         super().setup(seed)

@@ -13,14 +13,7 @@ from cbo_gym.task import Action, Info, Observation
 
 
 class TS(ArmAgent):
-    """Thompson sampling for rewards in [0, 1]. Plays discrete tasks.
-
-    Args:
-        sets: of which sets of variables arms are considered, see :class:`~cbo_gym.agents.discrete.base.ArmAgent`.
-
-    Raises:
-        ArgumentError: for another word.
-    """
+    """Thompson sampling for rewards in [0, 1]. Plays discrete tasks."""
 
     def setup(self, seed: int) -> None:
         super().setup(seed)

@@ -19,14 +19,7 @@ LOOK_AHEAD = 2  # rounds for each arm
 
 
 class UCB(ArmAgent):
-    """Upper confidence bounds for rewards in [0, 1], kl-UCB. Plays discrete tasks.
-
-    Args:
-        sets: of which sets of variables arms are considered, see :class:`~cbo_gym.agents.discrete.base.ArmAgent`.
-
-    Raises:
-        ArgumentError: for another word.
-    """
+    """Upper confidence bounds for rewards in [0, 1], kl-UCB. Plays discrete tasks."""
 
     def setup(self, seed: int) -> None:
         super().setup(seed)

@@ -41,8 +41,7 @@ class ABO(SliceAgent):
     make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess
 
     def __init__(self, device: str = "cpu") -> None:
-        require_device(device)
-        self.device = device
+        self.device = require_device(device)
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
@@ -60,7 +59,6 @@ class ABO(SliceAgent):
 
     @property
     def _time(self) -> float:
-        """The slice, as a share of all."""
         return self.slice / max(1, self.task.slices - 1)
 
     def explore(self) -> Action:

@@ -8,8 +8,7 @@ over all sets; the last round of a slice implements the best of the trials.
 from __future__ import annotations
 
 from cbo_gym.agent import Agent
-from cbo_gym.agents.dynamic.restarted import Restarted
-from cbo_gym.agents.dynamic.slice_cbo import SliceCBO
+from cbo_gym.agents.dynamic.restarted import Restarted, SliceCBO
 from cbo_gym.agents.dynamic.slices import SliceTask, sets_to_explore
 from cbo_gym.agents.dynamic.unrolled import UnrolledModel
 from cbo_gym.agents.toolbox.limits import require_device
@@ -29,10 +28,8 @@ class DCBO(Restarted):
     """
 
     def __init__(self, joint: bool = False, device: str = "cpu") -> None:
-        require_device(device)
-        require_truth_value("joint", joint)
-        self.joint = joint
-        self.device = device
+        self.device = require_device(device)
+        self.joint = require_truth_value("joint", joint)
 
     def make(self) -> tuple[Agent, SliceTask]:
         held = {}
@@ -40,11 +37,6 @@ class DCBO(Restarted):
             held = dict(zip(self.task.nodes, self.implemented[-1].observation["nodes"].tolist(), strict=True))
         model = UnrolledModel(self.task, self.slice, held, self.device)
         sets = [frozenset[str](), frozenset(self.task.manipulable)] if self.joint else sets_to_explore(self.task)
-        observed = self.observed_rounds(min(self.slice, self._last_measured))
-        return SliceCBO(model, self.device), SliceTask(self.task, sets, observed)
-
-    @property
-    def _last_measured(self) -> int:
-        """The last slice in which something was measured; 0 where there is none."""
         measured = [at for at in range(self.task.slices) if f"{self.task.reward}_{at}" in self.task.observational]
-        return max(measured, default=0)
+        observed = self.observed_rounds(min(self.slice, max(measured, default=0)))
+        return SliceCBO(model, self.device), SliceTask(self.task, sets, observed)

@@ -8,16 +8,18 @@ begins with nothing.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 
 import numpy as np
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.black_box.gp_ucb import GPUCB
-from cbo_gym.agents.dynamic.slice_cbo import SliceCBO
 from cbo_gym.agents.dynamic.slices import SliceAgent, SliceTask, sets_to_explore
+from cbo_gym.agents.intervention_sets.cbo import CBO
+from cbo_gym.agents.surrogates.causal.causal_prior import EffectModel, ObservationalModel
 from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.arguments import require_not_negative
-from cbo_gym.task import Action, Round
+from cbo_gym.task import Action, Observation, Round
 
 
 class Restarted(SliceAgent):
@@ -41,6 +43,43 @@ class Restarted(SliceAgent):
         return self._inner.estimated_rewards()[-len(self.played) :]
 
 
+class SliceCBO(CBO):
+    """CBO that intervenes in every round, on every set that the task offers but the empty one. Plays hard tasks.
+
+    It was given its observations beforehand. Before the first trial it improves on the best prior mean, later on the
+    best posterior mean of the trials: observational rewards are of a past in which nothing was set.
+
+    Args:
+        model: what tells about the effects of interventions; None for what the observations of the slice tell.
+        device: torch device.
+    """
+
+    def __init__(self, model: EffectModel | None = None, device: str = "cpu") -> None:
+        # with so few trials a slice what is learned of one set would mislead about others
+        super().__init__(in_common=False, device=device)
+        self._given = model
+
+    def make_model(self) -> EffectModel:
+        # the observations are noisy, whatever the trials are
+        return self._given or ObservationalModel(replace(self.task, noise=None), self.device)
+
+    def choose_targets(self) -> list[frozenset[str]]:
+        return [target for target in self.task.targets if target]
+
+    def act(self, observation: Observation) -> Action:
+        if not self.history:
+            arm = self._explored[int(self.rng.integers(len(self._explored)))]
+            return arm.action(self.rng.random(len(self.task.targets[arm.index])))
+        best = self._best()
+        found = [arm.maximise(best, self.rng) for arm in self._explored]
+        return max(found, key=lambda pair: pair[1])[0]
+
+    def _best(self) -> float:
+        estimates = self.estimated_rewards()
+        trials = estimates[self._initial :]
+        return float(trials.max()) if len(trials) else max(float(arm.beliefs()[1].max()) for arm in self._explored)
+
+
 class CBORestarted(Restarted):
     """CBO, restarted in each slice. Plays dynamic tasks.
 
@@ -49,8 +88,7 @@ class CBORestarted(Restarted):
     """
 
     def __init__(self, device: str = "cpu") -> None:
-        require_device(device)
-        self.device = device
+        self.device = require_device(device)
 
     def make(self) -> tuple[Agent, SliceTask]:
         sets = sets_to_explore(self.task)
@@ -69,10 +107,8 @@ class GPUCBRestarted(Restarted):
     """
 
     def __init__(self, beta: float = 0.5, device: str = "cpu") -> None:
-        require_not_negative("beta", beta)
-        require_device(device)
-        self.beta = beta
-        self.device = device
+        self.beta = require_not_negative("beta", beta)
+        self.device = require_device(device)
 
     def make(self) -> tuple[Agent, SliceTask]:
         return GPUCB(self.beta, self.device), SliceTask(self.task, [frozenset(self.task.manipulable)])

@@ -109,9 +109,6 @@ class SliceTask:
         task: dynamic.
         sets: that may be set; the first one should be empty where there are initial rounds.
         initial: rounds that the agent is given, whose targets count in ``sets``.
-
-    Attributes:
-        task: hard, with a horizon of the rounds of a slice.
     """
 
     def __init__(self, task: DynamicTask, sets: Sequence[frozenset[str]], initial: Sequence[Round] = ()) -> None:

@@ -74,7 +74,7 @@ class UnrolledModel(ObservationalModel):
             self._network.surrogates[node].add(np.stack(columns, axis=-1), series[node])
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
-        """Learn from a round: only the mean reward, for where the series tell nothing."""
+        # only the mean reward, for where the series tell nothing
         self._rewards.append(reward)
 
     def rule(self, target: frozenset[str]) -> str:

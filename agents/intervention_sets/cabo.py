@@ -69,7 +69,8 @@ class CaBO(Agent):
         self.cbo.reset(hard, seed)
 
     def act(self, observation: Observation) -> Action:
-        return self._with_scope(self.cbo.act(observation))
+        action = self.cbo.act(observation)
+        return {"scope": np.int64(self._scopes[int(action["target"])]), "values": action["values"]}
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -78,9 +79,6 @@ class CaBO(Agent):
 
     def _with_target(self, action: Action) -> Action:
         return {"target": np.int64(self._scopes.index(int(action["scope"]))), "values": action["values"]}
-
-    def _with_scope(self, action: Action) -> Action:
-        return {"scope": np.int64(self._scopes[int(action["target"])]), "values": action["values"]}
 
     def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """Beliefs about E[reward], averaged over all contexts."""

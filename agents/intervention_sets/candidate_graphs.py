@@ -58,12 +58,10 @@ class CandidateGraphs:
 
     @property
     def observations(self) -> Tensor:
-        """The observed nodes in the task's order, shape ``(n, len(task.nodes))``."""
         kept = [seen["nodes"] for action, seen, _ in self._rounds if not self._task.targets[int(action["target"])]]
         return torch.as_tensor(np.array(kept).reshape(-1, len(self._task.nodes)), device=self._device)
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
-        """Learn from a round."""
         self._rounds.append((action, {"nodes": np.array(observation["nodes"], dtype=np.float64)}, reward))
         self._probabilities = None
 
@@ -107,15 +105,7 @@ class CandidateGraphs:
         return any(self._model(index).informs(target) for index, _ in self._likely())
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """E[Y | do(x)] over the graphs, and its standard deviation, that between the graphs included.
-
-        Args:
-            target: one of the task's target sets, not empty.
-            values: of its variables in the order of ``task.manipulable``, in [0, 1], shape ``n x d``.
-
-        Returns:
-            two tensors of shape ``(n,)``.
-        """
+        """E[Y | do(x)] over the graphs, and its standard deviation, that between the graphs included."""
         first, second = torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
         likely = self._likely()
         for index, weight in likely:
@@ -134,8 +124,7 @@ class CandidateGraphs:
         diagram, task = self.diagrams[index], self._task
         order = [name for name in diagram.topological_order if name != task.reward] + [task.reward]
         if index not in self._models:
-            noise = task.noise
-            told = replace(task, graph=ToldGraph(tuple(order), diagram), nodes=tuple(order), noise=noise)
+            told = replace(task, graph=ToldGraph(tuple(order), diagram), nodes=tuple(order))
             self._models[index], self._learned[index] = ObservationalModel(told, self._device), 0
         places = [task.nodes.index(name) for name in order]
         for action, seen, reward in self._rounds[self._learned[index] :]:
@@ -144,16 +133,9 @@ class CandidateGraphs:
         return self._models[index]
 
     def information(self, target: frozenset[str], values: Tensor) -> np.ndarray:
-        """By how much a round is expected to lower the posterior's entropy.
+        """By how much a round is expected to lower the posterior's entropy, in nats, ``(n,)``.
 
-        Rounds are imagined in every likely graph, from its own predictions.
-
-        Args:
-            target: one of the task's target sets; it may be empty.
-            values: of its variables as for :meth:`effect`.
-
-        Returns:
-            nats, shape ``(n,)``.
+        Rounds are imagined in every likely graph, from its own predictions. The target set may be empty.
         """
         domains = Domains({name: span for name, span in self._task.manipulable.items() if name in target})
         native = np.repeat(domains.points_to_native(values.cpu().numpy()), FANTASIES, axis=0)

@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -54,24 +54,22 @@ GivenCosts = Mapping[str | tuple[str, ...] | frozenset[str], float]
 CostsBySet = dict[frozenset[str], float]
 EQUAL = Costs(base=1.0)  # of all sets, where nothing is paid
 LISTS = list | tuple | set | frozenset
-MOST_OBSERVATIONS = 10_000
 NAMED_TARGETS = {"MIS": minimal_intervention_sets, "POMIS": pomis}
 
 
 def _read_costs(given: Any) -> CostsBySet:
     """Costs of sets of variables; that of a variable by its name is the set's with it alone."""
-    if not isinstance(given, Mapping) or not all(isinstance(key, str) or _is_set(key) for key in given):
+    sets = [key for key in given if not isinstance(key, str)] if isinstance(given, Mapping) else [()]
+    if not all(isinstance(key, tuple | frozenset) and key and _are_names(key) for key in sets):
         raise ArgumentError(
             "costs map variables, or sets of them as tuples or frozensets of names, to numbers, such as "
             f"{{'X': 1.0, ('X', 'Z'): 3.0}}; given {shown(given)}"
         )
-    for key, cost in given.items():
-        require_positive(f"the cost of {shortened(key if isinstance(key, str) else ', '.join(sorted(key)))}", cost)
-    return {frozenset([key] if isinstance(key, str) else key): float(cost) for key, cost in given.items()}
-
-
-def _is_set(key: object) -> bool:
-    return isinstance(key, tuple | frozenset) and bool(key) and all(isinstance(name, str) for name in key)
+    named = {frozenset([key] if isinstance(key, str) else key): cost for key, cost in given.items()}
+    return {
+        key: float(require_positive(f"the cost of {shortened(', '.join(sorted(key)))}", cost))
+        for key, cost in named.items()
+    }
 
 
 def _read_targets(given: Any) -> Collection[frozenset[str]] | str | None:
@@ -124,16 +122,11 @@ class CBO(Agent):
         device: str = "cpu",
     ) -> None:
         self.costs = None if costs is None else _read_costs(costs)
-        require_word("scaling", scaling, SCALINGS)
-        require_truth_value("in_common", in_common)
-        require_device(device)
+        self.scaling: Scaling = require_word("scaling", scaling, SCALINGS)
+        self.in_common = require_truth_value("in_common", in_common)
+        self.device = require_device(device)
         self.targets = _read_targets(targets)
-        self.max_observations = whole_number(
-            "max_observations", max_observations, at_least=1, at_most=MOST_OBSERVATIONS
-        )
-        self.scaling: Scaling = scaling
-        self.in_common = in_common
-        self.device = device
+        self.max_observations = whole_number("max_observations", max_observations, at_least=1, at_most=10_000)
 
     def setup(self, seed: int) -> None:
         task = self.task
@@ -156,7 +149,6 @@ class CBO(Agent):
         self.explore(self.choose_targets())
 
     def _believed_costs(self) -> Costs:
-        """Its own, else the task's, else the same for all sets."""
         if self.costs is None:
             return self.task.costs or EQUAL
         alone = {name: self.costs.get(frozenset([name]), 1.0) for name in self.task.manipulable}
@@ -180,9 +172,14 @@ class CBO(Agent):
 
     def make_arm(self, index: int, seed: int) -> SetArm:
         """The belief about another of the task's target sets; ``seed`` is that of its search."""
-        if self.in_common:
-            return SharingArm(self.task, index, self._model, self._common, self.believed_costs, seed, self.device)
-        return OwnArm(self.task, index, self._model, self.believed_costs, seed, self.device)
+        return (
+            SharingArm(self.setting, index, seed, self._common) if self.in_common else OwnArm(self.setting, index, seed)
+        )
+
+    @property
+    def setting(self) -> Setting:
+        """What the beliefs about the sets have in common."""
+        return Setting(self.task, self._model, self.believed_costs, self.device)
 
     def explore(self, targets: Collection[frozenset[str]]) -> None:
         """From now on maximise the improvement in these target sets."""
@@ -194,7 +191,15 @@ class CBO(Agent):
 
     def choose_targets(self) -> Collection[frozenset[str]]:
         """The target sets whose improvement is to be maximised."""
-        return _explored(self.task, self.targets)
+        task, targets = self.task, self.targets
+        if targets is None:
+            return task.targets
+        if isinstance(targets, str):
+            return NAMED_TARGETS[targets](task.diagram, task.reward, task.manipulable)
+        if unknown := [sorted(target) for target in targets if target not in task.targets]:
+            listed = [sorted(target) for target in task.targets]
+            raise ArgumentError(f"targets must be among those of {task.env_id}, {listed}; given {unknown}")
+        return targets
 
     def initial_rounds(self) -> Sequence[Round]:
         return few_observations(self.task)
@@ -297,17 +302,21 @@ class CBO(Agent):
         self._stale = False
 
 
+class Setting(NamedTuple):
+    """What the arms of an agent have in common: its task, effect model and costs, and the torch device."""
+
+    task: HardTask
+    model: EffectModel
+    costs: Costs
+    device: str
+
+
 class Arm(ABC):
     """A target set: what is believed of its rewards, and the search of its values.
 
-    Args:
-        task: hard.
+    Attributes:
         index: of the set among the task's targets.
         cost: of playing it, without what depends on the values.
-
-    Attributes:
-        index: the same.
-        cost: the same.
         expected_noise: standard deviation that its rewards have by the observations; None if unknown.
         augmented: whether an improvement is worth what share of its uncertainty a play would remove.
     """
@@ -337,11 +346,7 @@ class Arm(ABC):
         """Posterior means of the actions played, in their order."""
 
     def believed(self, values: np.ndarray) -> np.ndarray:
-        """Posterior means and standard deviations, ``2 x n``, of actions that need not have been played.
-
-        Args:
-            values: those of the actions, ``n x d``, of all variables that can be set.
-        """
+        """:meth:`belief`, ``2 x n``, at values ``n x d`` of all variables that can be set."""
         with torch.no_grad():
             return torch.stack(self.belief(torch.as_tensor(values[:, self._members]))).cpu().numpy()
 
@@ -429,18 +434,10 @@ class SetArm(Arm):
 
     _prior: tuple[Tensor, Tensor]  # what :meth:`_predict` is given at the candidates
 
-    def __init__(
-        self,
-        task: HardTask,
-        index: int,
-        model: EffectModel,
-        costs: Costs,
-        seed: int,
-        device: str,
-    ) -> None:
+    def __init__(self, setting: Setting, index: int, seed: int) -> None:
+        task, model, self._costs, device = setting
         target = task.targets[index]
-        super().__init__(task, index, costs.fixed(target))
-        self._costs = costs
+        super().__init__(task, index, self._costs.fixed(target))
         self._domains = {name: domain for name, domain in task.manipulable.items() if name in target}
         self._effect = partial(model.effect, target)
         self._observing = model
@@ -480,7 +477,6 @@ class SetArm(Arm):
         return (self._costs.of(native) / self.cost).log()
 
     def _played(self, action: Action) -> Tensor:
-        """The values that an action gives the set's variables, ``(d,)``."""
         return torch.as_tensor(np.asarray(action["values"], dtype=np.float64)[self._members]).to(self._candidates)
 
     def _unexplained(self) -> float | None:
@@ -501,19 +497,12 @@ class SetArm(Arm):
 class OwnArm(SetArm):
     """A set of variables with a GP of its own."""
 
-    def __init__(
-        self,
-        task: HardTask,
-        index: int,
-        model: EffectModel,
-        costs: Costs,
-        seed: int,
-        device: str,
-    ) -> None:
-        super().__init__(task, index, model, costs, seed, device)
+    def __init__(self, setting: Setting, index: int, seed: int) -> None:
+        super().__init__(setting, index, seed)
+        task = setting.task
         known = 0.0 if is_noiseless(task, task.reward) else None
         name = f"{task.reward} | do({', '.join(sorted(task.targets[index]))})"
-        self._gp = CausalGP(name, len(self._members), self._effect, device, known)
+        self._gp = CausalGP(name, len(self._members), self._effect, setting.device, known)
 
     def observe(self, action: Action, reward: float) -> None:
         self._gp.observe(self._played(action), reward)
@@ -545,21 +534,13 @@ class OwnArm(SetArm):
 class SharingArm(SetArm):
     """A set of variables that has its GP in common with others."""
 
-    def __init__(
-        self,
-        task: HardTask,
-        index: int,
-        model: EffectModel,
-        gp: SetsGP,
-        costs: Costs,
-        seed: int,
-        device: str,
-    ) -> None:
-        super().__init__(task, index, model, costs, seed, device)
+    def __init__(self, setting: Setting, index: int, seed: int, gp: SetsGP) -> None:
+        super().__init__(setting, index, seed)
         self._common = gp
-        self._target = task.targets[index]
-        self._places = [task.nodes.index(name) for name in task.manipulable]
-        self._low, self._high = torch.tensor(list(task.manipulable.values()), dtype=torch.float64, device=device).T
+        self._target = setting.task.targets[index]
+        self._places = [setting.task.nodes.index(name) for name in setting.task.manipulable]
+        domains = list(setting.task.manipulable.values())
+        self._low, self._high = torch.tensor(domains, dtype=torch.float64, device=setting.device).T
         self._values = self._candidates[:0]  # those played
 
     def observe(self, action: Action, reward: float) -> None:
@@ -663,15 +644,3 @@ def coverage(observed: np.ndarray, domains: np.ndarray) -> float:
         return min(1.0, float(ConvexHull(points).volume))
     except QhullError:  # the points lie in a plane
         return 0.0
-
-
-def _explored(task: HardTask, targets: Collection[frozenset[str]] | str | None) -> Collection[frozenset[str]]:
-    """The sets to intervene on; raises ArgumentError where the task does not offer those that are given."""
-    if targets is None:
-        return task.targets
-    if isinstance(targets, str):
-        return NAMED_TARGETS[targets](task.diagram, task.reward, task.manipulable)
-    if unknown := [sorted(target) for target in targets if target not in task.targets]:
-        listed = [sorted(target) for target in task.targets]
-        raise ArgumentError(f"targets must be among those of {task.env_id}, {listed}; given {unknown}")
-    return targets

@@ -17,8 +17,6 @@ from cbo_gym.agents.intervention_sets.parent_posterior import ParentPosterior
 from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.task import Action, Observation
 
-MOST_PARENTS = 100
-
 
 class CBOU(CBO):
     """CBO on the reward's parents as they are learned. Plays hard tasks, whatever is told of their graph.
@@ -49,9 +47,8 @@ class CBOU(CBO):
     ) -> None:
         # a prior of linear functions may be wrong anywhere, and would then mislead about every set
         super().__init__(costs=costs, in_common=False, device=device)
-        require_truth_value("nonlinear", nonlinear)
-        self.nonlinear = nonlinear
-        self.most_parents = whole_number("most_parents", most_parents, at_least=1, at_most=MOST_PARENTS)
+        self.nonlinear = require_truth_value("nonlinear", nonlinear)
+        self.most_parents = whole_number("most_parents", most_parents, at_least=1, at_most=100)
 
     def make_model(self) -> ParentPosterior:
         self.posterior = ParentPosterior(self.task, self.nonlinear, self.most_parents, self.device)
@@ -63,7 +60,6 @@ class CBOU(CBO):
 
     @property
     def epsilon(self) -> float:
-        """The probability of observing in this round: none."""
         return 0.0
 
     def estimated_rewards(self) -> np.ndarray:

@@ -17,9 +17,16 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from cbo_gym.actions import Costs
-from cbo_gym.agents.intervention_sets.cbo import CBO, EmptySetArm, GivenCosts, OwnArm, SetArm, log_expected_improvement
-from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs, OutcomeModel, Priors, SeparateGPs
+from cbo_gym.agents.intervention_sets.cbo import (
+    CBO,
+    EmptySetArm,
+    GivenCosts,
+    OwnArm,
+    SetArm,
+    Setting,
+    log_expected_improvement,
+)
+from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs, Priors, SeparateGPs
 from cbo_gym.agents.surrogates.causal.causal_prior import Effect, ObservationalModel
 from cbo_gym.agents.toolbox.feasibility import CAUTION, log_feasibility, standardised_slack, violations
 from cbo_gym.arguments import require_truth_value
@@ -53,15 +60,9 @@ class CCBO(CBO):
         device: str = "cpu",
     ) -> None:
         super().__init__(costs=costs, in_common=False, device=device)  # each set has GPs of all outcomes
-        require_truth_value("multi_task", multi_task)
-        require_truth_value("causal_prior", causal_prior)
-        self.multi_task = multi_task
-        self.causal_prior = causal_prior
+        self.multi_task = require_truth_value("multi_task", multi_task)
+        self.causal_prior = require_truth_value("causal_prior", causal_prior)
         self.learns_from_interventions = not causal_prior  # constant prior means are those of all rounds
-
-    def setup(self, seed: int) -> None:
-        self._limited = [one.node for one in self.task.constraints]
-        super().setup(seed)
 
     def make_model(self) -> OutcomeEffects:
         return OutcomeEffects(self.task, self.causal_prior, self.device)
@@ -70,16 +71,14 @@ class CCBO(CBO):
         return ConstrainedEmptySetArm(self.task, index, self.cost_of_observing, self._model)  # type: ignore[arg-type]
 
     def make_arm(self, index: int, seed: int) -> SetArm:
-        model: OutcomeEffects = self._model  # type: ignore[assignment]  # as make_model gives it
-        return ConstrainedSetArm(self.task, index, model, self.believed_costs, seed, self.multi_task, self.device)
+        return ConstrainedSetArm(self.setting, index, seed, self.multi_task)
 
     def choose_targets(self) -> Collection[frozenset[str]]:
-        diagram, reward = self.task.diagram, self.task.reward
-        return [target for target in self.task.targets if is_minimal(diagram, reward, target, self._limited)]
+        diagram, reward, limited = self.task.diagram, self.task.reward, [one.node for one in self.task.constraints]
+        return [target for target in self.task.targets if is_minimal(diagram, reward, target, limited)]
 
     @property
     def epsilon(self) -> float:
-        """The probability of observing in this round: none, once there is an observation."""
         return 0.0 if self._count else 1.0
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
@@ -120,10 +119,7 @@ class CCBO(CBO):
 class OutcomeEffects:
     """Effects of interventions on the reward and on constrained nodes, estimated from observations.
 
-    Args:
-        task: hard.
-        informed: whether they tell anything but constant means.
-        device: torch device.
+    They are constant means unless ``informed``.
     """
 
     def __init__(self, task: HardTask, informed: bool, device: str) -> None:
@@ -136,11 +132,9 @@ class OutcomeEffects:
 
     @property
     def observations(self) -> Tensor:
-        """The observed nodes in the task's order, shape ``(n, len(task.nodes))``."""
         return self._models[self._task.reward].observations
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
-        """Learn from a round."""
         self._rounds += 1
         for node, model in self._models.items():
             value = float(observation["nodes"][self._task.nodes.index(node)])
@@ -148,15 +142,13 @@ class OutcomeEffects:
             model.add(action, observation, value)
 
     def informs(self, target: frozenset[str]) -> bool:
-        """Whether the observations tell anything about the effects of ``target`` on the reward."""
         return self._informed and self._models[self._task.reward].informs(target)
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """E[Y | do(x)] and the standard deviation of that estimate."""
         return self.effect_on(self._task.reward, target, values)
 
     def effect_on(self, node: str, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """The same of a constrained node, for points ``n x d`` in [0, 1]: both ``(n,)``."""
+        """:meth:`effect` on any of the nodes."""
         if self._informed:
             return self._models[node].effect(target, values)
         mean = self._sums[node] / max(1, self._rounds)
@@ -171,11 +163,7 @@ class OutcomeEffects:
 
 
 class Limits:
-    """The constraints as they bear on one target set.
-
-    Args:
-        task: hard.
-        index: of the set among the task's targets.
+    """The constraints as they bear on one target set, with its index among the task's targets.
 
     Attributes:
         on_values: constraints on variables of the set, each with the variable's place among the set's values.
@@ -190,16 +178,12 @@ class Limits:
         self.on_values = [(members.index(one.node), one) for one in task.constraints if one.node in target]
         self.natural = [one for one in task.constraints if one.node not in target | affected]
         self.modelled = [one for one in task.constraints if one.node in affected - target]
-        self._scales = task.codec.domains.scales
-        self._places = [list(task.manipulable).index(name) for name in members]
-
-    def native(self, place: int, values: Tensor) -> Tensor:
-        """The native values of one of the set's variables, of points ``n x d`` in [0, 1]."""
-        return self._scales[self._places[place]].to_native(values[:, place])
+        self._scales = [task.codec.domains.scales[list(task.manipulable).index(name)] for name in members]
 
     def beyond(self, values: Tensor) -> Tensor:
         """By how much points ``n x d`` set variables beyond their limits, in all, in native units: ``(n,)``."""
-        missed = [one.excess(self.native(place, values)).clamp_min(0.0) for place, one in self.on_values]
+        native = {place: self._scales[place].to_native(values[:, place]) for place, _ in self.on_values}
+        missed = [one.excess(native[place]).clamp_min(0.0) for place, one in self.on_values]
         return torch.stack([torch.zeros(len(values)).to(values), *missed]).sum(0)
 
 
@@ -211,7 +195,6 @@ class ConstrainedEmptySetArm(EmptySetArm):
         self._model, self._constraints = model, task.constraints
 
     def violations(self, caution: float) -> np.ndarray:
-        """Estimates for the rounds in which the set was played, see :func:`violations`."""
         return np.full(len(self._rewards), natural_violation(self._constraints, self._model, caution))
 
     def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
@@ -227,27 +210,19 @@ class ConstrainedSetArm(OwnArm):
 
     _model: OutcomeEffects
 
-    def __init__(
-        self,
-        task: HardTask,
-        index: int,
-        model: OutcomeEffects,
-        costs: Costs,
-        seed: int,
-        multi_task: bool,
-        device: str,
-    ) -> None:
-        super().__init__(task, index, model, costs, seed, device)
-        self._model = model
-        self._limits = Limits(task, index)
+    def __init__(self, setting: Setting, index: int, seed: int, multi_task: bool) -> None:
+        super().__init__(setting, index, seed)
+        task, model, _, device = setting
+        assert isinstance(model, OutcomeEffects)  # as make_model gives it
+        self._model, self._limits = model, Limits(task, index)
         target = task.targets[index]
         # the reward last, so that it is conditioned on the constrained nodes
         self._outcomes = [*(one.node for one in self._limits.modelled), task.reward]
         self._columns = [task.nodes.index(node) for node in self._outcomes]
         self._effects: list[Effect] = [partial(model.effect_on, node, target) for node in self._outcomes]
-        kind = MultiTaskGPs if multi_task else SeparateGPs
+        kind: type[MultiTaskGPs | SeparateGPs] = MultiTaskGPs if multi_task else SeparateGPs
         names = [f"{node} | do({', '.join(sorted(target))})" for node in self._outcomes]
-        self._joint: OutcomeModel = kind(names, len(self._members), self._effects, device)
+        self._joint = kind(names, len(self._members), self._effects, device)
         self._seen = self._candidates[:0]
         count = DRAWS if multi_task else 1
         engine = SobolEngine(max(1, len(self._limits.modelled)), scramble=True, seed=seed)

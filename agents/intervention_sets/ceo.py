@@ -68,12 +68,7 @@ class CEO(CBO):
 
 
 def greatest_rewards(mean: Tensor, std: Tensor) -> Tensor:
-    """Quantiles of the greatest of many normal variables, taken as independent: shape ``(QUANTILES,)``.
-
-    Args:
-        mean: shape ``(n,)``.
-        std: the same.
-    """
+    """Quantiles of the greatest of many normal variables ``(n,)``, taken as independent: shape ``(QUANTILES,)``."""
     levels = (torch.arange(QUANTILES).to(mean) + 0.5) / QUANTILES
     low = torch.full_like(levels, float((mean - 8.0 * std).max()))
     high = torch.full_like(levels, float((mean + 8.0 * std).max()))

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from operator import itemgetter
-from typing import Protocol
 
 import numpy as np
 
@@ -22,16 +21,6 @@ LENGTHSCALES = (0.7, 2.0)  # of standardised inputs, times the square root of th
 SIGNALS = (3.0, 100.0)  # variances of f in units of the noise's
 LINEAR_SIGNAL = 1.0  # variance of a standardised input's coefficient in units of the noise's
 LEAST = 1e-9  # share of the variance that no function explains, if only by rounding
-
-
-class Explanation(Protocol):
-    """A function learned of a variable's causes."""
-
-    def mean(self, causes: np.ndarray) -> np.ndarray:
-        """Mean of f at causes of shape ``(..., d)``."""
-
-    def predict(self, causes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Mean and variance of f at causes of shape ``(m, d)``, each ``(m,)``; and the variance of the noise."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +39,12 @@ class SmoothExplanation:
     _units: tuple[np.ndarray, np.ndarray, float]
 
     def mean(self, causes: np.ndarray) -> np.ndarray:
+        """Mean of f at causes of shape ``(..., d)``."""
         flat = causes.reshape(math.prod(causes.shape[:-1]), causes.shape[-1])
         return (self._units[2] + self._cross(flat) @ self._weights).reshape(causes.shape[:-1])
 
     def predict(self, causes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Mean and variance of f at causes of shape ``(m, d)``, each ``(m,)``; and the variance of the noise."""
         _, signal, noise = self._scales
         cross = self._cross(causes)
         reduced = np.linalg.solve(self._factor, cross.T)
@@ -85,6 +76,9 @@ class LinearExplanation:
         at = (causes - location) / scale
         variance = self._noise * (((at @ self._inverse) * at).sum(axis=1) + 1.0 / self._count)
         return mean + at @ self._coefficients, np.maximum(variance, 0.0), self._noise
+
+
+Explanation = SmoothExplanation | LinearExplanation
 
 
 def explain_linearly(causes: np.ndarray, effect: np.ndarray) -> LinearExplanation:

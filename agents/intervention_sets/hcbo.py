@@ -24,7 +24,6 @@ BETA = 0.1  # of the upper confidence bound, the square of its factor
 UPDATED = 50  # rounds after which alpha is chosen anew
 LEAST_WEIGHT = 0.01  # of the worst variable, in units of the range of all
 TINY = 1e-7
-MOST_ROUNDS = 10_000
 
 
 class HCBO(CBO):
@@ -43,8 +42,8 @@ class HCBO(CBO):
 
     def __init__(self, weighing: int = 4, starts: int = 2, device: str = "cpu") -> None:
         super().__init__(in_common=False, device=device)  # sets are compared by their own rewards
-        self.weighing = whole_number("weighing", weighing, at_least=1, at_most=MOST_ROUNDS)
-        self.starts = whole_number("starts", starts, at_least=1, at_most=MOST_ROUNDS)
+        self.weighing = whole_number("weighing", weighing, at_least=1, at_most=10_000)
+        self.starts = whole_number("starts", starts, at_least=1, at_most=10_000)
 
     def setup(self, seed: int) -> None:
         self._diagram = self.task.diagram  # asked for at once: it is needed, and may not be told
@@ -61,7 +60,6 @@ class HCBO(CBO):
 
     @property
     def epsilon(self) -> float:
-        """The probability of observing in this round: none."""
         return 0.0
 
     def act(self, observation: Observation) -> Action:
@@ -76,7 +74,6 @@ class HCBO(CBO):
         return self._compete(rewards)
 
     def _rewards(self) -> list[list[float]]:
-        """Those of each target."""
         rewards: list[list[float]] = [[] for _ in self.task.targets]
         for past in self.history:
             rewards[int(past.action["target"])].append(past.reward)
@@ -125,18 +122,13 @@ class HCBO(CBO):
 
 
 class FlatEffects:
-    """Nothing but the mean of all rewards is expected of any intervention.
-
-    Args:
-        width: number of observed variables.
-    """
+    """Nothing but the mean of all rewards is expected of any intervention."""
 
     def __init__(self, width: int) -> None:
         self.observations = torch.empty((0, width), dtype=torch.float64)
         self._rewards: list[float] = []
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
-        """Learn from a round."""
         self._rewards.append(reward)
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
@@ -145,7 +137,6 @@ class FlatEffects:
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
 
     def informs(self, target: frozenset[str]) -> bool:
-        """False: nothing was observed."""
         return False
 
 

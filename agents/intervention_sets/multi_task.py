@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -27,28 +26,6 @@ LOG_DIAGONAL_STD = 0.5  # of the priors of the logarithms of an outcome's own pa
 Priors = Sequence[tuple[Tensor, Tensor]]  # of each outcome, mean and standard deviation at points, ``(n,)`` each
 
 
-class OutcomeModel(Protocol):
-    """Beliefs about the expected values of m outcomes under do(x)."""
-
-    def observe(self, values: Tensor, outcomes: Sequence[float]) -> None:
-        """Add a round: ``values`` in [0, 1] of shape ``(d,)``, one number an outcome."""
-
-    def adjust(self, units: Sequence[float]) -> None:
-        """Give each outcome its unit, above 0: the spread of all that was seen of it."""
-
-    def refresh(self) -> None:
-        """Recompute the prior of the data, after what observations tell has changed."""
-
-    def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
-        """Means, ``n x m``, and lower triangular roots of the covariances, ``n x m x m``, at ``values`` ``n x d``.
-
-        ``priors`` are what the effects give there, if known.
-        """
-
-    def at_data(self) -> tuple[Tensor, Tensor]:
-        """The same at the data."""
-
-
 class SeparateGPs:
     """A GP for each outcome, independent of the others (the single-task model of Aglietti et al. 2023, sec. 3.2).
 
@@ -64,30 +41,33 @@ class SeparateGPs:
         self._values = torch.empty((0, dim), dtype=torch.float64, device=device)
 
     def observe(self, values: Tensor, outcomes: Sequence[float]) -> None:
-        """Add a round."""
+        """Add a round: ``values`` in [0, 1] of shape ``(d,)``, one number an outcome."""
         self._values = torch.cat([self._values, values[None]])
         for gp, outcome in zip(self._gps, outcomes, strict=True):
             gp.observe(values, outcome)
 
     def adjust(self, units: Sequence[float]) -> None:
-        """Give each outcome its unit."""
+        """Give each outcome its unit, above 0: the spread of all that was seen of it."""
         for gp, unit in zip(self._gps, units, strict=True):
             gp.unit = unit
 
     def refresh(self) -> None:
-        """Recompute the prior of the data."""
+        """Recompute the prior of the data, after what observations tell has changed."""
         for gp in self._gps:
             if len(gp):
                 gp.refresh()
 
     def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
-        """Means ``n x m`` and diagonal roots ``n x m x m``."""
+        """Means, ``n x m``, and lower triangular roots of the covariances, ``n x m x m``, at ``values`` ``n x d``.
+
+        ``priors`` are what the effects give there, if known.
+        """
         given: Sequence[tuple[Tensor, Tensor] | None] = priors or [None] * len(self._gps)
         means, stds = zip(*(gp.predict(values, prior) for gp, prior in zip(self._gps, given, strict=True)), strict=True)
         return torch.stack(means, -1), torch.diag_embed(torch.stack(stds, -1))
 
     def at_data(self) -> tuple[Tensor, Tensor]:
-        """The same at the data."""
+        """:meth:`predict` at the data."""
         return self.predict(self._values)
 
 
@@ -116,33 +96,27 @@ class MultiTaskGPs(GaussianProcess):
         self._outcomes = self.outputs.new_empty((0, self._count))
 
     def observe(self, values: Tensor, outcomes: Sequence[float]) -> None:
-        """Add a round."""
         self._values = torch.cat([self._values, values[None]])
         self._outcomes = torch.cat([self._outcomes, self._outcomes.new_tensor(outcomes)[None]])
         self._renew()
 
     def adjust(self, units: Sequence[float]) -> None:
-        """Give each outcome its unit."""
         self._units = self._units.new_tensor(units)
         self._renew()
 
     def refresh(self) -> None:
-        """Recompute the prior of the data."""
         self._renew()
 
     def _renew(self) -> None:
-        """The data anew: one row an outcome and round."""
         mean, inputs = self._joint_inputs(self._values, None)
         self.replace(inputs.flatten(0, 1), ((self._outcomes - mean) / self._units).flatten())
 
     def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
-        """Means ``n x m`` and lower triangular roots ``n x m x m``."""
         mean, inputs = self._joint_inputs(values, priors)
         residual, root = self.joint(inputs)
         return mean + residual * self._units, root * self._units[:, None]
 
     def at_data(self) -> tuple[Tensor, Tensor]:
-        """The same at the data."""
         return self.predict(self._values)
 
     def _joint_inputs(self, values: Tensor, priors: Priors | None) -> tuple[Tensor, Tensor]:
@@ -166,12 +140,7 @@ def _coregion(count: int, dim: int) -> CoregionKernel:
 
 
 class CoregionKernel(Kernel):
-    """``B_ij RBF(x, x') + [i = j] sigma sigma'`` of inputs (x, sigma, i), with ``B = L L'``.
-
-    Args:
-        dim: length of x.
-        count: number of outcomes i.
-    """
+    """``B_ij RBF(x, x') + [i = j] sigma sigma'`` of inputs (x, sigma, i), with ``B = L L'``; x has ``dim`` entries."""
 
     def __init__(self, dim: int, count: int) -> None:
         super().__init__()
@@ -185,7 +154,6 @@ class CoregionKernel(Kernel):
         return self._weigh(smooth, x1.unsqueeze(-2), x2.unsqueeze(-3))
 
     def among(self, points: Tensor) -> Tensor:
-        """Prior covariances of points among themselves, ``... x q x d`` to ``... x q x q``."""
         return self._weigh(self.smooth.among(points[..., :-2]), points.unsqueeze(-2), points.unsqueeze(-3))
 
     def _weigh(self, smooth: Tensor, first: Tensor, second: Tensor) -> Tensor:
@@ -196,7 +164,6 @@ class CoregionKernel(Kernel):
         return (root @ root.T)[first.long(), second.long()]
 
     def closed_form(self, points: np.ndarray) -> CoregionCovariances:
-        """Its covariances of points ``n x (dim + 2)``."""
         return CoregionCovariances(self, points)
 
 
@@ -265,11 +232,7 @@ class CoregionCovariances(CompositeCovariances):
 
 
 class NoiseLevels(Noise):
-    """Noise of one variance an outcome, whose number is the last input; lognormal priors as a CausalGP's.
-
-    Args:
-        count: number of outcomes.
-    """
+    """Noise of one variance an outcome, whose number is the last input; lognormal priors as a CausalGP's."""
 
     def __init__(self, count: int) -> None:
         self.values = np.full(count, math.log(USUAL_NOISE))

@@ -57,13 +57,11 @@ class ParentPosterior:
 
     @property
     def observations(self) -> Tensor:
-        """The observed nodes in the task's order, shape ``(n, len(task.nodes))``."""
         kept = [row for row, idle in zip(self._rows, self._idle, strict=True) if idle]
         rows = np.array(kept).reshape(len(kept), len(self._task.nodes))
         return torch.as_tensor(rows, device=self._device)
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
-        """Learn from a round."""
         self._rows.append(np.array(observation["nodes"], dtype=np.float64))
         self._rewards.append(reward)
         self._idle.append(not self._task.targets[int(action["target"])])
@@ -87,13 +85,6 @@ class ParentPosterior:
 
         A set's estimate is its function, averaged over the observed values of the parents that are not set, as if
         none of them caused another.
-
-        Args:
-            target: one of the task's target sets, not empty.
-            values: of its variables in the order of ``task.manipulable``, in [0, 1], shape ``n x d``.
-
-        Returns:
-            two tensors of shape ``(n,)``.
         """
         domains = Domains({name: span for name, span in self._task.manipulable.items() if name in target})
         points = domains.points_to_native(values.cpu().numpy())

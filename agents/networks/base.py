@@ -10,18 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbo_gym.agent import Agent
 from cbo_gym.agents.networks.early_looks import EarlyLooks
 from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate
-from cbo_gym.agents.toolbox.initial import few_observations, first_action
+from cbo_gym.agents.toolbox.initial import SearchAgent
 from cbo_gym.agents.toolbox.search import best_first
-from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round, SoftTask
+from cbo_gym.task import Action, HardTask, Info, Mode, Observation, SoftTask
 
 
-class NetworkAgent(Agent):
+class NetworkAgent(SearchAgent):
     """Learns from every node; plays :func:`first_action` without data, and afterwards what :meth:`choose` finds.
 
     Attributes:
@@ -39,18 +38,12 @@ class NetworkAgent(Agent):
     exploration: Exploration | None = None
     _estimates: np.ndarray | None = None  # of the rounds so far, once they were asked for
 
-    def initial_rounds(self) -> Sequence[Round]:
-        return few_observations(self.task)
-
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         self.network.add(action, observation)
         self._estimates = None
 
-    def act(self, observation: Observation) -> Action:
-        seed = int(self.rng.integers(2**31))
-        if not self.history:
-            return first_action(self.task, seed)
+    def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
         played, best = best_first(self.history, estimates), float(estimates.max())
         if self.early is not None and (found := self.early.instead_of(self.history, played, seed)) is not None:
@@ -79,10 +72,8 @@ class NetworkAgent(Agent):
 
     @abstractmethod
     def choose(self, played: list[Action], best: float, seed: int) -> Action:
-        """The next action.
+        """The next action, by a search from ``seed``.
 
-        Args:
-            played: actions played, from the best to the worst estimate of their expected rewards.
-            best: the estimate of the first one.
-            seed: of the search.
+        ``played`` are the actions played, from the best to the worst estimate of their expected rewards, the first of
+        which is ``best``.
         """

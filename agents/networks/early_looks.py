@@ -48,13 +48,7 @@ class EarlyLooks:
         return self._goes_on and rounds < LATE and rounds % SELDOM == 0
 
     def instead_of(self, history: Sequence[Round], played: Sequence[Action], seed: int) -> Action | None:
-        """The action of the next round, where that is one of these looks.
-
-        Args:
-            history: every round so far.
-            played: actions played, from the best to the worst; at least one.
-            seed: of the search.
-        """
+        """The action of the next round after all in ``history``, where that is one of these looks."""
         past = [one.action for one in history[self._initial :]]
         return self.look(past, played, seed) if self.due(len(past)) else None
 
@@ -78,10 +72,7 @@ class EarlyLooks:
         return [target for target in self.network.minimal if target not in seen]
 
     def _most_telling(self, targets: list[frozenset[str]], played: Sequence[Action], seed: int) -> Action:
-        """On one of some target sets, where the nodes that are left to their mechanisms are known least.
-
-        Without regard to rewards: see :meth:`~cbo_gym.agents.surrogates.causal.gp_network.GPNetwork.information`.
-        """
+        """On one of some target sets, where the nodes that are left to their mechanisms are known least."""
         network, task = self.network, self.network.task
         assert isinstance(task, HardTask)
         near = [action for action in played if task.targets[int(action["target"])] in targets]

@@ -44,10 +44,8 @@ class EIFN(NetworkAgent):
 
     def __init__(self, samples: int = 128, explore: bool = True, device: str = "cpu") -> None:
         self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
-        require_truth_value("explore", explore)
-        require_device(device)
-        self.explore = explore
-        self.device = device
+        self.explore = require_truth_value("explore", explore)
+        self.device = require_device(device)
 
     def setup(self, seed: int) -> None:
         self.network = GPNetwork(self.task, self.device, make=self.make_surrogate)

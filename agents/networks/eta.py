@@ -70,7 +70,7 @@ class WithEta(ActionFeatures):
 def rewards_within(
     network: GPNetwork, width: float, eta: Mapping[str, Tensor], inputs: Tensor, noise: Mapping[str, Tensor]
 ) -> Tensor:
-    """Expected rewards where each node lies at its eta between bounds, the reward at the upper one.
+    """Expected rewards ``(b,)`` where each node lies at its eta between bounds, the reward at the upper one.
 
     Args:
         network: of GPs.
@@ -78,9 +78,6 @@ def rewards_within(
         eta: of the nodes, as :meth:`WithEta.split` gives it.
         inputs: features of actions, ``b x input_dim``.
         noise: as :meth:`GPNetwork.draw_noise` gives it, or empty.
-
-    Returns:
-        shape ``(b,)``, differentiable.
     """
 
     def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
@@ -109,12 +106,9 @@ class EtaNetworks:
 
     @classmethod
     def random(cls, network: GPNetwork, eta: Mapping[str, Tensor], seed: int) -> EtaNetworks:
-        """Networks with random hidden layers.
+        """Networks with random hidden layers, from ``seed``.
 
-        Args:
-            network: whose nodes these are.
-            eta: node -> constant output at the start, ``r x 1``, in [-1, 1].
-            seed: of the hidden layers.
+        ``eta`` gives each node its constant output at the start, ``r x 1``, in [-1, 1].
         """
         generator = torch.Generator().manual_seed(seed)
         layers = {}

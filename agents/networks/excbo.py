@@ -45,18 +45,16 @@ class EXCBO(NetworkAgent):
     network: ExogenousNetwork
 
     def __init__(self, beta: float = 2.0, components: MixtureSize = 2, samples: int = 16, device: str = "cpu") -> None:
-        require_not_negative("beta", beta)
+        self.beta = require_not_negative("beta", beta)
         is_number = is_whole_number(components) and 1 <= int(components) <= MOST_COMPONENTS
         if not is_number and not (isinstance(components, str) and components == "bic"):
             raise ArgumentError(
                 f"components must be a whole number from 1 to {MOST_COMPONENTS}, or 'bic'; "
                 f"given {shown(components)}{did_you_mean(components, ['bic'])}"
             )
-        require_device(device)
-        self.beta = beta
+        self.device = require_device(device)
         self.components = components
         self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
-        self.device = device
 
     def setup(self, seed: int) -> None:
         self.network = ExogenousNetwork(self.task, self.components, seed, self.device)

@@ -48,13 +48,10 @@ MixtureSize = int | str
 
 
 def fit_mixture(values: np.ndarray, components: MixtureSize, seed: int) -> GaussianMixture:
-    """Fit a Gaussian mixture by expectation maximisation (scikit-learn).
+    """Fit a Gaussian mixture to values ``(n,)``, at least one, by expectation maximisation (scikit-learn).
 
-    Args:
-        values: shape ``(n,)``, at least one.
-        components: their number, or ``"bic"`` for the one in 1 to 4 with the least Bayesian information criterion.
-            There are never more than values that differ visibly.
-        seed: of the start.
+    ``components`` is their number, or ``"bic"`` for the one in 1 to 4 with the least Bayesian information criterion;
+    there are never more than values that differ visibly.
     """
     from sklearn.mixture import GaussianMixture as Mixture
 
@@ -128,7 +125,9 @@ class EncoderDecoder:
         spread, error = self.encoder.spread(inputs), self.encoder.mean_error()
         self.exogenous = (outputs - self.encoder.mean(inputs)) / spread
         fitted = fit_mixture(self.exogenous.cpu().numpy(), self._components, self._seed)
-        self.distribution = _widened(fitted, float((error.diagonal() / spread.square()).mean()))
+        wrong = float((error.diagonal() / spread.square()).mean())  # u^ is what it is taken for plus such an error
+        stds = list(np.sqrt(np.square(fitted.stds) + wrong))
+        self.distribution = GaussianMixture(fitted.weights, fitted.means, stds)
         self.decoder.learn(torch.cat([inputs, self.exogenous[:, None]], -1), outputs, error)
 
     def _with_siblings(self) -> Tensor:
@@ -149,11 +148,6 @@ class EncoderDecoder:
         return self.decoder.combined_mean(points, exogenous)
 
 
-def _widened(mixture: GaussianMixture, variance: float) -> GaussianMixture:
-    """The distribution of what the mixture describes plus an independent normal error."""
-    return GaussianMixture(mixture.weights, mixture.means, list(np.sqrt(np.square(mixture.stds) + variance)))
-
-
 class DecoderGP(GaussianProcess):
     """A GP with a :class:`DecoderKernel`, for points and draws of u^ that are combined.
 
@@ -170,11 +164,8 @@ class DecoderGP(GaussianProcess):
     def learn(self, inputs: Tensor, outputs: Tensor, error: Tensor) -> None:
         """Put observations in the place of all so far, as :meth:`replace`.
 
-        Args:
-            inputs: shape ``(n, d)``.
-            outputs: shape ``(n,)``.
-            error: covariance of the outputs' errors beside their noise, ``n x n``. Hyper-parameters are fitted
-                without it, since inputs and outputs themselves agree exactly.
+        ``error`` is the covariance of the outputs' errors beside their noise, ``n x n``. Hyper-parameters are fitted
+        without it, since inputs and outputs themselves agree exactly.
         """
         self._error = error
         self.replace(inputs, outputs)
@@ -185,14 +176,11 @@ class DecoderGP(GaussianProcess):
         return self._with_draws(exogenous).mean(self._mechanism_points(points))
 
     def combined(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation, differentiable in the points.
+        """Mean and standard deviation, ``b x s`` each, differentiable in the points.
 
         Args:
             points: parents and own actions, ``b x s x d``, or ``b x 1 x d`` for the same with every draw.
             exogenous: draws of u^, shape ``(s,)``.
-
-        Returns:
-            two tensors ``b x s``.
         """
         self.update()
         return self._with_draws(exogenous).mean_and_std(self._mechanism_points(points))
@@ -260,20 +248,12 @@ class DecoderKernel(VarianceKernel):
         return prior
 
     def closed_form(self, points: np.ndarray) -> DecoderCovariances:
-        """Its covariances of points ``n x d``."""
         mechanism, smooth = covariances(self.mechanism, points[:, :-1]), self.smooth.closed_form(points[:, -1:])
         return DecoderCovariances(LogVariances(self), mechanism, smooth, points[:, -1])
 
 
 class DecoderCovariances(CompositeCovariances):
-    """Covariances of points under a :class:`DecoderKernel`.
-
-    Args:
-        variances: w and v.
-        mechanism: the covariances under k.
-        smooth: those under RBF.
-        exogenous: u of the points, ``(n,)``.
-    """
+    """Covariances under a :class:`DecoderKernel`: its variances, those of its parts, and u of the points, ``(n,)``."""
 
     def __init__(
         self, variances: Hyperparameters, mechanism: Covariances, smooth: Covariances, exogenous: np.ndarray
@@ -359,12 +339,7 @@ class ExogenousNetwork(GPNetwork):
         return surrogate
 
     def draw(self, count: int, seed: int) -> Draws:
-        """``count`` pairs of quasi-random draws.
-
-        Args:
-            count: pairs of draws, which share u^ and whose deviations are opposite.
-            seed: of the quasi-random points and of the directions.
-        """
+        """``count`` pairs of quasi-random draws, which share u^ and whose deviations are opposite."""
         uniforms = SobolEngine(max(1, len(self.exogenous)), scramble=True, seed=seed).draw(count, dtype=torch.float64)
         columns = iter(uniforms.clamp(1e-9, 1.0 - 1e-9).unbind(-1))
         exogenous = {node: self._from_mixture(node, next(columns)).repeat(2) for node in self.exogenous}
@@ -381,19 +356,12 @@ class ExogenousNetwork(GPNetwork):
         return torch.from_numpy(surrogate.distribution.from_uniform(uniforms.numpy())).to(self.device)
 
     def reward_belief(self, inputs: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of E[reward] under actions.
+        """Mean and standard deviation of E[reward] under actions ``b x input_dim``, ``(b,)`` each; differentiable.
 
         The means of the decoders lead from the roots to the reward, moved by the deviations. The standard deviation of
         the reward's decoder is averaged over u^ (sec. 5.2). To its square is added what the deviations upstream do to
         the average over u^: their effect along each direction, squared and summed, since it is the same error that
         meets every u^. Where there are more nodes than draws, some share a direction.
-
-        Args:
-            inputs: features of actions, ``b x input_dim``.
-            draws: of u^ and of the deviations.
-
-        Returns:
-            two tensors of shape ``(b,)``, differentiable.
         """
 
         centres: dict[str, Tensor] = {}
@@ -449,7 +417,6 @@ class ExogenousNetwork(GPNetwork):
 
     @cached_property  # asked for by every pass of a search
     def _linked(self) -> frozenset[str]:
-        """The nodes whose centres are inputs of others."""
         return frozenset(chain.from_iterable(self.siblings.values()))
 
     def _beside(self, node: str, points: Tensor, centres: Mapping[str, Tensor]) -> Tensor:

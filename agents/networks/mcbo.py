@@ -79,11 +79,10 @@ class MCBO(NetworkAgent):
     def __init__(self, beta: float | None = None, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:
         if beta is not None:
             require_not_negative("beta", beta)
-        require_device(device)
+        self.device = require_device(device)
         self.beta = beta
         self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
         self.restarts = whole_number("restarts", restarts, at_least=1, at_most=MOST_RESTARTS)
-        self.device = device
 
     def setup(self, seed: int) -> None:
         constraints = self.task.constraints
@@ -95,20 +94,13 @@ class MCBO(NetworkAgent):
         self.search_points = WithEta(self.network.features, free)
         usual = CONSTRAINED if constraints else GREEDY
         self._width = usual if self.beta is None else self.beta
-        self._looked_by = self._network_of_looks() if explores else self.network
+        self._looked_by = self.network
+        if explores and self.network.signals:  # a function beside signals is unknown wherever nothing was played
+            self._looked_by = GPNetwork(self.task, self.device, make=self.make_surrogate, signals=True, beside=False)
         looks = explores and self.network.noisy
         self.early = EarlyLooks(self._looked_by, len(self.initial_rounds()), self.device) if looks else None
         also = [self.early.wide_optimum] if self.early else []
         self.exploration = Exploration(self._looked_by, seed, self.device, also) if explores else None
-
-    def _network_of_looks(self) -> GPNetwork:
-        """The network that looks elsewhere go by: where there are signals, by these alone.
-
-        A function beside them is unknown wherever nothing was played, mostly in corners.
-        """
-        if not self.network.signals:
-            return self.network
-        return GPNetwork(self.task, self.device, make=self.make_surrogate, signals=True, beside=False)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -133,14 +125,9 @@ class MCBO(NetworkAgent):
         return self._maximise_with_networks(played, seed)
 
     def acquisition(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-        """The acquisition function with one eta a node.
+        """The acquisition function with one eta a node, for inputs of :class:`WithEta`, ``b x 1 x d``: values ``(b,)``.
 
-        Args:
-            inputs: of :class:`WithEta`, ``b x 1 x d``.
-            noise: as :meth:`GPNetwork.draw_noise` gives it, or empty.
-
-        Returns:
-            values, shape ``(b,)``.
+        ``noise`` is as :meth:`GPNetwork.draw_noise` gives it, or empty.
         """
         eta, actions = self.search_points.split(inputs.squeeze(-2))
         return self._counted(rewards_within(self.network, self._width, eta, actions, noise), actions)

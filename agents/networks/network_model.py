@@ -22,12 +22,11 @@ from typing import Any, Self
 import numpy as np
 import torch
 from botorch.models.model import Model
-from botorch.posteriors import Posterior
 from botorch.sampling import SobolQMCNormalSampler
-from botorch.sampling.get_sampler import GetSampler
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.gp.outputs import SampledPosterior
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.task import Action, HardTask, SoftTask, Task
 
@@ -154,7 +153,7 @@ class GPNetworkModel(Model):
             raise ArgumentError(f"no target set has the membership of the point {inputs.tolist()}") from None
 
 
-class NetworkPosterior(Posterior):
+class NetworkPosterior(SampledPosterior):
     """Joint samples of nodes by passes through a GPNetwork, one standard normal number a node, point and sample.
 
     Args:
@@ -167,27 +166,9 @@ class NetworkPosterior(Posterior):
     def __init__(self, network: GPNetwork, inputs: Tensor, outputs: Sequence[str], noisy: bool = False) -> None:
         self._network, self._inputs, self._outputs = network, inputs, tuple(outputs)
         self._noisy = network.noisy if noisy else ()
-        *self._batch, self._size, _ = inputs.shape
-
-    @property
-    def device(self) -> torch.device:
-        return self._inputs.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self._inputs.dtype
-
-    @property
-    def base_sample_shape(self) -> torch.Size:
-        return torch.Size([*self._batch, self._size, len(self._network.nodes) + len(self._noisy)])
-
-    @property
-    def batch_range(self) -> tuple[int, int]:
-        return (0, -2)
-
-    # The name is BoTorch's: its samplers ask a posterior for this.
-    def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
-        return sample_shape + torch.Size([*self._batch, self._size, len(self._outputs)])
+        *batch, self._size, _ = inputs.shape
+        numbers = len(network.nodes) + len(self._noisy)
+        super().__init__(inputs, [*batch, self._size, len(self._outputs)], [*batch, self._size, numbers])
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
         """Samples, ``sample_shape x batch_shape x q x m``; the base samples' batch dimensions may be of size 1."""
@@ -207,11 +188,6 @@ class NetworkPosterior(Posterior):
         uniforms = {node: torch.special.ndtr(columns[f"noise of {node}"]) for node in self._noisy}
         return {node: self._network.noise_of(node, column.clamp(1e-9, 1.0 - 1e-9)) for node, column in uniforms.items()}
 
-    def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
-        shape = sample_shape or torch.Size([1])
-        normal = torch.randn(*shape, *self.base_sample_shape, device=self.device, dtype=self.dtype)
-        return self.rsample_from_base_samples(shape, normal)
-
     @cached_property
     def _moments(self) -> Tensor:
         return SobolQMCNormalSampler(torch.Size([MOMENT_SAMPLES]), seed=0)(self)
@@ -225,9 +201,3 @@ class NetworkPosterior(Posterior):
     def variance(self) -> Tensor:
         """Variances over the same samples, ``batch_shape x q x m``; differentiable."""
         return self._moments.var(0)
-
-
-@GetSampler.register(NetworkPosterior)
-def _sampler(posterior: NetworkPosterior, sample_shape: torch.Size, *, seed: int | None = None) -> Any:
-    """The sampler of acquisition functions that are given none."""
-    return SobolQMCNormalSampler(sample_shape, seed=seed)

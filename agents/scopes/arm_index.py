@@ -40,13 +40,7 @@ class ArmIndex(ABC):
 
     @abstractmethod
     def value(self, arm: ScopeArm, contexts: np.ndarray, width: float) -> float:
-        """U_i of an arm that has been played.
-
-        Args:
-            arm: i.
-            contexts: of all rounds so far, shape ``(n, k)``.
-            width: of bounds, in standard deviations.
-        """
+        """U_i of an arm that has been played, given the contexts ``(n, k)`` of all rounds, and the width of bounds."""
 
 
 class HighestBounds(ArmIndex):

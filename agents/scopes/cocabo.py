@@ -64,18 +64,12 @@ class CoCaBO(Agent):
         use_contexts: bool = True,
         device: str = "cpu",
     ) -> None:
-        require_not_negative("beta", beta)
-        require_not_negative("rho", rho)
-        require_word("index", index, INDICES)
-        require_word("backend", backend, BACKENDS)
-        require_truth_value("use_contexts", use_contexts)
-        require_device(device)
-        self.beta = beta
-        self.rho = rho
-        self.index: Index = index
-        self.backend: Backend = backend
-        self.use_contexts = use_contexts
-        self.device = device
+        self.beta = require_not_negative("beta", beta)
+        self.rho = require_not_negative("rho", rho)
+        self.index: Index = require_word("index", index, INDICES)
+        self.backend: Backend = require_word("backend", backend, BACKENDS)
+        self.use_contexts = require_truth_value("use_contexts", use_contexts)
+        self.device = require_device(device)
 
     def setup(self, seed: int) -> None:
         self._contexts: list[np.ndarray] = []  # of the rounds that were learned
@@ -114,10 +108,12 @@ class CoCaBO(Agent):
         offered = [members(scope) for scope in task.scopes]
         useful = [one for one in offered if one[0] in {variables for variables, _ in self._possibly_optimal([one])}]
         if not any(variables for variables, _ in useful):
+            pairs = [(sorted(variables), sorted(contexts)) for variables, contexts in self._possibly_optimal(offered)]
+            worth = sorted(f"{variables} by {contexts}" for variables, contexts in pairs if variables)
             raise ArgumentError(
                 f"{task.env_id} offers no scope that is worth playing: those that set something, "
                 f"{[sorted(variables) for variables, _ in offered if variables]}, are redundant on its diagram; "
-                f"scopes that are not: {self._worth_offering(offered)}"
+                f"scopes that are not: {worth}"
             )
         arms = {
             (index, contexts)
@@ -128,13 +124,6 @@ class CoCaBO(Agent):
         if not arms:
             raise ArgumentError(f"{task.env_id} offers none of the possibly optimal scopes of its diagram")
         return sorted(arms, key=lambda arm: (arm[0], sorted(arm[1])))
-
-    def _worth_offering(self, offered: Sequence[Members]) -> list[str]:
-        return sorted(
-            f"{sorted(variables)} by {sorted(contexts)}"
-            for variables, contexts in self._possibly_optimal(offered)
-            if variables
-        )
 
     def _possibly_optimal(self, offered: Sequence[Members]) -> set[Members]:
         """Classes of possibly optimal scopes over all that is set and seen in some of the scopes offered."""
@@ -170,7 +159,6 @@ class CoCaBO(Agent):
         return math.sqrt(self.beta * self._growth(arm))
 
     def _growth(self, arm: ScopeArm) -> float:
-        """log(m d n / delta)."""
         plays = self._index.plays(arm, 1 + len(self.history))
         return math.log(len(self.arms) * arm.dim * plays / CONFIDENCE)
 

@@ -72,12 +72,9 @@ class ScopeArm:
         self.gp = BACKENDS[backend](name, inputs, rescale=range(dim, inputs), device=device)
 
     def act(self, context: np.ndarray, width: float, seed: int) -> Action:
-        """The action with the highest bound, ``width`` standard deviations above the mean.
+        """The action with the highest bound, ``width`` standard deviations above the mean, by a search from ``seed``.
 
-        Args:
-            context: of all of the task's context variables, shape ``(k,)``.
-            width: at least 0.
-            seed: of the search.
+        ``context`` has all of the task's context variables, shape ``(k,)``.
         """
 
         def bound(values: Tensor) -> Tensor:
@@ -116,26 +113,16 @@ class ScopeArm:
             return float(self.gp.bound(self._inputs(self._values(action)[None], context), width))
 
     def belief(self, values: np.ndarray, context: np.ndarray) -> np.ndarray:
-        """Means and standard deviations, ``2 x n``, of E[Y | x, c] in a context, once the arm has been played.
+        """Means and standard deviations, ``2 x n``, of E[Y | x, c] in a context ``(k,)``, once the arm has been played.
 
-        Args:
-            values: those of the actions, ``n x d``, of all variables that can be set.
-            context: of all of the task's context variables, shape ``(k,)``.
+        ``values`` are those of the actions, ``n x d``, of all variables that can be set.
         """
         own = torch.as_tensor(values[:, self._members], device=self._device)
         with torch.no_grad():
             return torch.stack(self.gp.posterior(self._inputs(own, context))).cpu().numpy()
 
     def highest_bounds(self, contexts: np.ndarray, width: float) -> np.ndarray:
-        """The highest bound in each of some contexts, evenly spaced among those given.
-
-        Args:
-            contexts: of all of the task's context variables, shape ``(n, k)``.
-            width: of the bounds, in standard deviations.
-
-        Returns:
-            at most ``CONTEXTS`` bounds.
-        """
+        """The highest bound in each of at most ``CONTEXTS`` contexts, evenly spaced among those given, ``(n, k)``."""
         places = np.linspace(0, len(contexts) - 1, min(len(contexts), CONTEXTS)).round().astype(int)
         values = torch.cat([self._spread, self.gp.inputs[-LATEST:, : len(self._members)]])
         points = torch.stack([self._inputs(values, context) for context in contexts[places]])

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from cbo_gym.agent import Agent
 from cbo_gym.agents.toolbox.features import ActionFeatures
-from cbo_gym.agents.toolbox.initial import few_observations, first_action
+from cbo_gym.agents.toolbox.initial import SearchAgent
 from cbo_gym.agents.toolbox.prices import cost_of
 from cbo_gym.errors import UnsupportedModeError
 from cbo_gym.fronts import non_dominated, spread_out
 from cbo_gym.scm.scopes import minimal_intervention_sets, pareto_sets, supported_sets
-from cbo_gym.task import Action, HardTask, Mode, Observation, Round, SoftTask
+from cbo_gym.task import Action, HardTask, Mode, Observation, SoftTask
 
 COST = "cost"  # the objective that is no variable, but follows from the action
 BASELINE = 24
@@ -24,8 +22,8 @@ OUTLOOK = 512  # actions at which the model is asked how far its front reaches
 BELOW = 0.1  # of the front's range, by which the reference point lies below its least values
 
 
-class SeveralObjectivesAgent(Agent):
-    """Plays at random when there are no data, and else what :meth:`choose` finds.
+class SeveralObjectivesAgent(SearchAgent):
+    """Plays at random when there are no data, and else what :meth:`search` finds.
 
     Attributes:
         features: of the task's actions, which models take as inputs; subclasses make them in ``setup``.
@@ -46,25 +44,10 @@ class SeveralObjectivesAgent(Agent):
         self._signs = torch.tensor([one.sign for one in self.task.objectives], dtype=torch.float64)
         self._is_paid_for = len(self.observed) < len(self.task.objectives)
 
-    def initial_rounds(self) -> Sequence[Round]:
-        return few_observations(self.task)
-
-    def act(self, observation: Observation) -> Action:
-        seed = int(self.rng.integers(2**31))
-        if not self.history:
-            return first_action(self.task, seed)
-        return self.choose(seed)
-
-    @abstractmethod
-    def choose(self, seed: int) -> Action:
-        """The next action, after at least one round; ``seed`` is of the search."""
-
     def front_first(self, estimates: np.ndarray, searched: Collection[frozenset[str]] | None) -> list[Action]:
         """The actions played, those whose estimates no other dominates first.
 
-        Args:
-            estimates: of :meth:`estimated_rewards`.
-            searched: target sets, to leave out actions on others unless all are; None for all of them.
+        ``searched`` are target sets, to leave out actions on others unless all are; None for all of them.
         """
         order = np.argsort(~non_dominated(estimates), kind="stable")
         actions = [self.history[place].action for place in order]
@@ -114,7 +97,7 @@ def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozen
 def reference_of(
     estimates: np.ndarray, predict: Callable[[Tensor], np.ndarray], features: ActionFeatures, seed: int
 ) -> np.ndarray:
-    """A reference point below all that a model takes for its front, played or not.
+    """A reference point below all that a model takes for its front, played or not, as BoTorch infers one.
 
     Were it below the front of what was played alone, the ends of the front would not count where they are further out.
 
@@ -125,11 +108,7 @@ def reference_of(
         seed: of the actions at which the model is asked.
     """
     points = features.draw(OUTLOOK, torch.Generator().manual_seed(seed))
-    return reference_below(np.concatenate([estimates, predict(features.inputs(points))]))
-
-
-def reference_below(vectors: np.ndarray) -> np.ndarray:
-    """A point somewhat below the front of some vectors ``(n, m)``, as BoTorch infers one (Ishibuchi et al. 2011)."""
+    vectors = np.concatenate([estimates, predict(features.inputs(points))])
     front = vectors[non_dominated(vectors)]
     width = np.ptp(front, axis=0)
     spread = np.ptp(vectors, axis=0)
@@ -149,8 +128,3 @@ def baseline_of(estimates: np.ndarray) -> np.ndarray:
         found = np.concatenate([found, front[spread_out(estimates[front], BASELINE - len(found))]])
         left = np.setdiff1d(left, front)
     return found
-
-
-def widest(targets: Collection[frozenset[str]]) -> frozenset[str]:
-    """The set with the most variables, of equals the first."""
-    return max(targets, key=len)

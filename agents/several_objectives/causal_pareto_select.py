@@ -19,7 +19,6 @@ from cbo_gym.arguments import whole_number
 from cbo_gym.fronts import hypervolume, non_dominated, search_pareto_set
 from cbo_gym.task import Action, HardTask, Info, Observation
 
-MOST_IN_BATCH = 100
 FIRST = 5  # random rounds on each set before it is modelled
 GENERATIONS, CHILDREN, ARCHIVE = 60, 128, 120  # of the search
 
@@ -53,7 +52,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
     """
 
     def __init__(self, batch: int = 5) -> None:
-        self.batch = whole_number("batch", batch, at_least=1, at_most=MOST_IN_BATCH)
+        self.batch = whole_number("batch", batch, at_least=1, at_most=100)
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
@@ -66,13 +65,14 @@ class CausalParetoSelect(SeveralObjectivesAgent):
             self.sets = [frozenset(names)]
         self.features = features_of(self.task, self.sets if isinstance(self.task, HardTask) else None)
         self._names = names
-        self._locals = [self._local(tuple(p for p, name in enumerate(names) if name in one)) for one in self.sets]
-
-    def _local(self, members: tuple[int, ...]) -> _Local:
-        return _Local(members, [
-            GaussianProcess(name, max(1, len(members)), noise_std=0.0 if is_noiseless(self.task, name) else None)
-            for name in self.observed
-        ])  # fmt: skip
+        noise = {name: 0.0 if is_noiseless(self.task, name) else None for name in self.observed}
+        self._locals = [
+            _Local(
+                tuple(place for place, name in enumerate(names) if name in one),
+                [GaussianProcess(name, max(1, len(one)), noise_std=std) for name, std in noise.items()],
+            )
+            for one in self.sets
+        ]
 
     def update(self, action: Action, observation: Observation, reward: np.ndarray, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -82,7 +82,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
             return
         local = self._locals[place]
         for surrogate, value in zip(local.surrogates, self.seen(observation).values(), strict=True):
-            surrogate.add(_own(local, inputs), value)
+            surrogate.add(inputs[list(local.members)] if local.members else inputs.new_zeros(1), value)
         if local.count <= FIRST:
             local.worst = np.minimum(local.worst if local.worst is not None else np.inf, reward)
 
@@ -90,13 +90,11 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         """The place of the set that an action sets; None of one that is not explored."""
         if not isinstance(self.task, HardTask):
             return 0
-        chosen = frozenset(name for name, inside in zip(self._names, self._membership(inputs), strict=True) if inside)
+        inside = (inputs[len(self._names) :] > 0.5).tolist()
+        chosen = frozenset(name for name, member in zip(self._names, inside, strict=True) if member)
         return self.sets.index(chosen) if chosen in self.sets else None
 
-    def _membership(self, inputs: torch.Tensor) -> list[bool]:
-        return (inputs[len(self._names) :] > 0.5).tolist()
-
-    def choose(self, seed: int) -> Action:
+    def search(self, seed: int) -> Action:
         if not self._planned:
             self._planned = self._plan(np.random.default_rng(seed))
         return self.features.decode(self._planned.pop(0))
@@ -140,15 +138,14 @@ class CausalParetoSelect(SeveralObjectivesAgent):
     def _mean(self, local: _Local, points: np.ndarray) -> np.ndarray:
         """Posterior means of the rewards, ``(n, m)``, of values ``(n, dim)`` of a set's variables."""
         own = torch.from_numpy(points)
-        inputs = torch.stack([self._inputs(local, values) for values in own]) if self._is_paid_for else own
+        inputs = (
+            self.features.inputs(torch.stack([self._point(local, row) for row in points])) if self._is_paid_for else own
+        )
         if not local.members:
             own = own.new_zeros(len(own), 1)
         with torch.no_grad():
             means = torch.stack([surrogate.mean(own) for surrogate in local.surrogates], -1)
             return self.rewards_of(means, inputs).numpy()
-
-    def _inputs(self, local: _Local, values: torch.Tensor) -> torch.Tensor:
-        return self.features.inputs(self._point(local, values.numpy()))
 
     def _point(self, local: _Local, values: np.ndarray) -> torch.Tensor:
         """The search point that sets a set's variables to ``values``."""
@@ -170,8 +167,3 @@ class CausalParetoSelect(SeveralObjectivesAgent):
                 inputs = local.surrogates[0].inputs[:, : len(local.members)].cpu().numpy()
                 found[rows] = self._mean(local, inputs)
         return found
-
-
-def _own(local: _Local, inputs: torch.Tensor) -> torch.Tensor:
-    """The inputs of a set's GPs; of the empty one a constant."""
-    return inputs[list(local.members)] if local.members else inputs.new_zeros(1)

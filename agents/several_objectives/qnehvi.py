@@ -22,10 +22,9 @@ from cbo_gym.agents.several_objectives.base import (
     baseline_of,
     reference_of,
     sets_worth_setting,
-    widest,
 )
-from cbo_gym.agents.several_objectives.joint_gps import JointGPs
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.surrogates.gp.outputs import JointGPs
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
 from cbo_gym.agents.toolbox.search import maximise
@@ -57,8 +56,7 @@ class QNEHVI(SeveralObjectivesAgent):
 
     def __init__(self, samples: int = 32, device: str = "cpu") -> None:
         self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
-        require_device(device)
-        self.device = device
+        self.device = require_device(device)
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
@@ -77,8 +75,7 @@ class QNEHVI(SeveralObjectivesAgent):
         self._sampler_seed = int(self.rng.integers(2**31))
 
     def searched(self, task: HardTask) -> list[frozenset[str]]:
-        """The target sets that are searched."""
-        return [widest(task.targets)]
+        return [max(task.targets, key=len)]
 
     def update(self, action: Action, observation: Observation, reward: np.ndarray, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -86,7 +83,7 @@ class QNEHVI(SeveralObjectivesAgent):
         for surrogate, value in zip(self.surrogates, self.seen(observation).values(), strict=True):
             surrogate.add(inputs, value)
 
-    def choose(self, seed: int) -> Action:
+    def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
         scaled = _Rewards(self, estimates)
         baseline = self.surrogates[0].inputs[baseline_of(estimates)]
@@ -130,17 +127,11 @@ class QNEHVISets(QNEHVI):
 
     Args:
         unsupported: whether to search also sets that only reach points of the front below its convex hull.
-        samples: Sobol samples of the posterior, 1 to 4,096.
-        device: torch device.
-
-    Raises:
-        ArgumentError: if an argument is out of range.
     """
 
     def __init__(self, unsupported: bool = False, samples: int = 32, device: str = "cpu") -> None:
         super().__init__(samples, device)
-        require_truth_value("unsupported", unsupported)
-        self.unsupported = unsupported
+        self.unsupported = require_truth_value("unsupported", unsupported)
 
     def searched(self, task: HardTask) -> list[frozenset[str]]:
         return sets_worth_setting(task, self.unsupported)

@@ -22,7 +22,6 @@ from cbo_gym.agents.toolbox.search import Acquisition, maximise
 from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, Info, Observation
 
-MOST_DRAWS = 256
 NOISE_SAMPLES = 8  # of the nodes' noise, for each drawn network
 SCREENING_DRAWS = 4
 MEAN_SAMPLES = 64  # of the noise, for the estimates of rewards
@@ -44,9 +43,8 @@ class QNEHVINetwork(SeveralObjectivesAgent):
     """
 
     def __init__(self, draws: int = 16, device: str = "cpu") -> None:
-        self.draws = whole_number("draws", draws, at_least=1, at_most=MOST_DRAWS)
-        require_device(device)
-        self.device = device
+        self.draws = whole_number("draws", draws, at_least=1, at_most=256)
+        self.device = require_device(device)
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
@@ -60,7 +58,7 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         self.network.add(action, observation)
         self._estimates = None
 
-    def choose(self, seed: int) -> Action:
+    def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
         few, many = (self._improvement(min(draws, self.draws), estimates, seed) for draws in (SCREENING_DRAWS, 10**9))
         return maximise(
@@ -84,7 +82,8 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         noise = self.network.draw_noise(draws * NOISE_SAMPLES, seed)
         each = NOISE_SAMPLES if noise else 1
         deviation = dict(zip(nodes, normal.repeat_interleave(each, 0).unbind(-1), strict=True))
-        centre, width = (torch.from_numpy(part).to(self.device) for part in _units(estimates))
+        centre = torch.from_numpy(estimates.mean(axis=0)).to(self.device)
+        width = torch.from_numpy(np.maximum(np.ptp(estimates, axis=0), 1e-9)).to(self.device)
 
         def drawn(node: str, inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             return mean + std * deviation[node]
@@ -124,8 +123,3 @@ class QNEHVINetwork(SeveralObjectivesAgent):
             values = self.network.rollout(inputs, lambda node, points, mean, std: mean, noise)
             means = [values[name].mean(-1).expand(len(inputs)) for name in self.observed]
             return self.rewards_of(torch.stack(means, -1), inputs).cpu().numpy()
-
-
-def _units(estimates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and range of rewards, ``(m,)`` each."""
-    return estimates.mean(axis=0), np.maximum(np.ptp(estimates, axis=0), 1e-9)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent
 from cbo_gym.agents.subsets.regressions import SwitchedRegressions
@@ -15,15 +13,12 @@ from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
 
 
 def listed_space(task: SubsetTask, most: int, agent: str) -> SuperArmSpace:
-    """The action space of a method that goes through the subsets one by one.
+    """The action space of a method that goes through the subsets one by one; raise ArgumentError if there are too many.
 
     Args:
         task: in subset mode.
         most: the greatest number of subsets that it takes.
         agent: what it is and does, for the error: ``"SubsetUCB keeps a mean for every subset"``.
-
-    Raises:
-        ArgumentError: if there are more.
     """
     space = task.action_space
     assert isinstance(space, SuperArmSpace)
@@ -71,9 +66,3 @@ class LinearSEMAgent(Agent):
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         return {self.task.nodes[place]: value for place, value in self.model.expected(action).items()}
-
-    def noise_variances(self) -> np.ndarray:
-        """Of each node of the model, 1 where it is not told, shape ``(N, 1)``."""
-        told = self.task.noise or {}
-        stds = [told[name].std if name in told else 1.0 for name in self.model.names]
-        return np.square(stds)[:, None]

@@ -43,10 +43,9 @@ class GALCB(LinearSEMAgent):
 
     def __init__(self, rounds: int = 500, strength: float = 0.5, penalty: float = 0.1, scale: float = 0.1) -> None:
         self.rounds = whole_number("rounds", rounds, at_least=1)
-        require_positive("strength", strength)
-        require_positive("penalty", penalty)
-        require_positive("scale", scale)
-        self.strength, self.penalty, self.scale = strength, penalty, scale
+        self.strength = require_positive("strength", strength)
+        self.penalty = require_positive("penalty", penalty)
+        self.scale = require_positive("scale", scale)
 
     def setup(self, seed: int) -> None:
         space = listed_space(self.task, MOST_SUBSETS, "GA-LCB goes through all subsets")
@@ -118,7 +117,6 @@ class GALCB(LinearSEMAgent):
         return Lasso(alpha=self.penalty).fit((own - own.mean(axis=0)) / spread, values[usual]).coef_ != 0.0
 
     def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Upper bounds and widths of the active subsets."""
         model, places = self.model, self.model.places(self.active)
         means = np.ones((len(places), len(model.names) + 1))
         means[:, 1:] = model.network.means(model.estimates, places)

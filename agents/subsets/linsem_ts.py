@@ -27,8 +27,7 @@ class LinSEMTS(LinearSEMAgent):
     """
 
     def __init__(self, variance: float = 1.0) -> None:
-        require_positive("variance", variance)
-        self.variance = variance
+        self.variance = require_positive("variance", variance)
 
     def act(self, observation: Observation) -> Action:
         model = self.model

@@ -28,12 +28,13 @@ class LinSEMUCB(LinearSEMAgent):
     """
 
     def __init__(self, scale: float = 1.0) -> None:
-        require_not_negative("scale", scale)
-        self.scale = scale
+        self.scale = require_not_negative("scale", scale)
 
     def act(self, observation: Observation) -> Action:
         model = self.model
         chances = 2.0 * math.log(2.0 * len(self.task.nodes) * self.task.horizon)
-        widths = 1.0 + np.sqrt(self.noise_variances() * (chances + model.log_determinants))
+        told = self.task.noise or {}
+        stds = [told[name].std if name in told else 1.0 for name in model.names]
+        widths = 1.0 + np.sqrt(np.square(stds)[:, None] * (chances + model.log_determinants))
         ellipsoids = np.square(self.scale * widths)[:, :, None, None] * model.inverses
         return model.subset(model.network.best(model.estimates, ellipsoids).places)

@@ -30,9 +30,8 @@ class IGPUCB(SuperArmAgent):
     """
 
     def __init__(self, lengthscale: float = 8.0, delta: float = 0.1) -> None:
-        require_positive("lengthscale", lengthscale)
-        require_probability("delta", delta)
-        self.lengthscale, self.delta = lengthscale, delta
+        self.lengthscale = require_positive("lengthscale", lengthscale)
+        self.delta = require_probability("delta", delta)
 
     def setup(self, seed: int) -> None:
         super().setup(seed)

@@ -110,13 +110,7 @@ class METS(SuperArmAgent):
 
 
 class SignalPrior:
-    """Distributions drawn from a family, as a discrete prior.
-
-    Args:
-        family: of the distributions.
-        signal_range: an interval that holds all signals.
-        rng: draws the distributions.
-    """
+    """Distributions drawn from a family, as a discrete prior; ``signal_range`` holds all signals."""
 
     def __init__(self, family: DistributionFamily, signal_range: tuple[float, float], rng: np.random.Generator) -> None:
         self._distributions = [family.draw(rng) for _ in range(PARTICLES)]

@@ -37,13 +37,7 @@ class Solution(NamedTuple):
 
 
 def best_polished(systems: Iterable[SeparableSystem], exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-    """The system that explains the nodes best for its number of edges, of some acyclic ones, each polished.
-
-    Args:
-        systems: at least one.
-        exogenous: the observed z, shape ``(rounds, N)``.
-        nodes: the observed y, of the same shape.
-    """
+    """The system that explains the nodes best for its number of edges, of some acyclic ones, each :func:`polished`."""
     polishes = (polished(system, exogenous, nodes) for system in systems)
     return min(polishes, key=lambda system: _criterion(system, exogenous, nodes))
 
@@ -66,7 +60,7 @@ def polished(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) 
         nodes: the observed y, of the same shape.
     """
     found = _solve(system, exogenous)
-    loss, damping = _squares(nodes, found), DAMPING
+    loss, damping = float(np.sum((nodes - found.nodes) ** 2)), DAMPING
     for _ in range(STEPS if found.slopes.shape[-1] else 0):
         before = loss
         slopes = found.slopes.reshape(-1, found.slopes.shape[-1])
@@ -74,7 +68,7 @@ def polished(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) 
         for _ in range(TRIALS):
             moved = _moved(system, gram, slope, damping)
             tried = _solve(moved, exogenous)
-            if (left := _squares(nodes, tried)) < loss:
+            if (left := float(np.sum((nodes - tried.nodes) ** 2))) < loss:
                 system, found, loss, damping = moved, tried, left, damping / EASIER
                 break
             damping *= HARDER
@@ -88,10 +82,6 @@ def _moved(system: SeparableSystem, gram: np.ndarray, slope: np.ndarray, damping
     coefficients = system.coefficients.copy()
     coefficients[coefficients != 0.0] += np.linalg.solve(damped, slope)
     return SeparableSystem(system.components, coefficients)
-
-
-def _squares(nodes: np.ndarray, found: Solution) -> float:
-    return float(np.sum((nodes - found.nodes) ** 2))
 
 
 def _solve(system: SeparableSystem, exogenous: np.ndarray) -> Solution:

@@ -176,14 +176,7 @@ def _passes(
     components: Sequence[EdgeFunction],
     look: Callable[[SeparableSystem], Pass],
 ) -> Iterator[Pass]:
-    """Regressions until the coefficients settle, at first with the nodes as observed as the functions' arguments.
-
-    Args:
-        exogenous: the observed z, shape ``(rounds, N)``.
-        nodes: the observed y, of the same shape.
-        components: candidate functions of every edge.
-        look: what becomes of a system that a regression found.
-    """
+    """Regressions until the coefficients settle, at first with the nodes as observed as the functions' arguments."""
     arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
     for _ in range(PASSES):
         found = look(SeparableSystem(components, _regress(arguments, nodes - exogenous, components)))
@@ -377,12 +370,10 @@ def fit_by_base_arm(
 
 
 class CoefficientPosterior:
-    """Normal distributions of the coefficients of a sparse system, independent between nodes.
+    """Normal distributions of the coefficients of a sparse system, independent between nodes, around its own.
 
-    Args:
-        system: its means.
-        factors: for each node the places ``(k, j)`` of its coefficients, two arrays, and a matrix that turns standard
-            normal numbers into deviations from the means.
+    ``factors`` has for each node the places ``(k, j)`` of its coefficients, two arrays, and a matrix that turns
+    standard normal numbers into deviations from the means.
     """
 
     def __init__(self, system: SeparableSystem, factors: Sequence[tuple[tuple[np.ndarray, ...], np.ndarray]]) -> None:
@@ -399,10 +390,7 @@ class CoefficientPosterior:
 def coefficient_posterior(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> CoefficientPosterior:
     """The posterior of the coefficients of a fitted system, given its edges; prior N(0, 1) each.
 
-    Args:
-        system: as fitted.
-        exogenous: of the rounds that it was fitted to, shape ``(rounds, N)``.
-        nodes: the same.
+    ``exogenous`` and ``nodes`` are of the rounds that it was fitted to, shape ``(rounds, N)``.
     """
     try:
         arguments = system.solve(exogenous)

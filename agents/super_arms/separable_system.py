@@ -167,7 +167,6 @@ def reached_by(coefficients: np.ndarray) -> np.ndarray:
 
 
 def _on_a_cycle(coefficients: np.ndarray) -> np.ndarray:
-    """Which edges lie on a cycle, shape ``(N, N)``."""
     return edges_of(coefficients) & reached_by(coefficients).T
 
 

@@ -32,8 +32,7 @@ class SGB(Agent):
     modes = frozenset({Mode.MASKED})
 
     def __init__(self, miss: float = 0.1) -> None:
-        require_probability("miss", miss)
-        self.miss = miss
+        self.miss = require_probability("miss", miss)
 
     def setup(self, seed: int) -> None:
         space = self.task.action_space

@@ -75,11 +75,7 @@ class ActionFeatures(ABC):
 
 
 class BoxFeatures(ActionFeatures):
-    """Points of the unit box: soft actions without a limit.
-
-    Args:
-        dim: number of coordinates.
-    """
+    """Points of the unit box: soft actions without a limit."""
 
     def __init__(self, dim: int) -> None:
         self.search_dim = self.input_dim = dim
@@ -101,11 +97,7 @@ class BoxFeatures(ActionFeatures):
 
 
 class GridFeatures(BoxFeatures):
-    """Points of a grid: a search point stands for the nearest one, so that its inputs have no slope.
-
-    Args:
-        space: the action space.
-    """
+    """Points of a grid: a search point stands for the nearest one, so that its inputs have no slope."""
 
     def __init__(self, space: GridBox) -> None:
         super().__init__(space.dim)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
 
 from cbo_gym.actions.codec import UNSET, Action
+from cbo_gym.agent import Agent
 from cbo_gym.agents.toolbox.seeding import seeded_copy
-from cbo_gym.task import HardTask, Round, Task
+from cbo_gym.task import HardTask, Observation, Round, Task
 
 MOST_OBSERVATIONS = 200  # a Gaussian process learns next to nothing from more of them
 
 
 def first_action(task: Task, seed: int) -> Action:
-    """Return the action to play before anything is known: only observe if the mode has that, else act at random.
+    """The action to play before anything is known: only observe if the mode has that, else act at random.
 
     Observing tells something of every mechanism; afterwards the prior of a model stands in for what is missing.
-
-    Args:
-        task: the task.
-        seed: seed of the random action.
     """
     if isinstance(task, HardTask) and frozenset() in task.targets:
         values = np.full(len(task.manipulable), UNSET)
@@ -40,3 +38,18 @@ def few_observations(task: Task) -> Sequence[Round]:
         for past, was_observed, count in zip(task.initial_data, observed, counts, strict=True)
         if not was_observed or count <= MOST_OBSERVATIONS
     ]
+
+
+class SearchAgent(Agent):
+    """Learns from few observations, begins with :func:`first_action`, and then plays what :meth:`search` finds."""
+
+    def initial_rounds(self) -> Sequence[Round]:
+        return few_observations(self.task)
+
+    def act(self, observation: Observation) -> Action:
+        seed = int(self.rng.integers(2**31))
+        return self.search(seed) if self.history else first_action(self.task, seed)
+
+    @abstractmethod
+    def search(self, seed: int) -> Action:
+        """The next action, after at least one round."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from cbo_gym.errors import ArgumentError, shown
@@ -11,9 +9,10 @@ from cbo_gym.errors import ArgumentError, shown
 MOST_SAMPLES = 4096  # of an expectation
 
 
-def require_device(given: Any) -> None:
-    """Raise ArgumentError unless ``given`` names a device as torch does; it need not be on this machine."""
+def require_device(given: str) -> str:
+    """Return ``given``; raise ArgumentError unless it names a torch device, which need not be on this machine."""
     try:
         torch.device(given)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"device must name a torch device, like 'cpu' or 'cuda:0'; given {shown(given)}") from error
+    return given

@@ -42,13 +42,11 @@ class MultiplicativeWeights(Agent):
     task: AdversarialTask
 
     def __init__(self, beta: float = 0.5, rate: float | None = None, device: str = "cpu") -> None:
-        require_not_negative("beta", beta)
+        self.beta = require_not_negative("beta", beta)
         if rate is not None:
             require_not_negative("rate", rate)
-        require_device(device)
-        self.beta = beta
+        self.device = require_device(device)
         self.rate = rate
-        self.device = device
 
     def setup(self, seed: int) -> None:
         space = self.task.action_space

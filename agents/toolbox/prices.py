@@ -12,12 +12,8 @@ from cbo_gym.task import HardTask, SoftTask, Task
 def cost_of(task: Task, inputs: Tensor) -> Tensor:
     """The cost of rounds, differentiable: features of actions ``... x input_dim`` to ``...``.
 
-    Args:
-        task: soft or hard, with costs.
-        inputs: of :func:`cbo_gym.agents.toolbox.features.features_of`.
-
     Raises:
-        ArgumentError: for another task.
+        ArgumentError: unless the task is soft or hard, and has costs.
     """
     if task.costs is None or not isinstance(task, SoftTask | HardTask):
         raise ArgumentError(f"{task.env_id} is not a soft or hard task with costs")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,13 +49,9 @@ def maximise(
     features: ActionFeatures,
     played: Sequence[Action],
     *,
-    seed: int,
     screening: Acquisition | None = None,
     scouting: Acquisition | None = None,
-    raw_samples: int = RAW_SAMPLES,
-    generations: int = GENERATIONS,
-    restarts: int = RESTARTS,
-    device: str | torch.device = "cpu",
+    **search: Any,
 ) -> Action:
     """Search for the action that maximises ``acquisition``.
 
@@ -63,27 +60,14 @@ def maximise(
             depending on its own row only.
         features: of the task.
         played: actions played, from the best to the worst; the ascent starts from the first distinct ones too.
-        seed: of the random starts. The global random state of torch is left as it was.
         screening: a cheaper function for choosing the starts; None for ``acquisition`` itself.
         scouting: a cheaper function for the first iterations of the ascents; None for ``acquisition`` itself.
-        raw_samples: random points that are screened.
-        generations: of points around the best ones so far, which are screened too.
-        restarts: starts of the ascent, shared by the target sets, at least two for each.
-        device: torch device on which ``acquisition`` computes.
+        search: the keywords of :func:`screen`, ``seed`` among them.
 
     Returns:
         an element of the action space.
     """
-    starts = screen(
-        screening or acquisition,
-        features,
-        played,
-        seed=seed,
-        raw_samples=raw_samples,
-        generations=generations,
-        restarts=restarts,
-        device=device,
-    )
+    starts = screen(screening or acquisition, features, played, **search)
 
     def at_points(function: Acquisition) -> Acquisition:
         return lambda points: _with_slope(function(features.inputs(points)), points)
@@ -108,7 +92,15 @@ def screen(
 ) -> Tensor:
     """Promising search points, shape ``n x search_dim``, the best of all that were screened first.
 
-    Arguments are those of :func:`maximise`; the first distinct actions played come last.
+    Args:
+        acquisition: as of :func:`maximise`.
+        features: of the task.
+        played: actions played, from the best to the worst; the first distinct ones come last.
+        seed: of the random points. The global random state of torch is left as it was.
+        raw_samples: random points that are screened.
+        generations: of points around the best ones so far, which are screened too.
+        restarts: number of points, shared by the target sets, at least two for each.
+        device: torch device on which ``acquisition`` computes.
     """
     generator = torch.Generator().manual_seed(seed)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,7 +44,12 @@ class EffectModel(Protocol):
         """Learn from a round."""
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """E[Y | do(x)] of points ``n x d`` in [0, 1], and the standard deviation of that estimate: both ``(n,)``."""
+        """E[Y | do(x)] and the standard deviation of that estimate, ``(n,)`` each, in the reward's units.
+
+        Args:
+            target: one of the task's target sets, not empty.
+            values: of its variables in the order of ``task.manipulable``, in [0, 1], shape ``n x d``.
+        """
 
     def informs(self, target: frozenset[str]) -> bool:
         """Whether the observations tell anything about the effects of ``target``."""
@@ -79,7 +85,6 @@ class ObservationalModel:
 
     @property
     def observations(self) -> Tensor:
-        """The observed nodes in the task's order, shape ``(n, len(task.nodes))``."""
         return self._observed
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
@@ -105,19 +110,9 @@ class ObservationalModel:
         return "none" if self._adjustments[target] is None else "adjustment"
 
     def informs(self, target: frozenset[str]) -> bool:
-        """Whether the observations tell anything about the effects of ``target``."""
         return self.rule(target) != "none"
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """E[Y | do(x)] and the standard deviation of that estimate, in the reward's units.
-
-        Args:
-            target: one of the task's target sets, not empty.
-            values: of its variables in the order of ``task.manipulable``, in [0, 1], shape ``n x d``.
-
-        Returns:
-            two tensors of shape ``(n,)``.
-        """
         with torch.no_grad():
             match self.rule(target):
                 case "simulation":
@@ -152,7 +147,7 @@ class ObservationalModel:
             self._regressions[target] = GaussianProcess(
                 self._task.reward,
                 len(covariates),
-                covariance=_of_parents,
+                covariance=partial(MechanismKernel, parents=len(covariates)),
                 rescale=range(len(covariates)),
                 device=self._device,
             )
@@ -176,10 +171,6 @@ class ObservationalModel:
         self._regressions[target].add(rows[:, columns].cpu(), rewards.cpu())
 
 
-def _of_parents(dim: int) -> MechanismKernel:
-    return MechanismKernel(dim, parents=dim)
-
-
 class EffectNetwork(GPNetwork):
     """A network for many values of one target set, in which nothing is computed twice.
 
@@ -198,9 +189,8 @@ class EffectNetwork(GPNetwork):
 class RewardGP(GaussianProcess):
     """GP of rewards about a causal prior, of which it models the residuals, with mean zero.
 
-    One reward carries the noise of every variable that is not set, so the prior of the noise is centred at a third of
-    the variance of all rewards, not at BoTorch's fiftieth, with which a few lucky rewards are taken for a peak. Where
-    observations tell how much noise there is, its most probable variance is that.
+    The prior of the noise is :func:`~cbo_gym.agents.surrogates.gp.noise.usual_noise`; where observations tell how much
+    noise there is, its most probable variance is that.
 
     Args:
         name: of what is modelled, for error messages.
@@ -295,14 +285,9 @@ class CausalGP(RewardGP):
         self._points = self._points[:0]
 
     def predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of E[Y | do(values)], each ``(n,)``.
+        """Mean and standard deviation of E[Y | do(values)], each ``(n,)``, for values ``n x d`` in [0, 1].
 
-        Args:
-            values: in [0, 1], shape ``n x d``.
-            prior: what ``effect`` gives there, if known.
-
-        Raises:
-            SurrogateError: if the covariance matrix cannot be factorised.
+        ``prior`` is what ``effect`` gives there, if known.
         """
         mean, std = prior or self._effect(values)
         if not len(self):
@@ -315,12 +300,7 @@ class CausalGP(RewardGP):
         return self._rewards - self.outputs
 
     def fitted(self) -> Tensor:
-        """Posterior means at the data, shape ``(n,)``.
-
-        Raises:
-            ArgumentError: if there are none.
-            SurrogateError: if the covariance matrix cannot be factorised.
-        """
+        """Posterior means at the data, shape ``(n,)``."""
         return self._rewards - self.outputs + self.posterior(self.inputs)[0]
 
 
@@ -341,7 +321,6 @@ class CausalKernel(VarianceKernel):
         return self.variances * self.smooth.forward(x1[..., :-1], x2[..., :-1], diag=diag) + known
 
     def closed_form(self, points: np.ndarray) -> ScaledCovariances:
-        """Its covariances of points ``n x d``."""
         return ScaledCovariances(
             LogVariances(self), self.smooth.closed_form(points[:, :-1]), np.outer(points[:, -1], points[:, -1])
         )

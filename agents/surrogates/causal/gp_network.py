@@ -31,11 +31,10 @@ from cbo_gym.agents.surrogates.gp.closed_form import (
     Prior,
     Pullback,
 )
-from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential
+from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential, StackableKernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import usual_noise
 from cbo_gym.agents.surrogates.gp.stack import Stack, kind
-from cbo_gym.agents.surrogates.gp.stackable import StackableKernel
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate, NodeSurrogate
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
@@ -347,18 +346,11 @@ class GPNetwork:
         return lambda inputs, noise: self._rewards(inputs, lambda node, points: drawn[node](points), noise)
 
     def ignorance(self, inputs: Tensor) -> Tensor:
-        """The uncertainty about the nodes that actions leave to their mechanisms, where the posterior means lead.
-
-        Args:
-            inputs: features of actions, ``b x input_dim``.
-
-        Returns:
-            the greatest :func:`ignorance` of these nodes, ``(b,)``; below 1 the action teaches next to nothing.
-        """
+        """The greatest :func:`ignorance` of the nodes that actions leave to their mechanisms, ``(b,)``."""
         return self._of_free_nodes(inputs, ignorance).amax(0)
 
     def information(self, inputs: Tensor) -> Tensor:
-        """The information that a round gives of these nodes' functions: the sum of :func:`information`, ``(b,)``."""
+        """The sum of :func:`information` over these nodes, ``(b,)``."""
         return self._of_free_nodes(inputs, information).sum(0)
 
     def _of_free_nodes(self, inputs: Tensor, measure: Callable[[NodeSurrogate, Tensor], Tensor]) -> Tensor:
@@ -375,15 +367,7 @@ class GPNetwork:
         return torch.stack([found[node].expand(len(inputs)) for node in self.nodes])
 
     def gap(self, inputs: Tensor, best: float) -> Tensor:
-        """The :func:`gap` of the reward node's inputs where the posterior means lead.
-
-        Args:
-            inputs: features of actions, ``b x input_dim``.
-            best: reward to be exceeded.
-
-        Returns:
-            distances, ``(b,)``.
-        """
+        """The :func:`gap` of the reward node's inputs where the posterior means lead, ``(b,)``."""
         return gap(self.surrogates[self.task.reward], self._reward_inputs(inputs), best)
 
     @property
@@ -392,29 +376,11 @@ class GPNetwork:
         return tuple(c for c, name in enumerate(self.parents[self.task.reward]) if name not in self._settable.names)
 
     def driven_to(self, column: int, sign: float, inputs: Tensor) -> Tensor:
-        """Where the posterior means lead one input of the reward's GP.
-
-        Args:
-            column: of the input.
-            sign: 1, or -1 for the value with its sign changed.
-            inputs: features of actions, ``b x input_dim``.
-
-        Returns:
-            values, ``(b,)``.
-        """
+        """Where the posterior means lead one input of the reward's GP, times a sign, ``(b,)``."""
         return sign * self._reward_inputs(inputs)[:, column]
 
     def plausible_beyond(self, column: int, sign: float, inputs: Tensor) -> Tensor:
-        """The :func:`plausible_beyond` of one action.
-
-        Args:
-            column: of the input of the reward's GP that goes on.
-            sign: whether to greater values of it, 1, or to smaller ones, -1.
-            inputs: features of the action, ``1 x input_dim``.
-
-        Returns:
-            a scalar.
-        """
+        """The :func:`plausible_beyond` of one action, ``1 x input_dim``, in an input of the reward's GP; a scalar."""
         return plausible_beyond(self.surrogates[self.task.reward], self._reward_inputs(inputs)[0], column, sign)
 
     def _reward_inputs(self, inputs: Tensor) -> Tensor:
@@ -504,7 +470,6 @@ class MechanismKernel(StackableKernel):
             self.modulation = SquaredExponential(dim - parents)
 
     def count_from(self, zeros: Tensor) -> None:
-        """Native zeros of the inputs among points whose data fill [0, 1], ``(dim,)``."""
         self.origin = zeros[: self._parents].clamp(0.0, 1.0)
         self.reach = torch.maximum(self.origin, 1.0 - self.origin)
 
@@ -519,12 +484,6 @@ class MechanismKernel(StackableKernel):
 
     @classmethod
     def against_of(cls, numbers: Sequence[Tensor], data: Tensor) -> Against:
-        """The prior of one kernel, or of g of them at once, beside data ``n x d`` or ``g x n x d``.
-
-        Args:
-            numbers: of :meth:`numbers`, or g of these stacked.
-            data: as said.
-        """
         variances, length, *affine = numbers
         smooth = SquaredExponential.against_of([length], data, variances[..., 0, None, None])
         if not affine:
@@ -555,7 +514,6 @@ class MechanismKernel(StackableKernel):
         return prior
 
     def among(self, points: Tensor) -> Tensor:
-        """Prior covariances of points among themselves, ``... x q x d`` to ``... x q x q``; differentiable."""
         count, variances = self._parents, self.variances.detach()
         smooth = variances[0] * self.smooth.among(points)
         if points.shape[-1] == count:
@@ -565,7 +523,6 @@ class MechanismKernel(StackableKernel):
         return smooth + affine * self.modulation.among(points[..., count:])
 
     def draw(self, generator: torch.Generator) -> Function:
-        """A function drawn from its prior."""
         count, deviations = self._parents, self.variances.detach().sqrt()
         smooth = self.smooth.draw(generator)
         if len(deviations) == 1:
@@ -581,7 +538,6 @@ class MechanismKernel(StackableKernel):
         return function
 
     def closed_form(self, points: np.ndarray) -> CompositeCovariances:
-        """Its covariances of points ``n x d``."""
         smooth = self.smooth.closed_form(points)
         if points.shape[1] == self._parents:
             return ScaledCovariances(LogVariances(self), smooth)
@@ -591,7 +547,7 @@ class MechanismKernel(StackableKernel):
 
 
 class MechanismCovariances(CompositeCovariances):
-    """Covariances of points under a :class:`MechanismKernel` of parents and actions.
+    """Covariances under a :class:`MechanismKernel` of parents and actions.
 
     Args:
         variances: v, w_0 and the w_i.

@@ -15,17 +15,10 @@ BEYOND = torch.linspace(0.0, 0.05, 17, dtype=torch.float64)[1:]  # of the range 
 
 
 def ignorance(gp: NodeSurrogate, points: Tensor) -> Tensor:
-    """The posterior standard deviation, in units of ``KNOWN`` prior ones plus ``HEARD`` of the noise.
+    """The posterior standard deviation at points, in units of ``KNOWN`` prior ones plus ``HEARD`` of the noise.
 
     Below 1 one more observation teaches next to nothing. With noise, known or learned, about ``1 / HEARD^2``
     repetitions lead there.
-
-    Args:
-        gp: surrogate of one node.
-        points: shape ``... x d``.
-
-    Returns:
-        ratios, shape ``...``.
     """
     _, std = gp.posterior(points)
     return std / (KNOWN * gp.prior_std(points) + HEARD * gp.noise_scale)
@@ -35,31 +28,16 @@ def information(gp: NodeSurrogate, points: Tensor) -> Tensor:
     """The information that an observation gives of the function: ``log(1 + std^2 / noise^2)``, twice the gain in nats.
 
     Noise that is smaller than ``KNOWN`` prior standard deviations counts as that.
-
-    Args:
-        gp: surrogate of one node.
-        points: shape ``... x d``.
-
-    Returns:
-        numbers above 0, shape ``...``.
     """
     _, std = gp.posterior(points)
     return (std / (KNOWN * gp.prior_std(points)).maximum(gp.noise_scale)).square().log1p()
 
 
 def gap(gp: NodeSurrogate, points: Tensor, best: float) -> Tensor:
-    """Distances from the nearest input that was seen, in units of the inputs' ranges.
+    """Distances of points ``n x d`` from the nearest input that was seen, in units of the inputs' ranges, ``(n,)``.
 
     They are -1 where there is nothing to look for: where the output is half known, its posterior standard deviation
     being below ``UNKNOWN`` prior ones, or not plausibly above ``best``, which is beyond ``PLAUSIBLE`` of them.
-
-    Args:
-        gp: surrogate of one node.
-        points: shape ``n x d``.
-        best: output to be exceeded.
-
-    Returns:
-        distances, shape ``(n,)``.
     """
     mean, std = gp.posterior(points)
     promising = (std > UNKNOWN * gp.prior_std(points)) & (mean + PLAUSIBLE * std > best)
@@ -68,16 +46,9 @@ def gap(gp: NodeSurrogate, points: Tensor, best: float) -> Tensor:
 
 
 def plausible_beyond(gp: NodeSurrogate, point: Tensor, column: int, sign: float) -> Tensor:
-    """The best output that is plausible a little beyond a point, its mean plus ``PLAUSIBLE`` standard deviations.
+    """The best output that is plausible a little beyond a point: its mean plus ``PLAUSIBLE`` standard deviations.
 
-    Args:
-        gp: surrogate of one node.
-        point: shape ``d``.
-        column: of the input that goes on.
-        sign: whether to greater values of it, 1, or to smaller ones, -1.
-
-    Returns:
-        a scalar.
+    What goes on is the input of one column, to greater values of it if ``sign`` is 1, to smaller ones if it is -1.
     """
     seen = gp.inputs[:, column] if len(gp) else point.new_tensor([0.0, 1.0])
     points = point.repeat(len(BEYOND), 1)

@@ -53,14 +53,7 @@ class SetsGP(RewardGP):
         self._owners = torch.empty(0, dtype=torch.int64, device=device)
 
     def observe(self, owner: int, inputs: Tensor, mean: Tensor, reward: float) -> None:
-        """Add a reward of a set's.
-
-        Args:
-            owner: number of the set.
-            inputs: of the action, ``1 x d``.
-            mean: m there, ``(1,)``.
-            reward: what was seen.
-        """
+        """Add the reward of an action of a set, whose number is ``owner``: inputs ``1 x d``, and m there, ``(1,)``."""
         self._owners = torch.cat([self._owners, self._owners.new_tensor([owner])])
         self._rewards = torch.cat([self._rewards, mean.new_tensor([reward])])
         self.add(inputs.cpu(), reward - mean.cpu())
@@ -72,11 +65,7 @@ class SetsGP(RewardGP):
         self._points = self._points[:0]
 
     def predict(self, inputs: Tensor, means: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of E[Y | do(x)] at inputs ``n x d`` with prior means ``(n,)``, each ``(n,)``.
-
-        Raises:
-            SurrogateError: if the covariance matrix cannot be factorised.
-        """
+        """Mean and standard deviation of E[Y | do(x)] at inputs ``n x d`` with prior means ``(n,)``, each ``(n,)``."""
         if not len(self):
             self._span[self.deviation] = self.unit
             points = self.rescaled(inputs)
@@ -89,11 +78,7 @@ class SetsGP(RewardGP):
         return (self._rewards - self.outputs)[self._owners == owner]
 
     def fitted(self, owner: int) -> Tensor:
-        """Posterior means at a set's data, shape ``(n,)``; none without data.
-
-        Raises:
-            SurrogateError: if the covariance matrix cannot be factorised.
-        """
+        """Posterior means at a set's data, shape ``(n,)``; none without data."""
         own = self._owners == owner
         return self.prior_means(owner) + self.mean(self.inputs[own]) if own.any() else self._rewards[own]
 
@@ -127,7 +112,6 @@ class SetsKernel(VarianceKernel):
         return self.smooth.forward(x1[..., :-2], x2[..., :-2]) * (error + known + beyond * novel)
 
     def closed_form(self, points: np.ndarray) -> SetsCovariances:
-        """Its covariances of points ``n x d``."""
         return SetsCovariances(self, points)
 
 
@@ -169,12 +153,7 @@ class SetsVariances(LogVariances):
 
 
 class SetsCovariances(CompositeCovariances):
-    """Covariances under a :class:`SetsKernel`.
-
-    Args:
-        kernel: under which.
-        points: shape ``n x d``.
-    """
+    """Covariances of points ``n x d`` under a :class:`SetsKernel`."""
 
     def __init__(self, kernel: SetsKernel, points: np.ndarray) -> None:
         self._shape = kernel.smooth.closed_form(points[:, :-2])
@@ -198,9 +177,7 @@ class SetsCovariances(CompositeCovariances):
 def log_modes(logs: np.ndarray, priors: Sequence[Lognormal]) -> tuple[float, np.ndarray]:
     """The summed log density of lognormal variables, and its gradient with respect to their logarithms.
 
-    Args:
-        logs: as many for each prior, one after the other.
-        priors: modes of the logarithms, and their standard deviations.
+    ``priors`` are modes of the logarithms and their standard deviations, each for an equal share of the ``logs``.
     """
     parts = [
         log_lognormal(own, mode + scale**2, scale)
@@ -210,14 +187,9 @@ def log_modes(logs: np.ndarray, priors: Sequence[Lognormal]) -> tuple[float, np.
 
 
 def novelty(points: Tensor, seen: Tensor) -> Tensor:
-    """How far points are from all that was seen, by the variable in which that is most: ``n x d`` to ``(n,)``.
+    """How far points in [0, 1] are from all that was seen, in the variable where that is most: ``n x d`` to ``(n,)``.
 
-    Args:
-        points: in [0, 1].
-        seen: values of the same variables, ``m x d``; without any all is novel.
-
-    Returns:
-        numbers in [0, 1].
+    ``seen`` are values of the same variables, ``m x d``; without any all is novel, 1.
     """
     if not len(seen):
         return torch.ones_like(points[:, 0])

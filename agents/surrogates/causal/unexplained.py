@@ -11,14 +11,8 @@ FEWEST = 6  # observations for each coefficient
 def unexplained(values: Tensor, rewards: Tensor) -> float | None:
     """Standard deviation of rewards about their least-squares fit by the variables of a set and their squares.
 
-    To set these variables takes their part of the rewards' variance away, and the rest stays, confounding apart.
-
-    Args:
-        values: of the set's variables, where nothing was set, ``n x d``.
-        rewards: of the same rounds, ``(n,)``.
-
-    Returns:
-        a number of at least 0, in units of the rewards; None with fewer than ``FEWEST`` rounds a coefficient.
+    To set these variables takes their part of the rewards' variance away, and the rest stays, confounding apart. Both
+    are of rounds where nothing was set, ``n x d`` and ``(n,)``; None with fewer than ``FEWEST`` rounds a coefficient.
     """
     count, dim = values.shape
     coefficients = 1 + 2 * dim

@@ -17,8 +17,7 @@ from cbo_gym.agents.surrogates.gp.closed_form import (
     Prior,
     Pullback,
 )
-from cbo_gym.agents.surrogates.gp.kernels import LogVariances, SquaredExponential, VarianceKernel
-from cbo_gym.agents.surrogates.gp.stackable import StackableKernel
+from cbo_gym.agents.surrogates.gp.kernels import LogVariances, SquaredExponential, StackableKernel, VarianceKernel
 from cbo_gym.sums import add_up
 
 
@@ -52,12 +51,6 @@ class AdditiveKernel(StackableKernel):
 
     @classmethod
     def against_of(cls, numbers: Sequence[Tensor], data: Tensor) -> Against:
-        """The prior of one kernel, or of g of them at once, beside data ``n x d`` or ``g x n x d``.
-
-        Args:
-            numbers: of :meth:`numbers`, or g of these stacked.
-            data: as said.
-        """
         variances, length, *alone = numbers
         heights = variances[..., None, None]
         together = SquaredExponential.against_of([length], data, heights.select(-3, 0))
@@ -80,7 +73,6 @@ class AdditiveKernel(StackableKernel):
         return prior
 
     def among(self, points: Tensor) -> Tensor:
-        """Prior covariances of points among themselves, ``... x q x d`` to ``... x q x q``; differentiable."""
         whole, *alone = self.variances.detach()
         covariance = whole * self.whole.among(points)
         for variance, kernel, column in zip(alone, self.alone, points.split(1, -1), strict=True):
@@ -88,7 +80,6 @@ class AdditiveKernel(StackableKernel):
         return covariance
 
     def draw(self, generator: torch.Generator) -> Function:
-        """A function drawn from its prior."""
         deviations = self.variances.detach().sqrt()
         drawn = [kernel.draw(generator) for kernel in (self.whole, *self.alone)]
 
@@ -99,7 +90,6 @@ class AdditiveKernel(StackableKernel):
         return function
 
     def closed_form(self, points: np.ndarray) -> SumCovariances:
-        """Its covariances of points ``n x d``."""
         columns = np.split(points, points.shape[1], axis=1)
         alone = [one.closed_form(own) for one, own in zip(self.alone, columns, strict=True)]
         return SumCovariances(self, [self.whole.closed_form(points), *alone])
@@ -131,12 +121,6 @@ class TwoPartKernel(StackableKernel):
 
     @classmethod
     def against_of(cls, numbers: Sequence[Tensor], data: Tensor) -> Against:
-        """The prior of one kernel, or of g of them at once, beside data ``n x d`` or ``g x n x d``.
-
-        Args:
-            numbers: of :meth:`numbers`, or g of these stacked.
-            data: as said.
-        """
         variances, *lengths = numbers
         first = lengths[0].shape[-1]
         parts = [
@@ -155,12 +139,10 @@ class TwoPartKernel(StackableKernel):
         return prior
 
     def among(self, points: Tensor) -> Tensor:
-        """Prior covariances of points among themselves, ``... x q x d`` to ``... x q x q``; differentiable."""
         variances, (near, far) = self.variances.detach(), _in_two(points, self._first)
         return variances[0] * self.near.among(near) + variances[1] * self.far.among(far)
 
     def draw(self, generator: torch.Generator) -> Function:
-        """A function drawn from its prior."""
         near_deviation, far_deviation = self.variances.detach().sqrt()
         near, far = self.near.draw(generator), self.far.draw(generator)
 
@@ -171,7 +153,6 @@ class TwoPartKernel(StackableKernel):
         return function
 
     def closed_form(self, points: np.ndarray) -> SumCovariances:
-        """Its covariances of points ``n x d``."""
         near, far = np.split(points, [self._first], axis=1)
         return SumCovariances(self, [self.near.closed_form(near), self.far.closed_form(far)])
 
@@ -181,12 +162,7 @@ def _in_two(points: Tensor, first: int) -> tuple[Tensor, Tensor]:
 
 
 class SumCovariances(CompositeCovariances):
-    """Sums of covariances, each times a variance.
-
-    Args:
-        kernel: whose variances they are.
-        terms: the covariances.
-    """
+    """Sums of covariances, each times one of a kernel's variances."""
 
     def __init__(self, kernel: VarianceKernel, terms: Sequence[Covariances]) -> None:
         self._terms = terms

@@ -7,6 +7,7 @@ points, for searches (``against``), and between the data with that in the hyper-
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -111,28 +112,20 @@ class SquaredExponential(Kernel):
         return prior
 
     def closed_form(self, points: np.ndarray) -> SquaredExponentials:
-        """Its covariances of points ``n x d``."""
         return SquaredExponentials(self, points)
 
     def among(self, points: Tensor) -> Tensor:
-        """Prior covariances of points among themselves, ``... x q x d`` to ``... x q x q``; differentiable."""
         scaled = points / self.raw_lengthscale.detach()
         return (-0.5 * (scaled.unsqueeze(-2) - scaled.unsqueeze(-3)).square().sum(-1)).exp()
 
     def draw(self, generator: torch.Generator) -> Function:
-        """A function drawn from its prior."""
         drawn = self.draws(generator, 1)
         return lambda points: drawn(points).squeeze(-1)
 
     def draws(self, generator: torch.Generator, count: int) -> Function:
-        """Functions drawn from its prior, by random Fourier features (Rahimi & Recht 2007), which they share.
+        """Functions drawn from its prior, by random Fourier features that they share (Rahimi & Recht 2007).
 
-        Args:
-            generator: of the draws.
-            count: of functions.
-
-        Returns:
-            points ``... x d`` to values ``... x count``.
+        They take points ``... x d`` to values ``... x count``.
         """
         lengthscale = self.raw_lengthscale.detach().flatten()
         dim = len(lengthscale)
@@ -224,6 +217,31 @@ def _set_variances(kernel: VarianceKernel, value: Tensor) -> None:
     kernel.initialize(raw_variances=kernel.raw_variances_constraint.inverse_transform(value))
 
 
+class StackableKernel(VarianceKernel):
+    """A kernel with variances that is a :class:`~cbo_gym.agents.surrogates.gp.closed_form.WithStackedPrior`."""
+
+    @abstractmethod
+    def numbers(self) -> tuple[Tensor, ...]:
+        """All of its hyper-parameters."""
+
+    @classmethod
+    @abstractmethod
+    def against_of(cls, numbers: Sequence[Tensor], data: Tensor) -> Against:
+        """The prior of one kernel, or of g of them at once, beside data ``n x d`` or ``g x n x d``.
+
+        Args:
+            numbers: of :meth:`numbers`, or g of these stacked.
+            data: as said.
+        """
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
+        prior = self.against(x2)(x1)
+        return prior.variance if diag else prior.cross
+
+    def against(self, data: Tensor) -> Against:
+        return self.against_of(self.numbers(), data)
+
+
 class LogVariances(Hyperparameters):
     """The logarithms of the variances of a kernel's terms."""
 
@@ -277,11 +295,9 @@ class ScaledSquaredExponential(VarianceKernel):
         return self.variances * self.shape.forward(x1, x2, diag=diag)
 
     def against(self, data: Tensor) -> Against:
-        """Its prior beside ``data``."""
         return self.shape.against(data, self.variances.detach().squeeze())
 
     def closed_form(self, points: np.ndarray) -> ScaledCovariances:
-        """Its covariances of points ``n x d``."""
         return ScaledCovariances(LogVariances(self), self.shape.closed_form(points))
 
 

@@ -159,21 +159,12 @@ class GaussianProcess:
         self._given: Conditional
 
     def learn_noise(self, noise: Callable[[], Noise]) -> None:
-        """Take the outputs' noise for unknown, and for of another kind than the model was made with.
-
-        Args:
-            noise: makes the model of it.
-        """
+        """Take the outputs' noise for unknown, and for of the kind that ``noise`` makes."""
         self.noise_std, self._unknown_noise = None, noise
         self._noise = self._make_noise()
 
     def assume(self, mean: float, std: float) -> None:
-        """Set the mean and the scale of the outputs that are expected before any data.
-
-        Args:
-            mean: in the units of the outputs.
-            std: above 0, in the same units.
-        """
+        """Set the mean and the scale of the outputs that are expected before any data, in their units."""
         self._location, self._scale = self._tensor(mean), self._tensor(std)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -212,12 +203,7 @@ class GaussianProcess:
         self.outputs = torch.cat([self.outputs, y])
 
     def replace(self, inputs: Tensor, outputs: Tensor) -> None:
-        """Put other observations in the place of all so far; hyper-parameters keep their schedule.
-
-        Args:
-            inputs: shape ``(n, d)``.
-            outputs: shape ``(n,)``.
-        """
+        """Put other observations, ``n x d`` and ``(n,)``, in the place of all so far, on the same refit schedule."""
         self.inputs, self.outputs = self.inputs[:0], self.outputs[:0]
         self._points = self._points[:0]
         self.add(inputs.cpu(), outputs.cpu())

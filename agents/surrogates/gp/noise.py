@@ -40,11 +40,7 @@ class Noise(ABC):
 
 
 class KnownNoise(Noise):
-    """Noise whose standard deviation is known.
-
-    Args:
-        std: in the outputs' own units, at least 0.
-    """
+    """Noise whose standard deviation is known, in the outputs' own units, at least 0."""
 
     def __init__(self, std: float) -> None:
         self._std = std

@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from botorch.models.model import Model
 from botorch.posteriors import Posterior
+from botorch.sampling import SobolQMCNormalSampler
+from botorch.sampling.get_sampler import GetSampler
 from torch import Tensor
+
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 
 Own = TypeVar("Own")
 
 
-class NormalOutputs(Posterior):
-    """Normal outputs at sets of points; subclasses say how the points of a set go together.
+class SampledPosterior(Posterior):
+    """Outputs whose samples follow from standard normal numbers; subclasses have ``rsample_from_base_samples``.
 
     Args:
-        mean: shape ``b x q x m``.
+        like: a tensor on the same device.
+        shape: of the outputs, ``b x q x m``.
+        base_shape: of the normal numbers behind one sample.
     """
 
-    def __init__(self, mean: Tensor) -> None:
-        self.mean = mean
+    def __init__(self, like: Tensor, shape: Sequence[int], base_shape: Sequence[int]) -> None:
+        self._like, self._shape, self._base_shape = like, torch.Size(shape), torch.Size(base_shape)
 
     @property
     def device(self) -> torch.device:
-        return self.mean.device
+        return self._like.device
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.mean.dtype
+        return self._like.dtype
 
     @property
     def base_sample_shape(self) -> torch.Size:
-        return self.mean.shape
+        return self._base_shape
 
     @property
     def batch_range(self) -> tuple[int, int]:
@@ -41,12 +47,37 @@ class NormalOutputs(Posterior):
 
     # The name is BoTorch's: its samplers ask a posterior for this.
     def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
-        return sample_shape + self.mean.shape
+        return sample_shape + self._shape
 
     def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
         shape = sample_shape or torch.Size([1])
-        normal = torch.randn(self._extended_shape(shape), device=self.device, dtype=self.dtype)
+        normal = torch.randn(*shape, *self._base_shape, device=self.device, dtype=self.dtype)
         return self.rsample_from_base_samples(shape, normal)
+
+
+@GetSampler.register(SampledPosterior)
+def _sampler(posterior: SampledPosterior, sample_shape: torch.Size, *, seed: int | None = None) -> Any:
+    return SobolQMCNormalSampler(sample_shape, seed=seed)
+
+
+class JointNormals(SampledPosterior):
+    """Outputs that are independent of each other, each normal jointly at the points of a set.
+
+    Args:
+        mean: shape ``b x q x m``.
+        roots: lower triangular roots of the covariances, ``b x q x q x m``.
+    """
+
+    def __init__(self, mean: Tensor, roots: Tensor) -> None:
+        super().__init__(mean, mean.shape, mean.shape)
+        self.mean, self._roots = mean, roots
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return self.mean.shape[:-2]
+
+    def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
+        return self.mean + torch.einsum("...qrm,...rm->...qm", self._roots, base_samples)
 
 
 class GPOutputs(Model, Generic[Own]):
@@ -67,3 +98,12 @@ class GPOutputs(Model, Generic[Own]):
     @property
     def batch_shape(self) -> torch.Size:
         return torch.Size()
+
+
+class JointGPs(GPOutputs[GaussianProcess]):
+    """Independent outputs, one GP each, with joint samples at sets of points."""
+
+    def posterior(self, X: Tensor, *args: object, **kwargs: object) -> JointNormals:  # noqa: N803
+        """The latent functions at ``X`` of shape ``b x q x d``, without observation noise."""
+        means, roots = zip(*[surrogate.joint(X) for surrogate in self._surrogates], strict=True)
+        return JointNormals(torch.stack(means, -1), torch.stack(roots, -1))

@@ -114,12 +114,7 @@ class Conditional(Predictive):
 
 
 def stacked(parts: Sequence[Conditional], against: Against) -> Predictive:
-    """Several GPs with n data each as one, whose points are ``g x b x d``.
-
-    Args:
-        parts: g of them.
-        against: the prior of all beside their data.
-    """
+    """Several GPs with n data each as one, whose points are ``g x b x d``; ``against`` is the prior of all."""
     rows = max(len(part.root) for part in parts)
     return Predictive(
         against,

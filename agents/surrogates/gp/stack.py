@@ -27,11 +27,7 @@ def kind(gp: object) -> tuple[object, ...] | None:
 
 
 class Stack:
-    """GPs of one :func:`kind`.
-
-    Args:
-        gps: g of them.
-    """
+    """GPs of one :func:`kind`."""
 
     def __init__(self, gps: Sequence[Any]) -> None:
         self._gps = gps
@@ -61,7 +57,6 @@ class Stack:
         return self._given.at_once((points - self._low) / self._span)
 
     def _against(self) -> Against:
-        """The kernels' priors beside the data of each."""
         numbers = zip(*(gp.kernel.numbers() for gp in self._gps), strict=True)
         data = torch.stack([state.points for state in self._states])
         return self._gps[0].kernel.against_of([torch.stack(own) for own in numbers], data)
