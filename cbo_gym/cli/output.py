@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeGuard
 
 import typer
 from rich.console import Console
+from rich.segment import Segment
 from rich.text import Text
 
 from cbo_gym.cli.layout import layout
@@ -82,16 +83,16 @@ def print_table(
     """
     kept = [place for place, name in enumerate(header) if name not in without]
     header, rows = [header[place] for place in kept], [[row[place] for place in kept] for row in rows]
-    lines = layout(header, rows, _width(), [name for name in droppable if name not in without])
+    table, dropped = layout(header, rows, _width(), [name for name in droppable if name not in without])
     if title:
         say(title, "bold")
-    for line in lines.header:
-        console.print(Text(line, "bold"), soft_wrap=True, highlight=False)
-    for line in lines.body:
-        console.print(Text(line), soft_wrap=True, highlight=False)
+    for line in Segment.split_lines(console.render(table)):
+        text = Text.assemble(*((part.text, part.style or "") for part in line))
+        text.rstrip()
+        console.print(text, soft_wrap=True, highlight=False)
     if title:
         console.print()
-    return lines.dropped
+    return dropped
 
 
 def too_wide(tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]], droppable: Sequence[str]) -> list[str]:
@@ -104,7 +105,7 @@ def too_wide(tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]], dr
     dropped = {
         name
         for header, rows in tables
-        for name in layout(header, rows, _width(), [one for one in droppable if one in header]).dropped
+        for name in layout(header, rows, _width(), [one for one in droppable if one in header])[1]
     }
     return [name for name in droppable if name in dropped]
 
