@@ -33,8 +33,6 @@ from cbo_gym.task import Mode
 if TYPE_CHECKING:
     from cbo_gym.evaluation.compare.leaderboard import Leaderboard
     from cbo_gym.evaluation.compare.pairwise import Comparison
-    from cbo_gym.evaluation.compare.parameter_choice import Choice
-    from cbo_gym.evaluation.report.tables import Table
     from cbo_gym.evaluation.runs.results import Run
 
 MOST_LACKING = 6  # lines about failed and skipped runs
@@ -159,24 +157,15 @@ def _runs(folder: Path, track: Callable[[Sequence[Path]], Iterable[Path]] = lamb
     Raises:
         ArgumentError: if there are none, or no folder.
     """
-    from cbo_gym.evaluation.runs.folder import intact_runs
+    from cbo_gym.evaluation.runs.folder import intact_runs, run_files
     from cbo_gym.evaluation.store.published import is_published, load_published
 
-    return load_published(folder) if is_published(folder) else intact_runs(track(_run_files(folder)))
-
-
-def _run_files(folder: Path) -> list[Path]:
-    """The files of the runs in a folder.
-
-    Raises:
-        ArgumentError: if there are none, or no folder.
-    """
-    from cbo_gym.evaluation.runs.folder import run_files
-
+    if is_published(folder):
+        return load_published(folder)
     paths = run_files(folder)
     if not paths:
         raise ArgumentError(f"there are no runs in {folder}; cbo-gym sweep {shlex.quote(str(folder))} plays some")
-    return paths
+    return intact_runs(track(paths))
 
 
 def _document(board: Leaderboard) -> dict[str, object]:
@@ -211,20 +200,21 @@ def _print_board(board: Leaderboard) -> None:
 
     expendable = sorted((one for one in METRICS.values() if one.expendable), key=lambda one: -one.expendable)
     by_env = {str(env): env_table(board, str(env)) for env in board.per_env["env"].unique(maintain_order=True)}
-    gone = _too_wide(by_env.values(), [one.title for one in expendable])
+    gone = too_wide([(one.header, one.lines) for one in by_env.values()], [one.title for one in expendable])
     for env, found in by_env.items():
-        _print(printable(env), found, without=gone)
+        print_table(printable(env), found.header, found.lines, without=gone)
         chosen = choice_table(board, env)
         if chosen.rows:
-            _print(f"Chosen on {printable(env)}", chosen)
-    by_group = {group: overall_table(board, group) for group in board.groups}
-    gone_overall = _too_wide(by_group.values(), [OVERALL[name] for name in LESS_IMPORTANT_OVERALL])
-    for group, found in by_group.items():
-        _print(f"{group.capitalize()}, over environments", found, without=gone_overall)
-    for env, losses in graph_loss_tables(board).items():
-        _print(f"Score lost without the true graph, {printable(env)}", losses)
-    for env, losses in instance_tables(board).items():
-        _print(f"Score lost on instances, {printable(env)}", losses)
+            print_table(f"Chosen on {printable(env)}", chosen.header, chosen.lines)
+    by_group = {f"{group.capitalize()}, over environments": overall_table(board, group) for group in board.groups}
+    droppable = [OVERALL[name] for name in LESS_IMPORTANT_OVERALL]
+    gone_overall = too_wide([(one.header, one.lines) for one in by_group.values()], droppable)
+    for title, found in by_group.items():
+        print_table(title, found.header, found.lines, without=gone_overall)
+    lost = {"without the true graph": graph_loss_tables(board), "on instances": instance_tables(board)}
+    for what, tables in lost.items():
+        for env, losses in tables.items():
+            print_table(f"Score lost {what}, {printable(env)}", losses.header, losses.lines)
     if incomplete := completeness(board):
         say(incomplete, "yellow")
     lacking = incomplete_rows(board)
@@ -236,14 +226,6 @@ def _print_board(board: Leaderboard) -> None:
     source, *mixed = provenance_sentences(board)
     unlike = " The runs were not all played alike; the report and --json say how they differ." if mixed else ""
     say(f"{SCORE_NOTE} {SECONDS_NOTE} {source}{unlike}", "dim")
-
-
-def _print(title: str, table: Table, without: Sequence[str] = ()) -> None:
-    print_table(title, table.header, table.lines, without=without)
-
-
-def _too_wide(tables: Iterable[Table], droppable: Sequence[str]) -> list[str]:
-    return too_wide([(table.header, table.lines) for table in tables], droppable)
 
 
 @app.command()
@@ -277,16 +259,12 @@ def compare(
         about = {"agent": found.agent, "other": found.other, "test": TEST, "unpaired": found.unpaired}
         print_json(about | {"per_env": found.per_env.to_dicts(), "overall": found.overall.to_dicts()})
     elif form is Format.CSV:
-        print_csv([*found.per_env.columns, *OVERALL_ONLY], _compared_rows(found))
+        # Rows over environments have no env and no seeds.
+        overall = ({"mode": row["group"], **row} for row in found.overall.to_dicts())
+        names = [*found.per_env.columns, *OVERALL_ONLY]
+        print_csv(names, [{name: row.get(name) for name in names} for row in (*found.per_env.to_dicts(), *overall)])
     else:
         _print_comparison(found)
-
-
-def _compared_rows(found: Comparison) -> list[dict[str, object]]:
-    """The rows of each environment, then those over environments, in which ``env`` is empty and ``seeds`` too."""
-    overall = ({"mode": row["group"], **row} for row in found.overall.to_dicts())
-    names = [*found.per_env.columns, *OVERALL_ONLY]
-    return [{name: row.get(name) for name in names} for row in (*found.per_env.to_dicts(), *overall)]
 
 
 def _print_comparison(found: Comparison) -> None:
@@ -362,19 +340,15 @@ def choose(
         if (seeds is None or run.seed < seeds) and (horizon is None or run.horizon == horizon)
     )
     choice = choose_parameter(runs, agent, parameter, metric)
-    _print_choice(choice)
-    if write is not None:
-        write_choice(write, choice, _command(context))
-        say(f"Written: {write}", whole=True)
-
-
-def _print_choice(choice: Choice) -> None:
     rows = [
         [row["env"], *(f"{row[name]:.3f}" for name in choice.table.columns[2:]), f"{choice.chosen[row['env']]!r}"]
         for row in choice.table.iter_rows(named=True)
     ]
     title = f"{choice.agent}: {choice.metric} on the other environments (seeds: {len(choice.seeds)})"
     print_table(title, ["env", *choice.table.columns[2:], "chosen"], rows)
+    if write is not None:
+        write_choice(write, choice, _command(context))
+        say(f"Written: {write}", whole=True)
 
 
 def _command(context: typer.Context) -> str:

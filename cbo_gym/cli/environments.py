@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -262,14 +262,10 @@ def optimum(
     elif form is Format.CSV:
         print_csv(COMPUTED, found)
     else:
-        _print_optima(found)
-
-
-def _print_optima(found: Iterable[dict[str, Any]]) -> None:
-    for best in found:
-        value = f"{best['value']:.8g} (standard error {best['standard_error']:.1g})"
-        say(f"{best['id']}: {value} at {best['in_words']}; random action {best['random_value']:.6g}")
-        sys.stdout.flush()
+        for best in found:
+            value = f"{best['value']:.8g} (standard error {best['standard_error']:.1g})"
+            say(f"{best['id']}: {value} at {best['in_words']}; random action {best['random_value']:.6g}")
+            sys.stdout.flush()
 
 
 def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:

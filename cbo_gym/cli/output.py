@@ -28,7 +28,7 @@ JsonOption = Annotated[
 CsvOption = Annotated[
     bool, typer.Option("--csv", help="Print CSV with a header, and nothing else, to standard output.")
 ]
-CSV_HAS_THEM = "--csv has them"
+CSV_HAS_THEM, JSON_HAS_THEM = "--csv has them", "--json has them"
 
 
 class Format(StrEnum):

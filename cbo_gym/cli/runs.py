@@ -27,7 +27,7 @@ from cbo_gym.files import require_file
 
 if TYPE_CHECKING:
     from cbo_gym.evaluation.play.callbacks import PlayedRound
-    from cbo_gym.evaluation.play.forecast import Forecast, Planned
+    from cbo_gym.evaluation.play.forecast import Forecast
     from cbo_gym.evaluation.play.sweep import Backend
     from cbo_gym.evaluation.runs.results import Recommend, Run
     from cbo_gym.suites import Suite
@@ -85,15 +85,10 @@ def run(
     if out is not None:
         save_run(out, result)
     if as_json:
-        print_json(_document(result))
+        about = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in UNTOLD}
+        print_json(about | {"seconds_a_round": result.seconds_a_round, "rounds": result.table.to_dicts()})
     else:
         _print_run(result)
-
-
-def _document(result: Run) -> dict[str, object]:
-    """The facts about a run, and its table as a list of rows."""
-    about = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in UNTOLD}
-    return {**about, "seconds_a_round": result.seconds_a_round, "rounds": result.table.to_dicts()}
 
 
 def _print_run(result: Run) -> None:
@@ -249,7 +244,10 @@ def sweep(
             )
         except KeyboardInterrupt:
             total = progress.tasks[bar].total
-            _print_stopped(ended, None if total is None else int(total), out)
+            kept = "No run was begun"
+            if total is not None:
+                kept = f"{ended} of {int(total)} runs have ended and are kept in {out}"
+            say(f"Stopped. {kept}. The same command resumes there.", whole=True)
             raise typer.Exit(STOPPED) from None
     say(
         f"{count['finished']} finished, {count['failed']} failed, {count['skipped']} skipped; "
@@ -260,11 +258,6 @@ def sweep(
     if count["failed"]:
         say("The same command tries those that failed again.")
         raise typer.Exit(1)
-
-
-def _print_stopped(done: int, total: int | None, folder: Path) -> None:
-    kept = "No run was begun" if total is None else f"{done} of {total} runs have ended and are kept in {folder}"
-    say(f"Stopped. {kept}. The same command resumes there.", whole=True)
 
 
 def _print_plan(
@@ -286,16 +279,14 @@ def _print_plan(
     store = beyond or next((place for place in [Path("results")] if is_published(place)), None)
     planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend, beyond, blind, batch), store)
     header = ["agent", "environment", "runs", "there", "to play", "s a run", "guessed from"]
-    rows = [_planned_row(pair) for pair in planned.pairs if pair.plays]
+    rows = []
+    for pair in (pair for pair in planned.pairs if pair.plays):
+        seconds = "?" if pair.seconds is None else f"{pair.seconds:.3g}"
+        counts = map(str, (pair.runs, pair.there, pair.to_play))
+        rows.append([pair.agent, f"{pair.env}, T={pair.horizon}", *counts, seconds, pair.source])
     left_out(print_table("", header, rows, droppable=["guessed from"]), "a wider terminal or a pipe shows it")
     for line in _planned_lines(planned, jobs):
         say(line)
-
-
-def _planned_row(pair: Planned) -> list[str]:
-    counts = [str(pair.runs), str(pair.there), str(pair.to_play)]
-    seconds = "?" if pair.seconds is None else f"{pair.seconds:.3g}"
-    return [pair.agent, f"{pair.env}, T={pair.horizon}", *counts, seconds, pair.source]
 
 
 def _planned_lines(planned: Forecast, jobs: int | None) -> list[str]:
@@ -311,20 +302,17 @@ def _planned_lines(planned: Forecast, jobs: int | None) -> list[str]:
         return lines
     if planned.unknown == to_play:
         return [*lines, "The time cannot be estimated: none of these agents has a finished run, here or published."]
-    lines.append(f"The agents' own time: {_duration(planned.seconds)} of one process{_spread(planned, jobs)}.")
+    spread = ", divided by the number of the cluster's workers"
+    if jobs is not None:
+        from cbo_gym.evaluation.runs.machine import process_count
+
+        count = process_count(jobs)
+        spread = f", {_duration(planned.seconds_with(count))} with {count} at a time" if count > 1 else ""
+    lines.append(f"The agents' own time: {_duration(planned.seconds)} of one process{spread}.")
     if planned.unknown:
         lines.append(f"This leaves out {planned.unknown} runs of agents without a finished run, here or published.")
     lines.append("Starting a process and scoring a run take seconds more each; other machines are faster or slower.")
     return lines
-
-
-def _spread(planned: Forecast, jobs: int | None) -> str:
-    if jobs is None:
-        return ", divided by the number of the cluster's workers"
-    from cbo_gym.evaluation.runs.machine import process_count
-
-    count = process_count(jobs)
-    return f", {_duration(planned.seconds_with(count))} with {count} at a time" if count > 1 else ""
 
 
 def _duration(seconds: float) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cbo_gym.cli.application import IMPORT_PATH_HELP, Group, app, look_here
-from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table, say
+from cbo_gym.cli.output import JSON_HAS_THEM, JsonOption, left_out, print_json, print_table, say
 from cbo_gym.errors import ArgumentError
 from cbo_gym.files import csv_of
 
@@ -220,7 +220,7 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
         return
     expendable = ["asked", "ended", "why", "reason"]
     cells = [[value if isinstance(value, str) else written(value) for value in row] for row in frame.iter_rows()]
-    left_out(print_table("", frame.columns, cells, droppable=expendable), "--json has them")
+    left_out(print_table("", frame.columns, cells, droppable=expendable), JSON_HAS_THEM)
     if (best := opened.best_trial) is not None:
         reward = opened.about.reward
         say(f"Best: trial {best.number}, {reward} = {best.values[reward]:.6g}")

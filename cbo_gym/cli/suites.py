@@ -9,14 +9,13 @@ import typer
 
 from cbo_gym.arguments import MAX_SEEDS, whole_number
 from cbo_gym.cli.application import app
-from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table, say
+from cbo_gym.cli.output import JSON_HAS_THEM, JsonOption, left_out, print_json, print_table, say
 from cbo_gym.errors import ArgumentError
 from cbo_gym.registry import find_entry
 from cbo_gym.specs import Spec
 from cbo_gym.suites import Suite, load, load_all
 
 SEEDS = 5
-JSON_HAS_THEM = "--json has them"
 SuiteOption = Annotated[
     str | None, typer.Option(help="Environments, rounds and seeds of a suite, see cbo-gym suites; options override.")
 ]
