@@ -6,9 +6,6 @@ import sys
 
 import pytest
 
-from cbo_gym.errors import ArgumentError
-from cbo_gym.specs import Spec, create_agent, make_env
-
 MODULE = """
 from cbo_gym import Agent, Mode
 
@@ -81,22 +78,6 @@ print(*[str(one.message) for one in caught if "left out" in str(one.message)], s
     assert not {"MCBO", "Broken", "Gone"} & set(names.split())
     assert len(warned) == 3
     assert all("hostile-agents" in line for line in warned)
-
-
-@pytest.mark.parametrize(
-    ("make", "meant"),
-    [
-        (lambda: create_agent("MBCO"), "did you mean 'MCBO'"),
-        (lambda: create_agent("gp-ucb"), "did you mean 'GP-UCB'"),
-        (lambda: create_agent("GP-UCB(bta=2)"), "did you mean 'beta'"),
-        (lambda: make_env(Spec.parse("CBO/Alpine-v0")), "did you mean 'CBO/Alpine2-v0'"),
-        (lambda: make_env(Spec.parse("CBO/Dropwave-v0(noise_sdt=0.1)")), "did you mean 'noise_std'"),
-        (lambda: make_env(Spec.parse("CBO/Dropwave-v0(mode='sotf')")), "did you mean 'soft'"),
-    ],
-)
-def test_a_misspelt_name_is_answered_with_what_was_meant(make, meant):
-    with pytest.raises(ArgumentError, match=meant):
-        make()
 
 
 def test_what_is_installed_meanwhile_is_found(outside):

@@ -47,23 +47,6 @@ def test_all_eight_games_are_there() -> None:
     assert set(IDS) == {f"CBO/{name}-{game}-v0" for name in networks for game in ("Penny", "Perturb")}
 
 
-@pytest.mark.parametrize("env_id", IDS)
-def test_many_at_once_are_what_they_are_alone(env_id: str) -> None:
-    envs = gym.make_vec(env_id, 3, vectorization_mode="vector_entry_point", max_episode_steps=None)
-    envs.action_space.seed(3)
-    started, _ = envs.reset(seed=5)
-    singles = [bare(env_id, seed=5 + i) for i in range(3)]
-    assert not started["adversary"].any()
-    for _ in range(3 * BLOCK):
-        actions = envs.action_space.sample()
-        together, rewards, _, _, _ = envs.step(actions)
-        for i, env in enumerate(singles):
-            alone, reward, _, _, _ = env.step(actions[i])
-            np.testing.assert_array_equal(together["adversary"][i], alone["adversary"])
-            np.testing.assert_array_equal(together["nodes"][i], alone["nodes"])
-            assert rewards[i] == reward
-
-
 @pytest.mark.parametrize("adversary", ["adaptive", "random"])
 def test_a_move_does_not_depend_on_the_action_that_it_meets(adversary: str) -> None:
     one, other = (bare(THREE, adversary=adversary) for _ in range(2))

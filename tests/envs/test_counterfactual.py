@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -35,9 +37,10 @@ def assert_same(one, other) -> None:
 
 
 @every_mode
-def test_it_is_what_another_run_on_the_same_noise_gives_and_changes_nothing(env_id) -> None:
+@pytest.mark.parametrize("make", [gym.make, partial(gym.make_vec, num_envs=3)], ids=["one", "many"])
+def test_it_is_what_another_run_on_the_same_noise_gives_and_changes_nothing(env_id, make) -> None:
     """One run asks between its steps, across a refill of the noise; two others play what was done and asked."""
-    env, played, other = (gym.make(env_id, max_episode_steps=None).unwrapped for _ in range(3))
+    env, played, other = (make(env_id, max_episode_steps=2 * BLOCK + 2) for _ in range(3))
     for each in (env, played, other):
         each.reset(seed=5)
         each.action_space.seed(1)
@@ -46,24 +49,19 @@ def test_it_is_what_another_run_on_the_same_noise_gives_and_changes_nothing(env_
         happened = env.step(action)
         assert_same(happened, played.step(action))
         imagined = other.step(alternative)
-        assert_same(env.counterfactual(action), happened)
-        assert_same(env.counterfactual(alternative), imagined)
-    assert (env.round, env.total_reward) == (played.round, played.total_reward)
-    assert env.values == played.values
-    assert env.intervened == played.intervened
-
-
-@every_mode
-def test_it_is_the_same_for_many_at_once(env_id) -> None:
-    env, other = (gym.make_vec(env_id, 3, max_episode_steps=2 * BLOCK + 2) for _ in range(2))
-    for each in (env, other):
-        each.reset(seed=5)
-        each.action_space.seed(1)
-    for _ in range(2 * BLOCK + 2):
-        action, alternative = env.action_space.sample(), env.action_space.sample()
-        happened, imagined = env.step(action), other.step(alternative)
-        assert_same(env.counterfactual(action), happened)
-        assert_same(env.counterfactual(alternative), imagined)
+        asked = env.unwrapped.counterfactual
+        for chosen, expected in ((action, happened), (alternative, imagined)):
+            if make is gym.make:  # whose wrapper truncates
+                expected = (*expected[:3], False, expected[4])
+            assert_same(asked(chosen), expected)
+    if make is gym.make:
+        assert (env.unwrapped.round, env.unwrapped.total_reward) == (
+            played.unwrapped.round,
+            played.unwrapped.total_reward,
+        )
+        assert env.unwrapped.values == played.unwrapped.values
+        assert env.unwrapped.intervened == played.unwrapped.intervened
+        return
     assert happened[3].all()
     env.step(action)  # resets
     with pytest.raises(gym.error.ResetNeeded, match="no round has been played"):

@@ -173,19 +173,22 @@ def test_the_causes_values_are_told():
         env.step({"target": 0, "values": np.zeros(1)})
 
 
-def test_what_is_no_real_number_is_named():
-    env = gym.make("CBO/Custom-v0", problem=python_problem(lambda x: 1j))
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [
+        (lambda x: 1j, "Middle must be"),
+        (
+            lambda x: 1.0 if x > 0.1 else missing,  # noqa: F821
+            "the mechanism of Middle fails with NameError: name 'missing'",
+        ),
+    ],
+)
+def test_a_mechanism_that_gives_no_real_number_or_fails_is_named(mechanism, message):
+    env = gym.make("CBO/Custom-v0", problem=python_problem(mechanism))
     env.reset(seed=0)
-    with pytest.raises(OperationError, match=r"Middle must be"):
-        env.step(GOOD)
-    assert env.unwrapped.round == 0
-
-
-def test_a_mechanism_that_fails_later_is_named():
-    env = gym.make("CBO/Custom-v0", problem=python_problem(lambda x: 1.0 if x > 0.1 else missing))  # noqa: F821
-    env.reset(seed=0)
-    with pytest.raises(OperationError, match=r"the mechanism of Middle fails with NameError: name 'missing'"):
+    with pytest.raises(OperationError, match=message):
         env.step(BAD)
+    assert env.unwrapped.round == 0
 
 
 def test_a_reward_that_is_no_number_reaches_nobody_whatever_the_model():
