@@ -2,11 +2,9 @@
 
 import ast
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-import cbo_gym
 from cbo_gym import evaluate
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, publish
@@ -20,14 +18,12 @@ from cbo_gym.registry import entries
 from cbo_gym.study.files import checked
 from cbo_gym.study.study import described
 from cbo_gym.yaml_files import Lines
-from tests.test_import_graph import sources
+from tests.support.sources import package_sources
 
-ROOT = Path(cbo_gym.__file__).parent
 #: what makes an object of a text, and the modules that may call it, each with texts of the caller's own or with what
 #: the door let through
 MAKERS = {
-    "import_module": "cbo_gym agent_finder agents agents.baselines.learned_graph agents.choice.auto "
-    "feedback later problems.build",
+    "import_module": "agent_finder agents.baselines.learned_graph agents.choice.auto feedback later problems.build",
     "find_agent": "agent_cards agent_finder evaluation.verify.admission "
     "evaluation.play.grid evaluation.runs.revisions player",
     "create_agent": "agent_finder evaluation.play.grid player",
@@ -41,10 +37,10 @@ MAKERS = {
     "run_sweep": "cli.runs",
     "evaluate": "agents.intervention_sets.parent_posterior cli.runs evaluation.play.sweep",
     "exec": "scm.straight_line",
-    "eval": "problems.own.expression",
+    "eval": "problems.own.expression scm.formula",
     "_Unpickler": "agent_state",
     "loads": "player plain.messages evaluation.play.processes evaluation.store.published "
-    "evaluation.runs.results agents.zoo agent_cards study.log study.study",
+    "evaluation.runs.results agents.zoo agent_cards registration study.log study.study",
     "literal_eval": "labels",
     "cell_of": "evaluation.play.grid",
     "cells_of_strangers": "evaluation.verify.referee evaluation.verify.replay",
@@ -56,7 +52,7 @@ WHO_READS_RUNS = {"evaluation.verify.referee", "evaluation.verify.replay"}  # an
 
 def calls():
     """(module, called name) of every call in the package."""
-    for module, text in sources(ROOT, "cbo_gym").items():
+    for module, text in package_sources().items():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call):
                 yield module.removeprefix("cbo_gym."), getattr(node.func, "id", getattr(node.func, "attr", ""))
