@@ -14,20 +14,15 @@ GROUP = "cbo_gym.agents"
 
 @cache
 def zoo() -> dict[str, str]:
-    """The agents of this package by their published names: ``{"GP-UCB": "cbo_gym.agents.black_box.gp_ucb:GPUCB"}``."""
-    return dict(_of_the_checkout() or _of_the_installation())
+    """The agents of this package by their published names: ``{"GP-UCB": "cbo_gym.agents.black_box.gp_ucb:GPUCB"}``.
 
-
-def _of_the_checkout() -> dict[str, str] | None:
-    """Read at the source, where there is one: an entry point just added counts before the next installation."""
+    In a checkout they are read at the source, so that one that was just added counts before the next installation.
+    """
     path = Path(str(files("cbo_gym"))).resolve().parent / "pyproject.toml"
-    if not path.is_file():
-        return None
-    project = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {})
-    return project["entry-points"][GROUP] if project.get("name") == DISTRIBUTION else None
-
-
-def _of_the_installation() -> dict[str, str]:
+    if path.is_file():
+        project = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {})
+        if project.get("name") == DISTRIBUTION:
+            return dict(project["entry-points"][GROUP])
     try:
         points = distribution(DISTRIBUTION).entry_points.select(group=GROUP)
     except PackageNotFoundError:  # copied somewhere by hand

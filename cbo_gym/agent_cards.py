@@ -67,6 +67,15 @@ def agent_card(name: str) -> AgentCard:
     """
     made_by = find_agent(name)
     meanings = _meanings(made_by)
+    try:
+        signature: Mapping[str, inspect.Parameter] = inspect.signature(made_by).parameters
+    except (TypeError, ValueError):  # some callables have none
+        signature = {}
+    parameters = []
+    for keyword, one in signature.items():
+        stars = "**" if one.kind is one.VAR_KEYWORD else "*" if one.kind is one.VAR_POSITIONAL else ""
+        default = None if one.default is one.empty else repr(one.default)
+        parameters.append(Parameter(f"{stars}{keyword}", default, meanings.get(keyword, "")))
     module = str(getattr(made_by, "__module__", ""))
     return AgentCard(
         name=name,
@@ -74,7 +83,7 @@ def agent_card(name: str) -> AgentCard:
         modes=modes_of(made_by),
         summary=_first_paragraph(getattr(made_by, "__doc__", None)),
         source=_first_paragraph(getattr(sys.modules.get(module), "__doc__", None)),
-        parameters=tuple(_parameter(one, meanings) for one in _signature(made_by)),
+        parameters=tuple(parameters),
     )
 
 
@@ -94,19 +103,6 @@ def card_of(told: Mapping[str, Any]) -> AgentCard:
     texts = {name: str(told[name]) for name in ("name", "defined_in", "summary", "source")}
     parameters = (Parameter(**one) for one in told["parameters"])
     return AgentCard(**texts, modes=tuple(told["modes"]), parameters=tuple(parameters))
-
-
-def _signature(made_by: Any) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(made_by).parameters.values())
-    except (TypeError, ValueError):  # some callables have none
-        return []
-
-
-def _parameter(one: inspect.Parameter, meanings: dict[str, str]) -> Parameter:
-    stars = "**" if one.kind is one.VAR_KEYWORD else "*" if one.kind is one.VAR_POSITIONAL else ""
-    default = None if one.default is one.empty else repr(one.default)
-    return Parameter(f"{stars}{one.name}", default, meanings.get(one.name, ""))
 
 
 def _meanings(made_by: Any) -> dict[str, str]:

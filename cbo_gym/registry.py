@@ -125,27 +125,21 @@ def read_registry(path: Path | None = None) -> Registry:
     right: dict[str, EnvEntry] = {}
     broken: dict[str, RegistryError] = {}
     for place, item in enumerate(loaded, start=1):
+        given = item.get("id") if isinstance(item, dict) else None
+        name = given if isinstance(given, str) else None
         try:
-            entry = _parse(path, place, item)
-            if entry.id in right:
-                raise RegistryError(f"{path}: the id {entry.id} is given twice")
+            entry = EnvEntry.model_validate(item)
+        except ValidationError as error:
+            what = name or ("without id" if isinstance(item, dict) else "not a mapping")
+            wrong = RegistryError(f"{path}, entry {place} ({what}): {field_errors(error, EnvEntry)}")
+            wrong.__cause__ = error
+            broken[name or f"entry {place}"] = wrong
+            continue
+        if entry.id in right:
+            broken[entry.id] = RegistryError(f"{path}: the id {entry.id} is given twice")
+        else:
             right[entry.id] = entry
-        except RegistryError as error:
-            broken[_id_of(item) or f"entry {place}"] = error
     return Registry(tuple(right.values()), broken)
-
-
-def _id_of(item: object) -> str | None:
-    name = item.get("id") if isinstance(item, dict) else None
-    return name if isinstance(name, str) else None
-
-
-def _parse(path: Path, place: int, item: object) -> EnvEntry:
-    name = (_id_of(item) or "without id") if isinstance(item, dict) else "not a mapping"
-    try:
-        return EnvEntry.model_validate(item)
-    except ValidationError as error:
-        raise RegistryError(f"{path}, entry {place} ({name}): {field_errors(error, EnvEntry)}") from error
 
 
 @cache

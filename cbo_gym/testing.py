@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
@@ -73,7 +73,11 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
     """
     if rounds < 2:
         raise ArgumentError(f"rounds must be at least 2, so that something can be learned; given {rounds}")
-    make = _maker(agent)
+
+    def make() -> Any:
+        is_named = isinstance(agent, str | Spec | type) or not hasattr(agent, "act")
+        return agent_of(agent) if is_named else deepcopy(require_agent(agent))
+
     first = _played(make(), env, seed, rounds)
     used = make()
     with _same_global_random_state():  # not before: libraries that are imported on use may draw from it then
@@ -87,15 +91,9 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
     _require_equal(first, overwritten, "arrays that were overwritten after update() changed the run: copy what is kept")
 
 
-def _maker(agent: Any) -> Callable[[], Any]:
-    if isinstance(agent, str | Spec | type) or not hasattr(agent, "act"):
-        return lambda: agent_of(agent)
-    return lambda: deepcopy(require_agent(agent))
-
-
 def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool = False) -> list[Action]:
     """The actions and recommendations of a run."""
-    env = make_env(Spec.parse(env_text), rounds)
+    env: Any = make_env(Spec.parse(env_text), rounds)
     task = make_task(env, seed)
     found = []
     observation, _ = env.reset(seed=seed)
@@ -106,7 +104,10 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
         acting, learning = (f"{_name(agent)}.{method} in round {number}" for method in ("act", "update"))
         with _unchanged("the observation", observation, acting), _naming(acting):
             action = agent.act(observation)
-        _require_action(env, action, acting)
+        try:
+            env.unwrapped.feedback.decode(action)
+        except InvalidAction as error:
+            raise ContractError(f"{acting} gave no action of {env.action_space}: {error}") from error
         played = deepcopy(action)
         new, reward, _, _, info = env.step(played)
         if overwrite:
@@ -146,13 +147,6 @@ def _naming_mechanisms(where: str) -> Iterator[None]:
 
 def _name(agent: object) -> str:
     return type(agent).__name__
-
-
-def _require_action(env: Any, action: Action, what: str) -> None:
-    try:
-        env.unwrapped.feedback.decode(action)
-    except InvalidAction as error:
-        raise ContractError(f"{what} gave no action of {env.action_space}: {error}") from error
 
 
 def _recommended(agent: Any, env: Any, task: Task, may_refuse: bool = False) -> Any:
@@ -219,7 +213,11 @@ def _frozen(thing: object) -> object:
 
 @contextmanager
 def _same_global_random_state() -> Iterator[None]:
-    _draw_globally()  # else an agent that seeds them as it did before would go unnoticed
+    # Else an agent that seeds them as it did before would go unnoticed.
+    random.random()
+    np.random.random()  # noqa: NPY002
+    if torch := sys.modules.get("torch"):
+        torch.rand(1)
     before = _global_random_states()
     yield
     after = _global_random_states()
@@ -230,13 +228,6 @@ def _same_global_random_state() -> Iterator[None]:
             "random_state=int(self.rng.integers(2**31)); one that takes neither is called between "
             "state = numpy.random.get_state() with numpy.random.seed(...), and numpy.random.set_state(state)"
         )
-
-
-def _draw_globally() -> None:
-    random.random()
-    np.random.random()  # noqa: NPY002
-    if torch := sys.modules.get("torch"):
-        torch.rand(1)
 
 
 def _global_random_states() -> dict[str, object]:

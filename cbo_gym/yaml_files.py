@@ -99,7 +99,10 @@ def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
     """The contents of a YAML file, and the lines of its parts. Errors are those of :func:`read_yaml`."""
     try:
         endless = path.exists() and not (path.is_file() or path.is_dir())
-        data = b"" if endless else _beginning(path)
+        data = b""
+        if not endless:
+            with path.open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ArgumentError(str(error.strerror)) from error
     except ValueError as error:  # no path of any file
@@ -126,11 +129,6 @@ def parse_yaml(data: bytes) -> tuple[Any, Lines]:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(" ".join(str(error).split())) from error
-
-
-def _beginning(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(MOST_BYTES + 1)
 
 
 def _check_events(data: bytes) -> None:

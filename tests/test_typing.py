@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import cbo_gym
 from cbo_gym import agents
 from cbo_gym.agent_cards import cards_text
-from cbo_gym.agents.zoo import _of_the_installation, zoo
+from cbo_gym.agents.zoo import DISTRIBUTION, GROUP, zoo
 from cbo_gym.specs import known_agents
 
 ROOT = Path(cbo_gym.__file__).parent.parent
@@ -96,7 +97,9 @@ def test_the_zoos_cards_are_up_to_date():
 
 
 def test_the_installation_has_the_same_agents():
-    installation = _of_the_installation()
-    if not installation:
+    try:
+        points = distribution(DISTRIBUTION).entry_points.select(group=GROUP)
+    except PackageNotFoundError:
         pytest.skip("cbo-gym is not installed")
+    installation = {point.name: point.value for point in points}
     assert installation == zoo(), "pyproject.toml changed: run 'make install'"

@@ -45,10 +45,17 @@ def list_agents(
         print_json([asdict(card) for card in cards])
     elif names:
         for card in cards:
-            _print_card(card)
+            rows = [["plays", _modes(card)], ["source", card.source], ["defined in", card.defined_in]]
+            rows += [[_signature(parameter), parameter.meaning] for parameter in card.parameters]
+            print_table("", ["", ""], [[card.name, card.summary], *rows, ["", ""]])
     else:
         rows = [
-            [card.name, _modes(card), ", ".join(map(_signature, card.parameters)), _first_sentence(card.summary)]
+            [
+                card.name,
+                _modes(card),
+                ", ".join(map(_signature, card.parameters)),
+                card.summary.partition(". ")[0].rstrip("."),
+            ]
             for card in cards
         ]
         header = ["agent", "plays", "parameters", "method"]
@@ -66,7 +73,9 @@ def _cards(names: list[str]) -> list[AgentCard]:
     from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, isolated_card
     from cbo_gym.specs import expand, known_agents
 
-    known = zoo_cards() if _has_libraries() else {}  # without them each is tried, so that its extra is named
+    libraries = [name for name, extra in EXTRA_OF.items() if extra in ("agents", "sb3", "optuna", "discovery")]
+    # Without its libraries each agent is tried, so that its extra is named.
+    known = zoo_cards() if all(map(find_spec, libraries)) else {}
     cards = []
     for name in expand(names, known_agents, AGENTS_LISTED_BY):
         try:
@@ -83,25 +92,9 @@ def _cards(names: list[str]) -> list[AgentCard]:
     return cards
 
 
-def _has_libraries() -> bool:
-    """Whether all that the agents need is installed, so that none of them fails to be imported."""
-    return all(find_spec(name) for name, extra in EXTRA_OF.items() if extra in ("agents", "sb3", "optuna", "discovery"))
-
-
-def _first_sentence(text: str) -> str:
-    """Without what comes behind it, as that the agent plays this and that, which the table has."""
-    return text.partition(". ")[0].rstrip(".")
-
-
 def _modes(card: AgentCard) -> str:
     return "all" if set(card.modes) == set(Mode) else ", ".join(card.modes)
 
 
 def _signature(parameter: Parameter) -> str:
     return parameter.name if parameter.default is None else f"{parameter.name}={parameter.default}"
-
-
-def _print_card(card: AgentCard) -> None:
-    rows = [["plays", _modes(card)], ["source", card.source], ["defined in", card.defined_in]]
-    rows += [[_signature(parameter), parameter.meaning] for parameter in card.parameters]
-    print_table("", ["", ""], [[card.name, card.summary], *rows, ["", ""]])

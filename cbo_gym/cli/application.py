@@ -7,7 +7,7 @@ import sys
 import warnings
 from inspect import cleandoc
 from pathlib import Path
-from typing import Annotated, Any, TypeGuard, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -50,7 +50,7 @@ class Group(typer.core.TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _show_warning
+                warnings.showwarning = lambda message, *_, **__: _say("[yellow]Warning:[/yellow]", str(message))
                 return super().invoke(ctx)
         except typer.BadParameter as error:
             error.message = _with_hint(error.message)
@@ -61,7 +61,9 @@ class Group(typer.core.TyperGroup):
             _say("Stopped.", "")
             raise typer.Exit(STOPPED) from error
         except (CBOGymError, OSError) as error:
-            _say("[red]Error:[/red]", f"{error.filename}: {error.strerror}" if _of_a_file(error) else str(error))
+            is_of_file = isinstance(error, OSError) and error.filename is not None
+            text = f"{error.filename}: {error.strerror}" if is_of_file else str(error)  # type: ignore[union-attr]
+            _say("[red]Error:[/red]", text)
             raise typer.Exit(2) from error
 
 
@@ -76,18 +78,10 @@ def _unbroken(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
 
 
-def _of_a_file(error: Exception) -> TypeGuard[OSError]:
-    return isinstance(error, OSError) and error.filename is not None
-
-
 def _say(kind: str, text: str) -> None:
     """One line on the error stream, above a progress bar if there is one; colours that others gave it are taken off."""
     plain = printable(" ".join(COLOUR.sub("", text).split()))
     Console(stderr=True).print(f"{kind} {escape(plain)}", soft_wrap=True)
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    _say("[yellow]Warning:[/yellow]", str(message))
 
 
 app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")

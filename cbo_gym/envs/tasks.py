@@ -61,7 +61,10 @@ def make_task(
         raise ArgumentError("give a horizon; the environment was made without max_episode_steps")
     horizon = whole_number("horizon", horizon, at_least=1)
     feedback = base.feedback
-    sizes = _sizes(base) if initial_data is None else _read_sizes(initial_data)
+    try:
+        sizes = _sizes(base) if initial_data is None else InitialData.model_validate(initial_data)
+    except ValidationError as error:
+        raise ArgumentError(f"cannot read initial_data: {field_errors(error, InitialData)}") from error
     drawn = feedback.drawn_fields(_generator(seed), sizes.observational)
     env_id = spec.id if spec else base.problem.name
     return task_of(feedback, env_id, horizon, _draw_initial_data(feedback, seed, sizes), drawn)
@@ -105,13 +108,6 @@ def task_of(
         **(drawn or {}),
     )
     return deepcopy(task)  # nothing that an agent does to it reaches the environment
-
-
-def _read_sizes(given: InitialData | Mapping[str, Any]) -> InitialData:
-    try:
-        return InitialData.model_validate(given)
-    except ValidationError as error:
-        raise ArgumentError(f"cannot read initial_data: {field_errors(error, InitialData)}") from error
 
 
 def _sizes(env: CausalBanditEnv) -> InitialData:

@@ -200,14 +200,16 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         """The effect of a copy of the actions in rounds after those remembered, and their costs as in ``info``."""
         own = own_copy(self.single_action_space, actions)
         intervention = self.feedback.decode_batch(own)
-        self._require_one_each(own)
-        return self.feedback.situate(intervention, memory), self._paid(intervention)
-
-    def _paid(self, intervention: Intervention) -> StepInfo:
-        if self.feedback.costs is None:
-            return {}
-        cost = np.array(np.broadcast_to(self.feedback.cost(intervention), self.num_envs), dtype=float)
-        return {"cost": cost, "_cost": np.ones(self.num_envs, dtype=bool)}
+        for part in own.values() if isinstance(own, dict) else [own]:
+            if len(part) != self.num_envs:
+                raise gym.error.InvalidAction(
+                    f"give one action for each of {self.num_envs} environments; given {len(part)}"
+                )
+        paid: StepInfo = {}
+        if self.feedback.costs is not None:
+            cost = np.array(np.broadcast_to(self.feedback.cost(intervention), self.num_envs), dtype=float)
+            paid = {"cost": cost, "_cost": np.ones(self.num_envs, dtype=bool)}
+        return self.feedback.situate(intervention, memory), paid
 
     def _by_name(self, values: Values, intervention: Intervention) -> StepInfo:
         """The entries of ``info`` on several objectives."""
@@ -236,13 +238,6 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if not np.isfinite(reward).all():
             raise not_finite(self.scm.reward, f"gives {reward[np.argmin(np.isfinite(reward))]}")
         return values, self.feedback.after(nodes, values), reward
-
-    def _require_one_each(self, actions: Actions) -> None:
-        for part in actions.values() if isinstance(actions, dict) else [actions]:
-            if len(part) != self.num_envs:
-                raise gym.error.InvalidAction(
-                    f"give one action for each of {self.num_envs} environments; given {len(part)}"
-                )
 
     def _with_next(self, observation: Observations, memory: Memory, ahead: int = 0) -> Observations:
         """With what is seen of the round that is played next, or after that, and of the memory before it."""
