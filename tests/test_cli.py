@@ -439,20 +439,8 @@ def test_a_misspelt_word_names_the_one_that_was_meant(words, message):
 
 def test_a_sweep_tells_how_far_its_runs_are(tmp_path, monkeypatch):
     monkeypatch.setattr("cbo_gym.progress.QUIET_SECONDS", 0.0)
-    words = [
-        "sweep",
-        str(tmp_path),
-        "-a",
-        "Random",
-        "-e",
-        "CBO/ToyGraph-v0",
-        "--seeds",
-        "1",
-        "--horizon",
-        "4",
-        "--jobs",
-        "1",
-    ]
+    words = ["sweep", str(tmp_path), "-a", "Random", "-e", "CBO/ToyGraph-v0", "--seeds", "1"]
+    words += ["--horizon", "4", "--jobs", "1"]
     said = CliRunner().invoke(app, words).stderr
     assert re.findall(r"runs: ([\d.]+) of 1 ", said) == ["0.2", "0.5", "0.8", "1"]
 

@@ -86,22 +86,8 @@ def test_a_dry_run_guesses_from_published_runs(places, tmp_path, monkeypatch):
 
 
 def test_a_checkpointed_sweep_from_the_command_line(tmp_path):
-    done = call(
-        "sweep",
-        tmp_path,
-        "-a",
-        "Random",
-        "-e",
-        ENV,
-        "--seeds",
-        1,
-        "--horizon",
-        6,
-        "--checkpoint-every",
-        2,
-        "--batch",
-        2,
-    )
+    options = "--seeds 1 --horizon 6 --checkpoint-every 2 --batch 2"
+    done = call("sweep", tmp_path, "-a", "Random", "-e", ENV, *options.split())
     assert done.exit_code == 0
     assert [path.suffix for path in tmp_path.iterdir() if path.name[0] != "."] == [".parquet"]
 

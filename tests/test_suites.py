@@ -2,14 +2,13 @@
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from cbo_gym import suites, sweep
-from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.registry import entries
 from cbo_gym.suites import Metric, Suite, SuiteError, load, load_all
+from tests.test_cli import invoke
 
 GOOD = {
     "name": "mine",
@@ -26,12 +25,6 @@ AGENT = "Random"
 def written(path, *items):
     path.write_text(yaml.safe_dump(list(items)))
     return path
-
-
-def invoke(*words, code=0):
-    done = CliRunner(env={"COLUMNS": "120"}).invoke(app, list(words))
-    assert done.exit_code == code, done.output
-    return " ".join(done.output.split())
 
 
 def test_the_packages_own():

@@ -42,50 +42,46 @@ def played_for(agent, env_id, seed, rounds):
     return [agent.history[i].action for i in np.argsort(-agent.estimated_rewards())]
 
 
+def found_without_noise(agent, played, seed, factor):
+    def acquisition(inputs):
+        return agent.acquisition(inputs, {})
+
+    action = maximise(
+        acquisition, agent.search_points, played, seed=seed, raw_samples=1024 * factor, restarts=12 * factor
+    )
+    grid = torch.cartesian_prod(*[torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0]).double()] * 5)
+    points = torch.cat([grid, torch.as_tensor(action).expand(len(grid), 6)], -1)
+    with torch.no_grad():
+        return float(acquisition(points[:, None]).max())
+
+
+def found_with_noise(agent, played, seed, factor):
+    noise = agent.network.draw_noise(128, seed)
+    starts = screen(
+        lambda inputs: agent.acquisition(inputs, noise),
+        agent.search_points,
+        played,
+        seed=seed,
+        raw_samples=1024 * factor,
+        restarts=agent.restarts * factor,
+    )
+    return agent.optimise(starts, noise, seed)[1]
+
+
 @pytest.mark.parametrize("rounds", [5, 20, 50])
-def test_ten_times_the_restarts_find_no_more_without_noise(benchmark, rounds):
+@pytest.mark.parametrize(
+    ("env_id", "parameters", "find"),
+    [
+        ("CBO/Alpine2-v0", {}, found_without_noise),
+        ("CBO/Dropwave-NoisyPublished-v0", {"samples": 128}, found_with_noise),
+    ],
+)
+def test_ten_times_the_restarts_find_no_more(benchmark, env_id, parameters, find, rounds):
     gains = []
     for seed in range(3):
-        agent = agents.MCBO()
-        played = played_for(agent, "CBO/Alpine2-v0", seed, rounds)
-
-        def acquisition(inputs, agent=agent):
-            return agent.acquisition(inputs, {})
-
-        def value(factor, acquisition=acquisition, agent=agent, played=played, seed=seed):
-            action = maximise(
-                acquisition, agent.search_points, played, seed=seed, raw_samples=1024 * factor, restarts=12 * factor
-            )
-            grid = torch.cartesian_prod(*[torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0]).double()] * 5)
-            points = torch.cat([grid, torch.as_tensor(action).expand(len(grid), 6)], -1)
-            with torch.no_grad():
-                return float(acquisition(points[:, None]).max())
-
-        gains.append(value(10) / value(1) - 1.0)
-    print(f"\nafter {rounds} rounds, 10 times the restarts find more by {np.round(gains, 4)}")
-    benchmark(lambda: None)
-    assert np.median(gains) < 0.01
-
-
-@pytest.mark.parametrize("rounds", [5, 20, 50])
-def test_ten_times_the_restarts_find_no_more_with_noise(benchmark, rounds):
-    gains = []
-    for seed in range(3):
-        agent = agents.MCBO(samples=128)
-        played = played_for(agent, "CBO/Dropwave-NoisyPublished-v0", seed, rounds)
-        noise = agent.network.draw_noise(128, seed)
-        found = []
-        for factor in (1, 10):
-            starts = screen(
-                lambda inputs, agent=agent, noise=noise: agent.acquisition(inputs, noise),
-                agent.search_points,
-                played,
-                seed=seed,
-                raw_samples=1024 * factor,
-                restarts=agent.restarts * factor,
-            )
-            found.append(agent.optimise(starts, noise, seed)[1])
-        gains.append(found[1] / found[0] - 1.0)
-    print(f"\nafter {rounds} rounds, 10 times the restarts find more by {np.round(gains, 4)}")
+        agent = agents.MCBO(**parameters)
+        played = played_for(agent, env_id, seed, rounds)
+        gains.append(find(agent, played, seed, 10) / find(agent, played, seed, 1) - 1.0)
+    print(f"\n{env_id}, after {rounds} rounds, 10 times the restarts find more by {np.round(gains, 4)}")
     benchmark(lambda: None)
     assert np.median(gains) < 0.01

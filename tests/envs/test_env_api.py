@@ -239,11 +239,9 @@ def test_the_wrapped_environment_asks_for_a_reset() -> None:
 
 def test_builder_parameters_pass_through_make() -> None:
     env = gym.make("CBO/BinaryTree-v0", depth=3, noise_std=0.5)
-    assert env.action_space.shape == (14,)
-    assert len(env.unwrapped.scm.noisy) == 15
-    sparse = gym.make("CBO/Alpine2-v0", max_interventions=2)
-    assert sparse.action_space.max_interventions == 2
-    assert gym.make("CBO/Alpine2-v0", max_episode_steps=7).spec.max_episode_steps == 7
+    assert (env.action_space.shape, len(env.unwrapped.scm.noisy)) == ((14,), 15)
+    sparse = gym.make("CBO/Alpine2-v0", max_interventions=2, max_episode_steps=7)
+    assert (sparse.action_space.max_interventions, sparse.spec.max_episode_steps) == (2, 7)
 
 
 @pytest.mark.parametrize(
@@ -269,22 +267,11 @@ def test_construction_errors_say_what_is_wrong(build, message: str) -> None:
         build()
 
 
-def run_fresh(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-
-
-def test_make_imports_the_package_by_itself() -> None:
+def test_make_imports_the_package_by_itself_and_a_step_loads_neither_torch_nor_matplotlib() -> None:
     code = (
-        "import gymnasium as gym; env = gym.make('cbo_gym:CBO/Alpine2-v0'); env.reset(seed=0);"
-        "print(env.step(env.action_space.sample())[0]['nodes'].shape)"
-    )
-    assert run_fresh(code).strip() == "(6,)"
-
-
-def test_import_and_a_step_load_neither_torch_nor_matplotlib() -> None:
-    code = (
-        "import sys, cbo_gym, gymnasium as gym; env = gym.make('CBO/Alpine2-Noisy-v0', render_mode='ansi');"
-        "env.reset(seed=0); env.step(env.action_space.sample()); env.render();"
+        "import sys, gymnasium as gym; env = gym.make('cbo_gym:CBO/Alpine2-Noisy-v0', render_mode='ansi');"
+        "env.reset(seed=0); print(env.step(env.action_space.sample())[0]['nodes'].shape); env.render();"
         "print([name for name in ('torch', 'matplotlib', 'scipy.stats') if name in sys.modules])"
     )
-    assert run_fresh(code).strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["(6,)", "[]"]

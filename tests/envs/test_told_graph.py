@@ -112,16 +112,10 @@ def test_wrong_graphs_have_the_changes_asked_for(changes, missing, added):
     ("keywords", "message"),
     [
         ({"graph": ["hidden"]}, "graph must be one of .*; given"),
-        (
-            {"graph": "partial", "graph_candidates": 65},
-            "graph_candidates must be .* from 1 to 64; given 65",
-        ),
+        ({"graph": "partial", "graph_candidates": 65}, "graph_candidates must be .* from 1 to 64; given 65"),
         ({"graph": "hiden"}, "graph must be one of .*; did you mean 'hidden'"),
         ({"graph_missing": 1}, r"graph='known' takes the keywords \[\]; given also \['graph_missing'\]"),
-        (
-            {"graph": "wrong", "graph_missing": 3},
-            "graph_missing must be at most 2, the number of edges; given 3",
-        ),
+        ({"graph": "wrong", "graph_missing": 3}, "graph_missing must be at most 2, the number of edges; given 3"),
         ({"graph": "wrong", "graph_missing": 0}, "a wrong graph needs a change"),
         ({"graph": "wrong", "graph_missing": 2}, "nothing that can be acted on affects the reward in it"),
         ({"graph": "wrong", "graph_added": [("Y", "X0")]}, "graph_added names .*choose from the pairs to join"),
