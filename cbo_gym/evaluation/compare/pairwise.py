@@ -32,17 +32,15 @@ EXACT_PAIRS = 14  # up to so many pairs all signs are tried
 CHUNK = 1000  # draws at a time
 ROUNDING = 1e-12
 
-PER_ENV_SCHEMA = {
-    **dict.fromkeys(["metric", "mode", "env"], pl.String),
-    "seeds": pl.Int64,
+DIFFERENCES = {
     **dict.fromkeys(["difference", "difference_low", "difference_high"], pl.Float64),
     **dict.fromkeys(["wins", "ties", "losses"], pl.Int64),
 }
+PER_ENV_SCHEMA = {**dict.fromkeys(["metric", "mode", "env"], pl.String), "seeds": pl.Int64, **DIFFERENCES}
 OVERALL_SCHEMA = {
     **dict.fromkeys(["metric", "group"], pl.String),
     **dict.fromkeys(["envs", "pairs"], pl.Int64),
-    **dict.fromkeys(["difference", "difference_low", "difference_high"], pl.Float64),
-    **dict.fromkeys(["wins", "ties", "losses"], pl.Int64),
+    **DIFFERENCES,
     **dict.fromkeys(["p_value", "least_p_value"], pl.Float64),
 }
 

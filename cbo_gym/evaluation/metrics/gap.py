@@ -1,23 +1,19 @@
 """GAP and PA-GAP, by which Huang et al. (2026) compare methods: pure functions on arrays, and the numbers of one run.
 
-From the best values so far b_1, ..., b_B of the rounds, what there was before, b_0, and a reference r, both speak of
-i_t = (b_t - b_0) / (r - b_0), cut off at 0 and 1. The survey takes the best *observed* reward, whose luck grows with
-the noise, and references that are often no expectation of any action. Here they come in two versions:
+From the best values b_1, ..., b_B so far, the value b_0 before them and a reference r both speak of
+i_t = (b_t - b_0) / (r - b_0), cut off at 0 and 1, in two versions:
 
-* on expected rewards, with the true optimum: b_t is the best E[Y | a] of an action played so far, b_0 that of the
-  initial data (without any, of a random action);
-* by the survey's convention, columns ``survey_...``: b_t is the best reward observed so far, b_0 that of the initial
-  data's interventions, r the reference that the environment's suite states, else the optimum.
+* expected rewards: b_t is the best E[Y | a] of an action so far, b_0 that of the initial data, r the optimum;
+* the survey's convention, columns ``survey_...``: b_t and b_0 are observed rewards, r is what the suite states.
 
-Either has its limits. GAP gives half of itself to the round of the last improvement, however small that was, so that a
-method which improves to the end is paid less than one that stops. PA-GAP is at most (B + 1) / (2 B). In contextual
-mode, where every round has its own best reward, b_t is the optimum less the least regret of a round so far. Where there
-are constraints, only feasible actions count.
+Without initial data b_0 is what a random action earns. In contextual mode b_t is the optimum less the least regret so
+far; under constraints only feasible actions count. Their limits are in the guide, docs/guide/evaluation.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
@@ -33,12 +29,7 @@ EXPECTED, SURVEY = "", "survey_"
 OVER_TIME = "gap_over_time"
 #: the columns of both versions, and that of dynamic mode
 GAPS = (
-    *(
-        f"{version}{name}_{budget}"
-        for version in (EXPECTED, SURVEY)
-        for name in ("gap", "pa_gap")
-        for budget in BUDGETS
-    ),
+    *(f"{version}{name}_{budget}" for version, name, budget in product((EXPECTED, SURVEY), ("gap", "pa_gap"), BUDGETS)),
     OVER_TIME,
 )
 

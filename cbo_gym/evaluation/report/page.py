@@ -1,4 +1,4 @@
-"""The report of a leaderboard as files, its HTML page needs nothing else; runs and leaderboards in notebooks."""
+"""The report of a leaderboard as files, with an HTML page that needs nothing else; runs and boards in notebooks."""
 
 from __future__ import annotations
 
@@ -145,9 +145,9 @@ def _uplot(name: str) -> str:
 
 
 def chart(shown: CurvesFigure) -> dict[str, Any]:
-    """Curves for the page: panels with titles and descriptions, columns, and the curves packed.
+    """What the page needs of a chart: columns, titles and descriptions of panels, and all numbers.
 
-    Packed are they as JSON, deflated, in base64.
+    The numbers are JSON, deflated, in base64.
     """
     keys, x = list(shown.looks), shown.horizontal.few
     panels = [
