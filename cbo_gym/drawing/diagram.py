@@ -126,9 +126,9 @@ class Picture:
                 self._draw_edge(self.sheet, edge, crowd.get(edge, 0))
         else:
             for tail, head in sorted(self._diagram.directed):
-                self._draw_chord(tail, head, "-|>", faint=head == self.sheet.inmost)
+                self._draw_chord(tail, head, False, faint=head == self.sheet.inmost)
             for pair in sorted(map(sorted, self._diagram.bidirected)):
-                self._draw_chord(pair[0], pair[1], "<->", faint=False)
+                self._draw_chord(pair[0], pair[1], True)
         self.texts: list[Text] = []
         for name, box in self._boxes.items():
             self._draw_box(name, box)
@@ -137,37 +137,35 @@ class Picture:
             self._draw_key()
 
     def _draw_edge(self, sheet: Layers, edge: Edge, crowd: int) -> None:
-        from matplotlib.patches import FancyArrowPatch
         from matplotlib.path import Path
 
         points = curve_of(sheet, edge)
-        codes = [Path.MOVETO] + [Path.CURVE4] * (len(points) - 1)
-        style: dict[str, Any] = {"color": ARROW, "linewidth": 1.1 * sheet.scale, "arrowstyle": "-|>", "zorder": 2}
-        if edge[2]:
-            style |= {"color": CONFOUNDING, "linestyle": DASHES, "arrowstyle": "<->", "zorder": 2.5}
-        else:  # where all meet all, a light web
-            style["alpha"] = min(max(0.15, 300.0 / crowd), 1.0)
-        self.axes.add_patch(FancyArrowPatch(path=Path(points, codes), mutation_scale=10 * sheet.scale, **style))
+        path = Path(points, [Path.MOVETO] + [Path.CURVE4] * (len(points) - 1))
+        # where all meet all, a light web
+        more = {"zorder": 2.5} if edge[2] else {"zorder": 2, "alpha": min(max(0.15, 300.0 / crowd), 1.0)}
+        self._add_arrow(edge[2], path=path, mutation_scale=10 * sheet.scale, linewidth=1.1 * sheet.scale, **more)
 
-    def _draw_chord(self, tail: str, head: str, arrow: str, faint: bool) -> None:
+    def _draw_chord(self, tail: str, head: str, bidirected: bool, faint: bool = False) -> None:
         """An arrow from box to box, bent a little so that the two of a pair lie apart."""
-        from matplotlib.patches import FancyArrowPatch
-
         sheet = self.sheet
         (x0, y0), (x1, y1) = sheet.centre(tail), sheet.centre(head)
-        style: dict[str, Any] = {"arrowstyle": arrow, "connectionstyle": "arc3,rad=0.12", "color": ARROW, "zorder": 2}
-        style |= {"alpha": 0.25 if faint else 0.8, "linewidth": 1.0}
-        if arrow == "<->":
-            style |= {"color": CONFOUNDING, "linestyle": DASHES}
         margin = 0.5 * sheet.box_height + 0.05
         across, along = abs(x1 - x0), abs(y1 - y0)
         steep = along * sheet.box_width >= across * sheet.box_height  # leaves the box by its upper or lower side
         distance = float(np.hypot(across, along))
         reach = margin * distance / along if steep else (0.5 * sheet.box_width + 0.05) * distance / across
-        points = 72.0 * reach
-        self.axes.add_patch(
-            FancyArrowPatch((x0, y0), (x1, y1), mutation_scale=9, shrinkA=points, shrinkB=points, **style)
-        )
+        style: dict[str, Any] = {"connectionstyle": "arc3,rad=0.12", "shrinkA": 72.0 * reach, "shrinkB": 72.0 * reach}
+        style |= {"alpha": 0.25 if faint else 0.8, "linewidth": 1.0, "mutation_scale": 9, "zorder": 2}
+        self._add_arrow(bidirected, posA=(x0, y0), posB=(x1, y1), **style)
+
+    def _add_arrow(self, bidirected: bool, **style: Any) -> None:
+        from matplotlib.patches import FancyArrowPatch
+
+        if bidirected:
+            style |= {"color": CONFOUNDING, "linestyle": DASHES, "arrowstyle": "<->"}
+        else:
+            style |= {"color": ARROW, "arrowstyle": "-|>"}
+        self.axes.add_patch(FancyArrowPatch(**style))
 
     def _draw_box(self, name: str, box: Box) -> None:
         from matplotlib.patches import FancyBboxPatch

@@ -72,8 +72,10 @@ class Layers(Sheet):
         self.width = max(inner + 2.0 * MARGIN, sizes.least)
         self._left = 0.5 * (self.width - inner + self.box_width)
         half = max(layout.height.values()) * self.row + 0.5 * self.box_height + MARGIN
-        arcs = max((self.rise + self._lowest(tail, head) for tail, head in self._arcs()), default=0.0)
-        self.above, self.below = max(half, arcs) + sizes.head, half + sizes.foot
+        arcs = [ends for (*ends, both), route in layout.routes.items() if both and len(route) == 2]
+        tops = (max(layout.height[end] for end in ends) * self.row + 0.5 * self.box_height for ends in arcs)
+        highest = max((self.rise + top for top in tops), default=0.0)
+        self.above, self.below = max(half, highest) + sizes.head, half + sizes.foot
 
     @property
     def rise(self) -> float:
@@ -88,12 +90,6 @@ class Layers(Sheet):
             if not (bidirected and len(route) == 2):
                 found[head].add(route[-2])
         return {head: sorted(places, key=self.layout.height.__getitem__) for head, places in found.items()}
-
-    def _arcs(self) -> list[tuple[str, str]]:
-        return [(tail, head) for (tail, head, both), route in self.layout.routes.items() if both and len(route) == 2]
-
-    def _lowest(self, tail: str, head: str) -> float:
-        return max(self.layout.height[tail], self.layout.height[head]) * self.row + 0.5 * self.box_height
 
     def centre(self, slot: Slot) -> Point:
         x = self._left + self.layout.column[slot] * (self.box_width + self.gap)

@@ -66,6 +66,7 @@ def test_labels_are_text_and_not_markup_for_figures():
     assert for_figure("a$b$") == r"a\$b\$"
     assert for_figure("_a").strip() == "_a"
     assert not for_figure("_a").startswith("_")  # which legends leave out
+    assert for_figure("a\x00b\u2028") == r"a\x00b\u2028"
 
 
 def test_file_names_are_plain_and_differ():

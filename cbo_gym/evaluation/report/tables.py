@@ -281,19 +281,25 @@ def score_table(board: Leaderboard, mode: str) -> Table:
     """Scores of the recommendation: one row per environment, one column per agent; the best of each row marked."""
     rows = board.per_env.filter(pl.col("mode") == mode)
     envs, agents = (rows[name].unique().sort().to_list() for name in ("env", "agent"))
-    scores: dict[str, dict[str, Cell]] = {env: {} for env in envs}
-    for row in rows.filter(pl.col("score").is_not_null()).iter_rows(named=True):
-        cell, seeds = (
-            number(row["score"], row["score_half"]),
-            f"({row['seeds']})" if row["seeds"] != board.seeds else "",
-        )
-        scores[row["env"]][row["agent"]] = cell._replace(detail=f"{cell.detail} {seeds}".strip())
-    for cells in scores.values():
-        values = [cell.value for cell in cells.values() if cell.value is not None]
-        for agent, cell in cells.items() if len(values) > 1 else ():
-            cells[agent] = cell._replace(best=cell.value == max(values))
-    body = [[printable(env), *(scores[env].get(agent, MISSING) for agent in agents)] for env in envs]
-    return table_of(["environment", *map(printable, agents)], body)
+    score, cells = pl.col("score"), {}
+    best = (score == score.max().over("env")) & (pl.len().over("env") > 1)
+    for row in rows.filter(score.is_not_null()).with_columns(best=best).iter_rows(named=True):
+        cell, seeds = number(row["score"], row["score_half"]), row["seeds"]
+        remark = f"({seeds})" if seeds != board.seeds else ""
+        cells[row["env"], row["agent"]] = cell._replace(detail=f"{cell.detail} {remark}".strip(), best=row["best"])
+    return _matrix("environment", envs, agents, cells)
+
+
+def _matrix(
+    title: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    cells: Mapping[tuple[str, str], Cell | str],
+    empty: str = MISSING,
+) -> Table:
+    """A table of cells by the names of rows and columns."""
+    body = [[printable(row), *(cells.get((row, column), empty) for column in columns)] for row in rows]
+    return table_of([title, *map(printable, columns)], body)
 
 
 def improvement_table(board: Leaderboard, group: str, decimals: int = 3) -> Table:
@@ -306,8 +312,7 @@ def improvement_table(board: Leaderboard, group: str, decimals: int = 3) -> Tabl
         for row in rows.iter_rows(named=True)
     }
     agents = board.overall.filter(pl.col("group") == group)["agent"].to_list()
-    body = [[printable(agent), *(cells.get((agent, other), MISSING) for other in agents)] for agent in agents]
-    return table_of(["P(row scores higher than column)", *map(printable, agents)], body)
+    return _matrix("P(row scores higher than column)", agents, agents, cells)
 
 
 def choice_table(board: Leaderboard, env: str) -> Table:
@@ -331,10 +336,7 @@ def coverage_table(board: Leaderboard) -> Table:
         for env, agent, finished, failed in counts.iter_rows()
     }
     envs, agents = (board.table[name].unique().sort().to_list() for name in ("env", "agent"))
-    return table_of(
-        ["environment", *map(printable, agents)],
-        [[printable(env), *(cells.get((env, agent), "") for agent in agents)] for env in envs],
-    )
+    return _matrix("environment", envs, agents, cells, empty="")
 
 
 def gap_tables(board: Leaderboard) -> dict[str, Table]:
