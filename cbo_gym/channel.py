@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import secrets
 import signal
 import struct
 import sys
@@ -20,10 +19,16 @@ HEAD = struct.Struct(">8sQQ")
 MAGIC = b"cbo-gym\0"
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 LONGEST = 2**31  # bytes of a message
+# Kinds of answers.
+SAID, RETURNED, FAILED = "said", "returned", "failed"
 
 
-class GarbledError(OperationError):
-    """The bytes that came are no message."""
+class DiedError(OperationError):
+    """A call did not come to its end; the message says what ended it."""
+
+
+class GarbledError(DiedError):
+    """The bytes that came are no message, or answer another question."""
 
 
 def send(stream: BinaryIO | Any, number: int, message: bytes) -> None:
@@ -34,31 +39,6 @@ def send(stream: BinaryIO | Any, number: int, message: bytes) -> None:
     """
     stream.write(HEAD.pack(MAGIC, number, len(message)) + message)
     stream.flush()
-
-
-def ask(stream: BinaryIO | Any, message: bytes) -> int:
-    """Write a question; return its number.
-
-    Raises:
-        OSError: if the other process does not read any more.
-    """
-    number = secrets.randbits(64)
-    send(stream, number, message)
-    return number
-
-
-def receive_answer(stream: BinaryIO | Any, number: int, longest: int = LONGEST) -> bytes | None:
-    """Return the answer to a question; None if the stream ends before the answer does.
-
-    Raises:
-        GarbledError: if something else is written to the stream.
-    """
-    received = receive(stream, longest)
-    if received is None:
-        return None
-    if received[0] != number:
-        raise GarbledError("its process gave an answer that was not asked for")
-    return received[1]
 
 
 def receive(stream: BinaryIO | Any, longest: int = LONGEST) -> tuple[int, bytes] | None:

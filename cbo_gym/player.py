@@ -1,36 +1,95 @@
-"""The process of somebody else's agent: it is told tasks, observations and rewards, and answers with actions.
+"""The worker's side: a process that makes calls, and the calls by which a third-party agent plays in it.
 
-Nothing else comes here: no environment, no oracle, no seed of a run's noise. Messages are plain data in both
-directions; see :mod:`cbo_gym.plain`.
+An isolated agent is told tasks, observations and rewards. Its process never holds an environment, an oracle or the seed
+of a run's noise. Answers are plain data; see :mod:`cbo_gym.plain`.
 """
 
 from __future__ import annotations
 
+import os
+import pickle
+import signal
+import threading
 import traceback
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, BinaryIO
 
 import cloudpickle
 
 from cbo_gym.agent_cards import agent_card
 from cbo_gym.agent_finder import agent_of, create_agent, find_agent, modes_of
-from cbo_gym.channel import die_with_parent, own_streams, receive, send
+from cbo_gym.channel import FAILED, RETURNED, SAID, die_with_parent, own_streams, receive, send
+from cbo_gym.closed import is_isolated
 from cbo_gym.errors import text_of
 from cbo_gym.labels import Spec
-from cbo_gym.plain import action_to_plain, from_plain, read_message, task_of, written
+from cbo_gym.plain import action_to_plain, task_of, to_plain, written
 
-Message = dict[str, Any]
 LONGEST_TEXT = 10_000  # characters of an error
+Message = dict[str, Any]
+
+
+def serve() -> None:
+    """Make the calls that come on the standard input until it ends, which the caller's death does too."""
+    die_with_parent()
+    calls, answers = own_streams()
+    _Saying.stream = answers
+    if is_isolated():  # rounds are short, and a thread that listens would take as long
+        take: Callable[[], tuple[int, bytes] | None] = partial(receive, calls)
+    else:
+        waiting: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
+        threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
+        take = waiting.get
+    while (received := take()) is not None:
+        _Saying.number, call = received
+        send(answers, _Saying.number, _answer(call))
+
+
+class _Saying:
+    """Where the answers of this process go, and the number of the question."""
+
+    stream: BinaryIO
+    number: int
+
+
+def say(thing: Any) -> None:
+    """In a call that a worker makes: send plain data to the caller before the answer."""
+    send(_Saying.stream, _Saying.number, written(to_plain([SAID, thing])))
+
+
+def _listen(calls: BinaryIO, waiting: SimpleQueue[tuple[int, bytes] | None]) -> None:
+    while (message := receive(calls)) is not None:
+        waiting.put(message)
+    if os.name == "posix":  # nobody waits for the call that is being made, nor for what it started
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
+def _answer(message: bytes) -> bytes:
+    """The result, or the error that the call raised, as plain data."""
+    try:
+        function, item = pickle.loads(message)
+        return written(to_plain([RETURNED, function(item)]))
+    except BaseException as error:  # whatever it raises; to end this process is the caller's affair
+        texts = (type(error).__name__, text_of(error), traceback.format_exc())
+        return written([FAILED, [_short(text) for text in texts]])
+
+
+def _short(text: str) -> str:
+    clean = text.encode("utf-8", "backslashreplace").decode()
+    return clean if len(clean) <= LONGEST_TEXT else f"{clean[: LONGEST_TEXT // 2]}\n...\n{clean[-LONGEST_TEXT // 2 :]}"
 
 
 class Player:
-    """An agent, asked by messages; each method is one kind of message, its arguments what the message says."""
+    """An agent; each method is one kind of question."""
 
     def __init__(self) -> None:
         self._agent: Any = None
         self._space: Any = None
+        self._several = False
 
     def card(self, name: str) -> Message:
         """An agent's card."""
@@ -43,9 +102,9 @@ class Player:
         factory = find_agent(spec.name)
         return self._description({getattr(factory, "__module__", "builtins")}, modes_of(factory))
 
-    def take(self, packed: str) -> Message:
-        """The same of an agent that comes by value: what cloudpickle made of it, in Base64."""
-        self._agent = agent_of(cloudpickle.loads(b64decode(packed)))
+    def take(self, packed: bytes) -> Message:
+        """The same of an agent that comes by value: what cloudpickle made of it."""
+        self._agent = agent_of(cloudpickle.loads(packed))
         return self._description(set(), modes_of(self._agent))
 
     def _description(self, modules: set[str], modes: Sequence[str]) -> Message:
@@ -53,27 +112,27 @@ class Player:
         return {"modules": sorted(map(str, modules)), "modes": list(modes)}
 
     def reset(self, task: Message, seed: int) -> None:
-        told = task_of(task)
-        self._space, self._several = told.action_space, bool(told.objectives)
-        self._agent.reset(told, seed=seed)
+        self._agent.reset(self._read(task), seed=seed)
 
-    def act(self, observation: Message) -> Any:
-        return action_to_plain(self._space, self._agent.act(from_plain(observation)))
+    def _read(self, document: Message) -> Any:
+        task = task_of(document)
+        self._space, self._several = task.action_space, bool(task.objectives)
+        return task
 
-    def act_batch(self, observation: Message, count: int) -> list[Any]:
-        actions = self._agent.act_batch(from_plain(observation), count)
-        return [action_to_plain(self._space, action) for action in actions]
+    def act(self, observation: Any) -> Any:
+        return action_to_plain(self._space, self._agent.act(observation))
 
-    def update(self, action: Any, observation: Message, reward: Any, info: Message) -> None:
-        self._agent.update(from_plain(action), from_plain(observation), from_plain(reward), from_plain(info))
+    def act_batch(self, observation: Any, count: int) -> list[Any]:
+        return [action_to_plain(self._space, action) for action in self._agent.act_batch(observation, count)]
+
+    def update(self, *played: Any) -> None:
+        self._agent.update(*played)
 
     def state(self) -> str:
         return b64encode(self._agent.state()).decode()
 
-    def restore(self, state: str, task: Message) -> None:
-        told = task_of(task)
-        self._agent.restore(b64decode(state), told)
-        self._space, self._several = told.action_space, bool(told.objectives)
+    def restore(self, state: bytes, task: Message) -> None:
+        self._agent.restore(state, self._read(task))
 
     def recommend(self) -> Any:
         recommended = self._agent.recommend()
@@ -82,29 +141,10 @@ class Player:
         return [action_to_plain(self._space, action) for action in recommended]
 
 
-def serve() -> None:
-    """Answer the messages on the standard input until it ends."""
-    die_with_parent()
-    calls, answers = own_streams()
-    player = Player()
-    methods: Mapping[str, Callable[..., Any]] = {
-        name: getattr(player, name)
-        for name in ("card", "make", "take", "act_batch", "state", "restore", "reset", "act", "update", "recommend")
-    }
-    while (received := receive(calls)) is not None:
-        number, message = received
-        name, arguments = read_message(message)
-        send(answers, number, written(_answer(methods[name], arguments)))
+_player = Player()
 
 
-def _answer(method: Callable[..., Any], arguments: Message) -> Message:
-    try:
-        return {"value": method(**arguments)}
-    except BaseException as error:  # whatever the agent raises; to end this process is the caller's affair
-        kind, text, trace = type(error).__name__, text_of(error), traceback.format_exc()
-        return {"error": {"kind": kind, "text": _short(text), "trace": _short(trace)}}
-
-
-def _short(text: str) -> str:
-    clean = text.encode("utf-8", "backslashreplace").decode()
-    return clean if len(clean) <= LONGEST_TEXT else f"{clean[: LONGEST_TEXT // 2]}\n...\n{clean[-LONGEST_TEXT // 2 :]}"
+def play(question: tuple[str, tuple[Any, ...]]) -> Any:
+    """Call a method of this process's :class:`Player`."""
+    name, arguments = question
+    return getattr(_player, name)(*arguments)

@@ -5,41 +5,32 @@ A worker is a fresh interpreter that is spoken to through its standard streams. 
 is gone: the stream ends. It leads a process group, which ends as a whole; what a call starts and detaches from this
 group and from its parents lives on.
 
-A worker unpickles what its caller sends. It answers in plain data, since a stranger's code may run below it.
+A worker unpickles what its caller sends. It answers in plain data, since a stranger's code may run in it or below it.
+The pools of loky and pebble unpickle answers, limit no memory and end no process groups; pebble's workers also import
+the caller's ``__main__``, and cannot be started by a daemon.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
+import secrets
 import signal
 import subprocess
 import sys
 import threading
 import time
-import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from queue import SimpleQueue
-from typing import Any, BinaryIO, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import cloudpickle
 
-from cbo_gym.channel import (
-    GarbledError,
-    ask,
-    die_with_parent,
-    guard_process,
-    own_streams,
-    receive,
-    receive_answer,
-    send,
-)
-from cbo_gym.errors import ArgumentError, OperationError
-from cbo_gym.plain import from_plain, read_message, to_plain, written
+from cbo_gym.channel import FAILED, LONGEST, SAID, DiedError, GarbledError, guard_process, receive, send
+from cbo_gym.errors import ArgumentError
+from cbo_gym.plain import from_plain, read_message
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -47,9 +38,7 @@ Result = TypeVar("Result")
 HAS_GROUPS = os.name == "posix"
 MEBIBYTE = 2**20
 HELD = 0.25  # of a limit of memory
-WATCH_SECONDS = 0.05  # between two looks at a limited call
-# Kinds of answers.
-SAID, RETURNED, FAILED = "said", "returned", "failed"
+WATCH_SECONDS = 0.05  # between two looks at a process
 PATIENCE = 5.0  # seconds until a process whose streams have ended is killed
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 # SIGINT goes to all processes of a terminal, but how a sweep ends is its parent's affair. The process is closed to
@@ -57,12 +46,26 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB
 START = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import ctypes; "
     "sys.platform == 'linux' and ctypes.CDLL(None).prctl(4, 0); sys.path[:] = {path!r}; "
-    "from {module} import serve; serve()"
+    "from cbo_gym.player import serve; serve()"
 )
 
 
-class DiedError(OperationError):
-    """A call did not come to its end; the message says what ended it."""
+class LateError(DiedError):
+    """A call took longer than its limit."""
+
+
+class RaisedError(DiedError):
+    """A call raised an error; the message is its traceback.
+
+    Args:
+        kind: Name of the error's class.
+        text: Its message.
+        trace: Its traceback.
+    """
+
+    def __init__(self, kind: str, text: str, trace: str) -> None:
+        super().__init__(trace)
+        self.kind, self.text, self.trace = kind, text, trace
 
 
 @dataclass(frozen=True)
@@ -96,11 +99,15 @@ class Worker:
     Args:
         limits: of each call. None pays for what another left behind: a process that holds more than :data:`HELD` of
             the limit of memory is not used again, and a call that a used one ended for memory has a new one to itself.
+        longest: Largest number of bytes of an answer.
+        variables: of the environment of the process, besides this one's.
     """
 
-    def __init__(self, limits: Limits = NO_LIMITS) -> None:
-        self._limits = limits
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(
+        self, limits: Limits = NO_LIMITS, *, longest: int = LONGEST, variables: Mapping[str, str] | None = None
+    ) -> None:
+        self._limits, self._longest, self._variables = limits, longest, variables or {}
+        self._process: _Process | None = None
         self._ending: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
         self._closed = False
@@ -112,6 +119,8 @@ class Worker:
         *,
         keep: bool = True,
         hear: Callable[[Any], object] | None = None,
+        time_limit: float | None = None,
+        pack: Callable[[Any], bytes] = cloudpickle.dumps,
     ) -> Result:
         """``function(item)``, both importable or picklable in a fresh interpreter.
 
@@ -119,42 +128,37 @@ class Worker:
             function: what is called; it returns what :func:`cbo_gym.plain.to_plain` writes.
             item: its argument.
             keep: whether the process is kept for the next call, with whatever this one changes in it.
-            hear: called with what the call says by :func:`say` while it is made; what it raises ends the process.
+            hear: called with what the call says by :func:`cbo_gym.player.say` while it is made; what it raises ends
+                the process.
+            time_limit: seconds, in place of the worker's own limit.
+            pack: pickles function and item; ``pickle.dumps`` is faster where both are importable.
 
         Raises:
+            RaisedError: if it raises an error, after which the process is ended.
+            LateError: if it takes too long.
             DiedError: if the process ends first, by itself or for a limit, or gives an answer that is none.
         """
+        limits = self._limits if time_limit is None else replace(self._limits, time_limit=time_limit)
         used = self._process is not None
         process = self._running()
-        watch = _Watch(process, self._limits)
-        answer = None
         try:
-            with suppress(OSError), watch:
-                number = ask(process.stdin, cloudpickle.dumps((function, item)))
-                while (answer := receive_answer(process.stdout, number)) is not None:
-                    kind, content = _read(answer)
-                    if kind != SAID:
-                        break
-                    if hear is not None:
-                        hear(content)
-        except GarbledError as garbled:
-            self._end()
-            raise DiedError(str(garbled)) from garbled
-        except BaseException:  # of whoever hears
+            answer = process.ask(pack((function, item)), limits, self._longest, hear)
+        except BaseException:  # of whoever hears, too
             self._end()
             raise
         if answer is None:
             with suppress(subprocess.TimeoutExpired):  # its streams end shortly before it does
-                process.wait(timeout=PATIENCE)
+                process.popen.wait(timeout=PATIENCE)
             self._end()
-            if used and watch.for_memory:
-                return self.call(function, item, keep=keep, hear=hear)
-            raise DiedError(watch.reason or how_it_ended(process.wait()))
+            if used and process.for_memory:
+                return self.call(function, item, keep=keep, hear=hear, time_limit=time_limit, pack=pack)
+            raise process.ended or DiedError(how_it_ended(process.popen.wait()))
+        kind, content = answer
         most = self._limits.memory_limit
-        if kind == FAILED or not keep or (most is not None and _resident(process.pid) > HELD * most):
+        if kind == FAILED or not keep or (most is not None and _resident(process.popen.pid) > HELD * most):
             self._end()
         if kind == FAILED:
-            raise DiedError(content)
+            raise RaisedError(*map(str, content))
         return content
 
     def close(self) -> None:
@@ -163,13 +167,13 @@ class Worker:
             self._closed = True
         self._end()
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> _Process:
         with self._lock:
             if self._closed:
                 raise DiedError("stopped")
             if self._process is None:
-                self._process = start_process(__name__)
-                self._ending = weakref.finalize(self, end_process, self._process)
+                self._process = _Process(self._variables)
+                self._ending = weakref.finalize(self, end_process, self._process.popen)
                 self._ending.atexit = False  # not in a fork of this process, whose it is not
             return self._process
 
@@ -177,6 +181,72 @@ class Worker:
         with self._lock:
             self._process, ending = None, self._ending
         ending()  # a second time it does nothing
+
+
+class _Process:
+    """A process, and a thread that kills it if a call takes too long or too much.
+
+    Of a process that ends in a call the thread kills what is left, for children of its may hold its streams open.
+
+    Attributes:
+        popen: The process.
+        ended: Why the thread has killed it, or None.
+        for_memory: Whether it used too much.
+    """
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self.popen = start_process(variables)
+        self.ended: DiedError | None = None
+        self.for_memory = False
+        self._limits = NO_LIMITS
+        self._begun: float | None = None
+        self._lock = threading.Lock()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def ask(
+        self, message: bytes, limits: Limits, longest: int, hear: Callable[[Any], object] | None
+    ) -> tuple[str, Any] | None:
+        """Send a question; return the kind and the content of the answer, or None if the process ends.
+
+        Raises:
+            GarbledError: if the answer is none.
+        """
+        number = secrets.randbits(64)
+        with self._lock:
+            self._limits, self._begun = limits, time.monotonic()
+        try:
+            send(self.popen.stdin, number, message)
+            while (received := receive(self.popen.stdout, longest)) is not None:
+                if received[0] != number:
+                    raise GarbledError("its process gave an answer that was not asked for")
+                kind, content = _read(received[1])
+                if kind != SAID:
+                    return kind, content
+                if hear is not None:
+                    hear(content)
+        except OSError:  # its streams are closed
+            pass
+        finally:
+            with self._lock:
+                self._begun = None
+        return None
+
+    def _watch(self) -> None:
+        while self.popen.poll() is None:
+            time.sleep(WATCH_SECONDS)
+            with self._lock:
+                if self._begun is not None:
+                    self._check(time.monotonic() - self._begun)
+
+    def _check(self, seconds: float) -> None:
+        most, mebibytes = self._limits.time_limit, self._limits.memory_limit
+        if most is not None and seconds > most:
+            self.ended = LateError(f"took longer than the time limit of {most:g} s")
+        elif mebibytes is not None and (used := _resident(self.popen.pid)) > mebibytes:
+            self.for_memory = True
+            self.ended = DiedError(f"used {used:.0f} MiB of memory; the limit is {mebibytes:g} MiB")
+        if self.ended or self.popen.poll() is not None:
+            kill(self.popen)
 
 
 def _read(answer: bytes) -> tuple[str, Any]:
@@ -187,23 +257,10 @@ def _read(answer: bytes) -> tuple[str, Any]:
     return kind, content
 
 
-def say(thing: Any) -> None:
-    """In a call that a worker makes: send plain data to the caller before the answer."""
-    send(_Saying.stream, _Saying.number, written(to_plain([SAID, thing])))
-
-
-class _Saying:
-    """Where the answers of this process go, if it is a worker's, and the number of the question."""
-
-    stream: BinaryIO
-    number: int
-
-
-def start_process(module: str, **variables: str) -> subprocess.Popen[bytes]:
-    """A process in a group of its own that runs ``serve()`` of a module, spoken to through its standard streams.
+def start_process(variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a process in a group of its own that makes calls, spoken to through its standard streams.
 
     Args:
-        module: where ``serve`` is.
         variables: of its environment, besides this one's.
     """
     path = [entry for entry in sys.path if isinstance(entry, str)]  # as Python itself reads it
@@ -211,7 +268,7 @@ def start_process(module: str, **variables: str) -> subprocess.Popen[bytes]:
     guard_process()
     return _Starter.thread.submit(
         subprocess.Popen,
-        [sys.executable, "-P", "-c", START.format(path=path, module=module)],
+        [sys.executable, "-P", "-c", START.format(path=path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         # the parallelism is over calls, so of threads there is one
@@ -241,39 +298,6 @@ class _Starter:
 
 if HAS_GROUPS:
     os.register_at_fork(after_in_child=_Starter.renew)  # where the thread is not
-
-
-class _Watch:
-    """Kills a process that takes too long or too much, and knows why; a context manager round a call.
-
-    Of a process that has ended it kills what is left, for children of its may hold its streams open.
-    """
-
-    def __init__(self, process: subprocess.Popen[bytes], limits: Limits) -> None:
-        self.reason = ""
-        self.for_memory = False
-        self._process, self._seconds, self._mebibytes = process, limits.time_limit, limits.memory_limit
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        begun = time.monotonic()
-        while not self._done.wait(WATCH_SECONDS):
-            if self._seconds is not None and time.monotonic() - begun > self._seconds:
-                self.reason = f"took longer than the time limit of {self._seconds:g} s"
-            elif self._mebibytes is not None and (used := _resident(self._process.pid)) > self._mebibytes:
-                self.for_memory = True
-                self.reason = f"used {used:.0f} MiB of memory; the limit is {self._mebibytes:g} MiB"
-            if self.reason or self._process.poll() is not None:
-                kill(self._process)
-                return
 
 
 def _family(pid: int) -> list[Any]:
@@ -329,32 +353,3 @@ def how_it_ended(status: int) -> str:
         return "its process was killed (SIGKILL), perhaps because it ran out of memory"
     known = {number.value: number.name for number in signal.Signals}
     return f"its process was killed by {known.get(-status, f'signal {-status}')}"
-
-
-def serve() -> None:
-    """In a worker: make the calls that come on the standard input until it ends, which the caller's death does too."""
-    die_with_parent()
-    calls, answers = own_streams()
-    _Saying.stream = answers
-    waiting: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
-    threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
-    while True:
-        _Saying.number, call = waiting.get()
-        send(answers, _Saying.number, _answer(call))
-
-
-def _listen(calls: BinaryIO, waiting: SimpleQueue[tuple[int, bytes]]) -> None:
-    while (message := receive(calls)) is not None:
-        waiting.put(message)
-    if HAS_GROUPS:  # nobody waits for the call that is being made, nor for what it started
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
-
-
-def _answer(message: bytes) -> bytes:
-    """The result, or the traceback of what the call raised, as plain data."""
-    try:
-        function, item = pickle.loads(message)
-        return written(to_plain([RETURNED, function(item)]))
-    except BaseException:
-        return written([FAILED, traceback.format_exc()])

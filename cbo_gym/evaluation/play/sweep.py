@@ -30,7 +30,7 @@ from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound, Sampled
 from cbo_gym.evaluation.play.grid import Job, plan, seeds_in
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
-from cbo_gym.evaluation.play.processes import NO_LIMITS, DiedError, Limits, Worker, say
+from cbo_gym.evaluation.play.processes import NO_LIMITS, DiedError, Limits, Worker
 from cbo_gym.evaluation.play.runner import evaluate
 from cbo_gym.evaluation.runs.folder import require_writable, resumed_run
 from cbo_gym.evaluation.runs.locking import locked
@@ -48,6 +48,7 @@ from cbo_gym.evaluation.runs.results import (
 )
 from cbo_gym.evaluation.runs.revisions import package_stamp
 from cbo_gym.evaluation.runs.suite_runs import warn_of_others
+from cbo_gym.player import say
 from cbo_gym.suites import Suite
 
 Backend = Literal["local", "dask"]

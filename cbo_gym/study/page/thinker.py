@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from cbo_gym.arguments import require_positive
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
-from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
+from cbo_gym.evaluation.play.processes import DiedError, Limits, RaisedError, Worker
 from cbo_gym.study.files import checked
 from cbo_gym.study.report import sections
 from cbo_gym.study.study import Study, create_study
@@ -58,7 +58,7 @@ class Thinker:
             refused, answer = worker.call(_answer, (function, arguments))
         except DiedError as error:
             reason = str(error)
-            if "\n" in reason:
+            if isinstance(error, RaisedError):
                 logging.getLogger("cbo_gym.study").error("the agent fails: %s", reason)
                 reason = "it raised an error, which the terminal of the server shows"
             raise OperationError(
