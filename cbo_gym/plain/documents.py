@@ -47,6 +47,10 @@ def _of_codec(codec: codecs.Codec) -> Arguments:
     return {"space": codec.space, "domains": codec.domains}
 
 
+def _of_choices(codec: codecs.ChoiceCodec | codecs.PolicyCodec) -> Arguments:
+    return {**_of_codec(codec), "key": codec.key, "sets": codec.sets, "choices": codec.choices}
+
+
 #: others, written by the arguments that they are made of
 _BY_ARGUMENTS: dict[type, Callable[[Any], Arguments]] = {
     spaces.Box: lambda space: {"low": space.low, "high": space.high, "dtype": space.dtype.str},
@@ -64,12 +68,8 @@ _BY_ARGUMENTS: dict[type, Callable[[Any], Arguments]] = {
     codecs.GridCodec: _of_codec,
     codecs.CellCodec: _of_codec,
     codecs.SuperArmCodec: lambda codec: {**_of_codec(codec), "arms": codec.arms},
-    codecs.ChoiceCodec: lambda codec: {
-        **_of_codec(codec), "key": codec.key, "sets": codec.sets, "choices": codec.choices
-    },
-    codecs.PolicyCodec: lambda codec: {
-        **_of_codec(codec), "key": codec.key, "sets": codec.sets, "choices": codec.choices
-    },
+    codecs.ChoiceCodec: _of_choices,
+    codecs.PolicyCodec: _of_choices,
     codecs.ArmCodec: lambda codec: {"space": codec.space, "arms": codec.arms, "choices": codec.choices},
     CausalDiagram: lambda diagram: {
         "nodes": diagram.nodes, "directed": diagram.directed, "bidirected": diagram.bidirected,
@@ -107,34 +107,32 @@ class _Writer:
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        self._kept: list[Any] = []  # an identity means nothing once its object is gone
+        # An identity means nothing once its object is gone.
+        self._kept: list[Any] = []
 
     def write(self, value: Any) -> Document:
-        kind = type(value)
-        if kind in _AS_THEY_ARE:
+        if type(value) in _AS_THEY_ARE:
             return value
-        if kind is np.ndarray:
-            return _array(value)
-        if kind is dict or isinstance(value, dict | MappingProxyType):
-            write = self.write
-            return {"map": [[write(key), write(part)] for key, part in value.items()]}
-        return self._rarer(value)
-
-    def _rarer(self, value: Any) -> Document:
-        """Fields that rounds seldom have."""
-        if isinstance(value, tasks.Mode):
-            return {"mode": value.value}
-        if isinstance(value, np.generic | np.ndarray):
-            return {"number": self.write(np.asarray(value))} if isinstance(value, np.generic) else _array(value)
-        if isinstance(value, tasks.Round):
-            return {"round": [self.write(part) for part in value]}
-        if isinstance(value, list):
-            return [self.write(part) for part in value]
-        for kind, name in ((tuple, "tuple"), (frozenset, "set")):
-            if isinstance(value, kind):
-                return {name: [self.write(part) for part in value]}
-        if value in NAMES if isinstance(value, type) else False:
-            return {"class": NAMES[value]}
+        write = self.write
+        match value:
+            case np.ndarray():
+                return _array(value)
+            case dict() | MappingProxyType():
+                return {"map": [[write(key), write(part)] for key, part in value.items()]}
+            case tasks.Mode():
+                return {"mode": value.value}
+            case np.generic():
+                return {"number": _array(np.asarray(value))}
+            case tasks.Round():
+                return {"round": [write(part) for part in value]}
+            case list():
+                return [write(part) for part in value]
+            case tuple():
+                return {"tuple": [write(part) for part in value]}
+            case frozenset():
+                return {"set": [write(part) for part in value]}
+            case type() if value in NAMES:
+                return {"class": NAMES[value]}
         return self._object(value)
 
     def _object(self, value: Any) -> Document:
@@ -164,62 +162,38 @@ class _Reader:
         self._made: list[Any] = []
 
     def read(self, document: Document) -> Any:
-        if type(document) is dict:
-            for name in document:  # the first
-                return READERS.get(name, _refuse)(self, document[name], document)
-            return _refuse(self, "", document)
-        return [self.read(part) for part in document] if type(document) is list else document
-
-    def _kind(self, name: str, document: Mapping[str, Any]) -> Any:
-        kind, own = KINDS[name], {key: self.read(part) for key, part in document["of"].items()}
-        if kind is spaces.Box:
-            own["dtype"] = np.dtype(own["dtype"]).type
-        made = kind(**own)
-        self._made.append(made)
-        return made
-
-    def _again(self, place: int, _: object) -> Any:
-        return self._made[place]
-
-    def _class(self, name: str, _: object) -> Any:
-        return KINDS[name]
-
-    def _tuple(self, parts: list[Document], _: object) -> tuple[Any, ...]:
-        return tuple([self.read(part) for part in parts])
-
-    def _set(self, parts: list[Document], _: object) -> frozenset[Any]:
-        return frozenset([self.read(part) for part in parts])
-
-    def _map(self, pairs: list[list[Document]], _: object) -> dict[Any, Any]:
-        read = self.read
-        return {read(key): read(part) for key, part in pairs}
-
-    def _round(self, parts: list[Document], _: object) -> tasks.Round:
-        return tasks.Round(*[self.read(part) for part in parts])
-
-    def _mode(self, name: str, _: object) -> tasks.Mode:
-        return tasks.Mode(name)
-
-    def _number(self, array: Document, _: object) -> Any:
-        return self.read(array)[()]
-
-    def _array(self, shape: list[int], document: Mapping[str, Any]) -> np.ndarray:
-        kind = np.dtype(document["dtype"])
-        if kind.kind not in ARRAYS:
-            raise ArgumentError(f"no arrays are told of {kind}")
-        if "bytes" in document:
-            return np.frombuffer(base64.b64decode(document["bytes"]), dtype=kind).reshape(shape).copy()
-        return np.array(document["numbers"], dtype=kind).reshape(shape)
-
-
-def _refuse(_: object, __: object, document: Mapping[str, Any]) -> Any:
-    raise ArgumentError(f"nothing is told by the word {next(iter(document), '')!r}")
-
-
-READERS: dict[str, Callable[[_Reader, Any, Mapping[str, Any]], Any]] = {
-    name: getattr(_Reader, f"_{name}")
-    for name in ("kind", "again", "class", "tuple", "set", "map", "round", "mode", "number", "array")
-}
+        if type(document) is list:
+            return [self.read(part) for part in document]
+        if type(document) is not dict:
+            return document
+        # The first key says what it is.
+        kind, content = next(iter(document.items()), ("", None))
+        match kind:
+            case "map":
+                return {self.read(key): self.read(part) for key, part in content}
+            case "array":
+                return _array_of(content, document)
+            case "number":
+                return self.read(content)[()]
+            case "tuple":
+                return tuple([self.read(part) for part in content])
+            case "set":
+                return frozenset([self.read(part) for part in content])
+            case "round":
+                return tasks.Round(*[self.read(part) for part in content])
+            case "mode":
+                return tasks.Mode(content)
+            case "class":
+                return KINDS[content]
+            case "again":
+                return self._made[content]
+            case "kind":
+                own = {key: self.read(part) for key, part in document["of"].items()}
+                if content == "Box":
+                    own["dtype"] = np.dtype(own["dtype"]).type
+                self._made.append(KINDS[content](**own))
+                return self._made[-1]
+        raise ArgumentError(f"nothing is told by the word {kind!r}")
 
 
 def _array(value: np.ndarray) -> Document:
@@ -229,3 +203,12 @@ def _array(value: np.ndarray) -> Document:
     if value.size <= MANY:
         return {**head, "numbers": value.ravel().tolist()}
     return {**head, "bytes": base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()}
+
+
+def _array_of(shape: list[int], document: Mapping[str, Any]) -> np.ndarray:
+    kind = np.dtype(document["dtype"])
+    if kind.kind not in ARRAYS:
+        raise ArgumentError(f"no arrays are told of {kind}")
+    if "bytes" in document:
+        return np.frombuffer(base64.b64decode(document["bytes"]), dtype=kind).reshape(shape).copy()
+    return np.array(document["numbers"], dtype=kind).reshape(shape)
