@@ -8,12 +8,6 @@ other.
 from __future__ import annotations
 
 import importlib
-import json
-import os
-import resource
-import selectors
-import subprocess
-import sys
 import time
 import traceback
 import warnings
@@ -21,8 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parents[2]
-MEMORY = 2**31  # bytes that a case may add to the process
+from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
+
+MEMORY = 4096.0  # MiB of the process; a quarter is more than it holds between two cases
 REFUSAL, MAKING = 2.0, 10.0  # seconds of the processor's time
 PATIENCE = 20.0  # seconds of the clock, on a machine that others use as well
 LONGEST = 4000  # characters of a message: values are shown in short
@@ -52,51 +47,30 @@ class Workplace:
     """The process, started anew where a case was its end."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._worker = Worker(Limits(PATIENCE, MEMORY))
 
     def __enter__(self) -> Workplace:
+        self._worker.call(load_libraries, None, time_limit=20 * PATIENCE)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
+        self._worker.close()
 
     def ask(self, case: Case) -> Answer:
-        process = self._process or self._start()
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(case).encode() + b"\n")
-        process.stdin.flush()
-        line = self._line(process, PATIENCE)
-        if line is None:
-            self._end()
-            return Answer("wrong", f"hangs: more than {PATIENCE:g} s", PATIENCE)
-        if not line:
-            status = process.wait()
-            self._end()
-            return Answer("wrong", f"the process ended with {status}")
-        return Answer(*json.loads(line))
+        try:
+            return Answer(*self._worker.call(answer, case))
+        except DiedError as error:
+            self._worker.call(load_libraries, None, time_limit=20 * PATIENCE)
+            return Answer("wrong", str(error))
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        variables = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-m", "tests.trials.fuzzing"]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT, env=variables
-        )
-        assert self._line(self._process, 10 * PATIENCE) == b"ready\n"
-        return self._process
 
-    @staticmethod
-    def _line(process: subprocess.Popen[bytes], seconds: float) -> bytes | None:
-        """What the process says, nothing where it has ended, None where it says nothing for so long."""
-        assert process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            return process.stdout.readline() if selector.select(seconds) else None
+def load_libraries(_: None) -> None:
+    """Import what takes long, before seconds are counted."""
+    warnings.simplefilter("ignore")
+    import cbo_gym.specs
 
-    def _end(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+    for agent in cbo_gym.specs.usable_agents():
+        cbo_gym.specs.find_agent(agent)
 
 
 def answer(case: Case) -> Answer:
@@ -202,24 +176,3 @@ def names() -> dict[str, Any]:
     for module, name in (("decimal", "Decimal"), ("fractions", "Fraction"), ("collections", "UserDict")):
         found[name] = getattr(importlib.import_module(module), name)
     return found
-
-
-def main() -> None:
-    """Answer cases, one a line, until there are no more."""
-    out = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what others print is no answer
-    warnings.simplefilter("ignore")
-    import cbo_gym.specs
-
-    for agent in cbo_gym.specs.usable_agents():
-        cbo_gym.specs.find_agent(agent)  # libraries are loaded before memory is counted
-    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
-    limit = pages * resource.getpagesize() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    print("ready", file=out)
-    for line in sys.stdin:
-        print(json.dumps(answer(Case(*json.loads(line)))), file=out)
-
-
-if __name__ == "__main__":
-    main()
