@@ -150,8 +150,7 @@ def _torch_generator(device: str, state: Any) -> Any:
     return generator
 
 
-def _at(task: Any, steps: Steps) -> Any:
-    part = task
+def _at(part: Any, steps: Steps) -> Any:
     for kind, step in steps:
         part = getattr(part, step) if kind == "attribute" else part[step]
     return part

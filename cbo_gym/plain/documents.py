@@ -167,7 +167,8 @@ class _Reader:
         if type(document) is not dict:
             return document
         # The first key says what it is.
-        kind, content = next(iter(document.items()), ("", None))
+        kind: str = next(iter(document), "")
+        content: Any = document.get(kind)
         match kind:
             case "map":
                 return {self.read(key): self.read(part) for key, part in content}

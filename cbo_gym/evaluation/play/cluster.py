@@ -52,22 +52,18 @@ def _connect(address: str) -> Client:
         from distributed import Client  # late: an extra, and slow to import
     except ImportError as error:
         raise OperationError("sweeps on a cluster need Dask: pip install 'cbo-gym[dask]'") from error
-    _require_scheduler(address)
-    try:
-        return Client(address, timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError) as error:  # a timeout is an OSError
-        raise OperationError(f"no Dask scheduler answers at {address}: {error}") from error
-
-
-def _require_scheduler(address: str) -> None:
-    """Ask who is there, for a Client waits for ever where something listens that says nothing."""
-    with ThreadPoolExecutor(1) as thread:  # in this one an event loop may be running
+    # A Client waits for ever where something listens that says nothing. In this thread an event loop may be running.
+    with ThreadPoolExecutor(1) as thread:
         try:
             kind = thread.submit(asyncio.run, _kind(address)).result()
         except Exception as error:  # whatever Dask makes of what it is sent
             raise OperationError(f"no Dask scheduler answers at {address!r}: {_reason(address, error)}") from error
     if kind != "Scheduler":
         raise OperationError(f"{address} is the address of a Dask {kind.lower()}; give that of the scheduler")
+    try:
+        return Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:  # a timeout is an OSError
+        raise OperationError(f"no Dask scheduler answers at {address}: {error}") from error
 
 
 async def _kind(address: str) -> str:

@@ -132,7 +132,13 @@ def plan(
     players = _players(agents)
     if not (players and env_specs and seed_list):
         raise ArgumentError("give at least one agent, one environment and one seed")
-    there = _cells_of(beyond)
+    there: set[tuple[Any, ...]] = set()
+    if beyond is not None:
+        from cbo_gym.evaluation.store.published import load_published  # late: slow to import, and needed only here
+
+        # Those that failed are played again.
+        runs = (run for run in load_published(beyond) if run.status != "failed")
+        there = {(run.agent, run.env, run.seed, run.horizon, run.recommend, run.batch) for run in runs}
     return [
         job_of(agent, player, cell, recommend, folder, batch)
         for cells in _cells(env_specs, seed_list, horizon, blind)
@@ -183,7 +189,6 @@ def player_of(spec: Spec, seconds: float = MAKING_SECONDS) -> Player:
 
 
 def _players(agents: Any) -> dict[Spec, Player]:
-    """Those that play, by their labels."""
     players: dict[Spec, Player] = {}
     for label, given in in_a_list(agents):
         if label is not None and isinstance(given, str | Spec):
@@ -213,17 +218,8 @@ def _cells(envs: Iterable[Spec], seeds: Sequence[int], horizon: int | None, blin
             first = cell_of(env, 0, horizon)
             yield [first._replace(seed=seed) for seed in seeds]
         else:
-            yield [_blind_cell(env, seed, horizon, blind) for seed in seeds]
-
-
-def _blind_cell(env: Spec, seed: int, horizon: int | None, words: str) -> Cell:
-    """The cell of an instance of an environment that follows from a referee's words.
-
-    Raises:
-        ArgumentError: if the environment has no instances.
-    """
-    secret = secret_of(words, env, seed)
-    return cell_of(turned(env, secret), seed, horizon, secret)
+            secrets = [(seed, secret_of(blind, env, seed)) for seed in seeds]
+            yield [cell_of(turned(env, secret), seed, horizon, secret) for seed, secret in secrets]
 
 
 def _environments(named: Any, horizon: int | None) -> list[Spec]:
@@ -239,16 +235,6 @@ def _environments(named: Any, horizon: int | None) -> list[Spec]:
         if horizon is None and own is not None and own != gym.spec(specs[-1].name).max_episode_steps:
             raise ArgumentError(f"{specs[-1]} was made with {own} rounds; give all runs of the sweep a horizon={own}")
     return specs
-
-
-def _cells_of(beyond: Path | str | None) -> set[tuple[str, str, int, int, str, int]]:
-    """The cells of grids that published results have; those that failed there are played again."""
-    if beyond is None:
-        return set()
-    from cbo_gym.evaluation.store.published import load_published  # late: slow to import, and needed only here
-
-    runs = [run for run in load_published(beyond) if run.status != "failed"]
-    return {(run.agent, run.env, run.seed, run.horizon, run.recommend, run.batch) for run in runs}
 
 
 def cell_of(env: Spec, seed: int, horizon: int | None, secret: str = "") -> Cell:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,8 @@ def evaluate(
     agent = agent_of(named or agent)
     label = label or str(named or type(agent).__name__)
     made = make_env(spec, rounds_of(env) if horizon is None else horizon)
-    _refuse_the_truth(made)
+    if any(isinstance(wrapper, OracleInfo) for wrapper in wrappers_of(made)):
+        raise ArgumentError(f"{made} tells expected rewards; agents that are evaluated may not see them")
     try:
         seeds = seeds_of(seed_number(seed), secret)
         task = make_task(made, seeds.data)
@@ -96,7 +97,13 @@ def evaluate(
         asked = asked_after(recommend, task.horizon, whole_number("batch", batch, at_least=1))
         if batch > 1:
             _require_batches(agent, label, made)
-        hear = _hearing(list(callbacks), label, str(spec), int(seed), task.horizon)
+        calls, where_played = list(callbacks), (label, str(spec), int(seed))
+
+        def hear(number: int, *after: Any) -> None:
+            for callback in calls:
+                if not isinstance(callback, Sampled) or callback.is_due(number, task.horizon):
+                    callback(PlayedRound(*where_played, number, task.horizon, *after))
+
         told = anonymous(task) if secret or isinstance(agent, IsolatedAgent) else task
         where = f"{label} on {task.env_id}, seed {seed}"
         playing = Playing(agent, where, made, told, seeds, asked, batch, hear)
@@ -135,11 +142,6 @@ def evaluate(
     )
 
 
-def _refuse_the_truth(env: gym.Env[Observation, Action]) -> None:
-    if any(isinstance(wrapper, OracleInfo) for wrapper in wrappers_of(env)):
-        raise ArgumentError(f"{env} tells expected rewards; agents that are evaluated may not see them")
-
-
 def _require_batches(agent: Any, label: str, env: gym.Env[Observation, Action]) -> None:
     feedback: Feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
     if feedback.remembers or feedback.looks_ahead:
@@ -167,17 +169,6 @@ def _about(
         "batch": batch,
         "sources": code | package_stamp(),
     }
-
-
-def _hearing(callbacks: Sequence[Callback], agent: str, env: str, seed: int, horizon: int) -> Callable[..., None]:
-    """Tells a round to each callback."""
-
-    def hear(number: int, *after: Any) -> None:
-        for callback in callbacks:
-            if not isinstance(callback, Sampled) or callback.is_due(number, horizon):
-                callback(PlayedRound(agent, env, seed, number, horizon, *after))
-
-    return hear
 
 
 def problem_of(env: gym.Env[Observation, Action]) -> object:

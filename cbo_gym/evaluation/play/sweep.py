@@ -228,13 +228,12 @@ def _on_this_machine(
             for callback in callbacks:
                 callback(replace(played))  # which makes copies
 
-    def hear_fields(played: dict[str, Any]) -> None:
-        hear(PlayedRound(**played))
-
     def play(job: Job) -> tuple[Job, Run]:
         worker = idle.get()
         try:
-            return job, _outcome(worker, job, hear_fields if callbacks else None, times)
+            return job, _outcome(
+                worker, job, (lambda played: hear(PlayedRound(**played))) if callbacks else None, times
+            )
         finally:
             idle.put(worker)
 
@@ -247,8 +246,11 @@ def _on_this_machine(
                 pool.submit(play, job).add_done_callback(ended.put)
         for job in here:
             yield job, run_job(job, [_sampled(hear, times)] if callbacks else [])
-        for _ in range(len(jobs) - len(here)):
-            yield _next_of(ended).result()
+        left = len(jobs) - len(here)
+        while left:
+            with suppress(Empty):
+                yield ended.get(timeout=STEP).result()
+                left -= 1
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for worker in workers:
@@ -258,12 +260,6 @@ def _on_this_machine(
 
 def _plays_here(job: Job) -> bool:
     return job.handed is not None and not job.handed.payload
-
-
-def _next_of(ended: SimpleQueue[Future[tuple[Job, Run]]]) -> Future[tuple[Job, Run]]:
-    while True:
-        with suppress(Empty):
-            return ended.get(timeout=STEP)
 
 
 def _outcome(worker: Worker, job: Job, hear: Callable[[Any], None] | None = None, times: int | None = None) -> Run:
@@ -290,14 +286,14 @@ def _on_cluster(jobs: Sequence[Job], *, address: str, limits: Limits) -> Generat
         yield job, outcome
 
 
-def _on_worker(job: Job, limits: Limits) -> Run:
-    """On a machine of the cluster: play a job in a process of its worker's, which is kept for the next."""
-    return _outcome(_kept_worker(limits, job.sources), job)
-
-
 @lru_cache(maxsize=1)  # the process of one that is dropped ends
 def _kept_worker(limits: Limits, sources: object) -> Worker:
     return Worker(limits)
+
+
+def _on_worker(job: Job, limits: Limits) -> Run:
+    """On a machine of the cluster: play a job in a process of its worker's, which is kept for the next."""
+    return _outcome(_kept_worker(limits, job.sources), job)
 
 
 def _sampled(callback: Callback, times: int | None) -> Callback:
@@ -328,19 +324,14 @@ def run_job(job: Job, callbacks: Sequence[Callback] = ()) -> Run:
                 label=str(job.agent),
                 secret=job.secret,
                 callbacks=callbacks,
-                **_checkpoint(job),
+                checkpoint=None if job.checkpoint_every is None else job.path.with_suffix(".checkpoint"),
+                checkpoint_every=job.checkpoint_every or 1,
             )
         return run if job.handed is None else replace(run, sources=run.sources | dict(job.handed.stamps))
     except UnsupportedModeError as error:
         return _unfinished(job, "skipped", str(error))
     except BaseException:  # an agent's module may raise anything, requests to end the process too
         return _unfinished(job, "failed", traceback.format_exc())
-
-
-def _checkpoint(job: Job) -> dict[str, Any]:
-    if job.checkpoint_every is None:
-        return {}
-    return {"checkpoint": job.path.with_suffix(".checkpoint"), "checkpoint_every": job.checkpoint_every}
 
 
 @contextmanager
