@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from cbo_gym import sweep
 from cbo_gym.cli import app
-from cbo_gym.evaluation.store.published import publish
+from cbo_gym.evaluation.store.published import SCHEMA, publish
 from tests.trials.helpers import essences, forged, say
 
 pytestmark = pytest.mark.slow
@@ -24,10 +24,10 @@ NEWER_RUNS = {  # what a version to come may store otherwise
     "a field of another kind": {"version": "99.0", "seed": {"of": "noise", "is": 1}},
 }
 NEWER_STORES = {
-    "the next schema": {"schema": 3},
+    "the next schema": {"schema": SCHEMA + 1},
     "a schema far off": {"schema": 10**6},
     "a schema of another kind": {"schema": "2026.1"},
-    "a schema with more about it": {"schema": 3, "colour": "red", "runs": None},
+    "a schema with more about it": {"schema": SCHEMA + 1, "colour": "red", "runs": None},
 }
 
 
@@ -110,7 +110,7 @@ def test_a_store_of_a_newer_version(there, what):
 
 
 def test_beside_a_newer_file_others_are_published(there):
-    forged(there.part, schema=3)
+    forged(there.part, schema=SCHEMA + 1)
     before = there.part.read_bytes()
     code, output = invoke("publish", there.folder, "--store", there.store, "--suite", "other")
     assert (code, there.part.read_bytes()) == (0, before), output
