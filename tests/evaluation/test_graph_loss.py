@@ -28,8 +28,4 @@ def test_losses_are_paired_differences_of_scores():
         for name, cell in (("score", recommended), ("average_score", played)):
             difference = with_graph[name].to_numpy() - without[name].to_numpy()
             assert cell == number(difference.mean(), 12.7062 * difference.std(ddof=1) / np.sqrt(2))
-
-
-def test_there_are_none_without_both_kinds_of_runs():
-    board = leaderboard([evaluate(Centre(), f"{TOY}(graph='hidden')", 0, horizon=2)])
-    assert graph_loss_tables(board) == {}
+    assert graph_loss_tables(leaderboard([lone])) == {}, "without both kinds of runs"

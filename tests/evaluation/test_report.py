@@ -18,7 +18,8 @@ from cbo_gym.cli.comparisons import _print_board
 from cbo_gym.cli.output import console
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.report import page as report
-from cbo_gym.evaluation.report.markdown import escape, escape_latex
+from cbo_gym.evaluation.report.markdown import escape, escape_latex, latex
+from cbo_gym.evaluation.report.tables import table_of
 from cbo_gym.files import csv_text
 from tests.evaluation.test_leaderboard import choosing_run, made_up_run
 
@@ -115,10 +116,10 @@ def test_the_best_values_are_bold_and_the_seeds_are_told(tmp_path):
     assert "| B | 2 of 2 | 1-2 of 2 | -0.100 |" in overall
 
 
-def test_long_tables_break_over_pages(tmp_path):
-    runs = [made_up_run("A", 0, [0.5], f"CBO/E{number}-v0") for number in range(41)]
-    report.write_report(leaderboard(runs), tmp_path, formats=())
-    assert r"\begin{longtable}{lr}" in (tmp_path / "per_env.tex").read_text()
+def test_long_tables_break_over_pages():
+    short, long = (table_of(["environment", "A"], [["CBO/E-v0", "0.5"]] * rows) for rows in (40, 41))
+    assert r"\begin{longtable}{lr}" in latex([("Scores", long)])
+    assert "longtable}{" not in latex([("Scores", short)])
 
 
 def test_charts_hold_the_numbers_of_the_figures(tmp_path):

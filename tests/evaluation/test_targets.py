@@ -29,6 +29,6 @@ def test_environments_count_alike_and_the_report_has_the_figure(tmp_path):
     first = figure.axes[0]
     assert [line.get_ydata()[-1] for line in first.lines] == [0.5, 0.0]
     assert {axis.get_xlabel() for axis in figure.axes} == {"Round", "Seconds of the agent"}
-    write_report(leaderboard(runs), tmp_path)
+    write_report(leaderboard(runs), tmp_path, formats=["pdf"])
     assert (tmp_path / "figures" / "targets-soft.pdf").is_file()
     assert "How soon scores were reached" in (tmp_path / "report.html").read_text()
