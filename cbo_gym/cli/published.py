@@ -87,7 +87,7 @@ def publish(
 def _warn_of_differences(path: Path) -> None:
     """Say in what a submission is not the suite of its name, which check-submission would refuse."""
     from cbo_gym.evaluation.runs.suite_runs import differences
-    from cbo_gym.evaluation.store.published import read_part
+    from cbo_gym.evaluation.store.codec import read_part
     from cbo_gym.suites import load_all
 
     suite = next((suite for suite in load_all() if suite.name == path.stem), None)

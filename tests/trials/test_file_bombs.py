@@ -11,7 +11,7 @@ from cbo_gym import evaluate
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import publish
 from cbo_gym.evaluation.runs.results import METADATA_KEY, load_run, name_of, save_run, sealed
-from cbo_gym.evaluation.store.published import read_part
+from cbo_gym.evaluation.store.codec import read_part
 from cbo_gym.evaluation.verify.submission import check_submission
 from tests.evaluation.test_submission import CARD
 

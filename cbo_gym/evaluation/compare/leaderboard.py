@@ -18,7 +18,7 @@ from cbo_gym.evaluation.metrics.gap import GAPS
 from cbo_gym.evaluation.metrics.registry import METRICS, numbers_of
 from cbo_gym.evaluation.metrics.regret import normalised_score, selection_frequencies
 from cbo_gym.evaluation.runs.counted import env_label, newest
-from cbo_gym.evaluation.runs.results import SECONDS, Run, kind_of, last_line, release
+from cbo_gym.evaluation.runs.results import SECONDS, Run, kind_of, last_line
 from cbo_gym.evaluation.store.published import runs_in
 from cbo_gym.evaluation.store.together import together
 from cbo_gym.labels import matches
@@ -147,9 +147,6 @@ def leaderboard(
         ]
         found += read
         parts.append((own, _numbers(own)))
-        if others or not isinstance(source, Sequence) or isinstance(source, str):  # who gives a list has their tables
-            for run in read:
-                release(run)
     chosen = [run for own, _ in parts for run in own]
     if not chosen and found:
         asked = {"modes": modes, "environments": envs, "agents": agents}

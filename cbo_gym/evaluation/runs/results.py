@@ -12,7 +12,7 @@ from datetime import datetime
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,6 @@ from pydantic.dataclasses import dataclass
 
 from cbo_gym.arguments import require_word
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.runs.rounds import DeferredTable, Rounds
 from cbo_gym.files import write_bytes
 from cbo_gym.later import Later
 from cbo_gym.task import Mode
@@ -30,6 +29,7 @@ from cbo_gym.validation import field_errors
 from cbo_gym.version import __version__
 
 METADATA_KEY = "cbo_gym"
+CURVES = "_curves"  # of a published run the attribute that is there in place of the table
 # What is read of somebody else's files, each limit far above what is written here: a store takes 40 MiB at most, a run
 # of 2,000 rounds on 100 nodes 3 MiB, and in memory 5,000 runs of 2,000 rounds take 0.4 GiB.
 MOST_FILE_BYTES = 256 * 2**20
@@ -104,6 +104,20 @@ NO_RESULT = (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.Polar
 
 class NewerError(ArgumentError):
     """A file is of a version of cbo-gym to come, and not to be touched by this one."""
+
+
+class StoredCurves(Protocol):
+    """The curves of a finished run, which make its table."""
+
+    @property
+    def kind(self) -> Hashable: ...  # curves of one kind are stacked by any of them
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...  # of the table
+
+    def table(self) -> pl.DataFrame: ...
+
+    def stacked(self, others: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray]: ...
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True))
@@ -194,8 +208,23 @@ class Run:
     @property
     def columns(self) -> Collection[str]:
         """Those of the table, which need not be made for them."""
-        held = self.__dict__["table"]
-        return held.columns if isinstance(held, Rounds) else held.schema
+        curves = vars(self).get(CURVES)
+        return self.table.columns if curves is None else curves.columns
+
+    def load_curves(self) -> pl.DataFrame:
+        """The table; of a published run it is worked out from the stored curves each time that it is asked for."""
+        curves = vars(self).get(CURVES)
+        return self.table if curves is None else curves.table()
+
+    def __getattr__(self, name: str) -> Any:
+        """The table of a run that has stored curves instead."""
+        if name == "table" and CURVES in vars(self):
+            return self.load_curves()
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The table and not the curves, which runs of a file share."""
+        return {**{name: value for name, value in vars(self).items() if name != CURVES}, "table": self.load_curves()}
 
     def curve(self, name: str) -> np.ndarray:
         """One column of the table as an array, without the others; null is NaN."""
@@ -244,34 +273,24 @@ class Run:
         return float(self.seconds.mean())
 
 
-Run.table = DeferredTable()  # type: ignore[assignment]  # the field is a table to whoever makes a run or asks for one
-DeferredTable.__set_name__(Run.__dict__["table"], Run, "table")
-
-
-def held_elsewhere(run: Run, rounds: Rounds) -> Run:
-    """The run, whose table from now on is what ``rounds`` make of it."""
-    run.__dict__["table"] = rounds
+def with_curves(run: Run, curves: StoredCurves) -> Run:
+    """The run, whose table from now on is what ``curves`` make of it."""
+    del run.__dict__["table"]
+    run.__dict__[CURVES] = curves
     return run
 
 
 def kind_of(run: Run) -> Hashable:
     """Runs of one kind and horizon are stacked fast."""
-    held = run.__dict__["table"]
-    return held.kind if isinstance(held, Rounds) else tuple(held.columns)
-
-
-def release(run: Run) -> None:
-    """Drop of a run's table what can be read again."""
-    if isinstance(held := run.__dict__["table"], Rounds):
-        held.release()
+    curves = vars(run).get(CURVES)
+    return tuple(run.table.columns) if curves is None else curves.kind
 
 
 def stacked(runs: Sequence[Run], names: Sequence[str]) -> dict[str, np.ndarray]:
     """Columns of the tables of finished runs with one horizon, each of shape ``(runs, rounds)``; null is NaN."""
-    held = [run.__dict__["table"] for run in runs]
-    first = held[0]
-    if isinstance(first, Rounds) and all(isinstance(one, Rounds) and one.kind == first.kind for one in held):
-        return first.stacked(held, names)
+    held = [vars(run).get(CURVES) for run in runs]
+    if held[0] is not None and all(one is not None and one.kind == held[0].kind for one in held):
+        return held[0].stacked(held, names)
     parts = [[run_table[name].to_numpy() for name in names] for run_table in (run.table for run in runs)]
     return {name: np.stack(columns) for name, columns in zip(names, zip(*parts, strict=True), strict=True)}
 

@@ -19,7 +19,7 @@ from cbo_gym.evaluation.play.processes import Limits
 from cbo_gym.evaluation.play.sweep import run_jobs
 from cbo_gym.evaluation.runs.recorded import recorded, unlike
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.evaluation.store.published import as_published
+from cbo_gym.evaluation.store.curves import as_published
 from cbo_gym.evaluation.verify.admission import admitted, admitted_env
 from cbo_gym.evaluation.verify.replay import Replay, played_once, replays
 from cbo_gym.labels import Spec

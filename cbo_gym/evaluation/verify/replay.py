@@ -28,7 +28,7 @@ from cbo_gym.evaluation.runs.machine import describe_machine
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.results import Run, last_line, load_run
 from cbo_gym.evaluation.runs.revisions import code_of, is_current
-from cbo_gym.evaluation.store.published import curves
+from cbo_gym.evaluation.store.curves import kept_curves
 from cbo_gym.evaluation.verify.admission import admitted
 from cbo_gym.labels import Spec
 
@@ -187,7 +187,7 @@ def compared(run: Run, again: Run) -> Replay:
 def _distances(run: Run, again: Run) -> np.ndarray:
     """For each round how far the curves are apart, in units of the score; infinite where only one has a value."""
     gap = again.optimum - again.random_value
-    stored, played = curves(run), curves(again)
+    stored, played = kept_curves(run), kept_curves(again)
     found = np.zeros(run.horizon)
     for name in sorted(set(stored) & set(played)):
         one, other = (part[name].cast(pl.Float64).to_numpy() for part in (stored, played))

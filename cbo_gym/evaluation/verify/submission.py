@@ -24,7 +24,8 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
 from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.evaluation.runs.suite_runs import described, differences
-from cbo_gym.evaluation.store.published import Published, put, read_part
+from cbo_gym.evaluation.store.codec import read_part
+from cbo_gym.evaluation.store.published import Published, put
 from cbo_gym.evaluation.verify.admission import admitted_agent, admitted_env
 from cbo_gym.evaluation.verify.referee import Blind, blind_scores, drops, gains, replayed, rescored
 from cbo_gym.evaluation.verify.replay import Replay

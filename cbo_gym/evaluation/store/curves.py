@@ -1,0 +1,275 @@
+"""Curves as a store keeps them, and the tables that are worked out from them as runs are read.
+
+Kept are, in single precision, ``reward``, ``instant_regret`` and ``simple_regret``, in contextual mode
+``recommended_reward`` and ``context_regret`` too, ``choice`` where there are choices, and any other column that does
+not follow from these to :data:`SLACK`; of ``reward`` where it is noisy the digits that are not noise, see
+:mod:`cbo_gym.evaluation.store.rounding`. Of the few runs whose GAP hangs on more digits, since it counts the rounds to
+the last improvement, ``reward`` and ``best_so_far_regret`` are kept in double precision too, as ``<column>_double``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.metrics import regret
+from cbo_gym.evaluation.metrics.gap import gaps_of
+from cbo_gym.evaluation.runs.results import (
+    ALWAYS_KNOWN,
+    COLUMNS,
+    SECONDS,
+    SOMETIMES,
+    Run,
+    all_finite,
+    require_choices,
+    with_curves,
+)
+from cbo_gym.evaluation.store.rounding import rounded
+
+ALWAYS = ("reward", "instant_regret", "simple_regret")
+NEVER = ("round", *SECONDS, "expected_reward_standard_error", "recommended_reward_standard_error")
+EXACT, DOUBLE = ("reward", "best_so_far_regret"), "_double"
+SLACK = 1e-6  # of the largest value of a column and the optimum together
+KEPT_AS = {pl.Float64: pl.Float32, pl.Int64: pl.Int32, pl.Boolean: pl.Boolean}  # types of columns; lists are not kept
+
+Array = np.ndarray
+Kept = Mapping[str, np.ndarray]
+#: how a column that follows does, from the optimum and what is kept
+FOLLOWING: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
+    "expected_reward": lambda optimum, kept: optimum - kept["instant_regret"],
+    "best_so_far_regret": lambda _, kept: np.minimum.accumulate(
+        kept.get("context_regret", kept["instant_regret"]), axis=-1
+    ),
+    "cumulative_regret": lambda _, kept: np.cumsum(kept["instant_regret"], axis=-1),
+    "average_regret": lambda _, kept: regret.running_mean(kept["instant_regret"]),
+    "average_reward": lambda optimum, kept: regret.running_mean(optimum - kept["instant_regret"]),
+    "recommended_reward": lambda optimum, kept: optimum - kept["simple_regret"],
+    "pseudo_regret": lambda optimum, kept: regret.pseudo_regret(optimum, kept["reward"]),
+    "average_pseudo_regret": lambda optimum, kept: regret.running_mean(regret.pseudo_regret(optimum, kept["reward"])),
+}
+
+
+def _follows(optimum: float | np.ndarray, kept: Kept, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Of some columns those that follow from what is kept, in double precision; the rounds are on the last axis."""
+    return {name: FOLLOWING[name](optimum, kept) for name in names if name in FOLLOWING}
+
+
+def kept_curves(run: Run) -> dict[str, pl.Series]:
+    """The columns of a finished run's table that a store keeps, named and rounded as they are there."""
+    table = run.table
+    kept = {name: table[name].cast(KEPT_AS[table.schema[name].base_type()]) for name in ALWAYS}
+    others = [name for name in table.columns if name not in (*ALWAYS, *NEVER)]
+    for name in sorted(others, key=lambda name: name != "context_regret"):  # from which another one follows
+        form = KEPT_AS.get(table.schema[name].base_type())
+        if form is None or table[name].null_count() == table.height:
+            continue
+        follows = _follows(run.optimum, _double(kept), [name])
+        if not (follows and _alike(table[name].cast(pl.Float64).to_numpy(), follows[name], run.optimum)):
+            kept[name] = table[name].cast(form)
+    shorter = kept | {"reward": _rounded(run, kept)}
+    for candidate in (shorter, kept):
+        if _same_gaps(gaps_of(run), gaps_of(_with_kept(run, candidate))):
+            return candidate
+    return kept | {f"{name}{DOUBLE}": table[name] for name in EXACT}
+
+
+def _rounded(run: Run, kept: Mapping[str, pl.Series]) -> pl.Series:
+    double = _double(kept)
+    expected = run.optimum - double["instant_regret"]
+    return pl.Series("reward", rounded(double["reward"], expected, run.optimum - run.random_value), pl.Float32)
+
+
+def as_published(run: Run) -> Run:
+    """The run as it is read from a store, but for its seconds."""
+    return _with_kept(run, kept_curves(run)) if run.status == "finished" else run
+
+
+def _with_kept(run: Run, kept: Mapping[str, pl.Series]) -> Run:
+    """The same if the store keeps these curves."""
+    return replace(run, table=_table(run.horizon, run.optimum, dict.fromkeys(SECONDS, 0.0), kept))
+
+
+def _same_gaps(ones: Mapping[str, float | None], others: Mapping[str, float | None]) -> bool:
+    known = [name for name, one in ones.items() if one is not None]
+    return all(abs((ones[name] or 0.0) - (others[name] or 0.0)) <= SLACK for name in known)
+
+
+def _double(kept: Mapping[str, pl.Series]) -> dict[str, np.ndarray]:
+    return {name: column.cast(pl.Float64).to_numpy() for name, column in kept.items()}
+
+
+def _alike(values: np.ndarray, others: np.ndarray, optimum: float) -> bool:
+    size = max(np.nanmax(np.abs(values), initial=0.0), abs(optimum))
+    return bool(np.allclose(values, others, rtol=SLACK, atol=SLACK * size, equal_nan=True))
+
+
+def share_curves(runs: Sequence[Run], curves: Lists, described: pl.DataFrame) -> list[Run]:
+    """The runs, of which those that finished share their curves."""
+    part = _Part(runs, curves, {name: described[name].cast(pl.Float64).to_numpy() for name in SECONDS})
+    finished = [place for place, run in enumerate(runs) if run.status == "finished"]
+    for place in finished:
+        part.require_whole(place, runs[place])
+    for name in curves.names if finished else ():
+        if name.removesuffix(DOUBLE) in ALWAYS_KNOWN and not all_finite(curves.flat[name]):
+            raise ArgumentError(f"there must be a finite number in every round of {name}")
+    for place in finished:
+        with_curves(runs[place], _Curves(part, place))
+    return list(runs)
+
+
+class Lists:
+    """Columns of lists, laid end to end: what a row has of them is a slice.
+
+    Args:
+        frame: with columns of lists alone; cells may be null.
+    """
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self.names = frame.columns
+        self.height = frame.height
+        lengths = {name: frame[name].list.len() for name in self.names}
+        self._there = {name: length.is_not_null().to_numpy() for name, length in lengths.items()}
+        self.lengths = {name: length.fill_null(0).to_numpy().astype(np.int64) for name, length in lengths.items()}
+        self._starts = {name: np.cumsum(length) - length for name, length in self.lengths.items()}
+        self.flat = {name: frame[name].filter(lengths[name] > 0).explode().rechunk() for name in self.names}
+        self._numbers: dict[str, Array] = {}
+
+    @cached_property
+    def kinds(self) -> Array:
+        """A number for each row, the same where the same columns are not null."""
+        bits = [self._there[name].astype(np.int64) << place for place, name in enumerate(self.names)]
+        return np.sum([np.zeros(self.height, dtype=np.int64), *bits], axis=0)
+
+    def present(self, kind: int) -> tuple[str, ...]:
+        """The columns that rows of a kind have."""
+        return tuple(name for place, name in enumerate(self.names) if kind >> place & 1)
+
+    def of_row(self, row: int) -> dict[str, pl.Series]:
+        """The values of a row, by column; null is left out."""
+        return {
+            name: self.flat[name].slice(self._starts[name][row], self.lengths[name][row])
+            for name in self.present(int(self.kinds[row]))
+        }
+
+    def of_rows(self, name: str, rows: Array, length: int) -> Array:
+        """The values of rows in a column, all of one length, shape ``(rows, length)``; null is NaN."""
+        found: Array = self._of(name)[self._starts[name][rows][:, None] + np.arange(length)]
+        return found
+
+    def last(self, name: str, row: int) -> float:
+        """The last value of a row in a column, of which it has at least one."""
+        return float(self._of(name)[self._starts[name][row] + self.lengths[name][row] - 1])
+
+    def _of(self, name: str) -> Array:
+        if name not in self._numbers:
+            flat = self.flat[name]
+            self._numbers[name] = (flat.cast(pl.Float64) if flat.null_count() else flat).to_numpy()
+        return self._numbers[name]
+
+
+class _Part:
+    """The fields that the runs of a file share.
+
+    Args:
+        runs: in the order of the file.
+        curves: one row per run.
+        seconds: the means of each run.
+    """
+
+    def __init__(self, runs: Sequence[Run], curves: Lists, seconds: Mapping[str, np.ndarray]) -> None:
+        self.curves = curves
+        self.seconds = seconds
+        self.horizons = np.array([run.horizon for run in runs])
+        self.optima = np.array([run.optimum for run in runs])
+        kinds = [int(kind) for kind in np.unique(curves.kinds)]
+        self.kept = {kind: curves.present(kind) for kind in kinds}
+        self.columns = {kind: _columns(names) for kind, names in self.kept.items()}
+
+    def kind(self, place: int) -> int:
+        """Which curves a run has."""
+        return int(self.curves.kinds[place])
+
+    def require_whole(self, place: int, run: Run) -> None:
+        """A finished run has one value per round in each of its curves, a recommendation at the end, and times."""
+        names = self.kept[self.kind(place)]
+        what = f"the run of {run.agent} on {run.env}, seed {run.seed},"
+        if not set(ALWAYS) <= set(names) or any(self.curves.lengths[name][place] != run.horizon for name in names):
+            raise ArgumentError(f"{what} has not {run.horizon} rounds in all of its curves")
+        last = self.curves.last("simple_regret", place)
+        if not all(map(math.isfinite, [last, *(seconds[place] for seconds in self.seconds.values())])):
+            raise ArgumentError(f"{what} has no finite simple_regret after the last round, or took no finite time")
+        if "choice" in names:
+            require_choices(self.curves.of_row(place)["choice"], len(run.choices))
+
+
+def _columns(kept: Iterable[str]) -> tuple[str, ...]:
+    """The columns of the table of a run that keeps some curves."""
+    names = {name.removesuffix(DOUBLE) for name in kept}
+    return tuple(name for name in COLUMNS if name in names or name not in SOMETIMES)
+
+
+class _Curves:
+    """Those of one run of a file."""
+
+    __slots__ = ("part", "place")
+
+    def __init__(self, part: _Part, place: int) -> None:
+        self.part, self.place = part, place
+
+    @property
+    def kind(self) -> Hashable:
+        """The file, and which curves are kept."""
+        return id(self.part), self.part.kind(self.place)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the table."""
+        return self.part.columns[self.part.kind(self.place)]
+
+    def table(self) -> pl.DataFrame:
+        """One row per round."""
+        part, place = self.part, self.place
+        seconds = {name: float(values[place]) for name, values in part.seconds.items()}
+        return _table(int(part.horizons[place]), float(part.optima[place]), seconds, part.curves.of_row(place))
+
+    def stacked(self, others: Sequence[_Curves], names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Columns of several runs that keep the same curves."""
+        part, rounds = self.part, int(self.part.horizons[self.place])
+        places = np.array([one.place for one in others])
+        curves = part.kept[part.kind(self.place)]
+        kept = {name: part.curves.of_rows(name, places, rounds) for name in curves}
+        kept |= {name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}
+        doubled = {name: _doubled(values) for name, values in kept.items()}
+        follows = _follows(part.optima[places][:, None], doubled, names)
+        found = {"round": np.broadcast_to(np.arange(1, rounds + 1), (len(places), rounds)), **follows}
+        found |= {name: np.repeat(values[places][:, None], rounds, axis=1) for name, values in part.seconds.items()}
+        found |= {name: _doubled(kept[name]) if COLUMNS.get(name) == pl.Float64 else kept[name] for name in kept}
+        found |= {name: np.full((len(places), rounds), np.nan) for name in set(names) & set(self.columns) - set(found)}
+        return {name: found[name] for name in names}
+
+
+def _doubled(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.float64)
+
+
+def _table(rounds: int, optimum: float, seconds: Mapping[str, float], kept: Mapping[str, pl.Series]) -> pl.DataFrame:
+    """The table of a finished run: one row per round."""
+    kept = {**kept, **{name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}}
+    follows = _follows(optimum, _double(kept), FOLLOWING)
+    columns: dict[str, Any] = {"round": np.arange(1, rounds + 1)}
+    columns |= {name: np.full(rounds, second) for name, second in seconds.items()}
+    for name, dtype in COLUMNS.items():
+        if name in kept:
+            columns[name] = kept[name].cast(dtype)
+        elif name in follows:  # nothing follows where there is no recommendation
+            columns[name] = pl.Series(follows[name], dtype=dtype, nan_to_null=True)
+        elif name not in columns and name not in SOMETIMES:
+            columns[name] = pl.Series([None], dtype=dtype).new_from_index(0, rounds)
+    return pl.DataFrame({name: columns[name] for name in COLUMNS if name in columns})
