@@ -32,7 +32,6 @@ from cbo_gym.task import ToldGraph
 
 LONGEST_NAME = 200  # characters
 MOST_TARGETS = 1024
-MOST_COMPONENTS = 1000  # of a mixture
 MixtureComponents = Sequence[Sequence[float]]  # (weight, mean, c) of each
 
 
@@ -223,7 +222,7 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
     """Noise with several modes, as Ren et al. (2024) write it, Eq. 6 and 15.
 
     Args:
-        components: ``(weight, mean, c)`` of each, at most 1,000: a normal with that mean and the variance c sigma^2.
+        components: ``(weight, mean, c)`` of each: a normal with that mean and the variance c sigma^2.
             Only the ratios of the weights matter.
         noise_std: sigma.
         noise_scale: lambda, which multiplies the draws.
@@ -234,12 +233,9 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
     for name, value in (("noise_std", noise_std), ("noise_scale", noise_scale)):
         require_positive(name, value)
     rows = components.tolist() if isinstance(components, np.ndarray) else components
-    listed = isinstance(rows, list | tuple) and 1 <= len(rows) <= MOST_COMPONENTS
-    if not listed or not all(isinstance(row, list | tuple) and len(row) == 3 for row in rows):
-        raise ArgumentError(
-            f"components must be triples (weight, mean, c), at least one and at most {MOST_COMPONENTS}; "
-            f"given {shown(components)}"
-        )
+    triples = isinstance(rows, list | tuple) and all(isinstance(row, list | tuple) and len(row) == 3 for row in rows)
+    if not triples or not rows:
+        raise ArgumentError(f"components must be triples (weight, mean, c), at least one; given {shown(components)}")
     if not all(map(is_finite_number, chain(*rows))) or any(weight <= 0 or c <= 0 for weight, _, c in rows):
         raise ArgumentError(f"components need finite numbers, weight and c above 0; given {shown(components)}")
     weights, means, variances = np.array(rows, dtype=float).T

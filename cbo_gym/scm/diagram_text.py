@@ -155,10 +155,7 @@ def write_dot(nodes: Sequence[str], directed: Iterable[Edge], bidirected: Iterab
     Raises:
         ArgumentError: for a name that the text cannot hold.
     """
-    lines = [f"{_name(node)};" for node in nodes]
-    lines += [f"{_name(a)} -> {_name(b)};" for a, b in directed]
-    lines += [f"{_name(a)} -> {_name(b)} [dir=both, style=dashed];" for a, b in bidirected]
-    return _block("digraph", lines)
+    return _write("digraph", nodes, directed, bidirected, "{} -> {} [dir=both, style=dashed]", ";")
 
 
 def write_dagitty(nodes: Sequence[str], directed: Iterable[Edge], bidirected: Iterable[Edge]) -> str:
@@ -167,14 +164,15 @@ def write_dagitty(nodes: Sequence[str], directed: Iterable[Edge], bidirected: It
     Raises:
         ArgumentError: for a name that the text cannot hold.
     """
-    lines = [_name(node) for node in nodes]
-    lines += [f"{_name(a)} -> {_name(b)}" for a, b in directed]
-    lines += [f"{_name(a)} <-> {_name(b)}" for a, b in bidirected]
-    return _block("dag", lines)
+    return _write("dag", nodes, directed, bidirected, "{} <-> {}", "")
 
 
-def _block(head: str, lines: Iterable[str]) -> str:
-    return "\n".join([f"{head} {{", *(f"  {line}" for line in lines), "}", ""])
+def _write(
+    head: str, nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[Edge], both: str, end: str
+) -> str:
+    lines = [*map(_name, nodes), *(f"{_name(a)} -> {_name(b)}" for a, b in directed)]
+    lines += [both.format(_name(a), _name(b)) for a, b in bidirected]
+    return "\n".join([f"{head} {{", *(f"  {line}{end}" for line in lines), "}", ""])
 
 
 def _name(name: str) -> str:
