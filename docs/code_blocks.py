@@ -21,23 +21,23 @@ from collections.abc import Iterator
 from contextlib import chdir, contextmanager, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
-BLOCK = re.compile(
-    r'(?P<marker><!-- not run: (?P<why>[^\n]+) -->\n)?^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n'
-    r"(?P<code>.*?)^```\n",
-    flags=re.DOTALL | re.MULTILINE,
-)
+from sybil import Document
+from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
+
+FENCES = RawFencedCodeBlockLexer(re.compile(r'(?P<language>\w+)(?: title="(?P<title>[^"]+)")?$\n', re.MULTILINE))
+NOT_RUN = re.compile(r"<!-- not run: ([^\n]+) -->\n\Z")
 COLUMNS = "80"  # of the terminal that commands print to
 DRAWN = "a figure"  # what stands for it where images are not shown
 
 
 class Block(NamedTuple):
-    """A fenced block of a page: where it ends in the text, and what the fence says."""
+    """A fenced block of a page: where it begins and ends in the text, and what the fence says."""
 
+    start: int
     end: int
-    line: int
     language: str
     title: str | None
     code: str
@@ -53,17 +53,12 @@ class Shown(NamedTuple):
 
 def blocks(text: str) -> list[Block]:
     """The fenced blocks of a Markdown text."""
-    return [
-        Block(
-            found.end(),
-            1 + text.count("\n", 0, found.start("code")),
-            found["language"],
-            found["title"],
-            found["code"],
-            found["why"],
-        )
-        for found in BLOCK.finditer(text)
-    ]
+    found = []
+    for region in FENCES(Document(text, "")):
+        said, marker = region.lexemes, NOT_RUN.search(text[: region.start])
+        why = marker and marker[1]
+        found.append(Block(region.start, region.end + 1, said["language"], said["title"], str(said["source"]), why))
+    return found
 
 
 def run(text: str, name: str, folder: Path, commands: bool = True) -> Iterator[tuple[Block, Shown]]:
@@ -81,7 +76,8 @@ def run(text: str, name: str, folder: Path, commands: bool = True) -> Iterator[t
             if block.not_run is None and block.title is not None:
                 Path(block.title).write_text(block.code, encoding="utf-8")
             elif block.not_run is None and block.language == "python":
-                shown = _run_python(block, name, namespace)
+                lines = text.count("\n", 0, block.start) + 1
+                shown = _run_python(compile("\n" * lines + block.code, name, "exec"), namespace)
             elif block.not_run is None and block.language == "sh" and commands:
                 shown = _run_commands(block.code)
             yield block, shown
@@ -107,10 +103,8 @@ def _place(folder: Path) -> Iterator[dict[str, Any]]:
         os.environ.pop("COLUMNS") if columns is None else os.environ.update(COLUMNS=columns)
 
 
-def _run_python(block: Block, name: str, namespace: dict[str, Any]) -> Shown:
-    printed = io.StringIO()
-    code = compile("\n" * (block.line - 1) + block.code, name, "exec")
-    with redirect_stdout(printed), warnings.catch_warnings():
+def _run_python(code: CodeType, namespace: dict[str, Any]) -> Shown:
+    with redirect_stdout(io.StringIO()) as printed, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")  # plt.show() of a script
         exec(code, namespace)
     return Shown(printed.getvalue(), _figures())

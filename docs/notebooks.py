@@ -7,13 +7,14 @@ import sys
 import tomllib
 from pathlib import Path
 
+import jupytext
 import nbformat
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from docs.code_blocks import BLOCK  # noqa: E402  (the folder above is looked at for it)
+from docs.code_blocks import Block, blocks  # noqa: E402  (the folder above is looked at for it)
 
 PAGES = ROOT / "docs" / "tutorials"
 NOTEBOOKS = ROOT / "examples" / "notebooks"
@@ -31,23 +32,20 @@ LINK = re.compile(r"\]\((?!https?:)([^)#]+)\.md(#[^)]*)?\)")
 
 def notebook_of(page: Path) -> str:
     """The text of a page's notebook: its prose, and a cell for each block that runs."""
-    text = page.read_text(encoding="utf-8")
-    cells = []
-    start = 0
-    for found in BLOCK.finditer(text):
-        cells.append(new_markdown_cell(_prose(text[start : found.start()])))
-        cells.append(_cell(found))
-        start = found.end()
-    cells.append(new_markdown_cell(_prose(text[start:])))
-    cells = [cell for cell in cells if cell.source]
-    cells.insert(1, new_code_cell(INSTALL.format(source=source(repository())).rstrip()))
+    text = LINK.sub(_link, page.read_text(encoding="utf-8"))
+    parts, start = [], 0
+    for block in blocks(text):
+        parts += [re.sub(r"<!-- not run: .*\n\Z", "", text[start : block.start]), _block(block, text)]
+        start = block.end
+    made = jupytext.reads("".join([*parts, text[start:]]), fmt="md")
+    made.cells.insert(1, new_code_cell(INSTALL.format(source=source(repository())).rstrip()))
     if repository().startswith(GITHUB):
         place = repository().removeprefix(GITHUB)
-        cells[0].source += f"\n\n[Open in Colab]({COLAB.format(place=place, name=page.stem)})"
-    for place, cell in enumerate(cells):
-        cell["id"] = f"{page.stem.replace('_', '-')}-{place}"
+        made.cells[0].source += f"\n\n[Open in Colab]({COLAB.format(place=place, name=page.stem)})"
+    for place, cell in enumerate(made.cells):
+        cell.update(id=f"{page.stem.replace('_', '-')}-{place}", metadata={})
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    made = new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
+    made.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     nbformat.validate(made)
     return nbformat.writes(made) + "\n"
 
@@ -63,32 +61,27 @@ def source(address: str) -> str:
     return f'"cbo-gym[all] @ git+{address}"' if address else FROM_HERE
 
 
-def _cell(found: re.Match[str]) -> nbformat.NotebookNode:
-    code = found["code"].rstrip()
-    if found["why"]:  # a page says why it is not run there; a reader of the notebook may
-        return new_markdown_cell(f"Not run here, {found['why']}:\n\n```{found['language']}\n{code}\n```")
-    if found["title"]:
-        return new_code_cell(f"%%writefile {found['title']}\n{code}")
-    if found["language"] == "sh":
-        return new_code_cell("\n".join(_command(line) for line in code.replace("\\\n", " ").splitlines()))
-    if found["language"] == "python":
-        return new_code_cell(code)
-    return new_markdown_cell(f"```{found['language']}\n{code}\n```")
+def _block(block: Block, text: str) -> str:
+    """A block as jupytext reads it: files are written by a cell, commands are run by lines of one."""
+    whole, code = text[block.start : block.end], block.code.rstrip()
+    if block.not_run:  # a page says why it is not run there; a reader of the notebook may
+        return f"<!-- #region -->\nNot run here, {block.not_run}:\n\n{whole}<!-- #endregion -->\n"
+    if block.title:
+        return f"```python\n%%writefile {block.title}\n{code}\n```\n"
+    if block.language == "sh":
+        return "\n".join(["```python", *map(_command, code.replace("\\\n", " ").splitlines()), "```\n"])
+    return whole
 
 
 def _command(line: str) -> str:
     return f"!{line}" if line.startswith("cbo-gym") else f"# {line}".rstrip() if line else line
 
 
-def _prose(text: str) -> str:
-    """Links lead to the notebooks beside it, or to the page's name where it has none."""
-
-    def link(found: re.Match[str]) -> str:
-        if "/" not in found[1] and (PAGES / f"{found[1]}.md").is_file():
-            return f"]({found[1]}.ipynb)"
-        return f"](../../docs/{found[1].removeprefix('../')}.md)"
-
-    return LINK.sub(link, text).strip()
+def _link(found: re.Match[str]) -> str:
+    """To the notebook beside it, or to the page's name where it has none."""
+    if "/" not in found[1] and (PAGES / f"{found[1]}.md").is_file():
+        return f"]({found[1]}.ipynb)"
+    return f"](../../docs/{found[1].removeprefix('../')}.md)"
 
 
 def main() -> None:
