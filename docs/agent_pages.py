@@ -19,6 +19,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tables import ALL, table
+
 from cbo_gym.agent_cards import Parameter, agent_card
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.labels import bare_name
@@ -263,10 +265,9 @@ def _parameters(agent: Described) -> str:
     if not agent.parameters:
         return "It has none."
     rows = [
-        f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {_plain(one.meaning)} |"
-        for one in agent.parameters
+        (f"`{one.name}`", f"`{one.default}`" if one.default else "", _plain(one.meaning)) for one in agent.parameters
     ]
-    return "\n".join(["| parameter | default | meaning |", "|---|---|---|", *rows])
+    return table(["parameter", "default", "meaning"], rows, texts=ALL)
 
 
 def _results(name: str, others: Collection[str]) -> str:
@@ -274,23 +275,14 @@ def _results(name: str, others: Collection[str]) -> str:
     if not own:
         return "Not measured: it plays none of the environments of `make agent-results`."
     rows = [
-        f"| {_link(one, others)} | {one.scored} | {standing(one)} | {_best(one)} "
-        f"| {_number(one.average_score, one.average_score_half)} | {one.milliseconds} |"
+        (
+            _link(one, others), one.scored, standing(one), _best(one),
+            _number(one.average_score, one.average_score_half), one.milliseconds,
+        )
         for one in own
-    ]
-    return "\n".join(
-        [
-            f"{cost(name)} {wins(name)}",
-            "",
-            "| environment | score | place | the best | score of play | ms |",
-            "|---|---|---|---|---|---|",
-            *rows,
-            "",
-            NOTE,
-            "",
-            provenance(),
-        ]
-    )
+    ]  # fmt: skip
+    header = ["environment", "score", "place", "the best", "score of play", "ms"]
+    return "\n\n".join([f"{cost(name)} {wins(name)}", table(header, rows, texts=ALL), NOTE, provenance()])
 
 
 def _link(result: Result, others: Collection[str]) -> str:
@@ -354,21 +346,19 @@ NOTE = (
 
 def index() -> str:
     """The list of all agents, by families, and the notation of their pages."""
-    lines = [(DOCS / "methods" / "index.md").read_text(encoding="utf-8").strip(), "", "## All agents", ""]
+    parts = [(DOCS / "methods" / "index.md").read_text(encoding="utf-8").strip(), "## All agents"]
     rooms: dict[str, list[Described]] = defaultdict(list)
     for agent in described():
         rooms[agent.room].append(agent)
+    header = ["agent", "modes", "what it is", "ms", "highest score on"]
     for room, members in rooms.items():
         said = _plain((import_module(room).__doc__ or "").partition("\n\n")[0])
-        header = "| agent | modes | what it is | ms | highest score on |"
-        lines += [f"### {_title(room)}", "", said, "", header, "|---|---|---|---|---|"]
-        lines += [*(_row(agent) for agent in members), ""]
-    return "\n".join([*lines, NOTE, "", provenance(), ""])
+        parts += [f"### {_title(room)}", said, table(header, map(_row, members), texts=ALL)]
+    return "\n\n".join([*parts, NOTE, provenance(), ""])
 
 
-def _row(agent: Described) -> str:
+def _row(agent: Described) -> list[str]:
     seconds = [one.seconds for one in results() if one.agent == agent.name]
     best = _listed(wins_of(agent.name)[0])
     cost = _milliseconds(median(seconds)) if seconds else "not measured"
-    cells = [f"[{agent.name}]({agent.name}.md)", agent.modes, agent.summary, cost, best]
-    return f"| {' | '.join(cells)} |"
+    return [f"[{agent.name}]({agent.name}.md)", agent.modes, agent.summary, cost, best]

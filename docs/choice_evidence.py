@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from tables import ALL, table
 
 from cbo_gym import make_task
 from cbo_gym.agents import Auto
@@ -162,23 +163,20 @@ def rivals(found: Iterable[Against]) -> list[Against]:
 
 def lines(found: Iterable[Against]) -> str:
     """A table of Markdown."""
-    header = (
-        "| mode | the other | environments | Auto | the other's | ahead | fewest seeds |\n"
-        "|---|---|---:|---:|---:|---:|---:|"
-    )
+    header = ["mode", "the other", "environments", "Auto", "the other's", "ahead", "fewest seeds"]
     rows = [
-        f"| {one.mode} | {one.agent} | {one.environments} of {one.of} | {one.auto:.4f} | {one.other:.4f} | "
-        f"{one.ahead:+.4f} | {one.seeds} |"
+        (one.mode, one.agent, f"{one.environments} of {one.of}", *map("{:.4f}".format, (one.auto, one.other)),
+         f"{one.ahead:+.4f}", str(one.seeds))
         for one in found
-    ]
-    return "\n".join([header, *rows])
+    ]  # fmt: skip
+    return table(header, rows, texts=2)
 
 
 def rules() -> str:
     """All rules as a table of Markdown."""
-    rows = [f"| {mode} | [{rule.agent}]({rule.agent}.md) | {rule.reason} |" for mode in RULES for rule in RULES[mode]]
-    last = f"| any | [{LAST.agent}]({LAST.agent}.md) | {LAST.reason} |"
-    return "\n".join(["| mode | agent | plays where |", "|---|---|---|", *rows, last])
+    rows = [(mode, f"[{rule.agent}]({rule.agent}.md)", rule.reason) for mode in RULES for rule in RULES[mode]]
+    rows.append(("any", f"[{LAST.agent}]({LAST.agent}.md)", LAST.reason))
+    return table(["mode", "agent", "plays where"], rows, texts=ALL)
 
 
 def slowest(table: pl.DataFrame) -> str:
@@ -198,8 +196,8 @@ def main() -> None:
         print(slowest(choosing))
         return
     found_on = {}
-    for name, table in {"choosing": choosing, "judged": published(judging=True)}.items():
-        found, chosen = compared(table)
+    for name, runs in {"choosing": choosing, "judged": published(judging=True)}.items():
+        found, chosen = compared(runs)
         print(f"\n# {name.capitalize()}")
         for mode, choices in chosen.items():
             print(f"\n## {mode}")

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 from claims import Dominance, Judged, Judgement, Regret, judge, none_dominates, together
-from page_parts import agent_link, env_link, folded, judged_on, own_runs, table
+from page_parts import agent_link, env_link, folded, judged_on, own_runs
 from paper_contents import Exhibit, Paper, papers
+from tables import table
 from verdicts import Kind
 
 from cbo_gym.evaluation.report.markdown import escape

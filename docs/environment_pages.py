@@ -18,12 +18,15 @@ import yaml
 from environment_pictures import Pictures, dark, pictures_of, size_of
 from equations import Equation, equations_html, equations_of
 from paper_contents import papers
+from tables import ALL
+from tables import table as table_of
 
 from cbo_gym.actions.sets import to_text
 from cbo_gym.feedback import Feedback, make_feedback
+from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.registry import EnvEntry, RecordedOptimum, entries
 from cbo_gym.scm import SeparableSEM, Zero
-from cbo_gym.task import Constraint, Mode, Objective
+from cbo_gym.task import Mode
 
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
@@ -82,6 +85,14 @@ class Environment:
         return _plain((inspect.getdoc(type(self.feedback)) or "").split("\n")[0])
 
     @property
+    def outcomes(self) -> Outcomes:
+        return self.feedback.problem.outcomes
+
+    @property
+    def pictured(self) -> list[str]:
+        return [kind for kind in ("graph", "landscape") if getattr(self.pictures, kind)]
+
+    @property
     def family(self) -> str:
         """The system's name, which the ids of its versions and modes begin with."""
         return self.name.split("-")[0]
@@ -98,16 +109,11 @@ def pages() -> dict[str, str]:
     found = {"environments.md": table(), f"{FOLDER}/gallery.md": gallery()}
     for one in environments():
         found[one.page] = page(one)
-        for kind in _kinds(one):
+        for kind in one.pictured:
             svg = getattr(one.pictures, kind)
             found[f"{FOLDER}/pictures/{one.name}-{kind}.svg"] = svg
             found[f"{FOLDER}/pictures/{one.name}-{kind}-dark.svg"] = dark(svg)
     return found
-
-
-def _kinds(one: Environment) -> list[str]:
-    """The pictures that there are."""
-    return [kind for kind in ("graph", "landscape") if getattr(one.pictures, kind)]
 
 
 def navigation() -> list[dict[str, Any]]:
@@ -128,46 +134,28 @@ def _by_mode() -> dict[Mode, list[Environment]]:
 
 def table() -> str:
     """All environments in a row each."""
-    rows = [
-        *("---", "hide: [toc]", "---", "", "# All environments", ""),
-        f"{len(environments())} environments; the [gallery]({FOLDER}/gallery.md) shows them in pictures. Rewards are "
-        "expectations: of the best action, with its standard error in brackets unless it is exact, and of a random "
-        "one. Click a heading to sort.",
-        *("", '<div class="environment-table" markdown>', ""),
-        "| environment | mode | nodes | rounds | optimum | random action | system |",
-        "|:---|:---|---:|---:|---:|---:|:---|",
-    ]
+    rows = []
     for one in environments():
         entry, best = one.entry, one.entry.optimum
         value = f"{rounded(best.value, best):.4g}" if best else "not recorded"
         if best and best.standard_error:
             value += f" ({best.standard_error:.1g})"
         at_random = f"{rounded(best.random_value, best):.4g}" if best else ""
-        cells = (
-            f"[`{entry.id}`]({one.page})",
-            entry.mode,
-            str(len(one.feedback.scm.nodes)),
-            str(entry.horizon),
-            value,
-            at_random,
-            f"{one.feedback.problem.description} <small>{', '.join(entry.tags)}</small>",
-        )
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*rows, "", "</div>", ""])
+        system = f"{one.feedback.problem.description} <small>{', '.join(entry.tags)}</small>"
+        numbers = [str(len(one.feedback.scm.nodes)), str(entry.horizon), value, at_random]
+        rows.append([f"[`{entry.id}`]({one.page})", entry.mode, *numbers, system])
+    header = ["environment", "mode", "nodes", "rounds", "optimum", "random action", "system"]
+    return (
+        f"---\nhide: [toc]\n---\n\n# All environments\n\n{len(environments())} environments; the "
+        f"[gallery]({FOLDER}/gallery.md) shows them in pictures. Rewards are expectations: of the best action, with "
+        "its standard error in brackets unless it is exact, and of a random one. Click a heading to sort.\n\n"
+        f'<div class="environment-table" markdown>\n\n{table_of(header, rows, texts=(0, 1, 6))}\n\n</div>\n'
+    )
 
 
 def gallery() -> str:
     """Cards with the graph and the landscape of every environment, by mode."""
-    rows = [
-        "---",
-        "hide: [toc]",
-        "---",
-        "",
-        "# Gallery",
-        "",
-        "Each environment's graph and a slice of its rewards.",
-        "",
-    ]
+    rows = ["---\nhide: [toc]\n---\n\n# Gallery\n\nEach environment's graph and a slice of its rewards.\n"]
     for mode, members in _by_mode().items():
         rows += [f"## {mode.capitalize()} mode", "", members[0].mode_in_words, "", '<div class="gallery">']
         families: dict[str, list[Environment]] = {}
@@ -181,7 +169,7 @@ def gallery() -> str:
 def _card(family: str, members: Sequence[Environment]) -> str:
     """A family of environments in pictures of its first member, with links to all."""
     first = members[0]
-    pictures = "".join(f'<span class="card-picture">{_images(first, kind, "")}</span>' for kind in _kinds(first))
+    pictures = "".join(f'<span class="card-picture">{_images(first, kind, "")}</span>' for kind in first.pictured)
     text = f'<span class="card-text">{escape(first.feedback.problem.description)}</span>'
     links = " ".join(f'<a href="{one.name}.html">{one.name}</a>' for one in members)
     return (
@@ -228,7 +216,7 @@ def page(one: Environment) -> str:
         "## Optimum",
         _optimum(one),
         "## Reward landscape",
-        _figure(one, "landscape", one.pictures.caption + ("" if _objectives(one) else " The optimum is marked."))
+        _figure(one, "landscape", one.pictures.caption + ("" if one.outcomes.objectives else " The optimum is marked."))
         if one.pictures.landscape
         else "None is drawn without a recorded optimum.",
         "## Results",
@@ -253,22 +241,13 @@ def _facts(one: Environment) -> str:
         "mode": f"{entry.mode}. {one.mode_in_words.replace('`', '')}",
         "rounds": str(entry.horizon),
         "initial data": " and ".join(data) or "none",
-        "objectives": ", ".join(map(str, _objectives(one))),
-        "constraints": ", ".join(f"E[{c.node}] {c.side} {c.threshold:g}" for c in _constraints(one)),
-        "costs": ", ".join(costs.in_words()) if (costs := one.feedback.problem.outcomes.costs) else "",
+        "objectives": ", ".join(map(str, one.outcomes.objectives)),
+        "constraints": ", ".join(f"E[{c.node}] {c.side} {c.threshold:g}" for c in one.outcomes.constraints),
+        "costs": ", ".join(costs.in_words()) if (costs := one.outcomes.costs) else "",
         "tags": ", ".join(entry.tags),
     }
     items = "".join(f"<div><dt>{name}</dt><dd>{escape(text)}</dd></div>" for name, text in facts.items() if text)
     return f'<dl class="facts">{items}</dl>'
-
-
-def _constraints(one: Environment) -> tuple[Constraint, ...]:
-    return one.feedback.problem.outcomes.constraints
-
-
-def _objectives(one: Environment) -> tuple[Objective, ...]:
-    """Where there are several."""
-    return one.feedback.problem.outcomes.objectives
 
 
 def _figure(one: Environment, kind: str, caption: str) -> str:
@@ -353,15 +332,15 @@ def _actions(one: Environment) -> Iterator[str]:
 def _coordinates(one: Environment) -> str:
     feedback, domains = one.feedback, one.feedback.domains
     taken, chosen = feedback.scm.action_nodes, bool(feedback.codec.choices)
-    rows = ["| coordinate | name | native range | acts on |", "|---|---|---|---|"]
+    rows = []
     for i, (name, (low, high)) in enumerate(zip(domains.names, domains.intervals, strict=True)):
         acts_on = [name] if chosen else [node for node, own in taken.items() if i in own]
         label, ends = name, f"{low:g} to {high:g}"
         if one.entry.mode is Mode.MASKED:
             label, ends = feedback.codec.arms[i], "0 or 1"
         place = PLACES.get(one.entry.mode, "[{}]").format(i)
-        rows.append(f"| `{place}` | `{label}` | {ends} | {', '.join(f'`{node}`' for node in acts_on)} |")
-    return "\n".join(rows)
+        rows.append([f"`{place}`", f"`{label}`", ends, ", ".join(f"`{node}`" for node in acts_on)])
+    return table_of(["coordinate", "name", "native range", "acts on"], rows, texts=ALL)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -371,37 +350,26 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _optimum(one: Environment) -> str:
-    best, codec, limits = one.entry.optimum, one.feedback.codec, _constraints(one)
+    best, codec, limits = one.entry.optimum, one.feedback.codec, one.outcomes.constraints
     if best is None:
         return f"None is recorded; `cbo-gym optimum {one.entry.id}` computes it."
     rows = [
-        "| action | expected reward | standard error |",
-        "|---|---:|---:|",
-        f"| {'Pareto front' if best.front else 'optimal'} | {rounded(best.value, best):.6g} "
-        f"| {best.standard_error:.1g} |",
-        f"| random | {rounded(best.random_value, best):.6g} | {best.random_standard_error:.1g} |",
-        "",
-        f"Reached at {to_text(codec, best.action)}."
-        if one.entry.mode not in (Mode.CONTEXTUAL, Mode.DYNAMIC)
-        else f"Reached by the {'sequence' if one.entry.mode is Mode.DYNAMIC else 'policy'} {best.action}.",
-        "",
-        *(
-            [
-                "Both are hypervolumes of expected rewards above the reference point "
-                f"({', '.join(f'{number:g}' for number in best.reference)}): of the whole front, and of one action.",
-                "",
-            ]
-            if best.front
-            else []
-        ),
-        *(
-            ["Both are of the actions that meet the constraints; any other counts as a random one.", ""]
-            if limits
-            else []
-        ),
-        f"Computed by `{best.command}`.",
+        ["Pareto front" if best.front else "optimal", f"{rounded(best.value, best):.6g}", f"{best.standard_error:.1g}"],
+        ["random", f"{rounded(best.random_value, best):.6g}", f"{best.random_standard_error:.1g}"],
     ]
-    return "\n".join(rows)
+    said = [f"Reached at {to_text(codec, best.action)}."]
+    if one.entry.mode in (Mode.CONTEXTUAL, Mode.DYNAMIC):
+        said = [f"Reached by the {'sequence' if one.entry.mode is Mode.DYNAMIC else 'policy'} {best.action}."]
+    if best.front:
+        reference = ", ".join(f"{number:g}" for number in best.reference)
+        said.append(
+            f"Both are hypervolumes of expected rewards above the reference point ({reference}): of the whole front, "
+            "and of one action."
+        )
+    if limits:
+        said.append("Both are of the actions that meet the constraints; any other counts as a random one.")
+    said.append(f"Computed by `{best.command}`.")
+    return "\n\n".join([table_of(["action", "expected reward", "standard error"], rows), *said])
 
 
 # Results -----------------------------------------------------------------------------------------------------
@@ -433,25 +401,19 @@ def own_results() -> dict[str, list[agent_pages.Result]]:
 def _results(one: Environment) -> Iterator[str]:
     theirs = [fact for fact in published() if one.entry.id in fact["environments"]]
     for fact in theirs:
-        rows = [
-            f"**Published** ({fact['source']}). {fact['what']}\n",
-            f"| method | {' | '.join(fact['columns'])} |",
-            f"|---|{'---:|' * len(fact['columns'])}",
-            *(f"| {name} | {' | '.join(cells)} |" for name, cells in fact["rows"].items()),
-        ]
-        yield "\n".join(rows)
+        rows = [[name, *map(str, cells)] for name, cells in fact["rows"].items()]
+        yield f"**Published** ({fact['source']}). {fact['what']}"
+        yield table_of(["method", *fact["columns"]], rows)
     if not theirs:
         yield "**Published**: no figures are on record for this environment."
     ours = own_results().get(one.entry.id)
     if ours:
-        rows = [
+        yield (
             "**Ours**: score of the action recommended after 50 rounds; 1 is the optimum, 0 a random action, ± half "
-            f"the 95 % t-interval. From {agent_pages.provenance()}\n",
-            "| agent | score | ms a round |",
-            "|---|---:|---:|",
-            *(f"| [`{row.agent}`](../agents/{row.agent}.md) | {row.scored} | {row.milliseconds} |" for row in ours),
-        ]
-        yield "\n".join(rows)
+            f"the 95 % t-interval. From {agent_pages.provenance()}"
+        )
+        rows = [[f"[`{row.agent}`](../agents/{row.agent}.md)", row.scored, row.milliseconds] for row in ours]
+        yield table_of(["agent", "score", "ms a round"], rows)
     else:
         yield (
             "**Ours**: none of this environment are committed. To play every agent on it: "
@@ -502,17 +464,17 @@ def _keywords(one: Environment) -> Iterator[str]:
     said = _docstring(one)[1]
     own = inspect.signature(getattr(import_module(module), name)).parameters
     mode = [p for p in inspect.signature(type(one.feedback).__init__).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    rows = ["| keyword | default | here | meaning |", "|---|---|---|---|"]
+    rows = []
     for parameter in [*own.values(), *mode]:
         default = "required" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
         here = f"`{one.entry.kwargs[parameter.name]!r}`" if parameter.name in one.entry.kwargs else ""
         meaning = " ".join(said.get(parameter.name, "of the mode, see below").split()).replace("|", "\\|")
-        rows.append(f"| `{parameter.name}` | {default} | {here} | {meaning} |")
-    if len(rows) == 2:
+        rows.append([f"`{parameter.name}`", default, here, meaning])
+    if not rows:
         yield "None."
         return
     yield "Given to `gym.make` after the id. Where nothing stands under *here* the default holds."
-    yield "\n".join(rows)
+    yield table_of(["keyword", "default", "here", "meaning"], rows, texts=ALL)
     for title, text in _mode_sections(one.feedback):
         if title == "Arguments" and mode:
             yield f"Of the mode: {text}"

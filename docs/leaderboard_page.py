@@ -29,11 +29,11 @@ from page_parts import (
     marks_note,
     pairs_of,
     sweep_command,
-    table,
     taken,
     targets_path,
 )
 from paper_figures import Dot, dots_svg
+from tables import table
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, leaderboard

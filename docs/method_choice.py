@@ -23,6 +23,8 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).parent))
 
 from choice_evidence import LEAST_SHARE, Played, Scores, published, scores_of
+from tables import ALL
+from tables import table as table_of
 
 from cbo_gym.agents.choice.rules import RULES
 from cbo_gym.evaluation.report.markdown import with_part
@@ -141,13 +143,9 @@ def agent_link(agent: str) -> str:
 
 def rules_table(mode: Mode) -> str:
     """Who plays when, as ``Auto`` decides, with the evidence of each rule."""
-    rows = [
-        f"| {agent_link(rule.agent)} | {rule.reason} | {rule.evidence or 'None of its own.'} |"
-        for rule in RULES.get(mode, ())
-    ]
-    if not rows:
-        return "`Auto` has no rule for this mode yet."
-    return "\n".join(["| use | where | evidence |", "|---|---|---|", *rows])
+    rules = RULES.get(mode, ())
+    rows = [(agent_link(rule.agent), rule.reason, rule.evidence or "None of its own.") for rule in rules]
+    return table_of(["use", "where", "evidence"], rows, texts=ALL) if rows else "`Auto` has no rule for this mode yet."
 
 
 def slices_table(parts: Mapping[str, Found]) -> str:
@@ -158,9 +156,9 @@ def slices_table(parts: Mapping[str, Found]) -> str:
             shown = found.means[:SHOWN]
             best = ", ".join(f"{agent_link(one.agent)} {one.score:.3f}" for one in shown)
             fewest = min(one.seeds for one in shown)
-            rows.append(f"| {name} | {best} | {found.compared} of {found.envs} | {fewest} |")
-    header = "| tasks | best methods and their mean scores | environments | fewest seeds |\n|---|---|---:|---:|"
-    return "\n".join([header, *rows]) if rows else "None can be compared."
+            rows.append((name, best, f"{found.compared} of {found.envs}", str(fewest)))
+    header = ["tasks", "best methods and their mean scores", "environments", "fewest seeds"]
+    return table_of(header, rows, texts=2) if rows else "None can be compared."
 
 
 def limits_table(means: Iterable[Mean]) -> str:

@@ -47,12 +47,6 @@ def told() -> dict[str, list[str]]:
     return read_yaml(DOCS / "told.yaml") | {card.agent: list(card.told) for card in cards}
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
-    """A table of Markdown, so many columns to the left and the others to the right; cells are escaped already."""
-    lines = [header, [*["---"] * texts, *["---:"] * (len(header) - texts)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def agent_link(label: str, root: str, others: Collection[str]) -> str:
     """The label, linked to the agent's page, with the marks of what it is told."""
     name = Spec.parse(label).name

@@ -19,11 +19,11 @@ from page_parts import (
     image,
     own_runs,
     pairs_of,
-    table,
     targets_path,
 )
 from paper_contents import NUMBERS, QUANTITIES, TIMES, Exhibit, Paper, Quantity, quantity_of, run_seconds
 from paper_figures import Printed, chosen_svg, curve_of, curves_svg
+from tables import table
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.evaluation.metrics.aggregate import half_width

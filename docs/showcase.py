@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
+from tables import ALL, table
 
 from cbo_gym import sweep
 from cbo_gym.agents.zoo import zoo
@@ -77,12 +78,9 @@ def modes_table() -> str:
         if len(modes) < len(Mode):
             for mode in modes:
                 agents[Mode(mode)].append(name)
-    rows = []
-    for mode in Mode:
-        told = MODES[mode]
-        rows.append(f"| {mode} | {told.action} | {told.back} | `{told.env}` | {_some(agents[mode])} |")
-    header = "| mode | an action is | what comes back | for example | its agents |\n|---|---|---|---|---|"
-    return "\n".join([header, *rows, ""])
+    told = [(mode, MODES[mode]) for mode in Mode]
+    rows = [(mode, one.action, one.back, f"`{one.env}`", _some(agents[mode])) for mode, one in told]
+    return table(["mode", "an action is", "what comes back", "for example", "its agents"], rows, texts=ALL) + "\n"
 
 
 def _some(names: list[str]) -> str:
@@ -101,9 +99,8 @@ def scores_table(board: Leaderboard) -> str:
             continue
         best = max(row["score"] for row in found.values())
         shown = [_score(found.get(agent), best) for agent in AGENTS]
-        rows.append(f"| {mode} | {told.env.removeprefix('CBO/')} | {told.rounds} | {' | '.join(shown)} |")
-    header = f"| mode | task | rounds | {' | '.join(AGENTS)} |\n|---|---|---:|{'---:|' * len(AGENTS)}"
-    return "\n".join([header, *rows, ""])
+        rows.append((mode, told.env.removeprefix("CBO/"), str(told.rounds), *shown))
+    return table(["mode", "task", "rounds", *AGENTS], rows, texts=2) + "\n"
 
 
 def _score(row: dict[str, float] | None, best: float) -> str:
