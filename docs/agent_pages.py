@@ -206,21 +206,6 @@ def pages(others: Collection[str] = ()) -> dict[str, str]:
     return {"agents/index.md": index(), **{f"agents/{agent.name}.md": page(agent, others) for agent in described()}}
 
 
-def on_config(config: Any) -> Any:
-    """MkDocs asks: the navigation has a group for each room of agents."""
-    config.nav = [{"Agents": nav()} if entry == {"Agents": "agents/index.md"} else entry for entry in config.nav]
-    return config
-
-
-def on_files(files: Any, config: Any) -> Any:
-    """MkDocs asks: the pages are files of the site."""
-    from mkdocs.structure.files import File  # late: the tests of the pages do without MkDocs
-
-    for uri, content in pages({file.src_uri for file in files}).items():
-        files.append(File.generated(config, uri, content=content))
-    return files
-
-
 def nav() -> list[Any]:
     """The section of the site: the index, then a group for each room."""
     rooms: dict[str, list[str]] = defaultdict(list)

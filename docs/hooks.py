@@ -1,4 +1,4 @@
-"""Pages written by the code, one for each environment and each stable module; and links to the glossary."""
+"""Pages written by the code, those of environments, agents, modules and results; and links to the glossary."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import re
 from functools import cache
 from pathlib import Path
 
+import agent_pages
 import environment_pages
+import result_pages
 import surface
 from mkdocs.structure.files import File
 
@@ -27,11 +29,15 @@ UNSEARCHED = re.compile(
 
 
 def on_config(config):
+    navigation = {
+        "Environments": lambda _: environment_pages.navigation(),
+        "Agents": lambda _: agent_pages.nav(),
+        "Results": result_pages.navigation,
+        "Reference": lambda first: first + [{module: f"api/{module}.md"} for module in surface.modules()],
+    }
     for entry in config.nav:
-        if "Environments" in entry:
-            entry["Environments"] = environment_pages.navigation()
-    reference = [{module: f"api/{module}.md"} for module in surface.modules()]
-    config.nav = [*config.nav, {"Reference": ["guide/stability.md", *reference]}]
+        for title, given in entry.items():
+            entry[title] = navigation.get(title, lambda same: same)(given)
     return config
 
 
@@ -39,9 +45,11 @@ def on_files(files, config):
     pages = environment_pages.pages() | surface.pages()
     for source in ("CONTRIBUTING.md", "CHANGELOG.md"):
         pages[source] = (ROOT / source).read_text().replace("](docs/", "](")  # links in the repository start at its top
+    known = {file.src_uri for file in files} | pages.keys()
+    pages |= agent_pages.pages(known)
+    pages |= result_pages.pages(result_pages.published_parts(), known | pages.keys())
     for figure in sorted((ROOT / "examples" / "figures").glob("*.png")):  # the guide shows them
-        uri = f"examples/figures/{figure.name}"
-        files.append(File.generated(config, uri, abs_src_path=str(figure)))
+        files.append(File.generated(config, f"examples/figures/{figure.name}", abs_src_path=str(figure)))
     for uri, content in pages.items():
         files.append(File.generated(config, uri, content=content))
     return files

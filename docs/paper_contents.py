@@ -23,11 +23,7 @@ from cbo_gym.yaml_files import read_yaml
 
 DOCS = Path(__file__).parent
 Text = Annotated[str, Field(min_length=1)]
-Quantity = Literal[
-    "average_reward", "best_reward", "average_regret", "simple_regret", "average_pseudo_regret", "run_seconds",
-    "run_minutes", "gap_over_time", "feasible_share", "lacking", "best_so_far_regret", "gd_plus", "igd_plus",
-]  # fmt: skip
-QUANTITIES: dict[Quantity, str] = {
+QUANTITIES = {
     "average_reward": "Average expected reward over the rounds so far",
     "best_reward": "Best expected reward of the actions so far",
     "average_regret": "Average regret over the rounds so far",
@@ -42,8 +38,7 @@ QUANTITIES: dict[Quantity, str] = {
     "gd_plus": "GD+ of what is recommended",
     "igd_plus": "IGD+ of what is recommended",
 }
-
-
+Quantity = Literal[tuple(QUANTITIES)]
 #: those by the clock
 TIMES: tuple[Quantity, ...] = ("run_seconds", "run_minutes")
 

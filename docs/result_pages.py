@@ -15,31 +15,12 @@ from page_parts import light_and_dark, own_runs
 from paper_contents import papers
 from paper_page import paper_page, picture_path, pictures
 
-from cbo_gym.agents.zoo import zoo
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import load_published, own_store
 
 
-def on_config(config: Any) -> Any:
-    """MkDocs asks: the section of results has one page per paper."""
-    for entry in config.nav:
-        if "Results" in entry:
-            entry["Results"] = navigation(entry["Results"])
-    return config
-
-
 def navigation(others: Sequence[Any]) -> list[Any]:
     return [{"Leaderboard": LEADERBOARD}, {"Papers": [{paper.title: paper.page} for paper in papers()]}, *others]
-
-
-def on_files(files: Any, config: Any) -> Any:
-    """MkDocs asks: the pages are files of the site."""
-    from mkdocs.structure.files import File  # late: the tests of the pages do without MkDocs
-
-    known = {file.src_uri for file in files} | {f"agents/{name}.md" for name in zoo()}
-    for uri, content in pages(published_parts(), known).items():
-        files.append(File.generated(config, uri, content=content))
-    return files
 
 
 def published_parts() -> dict[str, list[Run]]:

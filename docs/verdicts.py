@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Literal
 
@@ -76,10 +75,6 @@ def p_value(differences: np.ndarray, kind: Kind, margin: float) -> float:
     def is_open(level: float) -> bool:
         return decided(kind, *interval(differences, level), margin) == "open"
 
-    return _least(is_open)
-
-
-def _least(is_open: Callable[[float], bool]) -> float:
     low, high = np.log(LEAST_LEVEL), 0.0
     if is_open(1.0 - 1e-9):
         return 1.0
