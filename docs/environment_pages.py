@@ -210,7 +210,7 @@ def page(one: Environment) -> str:
         _told_of_the_graph(one),
         "## Equations",
         _equations(one),
-        *_about(one),
+        f"## About\n\n{text}" if (text := _docstring(one)[0]) else "",
         "## Actions and observations",
         *_spaces(one),
         "## Optimum",
@@ -293,11 +293,6 @@ def _errors(one: Environment) -> str:
     stds = [scm.arguments[name].std for name in ("signal_noise", "node_noise")]
     text = " Signals and nodes are seen with normal errors of the standard deviations {:.3g} and {:.3g}; "
     return text.format(*stds) + "the reward is of the nodes as seen."
-
-
-def _about(one: Environment) -> list[str]:
-    text = _docstring(one)[0]
-    return ["## About", text] if text else []
 
 
 def _spaces(one: Environment) -> Iterator[str]:

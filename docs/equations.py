@@ -119,7 +119,10 @@ def _separable(scm: SeparableSEM) -> Iterator[Equation]:
 
 def equations_html(equations: Sequence[Equation]) -> str:
     """A row an equation, latent variables marked, with the noise beside it."""
-    rows = "".join(map(_row, _alike(equations)))
+    rows = ""
+    for _, alike in groupby(equations, key=_pattern):
+        group = list(alike)
+        rows += "".join(map(_row, [group] if len(group) >= ALIKE else [[one] for one in group]))
     label = 'tabindex="0" role="region" aria-label="Equations" data-search-exclude'
     return f'<div class="equations" {label}>{rows}</div>'
 
@@ -141,13 +144,6 @@ def _row(group: Sequence[Equation]) -> str:
 def _math(latex: str) -> str:
     """A formula in the line, its fractions in full size."""
     return f'<math displaystyle="true">{mathml(latex, block=False).partition(">")[2]}'
-
-
-def _alike(equations: Sequence[Equation]) -> Iterator[list[Equation]]:
-    """Neighbours whose equations differ in their own name alone, where there are many."""
-    for _, group in groupby(equations, key=_pattern):
-        members = list(group)
-        yield from [members] if len(members) >= ALIKE else ([one] for one in members)
 
 
 def _pattern(one: Equation) -> tuple[Any, ...]:

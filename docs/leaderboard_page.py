@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
 from itertools import chain
 from typing import Any
 
-import agent_pages
 import choice_evidence
 import method_choice
 import polars as pl
@@ -54,7 +52,7 @@ from cbo_gym.evaluation.report.tables import (
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.registry import find_entry
-from cbo_gym.specs import Spec, modes_of
+from cbo_gym.specs import Spec, find_agent, modes_of
 from cbo_gym.suites import Suite, load_all
 from cbo_gym.task import Mode
 
@@ -71,6 +69,11 @@ PAPERS_NOTE = (
     "Each paper's figures and claims are beside our runs on a page of its own. Its claims are judged on its own "
     "settings of the methods, claims of ours on the defaults; corrected counts hold together."
 )
+READING = (
+    f"{SCORE_NOTE} {SECONDS_NOTE} {CLOCK_NOTE} Agents that have played every environment of a suite's mode are ranked; "
+    "others stand apart, since their numbers are of other environments. Intervals are 95 %, and are not shown below "
+    f"{LEAST_SEEDS} seeds."
+)
 LOST_NOTE = (
     "Scores with the true graph less those without, seed by seed, with half the width of the 95 % t-interval: of the "
     "recommendation after the last round, and of play."
@@ -86,7 +89,7 @@ def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str
         "## Who is best at what",
         answers(parts, others),
         ANSWERS_NOTE,
-        folded("How to read the tables", _reading()),
+        folded("How to read the tables", f"{READING}\n\n{marks_note()}"),
     ]
     for suite in load_all():
         shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
@@ -133,14 +136,6 @@ def _answer(mode: Mode, tables: Sequence[pl.DataFrame], others: Collection[str])
     return [mode, agent_link(known.agent, "", others), score, MISSING, f"{known.seconds:.2g}", MISSING, MISSING, link]
 
 
-def _reading() -> str:
-    return (
-        f"{SCORE_NOTE} {SECONDS_NOTE} {CLOCK_NOTE} Agents that have played every environment of a suite's mode are "
-        "ranked; others stand apart, since their numbers are of other environments. Intervals are 95 %, and are not "
-        f"shown below {LEAST_SEEDS} seeds.\n\n{marks_note()}"
-    )
-
-
 def _head(title: str) -> str:
     return f'<abbr title="{HEADS[title]}">{title}</abbr>' if title in HEADS else title
 
@@ -163,17 +158,13 @@ def _scores_table(rows: Sequence[Mapping[str, Any]], others: Collection[str], wi
         [
             agent_link(row["agent"], "", others),
             *([f"{row['envs']} of {row['of']}"] if with_envs else []),
-            _seed_range(row["fewest_seeds"], row["most_seeds"]),
+            " to ".join(dict.fromkeys([str(row["fewest_seeds"]), str(row["most_seeds"])])),
             *(escape(str(with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"]))) for name in names),
             f"{row['seconds']:.2g}",
         ]
         for row in rows
     ]
     return table(header, body)
-
-
-def _seed_range(fewest: int, most: int) -> str:
-    return str(most) if fewest == most else f"{fewest} to {most}"
 
 
 def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures: dict[str, str]) -> str:
@@ -193,12 +184,6 @@ def _shown(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str:
 
 def _environments(count: int) -> str:
     return "1 environment" if count == 1 else f"{count} environments"
-
-
-def _board(suite: Suite, runs: Sequence[Run]) -> Leaderboard | None:
-    """Of the finished runs of a suite; None without any."""
-    finished = any(run.status == "finished" and not run.unverified for run in runs)
-    return leaderboard(runs) if finished else None
 
 
 def _modes(board: Leaderboard) -> list[str]:
@@ -226,9 +211,9 @@ def suite_part(suite: Suite, runs: Sequence[Run], others: Collection[str], pictu
         f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by "
         f"{suite.metric}. {judged_on(suite)}"
     )
-    board = _board(suite, runs)
-    if board is None:
+    if not any(run.status == "finished" and not run.unverified for run in runs):
         return [f"**Not run**: nothing of this suite is published. `{sweep_command(suite)}` plays it."]
+    board = leaderboard(runs)
     parts, folds = [], dict[str, list[str]]()
     for mode in _modes(board):
         whole, partial = scores_of(board, mode)
@@ -289,8 +274,8 @@ def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
     for run in runs:
         if run.status == "finished" and not run.unverified:
             counts[run.env, run.agent].add(run.seed)
-    modes = {label: _mode(label) for label in suite.labels()}
-    players = {name: [label for label, mode in modes.items() if mode in modes_of(_kind(name))] for name in zoo()}
+    modes = {label: getattr(find_entry(Spec.parse(label).name), "mode", None) for label in suite.labels()}
+    players = {name: [label for label, mode in modes.items() if mode in modes_of(find_agent(name))] for name in zoo()}
     none = [name for name, labels in players.items() if labels and not any((label, name) in counts for label in labels)]
     pairs = [(name, label) for name, labels in players.items() if name not in none for label in labels]
     lacking = [(name, label) for name, label in pairs if (label, name) not in counts]
@@ -312,13 +297,3 @@ def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
     if failed:
         lines.append(f"* what failed: {escape(', '.join(f'{agent} on {env}' for agent, env in failed))};")
     return "\n".join(lines)[:-1] + "." if lines else ""
-
-
-def _mode(label: str) -> str:
-    entry = find_entry(Spec.parse(label).name)
-    return str(entry.mode) if entry else ""
-
-
-@cache
-def _kind(name: str) -> Any:
-    return agent_pages.Described(name, zoo()[name]).kind

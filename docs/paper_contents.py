@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -197,12 +197,9 @@ def _with_verbatim(paper: Paper) -> Paper:
     for exhibit in paper.exhibits:
         own = exhibit.verbatim or paper.verbatim
         claims = [one for said in exhibit.claims for one in _on_both(said, own)]
-        exhibits.append(exhibit.model_copy(update={"agents": _both(exhibit.agents, own), "claims": claims}))
+        agents = list(dict.fromkeys(one for agent in exhibit.agents for one in (agent, _own(agent, own))))
+        exhibits.append(exhibit.model_copy(update={"agents": agents, "claims": claims}))
     return paper.model_copy(update={"exhibits": exhibits})
-
-
-def _both(agents: Iterable[str], verbatim: Mapping[str, str]) -> list[str]:
-    return list(dict.fromkeys(one for agent in agents for one in (agent, _own(agent, verbatim))))
 
 
 def _own(agent: str, verbatim: Mapping[str, str]) -> str:

@@ -107,7 +107,8 @@ def _played(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str], list
     found = {}
     for agent in exhibit.agents:
         for env in exhibit.environments:
-            own = [run for run in runs if run.agent == agent and run.status == "finished" and _is_on(run, env)]
+            finished = (run for run in runs if run.agent == agent and run.status == "finished")
+            own = [run for run in finished if run.env == env or ("*" in env and matches(run.env, [env]))]
             longest = max((run.horizon for run in own), default=0)
             found[agent, env] = [run for run in own if run.horizon == longest]
     return found
@@ -169,10 +170,6 @@ def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:
         for mode, path in found.items()
     ]
     return ["## How soon", TARGETS_NOTE, *shown] if shown else []
-
-
-def _is_on(run: Run, env: str) -> bool:
-    return run.env == env or ("*" in env and matches(run.env, [env]))
 
 
 def _column(env: str, after: int | None, exhibit: Exhibit, others: Collection[str]) -> str:
