@@ -42,27 +42,14 @@ _UNARY: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in _ELEMENTARY},
 }
 _COMPARISONS = {
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-}
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+}  # fmt: skip
 _BINARY: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "floor_divide": operator.floordiv,
-    "modulo": operator.mod,
-    "power": operator.pow,
-    "numpy_power": np.power,
-    "real_power": real_power,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    **_COMPARISONS,
-}
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "floor_divide": operator.floordiv, "modulo": operator.mod, "power": operator.pow, "numpy_power": np.power,
+    "real_power": real_power, "maximum": np.maximum, "minimum": np.minimum, "equal": operator.eq,
+    "not_equal": operator.ne, **_COMPARISONS,
+}  # fmt: skip
 _TERNARY: dict[str, Callable[..., Any]] = {"clip": np.clip, "where": np.where}
 STEPS = _UNARY | _BINARY | _TERNARY
 ARITY = dict.fromkeys(_UNARY, 1) | dict.fromkeys(_BINARY, 2) | dict.fromkeys(_TERNARY, 3)

@@ -19,12 +19,8 @@ from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.scm import Floats
 from cbo_gym.scm.expression import ARITY, NODE, NUMBER, STEPS, Expression, Step
 
-FUNCTIONS = {"abs": "numpy_absolute"} | {
-    name: name
-    for name in (
-        "arctan", "clip", "cos", "exp", "log", "maximum", "minimum", "sin", "sqrt", "tan", "tanh", "where",
-    )
-}  # fmt: skip
+_NAMES = ("arctan", "clip", "cos", "exp", "log", "maximum", "minimum", "sin", "sqrt", "tan", "tanh", "where")
+FUNCTIONS = {"abs": "numpy_absolute"} | {name: name for name in _NAMES}
 CONSTANTS = {"pi": math.pi, "e": math.e}
 UNNAMEABLE = "__debug__"  # no argument of Python's can be called so
 RESERVED = frozenset({*FUNCTIONS, *CONSTANTS, UNNAMEABLE})
@@ -167,7 +163,7 @@ class _Reader:
                 holds = self._applied(node, name, node.left, *node.comparators)
                 # a float: truth values of numbers and of arrays add up differently
                 return self._applied(node, "multiply", ast.Constant(1.0), holds)
-        raise self._refusal(node)
+        return self._operator(node)  # which refuses it
 
     def _read_name(self, name: str) -> ast.Constant | _Step:
         if name == UNNAMEABLE:
@@ -183,9 +179,7 @@ class _Reader:
     def _called(self, node: ast.Call) -> str:
         name = node.func.id if isinstance(node.func, ast.Name) else "(...)"
         if name not in FUNCTIONS or node.keywords:
-            raise ArgumentError(
-                f"{name}(...) is not allowed in the equation {self._shown}; functions: {sorted(FUNCTIONS)}"
-            )
+            raise self._refusal(f"{name}(...)", f"functions: {sorted(FUNCTIONS)}")
         wanted, given = ARITY[FUNCTIONS[name]], len(node.args)
         if given != wanted:
             raise ArgumentError(
@@ -195,11 +189,11 @@ class _Reader:
 
     def _operator(self, node: ast.AST) -> str:
         if type(node) not in OPERATORS:
-            raise self._refusal(node)
+            raise self._refusal(type(node).__name__, "write arithmetic")
         return OPERATORS[type(node)]
 
-    def _refusal(self, node: ast.AST) -> ArgumentError:
-        return ArgumentError(f"{type(node).__name__} is not allowed in the equation {self._shown}; write arithmetic")
+    def _refusal(self, what: str, instead: str) -> ArgumentError:
+        return ArgumentError(f"{what} is not allowed in the equation {self._shown}; {instead}")
 
     def _applied(self, node: ast.expr, name: str, *given: ast.expr) -> ast.Constant | _Step:
         constant = all(isinstance(one, ast.Constant) for one in given)
