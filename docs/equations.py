@@ -27,7 +27,7 @@ from cbo_gym.scm import (
 )
 from cbo_gym.scm.expression import NODE, Expression, traced
 
-SIM = "\u223c"  # latex2mathml writes a plain tilde for \sim
+SIM = "\\;\u223c\\;"  # latex2mathml writes a plain tilde for \sim
 ALIKE = 4  # nodes in a row whose equations differ in their own name alone are told together
 
 
