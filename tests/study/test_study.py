@@ -74,6 +74,14 @@ def test_a_correction_is_learned_from_and_what_was_asked_stays(tmp_path):
     assert other.what_if(done)["titre"] > 5.0
 
 
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory):
+    """A study of two trials, of which the first was told."""
+    study = play(fermenter(tmp_path_factory.mktemp("refusing") / "f.db", agent="Random"))
+    study.ask()
+    return study
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -99,15 +107,10 @@ def test_a_correction_is_learned_from_and_what_was_asked_stays(tmp_path):
         (lambda s: s.ask(context={"age": 3}), r"the context must give a number for each of \[\]"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_nothing_is_stored(tmp_path, call, message):
-    study = fermenter(tmp_path / "f.db", agent="Random")
-    trial = study.ask()
-    study.tell(trial, grown(trial.do))
-    study.ask()
-    before = study._log.events(study._number)
+def test_what_does_not_fit_is_refused_and_nothing_is_stored(refusing, call, message):
     with pytest.raises(ArgumentError, match=message):
-        call(study)
-    assert study._log.events(study._number) == before
+        call(refusing)
+    assert refusing.events == 3
 
 
 @pytest.mark.parametrize(

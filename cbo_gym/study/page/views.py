@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,35 +32,18 @@ class Problem:
     typed: Typed = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Field:
-    """A field for a number, or two of them for an interval.
-
-    Attributes:
-        key: by which it is sent.
-        name: of the variable or parameter.
-        unit: may be empty.
-        hint: the bounds.
-        texts: what stands in it, one or two.
-        required: whether it may not be left empty.
-    """
-
-    key: str
-    name: str
-    unit: str
-    hint: str
-    texts: Sequence[str]
-    required: bool = False
-
-
 def with_unit(case: Case, name: str, value: Any) -> str:
     return f"{written(value)} {case.about.units.get(name, '')}".strip()
 
 
 def fields_of(
     case: Case, beginning: str, names: Iterable[str], filled: Mapping[str, Any], problem: Problem | None, form: str
-) -> list[Field]:
-    """Fields with what was typed into them, or with what they are filled with at first."""
+) -> list[dict[str, Any]]:
+    """Fields with what was typed into them, or with what they are filled with at first.
+
+    Each has the ``key`` by which it is sent, the ``name`` and ``unit`` of the variable, a ``hint``, and a list of
+    ``texts``, two for an interval; the reward is ``required``.
+    """
     about = case.about
     typed = problem.typed if problem is not None and problem.form == form else None
     count = 2 if beginning in (DID, DO) and about.mode == INTERVALS else 1
@@ -69,9 +52,16 @@ def fields_of(
         usual = _texts(filled.get(name), shortened=beginning == DID)
         texts = usual if typed is None else list(typed.get(beginning + name, ()))
         required = beginning == VALUE and name == about.reward
-        hint = "what counts" if required else _bounds(case, name) if beginning in (DID, DO) else ""
-        padded = (texts + [""] * count)[:count]
-        fields.append(Field(beginning + name, name, about.units.get(name, ""), hint, padded, required))
+        fields.append(
+            {
+                "key": beginning + name,
+                "name": name,
+                "unit": about.units.get(name, ""),
+                "hint": "what counts" if required else _bounds(case, name) if beginning in (DID, DO) else "",
+                "texts": (texts + [""] * count)[:count],
+                "required": required,
+            }
+        )
     return fields
 
 
