@@ -105,7 +105,6 @@ def _pickled(thing: Any, agent: Any, task: Any) -> bytes:
 
 
 def _culprit(agent: Any, task: Any, error: Exception) -> str:
-    """Name the attribute that cannot be pickled."""
     for name, value in vars(agent).items():
         try:
             _pickled(value, agent, task)

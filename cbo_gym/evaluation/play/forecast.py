@@ -90,7 +90,6 @@ def forecast(jobs: Sequence[Job], store: Path | None = None) -> Forecast:
 
 
 def _recorded(runs: Iterable[Run]) -> Recorded:
-    """Of the finished runs."""
     found: Recorded = {}
     for run in runs:
         if run.status == "finished":

@@ -205,7 +205,6 @@ def _players(agents: Any) -> dict[Spec, Player]:
 
 
 def _named(one: str | Spec) -> list[Spec]:
-    """Of those that a pattern names, the ones that can be used."""
     if isinstance(one, str) and (fitting := expand([one], known_agents, AGENTS_LISTED_BY)) != [one]:
         return list(map(Spec, usable_agents(partial(player_of, seconds=LISTING_SECONDS), fitting)))
     return [one if isinstance(one, Spec) else Spec.parse(one)]

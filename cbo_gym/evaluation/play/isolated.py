@@ -53,9 +53,9 @@ class IsolatedAgent:
     def __init__(self, given: Spec | bytes, seconds: float = MAKING_SECONDS) -> None:
         self._worker = _worker()
         if isinstance(given, Spec):
-            made = self._begin(f"make {given.shown}", seconds, "make", str(given))
+            made = _begin(self._worker, f"make {given.shown}", seconds, "make", str(given))
         else:
-            made = self._begin("make the agent", seconds, "take", given)
+            made = _begin(self._worker, "make the agent", seconds, "take", given)
         self.modules = frozenset(map(str, made["modules"]))
         self.modes = tuple(map(str, made["modes"]))
 
@@ -83,9 +83,6 @@ class IsolatedAgent:
     def close(self) -> None:
         """End its process, and whatever that has started."""
         self._worker.close()
-
-    def _begin(self, what: str, *how: Any) -> Any:
-        return _begin(self._worker, what, *how)
 
     def _ask(self, name: str, *arguments: Any) -> Any:
         return _ask(self._worker, None, name, *arguments)

@@ -215,7 +215,8 @@ class _Process:
         with self._lock:
             self._limits, self._begun = limits, time.monotonic()
         try:
-            send(self.popen.stdin, number, message)
+            with suppress(OSError):  # it has ended, which the next line finds
+                send(self.popen.stdin, number, message)
             while (received := receive(self.popen.stdout, longest)) is not None:
                 if received[0] != number:
                     raise GarbledError("its process gave an answer that was not asked for")
@@ -224,8 +225,6 @@ class _Process:
                     return kind, content
                 if hear is not None:
                     hear(content)
-        except OSError:  # its streams are closed
-            pass
         finally:
             with self._lock:
                 self._begun = None

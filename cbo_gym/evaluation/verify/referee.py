@@ -179,7 +179,6 @@ def blind_scores(
 
 
 def _groups(runs: Sequence[Run]) -> list[list[Run]]:
-    """Those of each agent on each environment."""
     found: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         found.setdefault((run.agent, run.env), []).append(run)

@@ -203,7 +203,6 @@ def enter(checked: Checked, path: Path) -> Published:
 
 
 def _fate(one: Replay) -> str:
-    """Of a run that did not come out again."""
     return {"differs": "differs", "skipped": "could not be"}.get(one.verdict, "")
 
 
