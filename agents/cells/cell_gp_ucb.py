@@ -47,11 +47,11 @@ class CellGPUCB(Agent):
                 tree.expand(int(leaf))
         self._candidates = tree.cells
         self.model = CellModel(self.task, self.fit)
-        self.model.track(self._candidates)
+        self.model.gp.track(self._candidates)
 
     def act(self, observation: Observation) -> Action:
         beta = BETA_SCHEDULES[self.beta](len(self.history) + 1, self.error, len(self._candidates))
-        bounds = self.model.mean + np.sqrt(beta) * self.model.std
+        bounds = self.model.gp.mean + np.sqrt(beta) * self.model.gp.std
         return self._candidates[np.argmax(bounds)].copy()
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:

@@ -44,7 +44,8 @@ class CellModel:
     Attributes:
         fitted: whether hyper-parameters are fitted; the units are then standard deviations of the rewards, else those
             of the rewards.
-        gp: the process with the present hyper-parameters.
+        gp: the process with the present hyper-parameters, in the same units; a refit makes another, which tracks the
+            same cells.
         hyperparameters: in the same units.
     """
 
@@ -64,20 +65,6 @@ class CellModel:
             self.fitted = False
             self.hyperparameters = Hyperparameters(*task.kernel, noise_std or task.noise[task.reward].std)
         self.gp = self._new_process()
-
-    @property
-    def mean(self) -> np.ndarray:
-        """Posterior means of the tracked cells."""
-        return self.gp.mean
-
-    @property
-    def std(self) -> np.ndarray:
-        """Posterior standard deviations of the tracked cells, noise excluded."""
-        return self.gp.std
-
-    def track(self, cells: np.ndarray) -> None:
-        """Keep the posterior of these cells up to date as well."""
-        self.gp.track(cells)
 
     def posterior(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Posterior means and standard deviations of any cells ``(m, 2, d)``, in the rewards' units."""

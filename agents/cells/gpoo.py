@@ -54,7 +54,7 @@ class GPOO(GPTreeSearch):
 
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
         beta = BETA_SCHEDULES[self.beta](t, self.error, self._count)
-        return np.sqrt(beta) * self.model.std[nodes]
+        return np.sqrt(beta) * self.model.gp.std[nodes]
 
     def variation(self, depth: Floats) -> Floats:
         even_grid = GRID_VARIATION * float((GRID_SHARE * self.task.horizon) ** (1.0 / self._dim))

@@ -56,7 +56,7 @@ class GPTree(GPTreeSearch):
         self.max_depth = math.floor(math.log(budget) * (1.0 + 1.0 / ALPHA) / (2.0 * ALPHA * math.log(2.0)))
 
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
-        return self._width * self.model.std[nodes]
+        return self._width * self.model.gp.std[nodes]
 
     def variation(self, depth: Floats) -> Floats:
         depth = np.asarray(depth)

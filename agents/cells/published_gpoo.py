@@ -33,7 +33,7 @@ class PublishedGPOO(GPOO):
 
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
         beta = BETA_SCHEDULES[self.beta](t, self.error, self._count)
-        return np.sqrt(beta * (self.model.std[nodes] ** 2 + self.model.hyperparameters.noise_std**2))
+        return np.sqrt(beta * (self.model.gp.std[nodes] ** 2 + self.model.hyperparameters.noise_std**2))
 
     def act(self, observation: Observation) -> Action:
         node = self._unplayed.pop(0) if self._unplayed else self._after_a_split(len(self.history))

@@ -130,14 +130,14 @@ class GPTreeSearch(TreeSearch):
     def setup(self, seed: int) -> None:
         super().setup(seed)
         self.model = self.make_model()
-        self.model.track(self.tree.cells)
+        self.model.gp.track(self.tree.cells)
 
     def make_model(self) -> CellModel:
         """The process, before any reward."""
         return CellModel(self.task, self.fit)
 
     def estimates(self, nodes: np.ndarray) -> np.ndarray:
-        return self.model.mean[nodes]
+        return self.model.gp.mean[nodes]
 
     def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         return self.model.posterior(np.stack(actions))
@@ -148,7 +148,7 @@ class GPTreeSearch(TreeSearch):
     def expand(self, node: int) -> None:
         known = len(self.tree)
         super().expand(node)
-        self.model.track(self.tree.cells[known:])
+        self.model.gp.track(self.tree.cells[known:])
 
 
 def shrinking(constant: float, depth: Floats, dim: int) -> Floats:

@@ -46,7 +46,9 @@ class ActionFeatures(ABC):
         search gets from one local optimum of a network to the next.
         """
         values = points.shape[-1] - self.membership(points).shape[-1]
-        near = points[:, :values] + PERTURBATION * _normal(points[:, :values], generator)
+        near = points[:, :values] + PERTURBATION * torch.randn(
+            (len(points), values), dtype=points.dtype, generator=generator
+        )
         fresh = torch.rand(near.shape, dtype=near.dtype, generator=generator)
         redraw = torch.rand(near.shape, generator=generator) < REDRAWN / max(values, REDRAWN)
         redraw[::2] = False
@@ -208,10 +210,6 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
     raise ArgumentError(
         f"features exist for soft, adversarial, hard and contextual tasks; {task.env_id} is {task.mode}"
     )
-
-
-def _normal(like: Tensor, generator: torch.Generator) -> Tensor:
-    return torch.randn(like.shape, dtype=like.dtype, generator=generator)
 
 
 def _sobol(count: int, dim: int, generator: torch.Generator) -> Tensor:
