@@ -9,7 +9,7 @@ import numpy as np
 
 import cbo_gym
 from cbo_gym import Agent, Task
-from cbo_gym.task import Action
+from cbo_gym.task import Action, Observation
 
 AGENT_SEED = 12345  # not the environment's: equal seeds would give equal random streams
 
@@ -44,3 +44,14 @@ def flat(action: Action) -> np.ndarray:
     if isinstance(action, dict):
         return np.concatenate([np.atleast_1d(action[key]) for key in sorted(action)])
     return np.asarray(action)
+
+
+def go_on(agent: Agent, task: Task, rewards: list[float], observation: Observation) -> None:
+    """Rounds with these rewards, in which the agent sees the same each time; its actions and estimates are sound."""
+    for reward in rewards:
+        action = agent.act(observation)
+        assert task.action_space.contains(action)
+        nodes = np.append(observation["nodes"][:-1], reward)
+        agent.update(action, observation | {"nodes": nodes}, reward, {})
+    assert np.isfinite(agent.estimated_rewards()).all()
+    assert task.action_space.contains(agent.recommend())

@@ -14,51 +14,13 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 
-from cbo_gym import Agent, Mode, UnsupportedModeError, agents, make_task
+from cbo_gym import Mode, agents, make_task
 from cbo_gym.agents.scopes.arm_index import HighestBounds, RunningAverages
 from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import ToldGraph
-from tests.agents.helpers import AGENT_SEED, flat, make, play
-
-AGENTS = {
-    "CoCaBO": agents.CoCaBO,
-    "CoCaBO-warped": lambda: agents.CoCaBO(backend="warped"),
-    "CoCaBO-published": lambda: agents.CoCaBO(index="published"),
-    "CoCaBO-blind": lambda: agents.CoCaBO(use_contexts=False),
-    "CoBO": agents.CoBO,
-    "CaBO": agents.CaBO,
-    "GP-UCB": agents.GPUCB,
-    "Random": agents.Random,
-}
-every_agent = pytest.mark.parametrize("build", AGENTS.values(), ids=AGENTS.keys())
-ROUNDS = 10
-
-
-@every_agent
-def test_agent_keeps_its_contract(build: Any) -> None:
-    env, task = make("CBO/CoCaFig1-v0", 0, ROUNDS)
-    torch_state = torch.get_rng_state()
-    agent: Agent = build()
-    actions, _ = play(agent, env, task, 0)
-    assert all(env.action_space.contains(action) for action in actions)
-    assert any(np.array_equal(flat(agent.recommend()), flat(action)) for action in actions)
-    estimates = agent.estimated_rewards()
-    assert estimates.shape == (ROUNDS,)
-    assert np.isfinite(estimates).all()
-    assert torch.equal(torch.get_rng_state(), torch_state)
-    play(agent, *make("CBO/PSAContextual1-v0", 1, 2), 1)
-    again, _ = play(agent, env, task, 0)  # a used agent starts afresh
-    for one, other in zip(again, actions, strict=True):
-        np.testing.assert_array_equal(flat(one), flat(other))
-
-
-@pytest.mark.parametrize("build", [agents.CoCaBO, agents.CoBO, agents.CaBO])
-def test_other_modes_are_refused(build: Any) -> None:
-    _, task = make("CBO/ToyGraph-v0", 0, 1)
-    with pytest.raises(UnsupportedModeError, match="plays contextual"):
-        build().reset(task, 0)
+from tests.agents.helpers import AGENT_SEED, go_on, make, play
 
 
 def arms_of(agent: Any, env_id: str, **kwargs: Any) -> list[tuple[frozenset[str], frozenset[str]]]:
@@ -271,40 +233,13 @@ def test_an_arm_learns_what_is_best_in_a_context(backend: Any) -> None:
     assert 2 * arm.recommend(np.array([0.3]))["values"][0] - 1 == pytest.approx(best, abs=0.4)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"beta": -0.1}, "beta must be a finite number of at least 0; given -0.1"),
-        ({"rho": math.nan}, "rho must be a finite number of at least 0; given nan"),
-        ({"backend": "hebo"}, r"backend must be one of \['plain', 'warped', 'botorch'\]; given 'hebo'"),
-        ({"backend": "wrapped"}, r"given 'wrapped'; did you mean 'warped'\?"),
-    ],
-)
-def test_arguments_are_validated(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ArgumentError, match=message):
-        agents.CoCaBO(**arguments)
-
-
 @pytest.mark.parametrize("rewards", [[0.3] * 6, [1e6, -1e6, 2e6, 0.0, 1e6, 3e6], [1.0] * 5 + [1e6]])
 @pytest.mark.parametrize("backend", ["plain", "warped"])
 def test_awkward_rewards_do_not_end_a_run(backend: Any, rewards: list[float]) -> None:
     _, task = make("CBO/CoCaFig1-v0", 0, 1)
     agent = agents.CoCaBO(backend=backend)
     agent.reset(task, AGENT_SEED)
-    observation = {"nodes": np.zeros(4), "context": np.zeros(1)}
-    for reward in rewards:
-        action = agent.act(observation)
-        assert task.action_space.contains(action)
-        agent.update(action, observation, reward, {})
-    assert np.isfinite(agent.estimated_rewards()).all()
-
-
-def test_nothing_to_recommend_at_first() -> None:
-    _, task = make("CBO/CoCaFig1-v0", 0, 1)
-    agent = agents.CoCaBO()
-    agent.reset(task, 0)
-    with pytest.raises(ArgumentError, match="nothing has been played"):
-        agent.recommend()
+    go_on(agent, task, rewards, {"nodes": np.zeros(4), "context": np.zeros(1)})
 
 
 def test_gp_ucb_uses_the_context() -> None:

@@ -2,28 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from cbo_gym import agents
 from cbo_gym.agents.networks.excbo import EXCBO
 from cbo_gym.agents.toolbox.search import maximise
 from cbo_gym.agents.toolbox.seeding import seeded_copy
-from cbo_gym.errors import ArgumentError
 from cbo_gym.oracle import oracle_of
 from tests.agents.helpers import make, play, started
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"beta": -1.0}, "beta must be"),
-        ({"beta": float("nan")}, "beta must be"),
-        ({"components": 0}, "components must be"),
-        ({"components": "aic"}, "components must be"),
-        ({"samples": 0}, "samples must be"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(ArgumentError, match=message):
-        EXCBO(**parameters)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -47,23 +30,6 @@ def test_beta_zero_maximises_the_mean():
     points = torch.rand(5, 1, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     mean, _ = agent.network.reward_belief(points[:, 0], draws)
     torch.testing.assert_close(agent.upper_bound(draws)(points), mean)
-
-
-@pytest.mark.parametrize("components", [3, "bic"])
-def test_other_mixtures_play_too(components):
-    env, task = make("CBO/Dropwave-Noisy-v0", 0, 2)
-    actions, _ = play(EXCBO(components=components), env, task, 0)
-    assert all(env.action_space.contains(action) for action in actions)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-def test_excbo_beats_the_baselines_on_ackley_in_every_run(seed):
-    best = {}
-    for build in (agents.EXCBO, agents.GPUCB, agents.Random):
-        env, task = make("CBO/Ackley-v0", seed, 15)
-        best[build] = play(build(), env, task, seed)[1].max()
-    assert best[agents.EXCBO] > max(best[agents.GPUCB], best[agents.Random])
 
 
 @pytest.mark.slow

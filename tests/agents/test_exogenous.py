@@ -229,11 +229,8 @@ def test_a_node_sees_the_centre_of_one_that_shares_its_latent_cause():
     torch.testing.assert_close(reward.inputs[:, 1], radius.outputs)
 
 
-def test_nodes_without_noise_have_no_exogenous_variable():
+def test_nodes_without_noise_and_latent_causes_have_no_exogenous_variable():
+    """The radius of the published Dropwave has no noise of its own, but shares a latent cause with the reward."""
+    assert trained(make("CBO/Dropwave-NoisyPublished-v0", 0, 1)[1]).exogenous.keys() == {"X0", "Y"}
     assert trained(make("CBO/Alpine2-v0", 0, 1)[1]).exogenous == {}
     assert len(trained(make("CBO/Alpine2-Noisy-v0", 0, 1)[1]).exogenous) == 6
-
-
-def test_a_latent_cause_makes_a_node_exogenous():
-    """The published Dropwave: the radius has no noise of its own, but shares a latent cause with the reward."""
-    assert trained(make("CBO/Dropwave-NoisyPublished-v0", 0, 1)[1]).exogenous.keys() == {"X0", "Y"}

@@ -13,6 +13,7 @@ from cbo_gym.agents.networks.exogenous import DecoderKernel
 from cbo_gym.agents.networks.heteroscedastic import BumpyNoise
 from cbo_gym.agents.surrogates.causal.causal_prior import CausalKernel
 from cbo_gym.agents.surrogates.causal.gp_network import MechanismKernel
+from cbo_gym.agents.surrogates.causal.sets_gp import SetsKernel
 from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
 from cbo_gym.agents.surrogates.gp.fitting import LogPosterior, covariances
 from cbo_gym.agents.surrogates.gp.kernels import ScaledSquaredExponential, SquaredExponential
@@ -37,23 +38,32 @@ KERNELS = {
     "decoder of a root": partial(DecoderKernel, mechanism=SquaredExponential),
     "causal": CausalKernel,
     "scaled": ScaledSquaredExponential,
+    "sets": SetsKernel,
     "Matern": get_matern_kernel_with_gamma_prior,  # by autograd
 }
-NOISES = {"known": lambda: KnownNoise(0.3), "level": NoiseLevel, "bumpy": lambda: BumpyNoise(3, [0])}
+NOISES = {
+    "known": lambda dim: KnownNoise(0.3),
+    "level": lambda dim: NoiseLevel(),
+    "bumpy": lambda dim: BumpyNoise(dim, [0]),
+}
 
 
-def data(count: int = 15) -> tuple[np.ndarray, np.ndarray]:
+def data(count: int = 15, dim: int = 3) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    points = rng.random((count, 3))
+    points = rng.random((count, dim))
     return points, np.sin(5.0 * points).sum(-1) + 0.3 * rng.standard_normal(count)
+
+
+def dim_of(kernel: str) -> int:
+    return 6 if kernel == "sets" else 3
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("centred", [True, False])
 def test_gradients_are_those_of_finite_differences(kernel: str, noise: str, centred: bool) -> None:
-    points, targets = data()
-    known, level = covariances(KERNELS[kernel](3).double(), points), NOISES[noise]()
+    points, targets = data(dim=dim_of(kernel))
+    known, level = covariances(KERNELS[kernel](dim_of(kernel)).double(), points), NOISES[noise](dim_of(kernel))
     level.look_at(points, 1.0)
     posterior = LogPosterior(known, level, points, targets, centred)
     start = np.concatenate([known.current(), level.values, [] if centred else [0.2]])
@@ -64,8 +74,8 @@ def test_gradients_are_those_of_finite_differences(kernel: str, noise: str, cent
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_closed_form_is_the_kernel(kernel: str) -> None:
-    points, _ = data()
-    module = KERNELS[kernel](3).double()
+    points, _ = data(dim=dim_of(kernel))
+    module = KERNELS[kernel](dim_of(kernel)).double()
     known = covariances(module, points)
     values = known.current() + 0.3 * np.random.default_rng(2).random(len(known.current()))
     matrix, _ = known.matrix(values)
@@ -73,7 +83,9 @@ def test_the_closed_form_is_the_kernel(kernel: str) -> None:
     np.testing.assert_allclose(known.current(), values)
     with torch.no_grad():
         found = module.forward(torch.from_numpy(points), torch.from_numpy(points))
+        diagonal = module.forward(torch.from_numpy(points), torch.from_numpy(points), diag=True)
     np.testing.assert_allclose(matrix, found, rtol=1e-10)
+    np.testing.assert_allclose(matrix.diagonal(), diagonal, rtol=1e-10)
 
 
 @pytest.mark.parametrize("kernel", ["default", "mechanism", "decoder", "Matern"])
@@ -108,8 +120,8 @@ def test_bounds_are_those_of_botorch() -> None:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_fit_ends_where_the_density_is_flat(kernel: str) -> None:
-    points, targets = data(40)
-    known, noise = covariances(KERNELS[kernel](3).double(), points), NoiseLevel()
+    points, targets = data(40, dim_of(kernel))
+    known, noise = covariances(KERNELS[kernel](dim_of(kernel)).double(), points), NoiseLevel()
     posterior = LogPosterior(known, noise, points, targets)
     start = np.concatenate([known.current(), noise.values, [0.0]])
     density, end = posterior.maximise(start, 200)

@@ -11,7 +11,7 @@ from cbo_gym.agents.baselines.learned_graph import directed_fully
 from cbo_gym.agents.intervention_sets.ceo import greatest_rewards, information_on_greatest
 from cbo_gym.agents.intervention_sets.evidence import explain, explain_linearly, linear_log_evidence
 from cbo_gym.agents.intervention_sets.hcbo import coverage_of, relative_weights
-from cbo_gym.errors import ArgumentError, HiddenGraphError, UnsupportedModeError
+from cbo_gym.errors import HiddenGraphError
 from cbo_gym.scm import CausalDiagram
 
 ER10, TOY, PSA = "CBO/ErdosRenyi10-v0", "CBO/ToyGraph-v0", "CBO/PSAGraph-v0"
@@ -175,26 +175,3 @@ def test_hcbo_keeps_the_best_covering_set_of_each_size():
     assert sorted(map(len, agent.explored)) == [1, 2]
     with pytest.raises(HiddenGraphError):
         started(HCBO(), PSA, graph="hidden")
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: CBOU(most_parents=0), "most_parents"),
-        (lambda: CEO(costs={"X": 0.0}), "the cost of X"),
-        (lambda: HCBO(weighing=0), "weighing"),
-        (lambda: HCBO(starts=0), "starts"),
-        (lambda: LearnedGraph(player="EIFN"), "player"),
-        (lambda: LearnedGraph(observations=5), "observations must be a whole number from 10 to 10000"),
-        (lambda: LearnedGraph(alpha=1.0), "alpha must lie between 0 and 1"),
-    ],
-)
-def test_bad_arguments_are_errors(make, message):
-    with pytest.raises(ArgumentError, match=message):
-        make()
-
-
-def test_they_play_hard_tasks_alone():
-    for agent in (CBOU(), CEO(), LearnedGraph()):
-        with pytest.raises(UnsupportedModeError, match="plays hard"):
-            started(agent, "CBO/Dropwave-v0")

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from cbo_gym import Agent, Mode, Round, UnsupportedModeError, agents
-from cbo_gym.errors import ArgumentError
-from tests.agents.helpers import AGENT_SEED, flat, make, play
+from cbo_gym import Agent, Round, agents
+from tests.agents.helpers import flat, go_on, make, play
 
 ZOO = {
     "Random": agents.Random,
@@ -53,37 +52,11 @@ def test_history_recommendation_and_estimates_are_of_what_was_played(build: type
 
 
 @every_agent
-def test_seeds_differ(build: type[Agent]) -> None:
-    _, task = make("CBO/Alpine2-v0", 0, 1)
-    agent = build()
-    first = []
-    for seed in (1, 2):
-        agent.reset(replace(task, initial_data=()), seed)
-        first.append(agent.act({}))
-    assert not np.array_equal(*first)
-
-
-@every_agent
 def test_without_any_data_actions_are_random(build: type[Agent]) -> None:
     env, task = make("CBO/ToyGraph-v0", 0, ROUNDS)
     agent = build()
     actions, _ = play(agent, env, replace(task, initial_data=()), 0)
     assert all(task.action_space.contains(action) for action in actions)
-    agent.reset(replace(task, initial_data=()), AGENT_SEED)
-    with pytest.raises(ValueError, match="nothing has been played"):
-        agent.recommend()
-
-
-@pytest.mark.parametrize("mode", [Mode.AGGREGATED, Mode.MASKED])
-@pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF, agents.EIFN, agents.MCBO, agents.EXCBO])
-def test_unsupported_mode_is_refused(build: type[Agent], mode: Mode) -> None:
-    _, task = make("CBO/Dropwave-v0", 0, 1)
-    with pytest.raises(UnsupportedModeError, match=f"plays .*hard, soft.*{mode}"):
-        build().reset(replace(task, mode=mode), 0)
-
-
-def test_random_plays_every_mode() -> None:
-    assert agents.Random.modes == frozenset(Mode)
 
 
 @pytest.mark.parametrize(
@@ -106,21 +79,4 @@ def test_awkward_rewards_do_not_end_a_run(build: type[Agent], duplicates: bool, 
     ]
     agent = build()
     agent.reset(replace(task, initial_data=tuple(past)), 0)
-    for reward in rewards[:2]:
-        action = agent.act({})
-        assert task.action_space.contains(action)
-        agent.update(action, {"nodes": np.array([1.0, reward])}, reward, {})
-    assert np.isfinite(agent.estimated_rewards()).all()
-    assert task.action_space.contains(agent.recommend())
-
-
-@pytest.mark.parametrize("beta", [-1.0, float("nan"), float("inf")])
-def test_beta_is_validated(beta: float) -> None:
-    with pytest.raises(ArgumentError, match=r"beta must be a finite number of at least 0; given"):
-        agents.GPUCB(beta=beta)
-
-
-@pytest.mark.parametrize("samples", [0, -3, 1.5, True])
-def test_samples_are_validated(samples: int) -> None:
-    with pytest.raises(ArgumentError, match=r"samples must be a whole number from 1 to 4096; given"):
-        agents.EICF(samples=samples)
+    go_on(agent, task, rewards[:2], {"nodes": np.array([1.0, 0.0])})

@@ -44,3 +44,29 @@ def test_known_composition_helps() -> None:
     plain = rewards_of(agents.EICF, "CBO/Ackley-v0", 8, 2).max(axis=1)
     composite = rewards_of(agents.EICF, "CBO/Ackley-v0", 8, 2, known_composition=True).max(axis=1)
     assert (composite > plain).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("build", "rivals"),
+    [
+        (agents.MCBO, (agents.GPUCB, agents.Random)),
+        (agents.EXCBO, (agents.GPUCB, agents.Random)),
+        (agents.EIFN, (agents.Random,)),
+    ],
+)
+def test_networks_beat_the_baselines_on_ackley_in_every_run(build, rivals, seed: int) -> None:
+    best, *others = (play(each(), *make("CBO/Ackley-v0", seed, 15), seed)[1].max() for each in (build, *rivals))
+    assert best > max(others)
+
+
+@pytest.mark.slow
+def test_exploration_leaves_the_rings_that_expected_improvement_stays_on():
+    def best(explore: bool, seed: int) -> float:
+        env, task = make("CBO/Dropwave-v0", seed, 20)
+        return play(agents.EIFN(explore=explore), env, task, seed)[1].max()
+
+    gains = [best(True, seed) - best(False, seed) for seed in range(2)]
+    assert min(gains) >= 0.0
+    assert max(gains) > 0.1

@@ -2,26 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from cbo_gym import agents
 from cbo_gym.agents.networks.eta import EtaNetworks
 from cbo_gym.agents.networks.mcbo import MCBO
 from cbo_gym.agents.toolbox.search import best_first, maximise, screen
-from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import make, play, started
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"beta": -1.0}, "beta must be"),
-        ({"beta": float("nan")}, "beta must be"),
-        ({"samples": 0}, "samples must be"),
-        ({"restarts": 2.5}, "restarts must be"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(ArgumentError, match=message):
-        MCBO(**parameters)
 
 
 def test_the_noiseless_acquisition_by_hand():
@@ -102,16 +86,6 @@ def test_the_search_beats_many_random_actions_of_all_target_sets():
     )
     _, found = agent.optimise(starts, noise, seed=0)
     assert found > float(values.max()) - 1e-3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-def test_mcbo_beats_the_baselines_on_ackley_in_every_run(seed):
-    best = {}
-    for build in (agents.MCBO, agents.GPUCB, agents.Random):
-        env, task = make("CBO/Ackley-v0", seed, 15)
-        best[build] = play(build(), env, task, seed)[1].max()
-    assert best[agents.MCBO] > max(best[agents.GPUCB], best[agents.Random])
 
 
 @pytest.mark.slow

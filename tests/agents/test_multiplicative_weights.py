@@ -12,7 +12,6 @@ import torch
 from cbo_gym import make_task
 from cbo_gym.agents.black_box.gp_mw import GPMW
 from cbo_gym.agents.networks.cbo_mw import CBOMW, as_one_player
-from cbo_gym.errors import ArgumentError, UnsupportedModeError
 
 PENNY = "CBO/Dropwave-Penny-v0"
 BOTH = pytest.mark.parametrize("kind", [CBOMW, GPMW])
@@ -110,24 +109,3 @@ def test_the_network_learns_the_game() -> None:
     with torch.no_grad():
         thought = [agent.optimistic_rewards(agent.with_move(move)).numpy() for move in env.unwrapped.feedback.moves]
     assert np.abs(np.array(thought).T - truth).mean() < 0.05
-
-
-@BOTH
-def test_a_seed_fixes_the_run(kind) -> None:
-    one, two = played(kind(), rounds=5, seed=4), played(kind(), rounds=5, seed=4)
-    np.testing.assert_array_equal([a for a, _ in one[1]], [a for a, _ in two[1]])
-    other = played(kind(), rounds=5, seed=5)
-    assert not np.array_equal([a for a, _ in one[1]], [a for a, _ in other[1]])
-
-
-@BOTH
-@pytest.mark.parametrize("keywords", [{"beta": -1.0}, {"beta": math.nan}, {"rate": -0.1}, {"rate": math.inf}])
-def test_arguments_out_of_range_are_refused(kind, keywords) -> None:
-    with pytest.raises(ArgumentError, match=next(iter(keywords))):
-        kind(**keywords)
-
-
-@BOTH
-def test_other_modes_are_refused(kind) -> None:
-    with pytest.raises(UnsupportedModeError, match="plays adversarial"):
-        kind().reset(make_task(gym.make("CBO/Dropwave-v0"), 0), 0)

@@ -7,48 +7,18 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import check_grad
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.causal.sets_gp import SetsGP, SetsKernel, novelty
-from cbo_gym.agents.surrogates.gp.fitting import ByAutograd, LogPosterior, covariances
-from cbo_gym.agents.surrogates.gp.noise import NoiseLevel
+from cbo_gym.agents.surrogates.gp.fitting import ByAutograd, covariances
 
 
 def inputs(values: list[float], chosen: list[float], std: float = 0.0, novel: float = 0.0) -> Tensor:
     return torch.tensor([[*values, *chosen, std, novel]], dtype=torch.float64)
 
 
-def data() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    points = rng.random((15, 6))
-    points[:, 2:4] = rng.integers(2, size=(15, 2))
-    return points, rng.standard_normal(15)
-
-
-def test_gradients_are_those_of_finite_differences() -> None:
-    points, targets = data()
-    posterior = LogPosterior(covariances(SetsKernel(6).double(), points), NoiseLevel(), points, targets, True)
-    start = np.array([-1.0, 0.2, -1.0, -0.5, 0.1, -0.2, -1.5])
-    error = check_grad(lambda values: posterior(values)[0], lambda values: posterior(values)[1], start)
-    assert error < 1e-5 * max(1.0, np.linalg.norm(posterior(start)[1]))
-
-
-def test_the_closed_form_is_the_kernel() -> None:
-    points, _ = data()
-    kernel = SetsKernel(6).double()
-    known = covariances(kernel, points)
-    values = known.current() + 0.3 * np.random.default_rng(2).random(6)
-    matrix, _ = known.matrix(values)
-    known.adopt(values)
-    with torch.no_grad():
-        x = torch.from_numpy(points)
-        torch.testing.assert_close(kernel.forward(x, x), torch.from_numpy(matrix))
-        torch.testing.assert_close(kernel.forward(x, x, diag=True), torch.from_numpy(matrix).diagonal())
-
-
 def test_the_priors_are_those_of_the_kernel_s_lengthscales() -> None:
-    points, _ = data()
+    points = np.random.default_rng(0).random((15, 6))
     shape = SetsKernel(6).double().smooth
     known, other = covariances(shape, points), ByAutograd(shape, points)
     logs = known.current() + 0.2

@@ -1,0 +1,181 @@
+"""What agents promise: the contract in longer runs and under options, refused modes, checked arguments."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cbo_gym import UnsupportedModeError, agents
+from cbo_gym.agent_finder import agent_of, find_agent
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.errors import ArgumentError
+from cbo_gym.specs import modes_of
+from cbo_gym.task import Mode
+from cbo_gym.testing import check_agent
+from tests.agents.helpers import make
+from tests.registered import FIRST_OF_MODE
+
+FIG1, PERIODIC, PENNY = "CBO/CoCaFig1-v0", "CBO/SSEMPeriodic-v0", "CBO/Dropwave-Penny-v0"
+MASKED = ("SSEM-UCB", "SSEM-UCB-JO", "SSEM-UCB-Norm", "SEM-UCB", "METS", "SGB", "IGP-UCB")
+ARMS = ("UCB", "TS(sets='minimal')", "POMIS-UCB", "POMIS-TS", "SuccessiveRejects")
+CELLS = (
+    "CBO/GPBandit2-v0",
+    "CBO/GPBandit2-v0(arity=3, integral=True)",
+    "CBO/Dropwave-Aggregated-v0(noise_std=0.1, points=5)",
+    "CBO/Alpine2-Aggregated-v0(points=3)",
+)
+SLICES = "CBO/DCBOStat-v0(slices=2, trials=3)"  # of which six rounds are played, and then more
+RUNS = [
+    *((f"CoCaBO({option})", FIG1, 10) for option in ("backend='warped'", "index='published'", "use_contexts=False")),
+    *((agent, FIG1, 10) for agent in ("CoCaBO", "CoBO", "CaBO", "GP-UCB")),
+    *((agent, PERIODIC, 6) for agent in MASKED),
+    *((f"SSEM-UCB-JO({option})", PERIODIC, 6) for option in ("degree='search'", "external='sum'")),
+    *((agent, PENNY, 5) for agent in ("CBO-MW", "GP-MW")),
+    *((agent, SLICES, 8) for agent in ("DCBO", "ABO", "CBO-Restarted", "GP-UCB-Restarted")),
+    *((agent, "CBO/XYZWBandit-v0", 40) for agent in ARMS),
+    ("ParallelBandit", "CBO/ParallelBandit-v0(causes=4)", 40),
+    *((f"EXCBO(components={components!r})", "CBO/Dropwave-Noisy-v0", 2) for components in (3, "bic")),
+    *((agent, env, 8) for agent in ("GPOO", "StoOO", "AVE-StoOO", "GPTree", "CellGP-UCB") for env in CELLS),
+]
+OUTSIDE = [
+    *("Optuna", "Optuna(sampler='CMA-ES')"),
+    *("StableBaselines3", "StableBaselines3(algorithm='SAC')", "StableBaselines3(algorithm='DQN')"),
+]
+
+
+@pytest.mark.parametrize(("agent", "env_id", "rounds"), RUNS)
+@pytest.mark.filterwarnings("ignore:.*out of date")
+def test_agents_keep_their_contract(agent: str, env_id: str, rounds: int) -> None:
+    check_agent(agent, env_id, rounds=rounds)
+
+
+@pytest.mark.parametrize(
+    ("agent", "env_id"),
+    [
+        pytest.param(agent, env_id, marks=[] if "(" not in agent or mode in ("soft", "hard") else [pytest.mark.slow])
+        for agent in OUTSIDE
+        for mode, env_id in FIRST_OF_MODE.items()
+    ],
+)
+def test_agents_of_other_libraries_keep_it_once_they_learn(agent: str, env_id: str) -> None:
+    """By default one method of each library on all modes, the others on two."""
+    check_agent(agent, env_id, rounds=12)
+
+
+@pytest.mark.parametrize(
+    ("agent", "env_id"),
+    [
+        *((agent, "CBO/Alpine2-v0") for agent in ("Random", "GP-UCB", "EICF", "EIFN", "MCBO", "EXCBO", *OUTSIDE)),
+        *((agent, PERIODIC) for agent in MASKED),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*out of date")
+def test_seeds_differ(agent: str, env_id: str) -> None:
+    task, made, first = replace(make(env_id, 0, 15)[1], initial_data=()), agent_of(agent), set()
+    for seed in range(4):
+        made.reset(task, seed)
+        first.add(np.asarray(made.act({})).tobytes())
+    assert len(first) > 1
+
+
+@pytest.mark.parametrize("name", [name for name in zoo() if len(modes_of(find_agent(name))) < len(Mode)])
+def test_other_modes_are_refused(name: str) -> None:
+    agent = agent_of(name)
+    mode = next(mode for mode in Mode if mode not in agent.modes)
+    task = make(FIRST_OF_MODE[mode], 0, 2)[1]
+    with pytest.raises(UnsupportedModeError, match=f"plays {', '.join(sorted(agent.modes))}; {task.env_id} is {mode}"):
+        agent.reset(task, 0)
+
+
+NOT_NEGATIVE = "must be a finite number of at least 0; given"
+SSEM_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({"degree": 0}, "degree must be a whole number from 1 to 4, or 'search'; given 0"),
+    ({"degree": 5}, "degree must be"),
+    ({"degree": "serch"}, r"given 'serch'; did you mean 'search'\?"),
+    ({"external": "summ"}, r"given 'summ'; did you mean 'sum'\?"),
+    ({"centre": "mean"}, r"given 'mean'; did you mean 'means'\?"),
+    ({"internal_scale": -0.1}, "internal_scale must be a finite number of at least 0; given -0.1"),
+    ({"external_scale": math.inf}, "external_scale must be"),
+    ({"external": "mean"}, r"external must be one of \['max', 'sum'\]; given 'mean'"),
+    ({"centre": "median"}, r"centre must be None or one of \['means', 'zero'\]; given 'median'"),
+    ({"reach": 0.0}, "reach must be a finite number above 0; given 0.0"),
+]
+ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
+    ("CBO", {"costs": {"X0": 0.0}}, "cost of X0 must be a finite number above 0; given 0.0"),
+    ("CBO", {"costs": {"X0": math.inf}}, "cost of X0 must be"),
+    ("CBO", {"costs": {("X1", "X0"): 0.0}}, "cost of X0, X1 must be a finite number above 0; given 0.0"),
+    ("CBO", {"costs": {(): 1.0}}, r"variables, or sets of them as tuples or frozensets .*; given \{\(\): 1.0\}"),
+    ("CBO", {"max_observations": 0}, "max_observations must be a whole number from 1 to 10000; given 0"),
+    ("CBO", {"max_observations": 2.5}, "max_observations must be"),
+    ("CBO", {"scaling": "divided"}, r"scaling must be one of .*; given 'divided'; did you mean 'divide'"),
+    ("CBO", {"in_common": 1}, "in_common must be True or False; given 1"),
+    ("CBO", {"targets": "pomi"}, r"given 'pomi'; did you mean 'POMIS'"),
+    ("CBOU", {"most_parents": 0}, "most_parents"),
+    ("CEO", {"costs": {"X": 0.0}}, "the cost of X"),
+    ("HCBO", {"weighing": 0}, "weighing"),
+    ("HCBO", {"starts": 0}, "starts"),
+    ("LearnedGraph", {"player": "EIFN"}, "player"),
+    ("LearnedGraph", {"observations": 5}, "observations must be a whole number from 10 to 10000"),
+    ("LearnedGraph", {"alpha": 1.0}, "alpha must lie between 0 and 1"),
+    *(("GPUCB", {"beta": beta}, f"beta {NOT_NEGATIVE}") for beta in (-1.0, math.nan, math.inf)),
+    *(("EICF", {"samples": n}, "samples must be a whole number from 1 to 4096; given") for n in (0, -3, 1.5, True)),
+    ("EIFN", {"samples": 0}, "samples must be"),
+    *((name, {"beta": -1.0}, "beta must be") for name in ("MCBO", "EXCBO", "CBOMW", "GPMW")),
+    *((name, {"rate": rate}, "rate") for name in ("CBOMW", "GPMW") for rate in (-0.1, math.inf)),
+    *((name, {"samples": 0}, "samples must be") for name in ("MCBO", "EXCBO")),
+    ("MCBO", {"restarts": 2.5}, "restarts must be"),
+    *(("EXCBO", {"components": components}, "components must be") for components in (0, "aic")),
+    ("CoCaBO", {"beta": -0.1}, f"beta {NOT_NEGATIVE} -0.1"),
+    ("CoCaBO", {"rho": math.nan}, f"rho {NOT_NEGATIVE} nan"),
+    ("CoCaBO", {"backend": "hebo"}, r"backend must be one of \['plain', 'warped', 'botorch'\]; given 'hebo'"),
+    ("CoCaBO", {"backend": "wrapped"}, r"given 'wrapped'; did you mean 'warped'\?"),
+    *((name, *row) for name in ("SSEMUCB", "SSEMUCBJO", "SSEMUCBNorm") for row in SSEM_ARGUMENTS),
+    ("SEMUCB", {"internal_scale": math.nan}, f"internal_scale {NOT_NEGATIVE}"),
+    ("SGB", {"miss": 1.0}, r"miss must lie between 0 and 1; given 1\.0"),
+    ("IGPUCB", {"lengthscale": -1.0}, "lengthscale must be a finite number above 0"),
+    ("IGPUCB", {"delta": 0.0}, "delta must lie between 0 and 1"),
+    ("GPOO", {"variation": 0.0}, "variation must be a finite number above 0; given 0.0"),
+    ("GPOO", {"beta": "practicle"}, "given 'practicle'; did you mean 'practical'"),
+    ("GPOO", {"beta": "wide"}, r"beta must be one of \['practical', 'theory'\]; given 'wide'"),
+    ("GPOO", {"error": 1.0}, "error must lie between 0 and 1; given 1.0"),
+    ("GPOO", {"max_depth": -1}, "max_depth must be a whole number from 0 to 100; given -1"),
+    ("StoOO", {"variation": -1.0}, "variation must"),
+    ("AVEStoOO", {"error": 0.0}, "error must lie between"),
+    ("AVEStoOO", {"reward_range": 0.0}, "reward_range must"),
+    ("AVEStoOO", {"rule": "paper"}, r"rule must be one of \['published', 'theory'\]; given 'paper'"),
+    ("GPTree", {"scale": 0.0}, "scale must"),
+    ("GPTree", {"slope": -0.1}, "slope must"),
+    ("GPTree", {"confidence": -1.0}, "confidence must"),
+    ("GPTree", {"max_nodes": 0}, "max_nodes must"),
+    ("CellGPUCB", {"max_cells": 0}, "max_cells must be a whole number from 1 to 16384; given 0"),
+    ("CellGPUCB", {"beta": "none"}, "beta must be one of"),
+    ("UCB", {"sets": "minimum"}, r"sets must be one of .*; given 'minimum'; did you mean 'minimal'"),
+    ("DCBO", {"joint": "yes"}, "joint"),
+    ("GPUCBRestarted", {"beta": -1.0}, "beta"),
+    *(
+        ("Auto", {"seconds": seconds}, "seconds, unless it is None, must be a finite number above 0; given ")
+        for seconds in (0, -1.0, math.nan, math.inf, "0.1", True)
+    ),
+    ("Optuna", {"sampler": "NSGA"}, "must be one of .*given 'NSGA'$"),
+    ("Optuna", {"sampler": "tpe"}, r"must be one of .*given 'tpe'; did you mean 'TPE'\?"),
+    ("StableBaselines3", {"algorithm": "HER"}, "must be one of .*given 'HER'$"),
+    ("StableBaselines3", {"algorithm": "PP0"}, r"must be one of .*given 'PP0'; did you mean 'PPO'\?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("agent", "arguments", "message"), ARGUMENTS)
+def test_bad_arguments_are_named(agent: str, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        getattr(agents, agent)(**arguments)
+
+
+@pytest.mark.parametrize("agent", ["CBO", "GP-UCB", "EICF", "EIFN", "MCBO", "EXCBO", "CoCaBO", "ABO", "Random"])
+def test_before_anything_is_played_nothing_is_recommended(agent: str) -> None:
+    made = agent_of(agent)
+    made.reset(replace(make(FIRST_OF_MODE[min(made.modes)], 0, 2)[1], initial_data=()), 0)
+    with pytest.raises(ArgumentError, match="nothing has been played"):
+        made.recommend()
