@@ -16,8 +16,6 @@ from cbo_gym.cli.output import JsonOption, print_json, print_table, say
 from cbo_gym.errors import printable
 
 if TYPE_CHECKING:
-    from cbo_gym.evaluation.verify.agreement import Agreement
-    from cbo_gym.evaluation.verify.referee import Blind
     from cbo_gym.evaluation.verify.replay import Replay
 
 STORE = Path("results")
@@ -132,10 +130,21 @@ def verify(
     played = [replace(one, verdict="parts") if one.parted else one for one in again]
     found = agreements(played, stored)
     if as_json:
-        print_json([_agreement_document(one) for one in found])
+        names = ("agent", "env", "horizon", "verdict", "why", "p_value")
+        print_json(
+            [
+                {name: getattr(one, name) for name in names} | {"replays": [_document(each) for each in one.replays]}
+                for one in found
+            ]
+        )
     else:
         _print_replays(played)
-        _print_agreements(found)
+        header = ["agent", "environment", "replays", "verdict", "why"]
+        rows = [
+            [one.agent, f"{one.env}, T={one.horizon}", str(len(one.replays)), one.verdict, one.why] for one in found
+        ]
+        print_table("Groups of runs", header, rows)
+        say(_counted((one.verdict for one in found), "groups"))
     if any(one.verdict in ("differs", "skipped") for one in found):
         raise typer.Exit(1)
 
@@ -170,22 +179,6 @@ def replay(
         raise typer.Exit(1)
 
 
-def _agreement_document(one: Agreement) -> dict[str, object]:
-    named = {"agent": one.agent, "env": one.env, "horizon": one.horizon, "verdict": one.verdict, "why": one.why}
-    return {**named, "p_value": one.p_value, "replays": [_document(replay) for replay in one.replays]}
-
-
-def _print_agreements(found: Sequence[Agreement]) -> None:
-    header = ["agent", "environment", "replays", "verdict", "why"]
-    rows = [
-        [printable(one.agent), f"{printable(one.env)}, T={one.horizon}", str(len(one.replays)), one.verdict,
-         printable(one.why)]
-        for one in found
-    ]  # fmt: skip
-    print_table("Groups of runs", header, rows)
-    say(_counted((one.verdict for one in found), "groups"))
-
-
 def _document(one: Replay) -> dict[str, object]:
     run = one.run
     named = {"agent": run.agent, "env": run.env, "seed": run.seed, "horizon": run.horizon}
@@ -194,17 +187,11 @@ def _document(one: Replay) -> dict[str, object]:
 
 def _print_replays(found: Sequence[Replay]) -> None:
     header = ["agent", "environment", "seed", "verdict", "other", "where"]
-    rows = [
-        [
-            printable(one.run.agent),
-            f"{printable(one.run.env)}, T={one.run.horizon}",
-            str(one.run.seed),
-            one.verdict,
-            ", ".join(one.elsewhere),
-            printable(one.why),
-        ]
-        for one in found
-    ]
+    rows = []
+    for one in found:
+        run = one.run
+        played = [run.agent, f"{run.env}, T={run.horizon}", str(run.seed)]
+        rows.append([*played, one.verdict, ", ".join(one.elsewhere), one.why])
     print_table("", header, rows)
     say(_counted((one.verdict for one in found), "runs"))
 
@@ -257,7 +244,12 @@ def check_submission(
     if found.replays:
         _print_replays(found.replays)
     if found.blind:
-        _print_blind(found.blind)
+        header = ["environment", "told", "blind", "Random, blind", "runs"]
+        rows = [
+            [one.env, *(f"{score:.2f}" for score in one.scores), f"{len(one.told)}, {len(one.runs)}"]
+            for one in found.blind
+        ]
+        print_table("Mean scores of play", header, rows)
     for remark in found.remarks:
         say(remark)
     for problem in found.problems:
@@ -270,12 +262,3 @@ def check_submission(
     if into is not None:
         done = enter(found, into)
         say(f"{done.path}: {done.added} runs added, {done.replaced} replaced.", whole=True)
-
-
-def _print_blind(found: Sequence[Blind]) -> None:
-    header = ["environment", "told", "blind", "Random, blind", "runs"]
-    rows = [
-        [printable(one.env), *(f"{score:.2f}" for score in one.scores), f"{len(one.told)}, {len(one.runs)}"]
-        for one in found
-    ]
-    print_table("Mean scores of play", header, rows)
