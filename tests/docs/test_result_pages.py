@@ -219,7 +219,7 @@ def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
     assert "**Not run**: the store has no run of it." in page
     assert "python docs/page_runs.py mcbo2023 --play\ncbo-gym publish runs/pages/mcbo2023 --suite mcbo2023" in page
     assert "10 finished runs of 50 or 100 rounds; 3 seeds;" in page
-    assert "0 of 10 runs are of today's code and libraries; 10 are of other code or libraries, and count with" in page
+    assert "0 of 10 runs are of today's revisions; 10 are of earlier ones, and count with them." in page
     assert "4 of 4 pairs of an agent and an environment have fewer than 5 seeds." in page
     assert "![Figure 2 (a, b): ours](pictures/mcbo2023-0.svg#only-light)" in page
     assert {path for path in pages if path.endswith(".svg") and "/scores-" not in path and "/targets-" not in path} == {
