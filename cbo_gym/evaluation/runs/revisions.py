@@ -152,12 +152,10 @@ def is_current(run: Run) -> bool:
 
 
 def _stamp_now(name: str) -> str | None:
-    there = is_of_package(name) or (Path(name).is_file() if is_yaml_file(name) else _is_module(name))
-    return _stamp_of(name) if there else None
-
-
-def _is_module(name: str) -> bool:
-    return name.isidentifier() and find_spec(name) is not None
+    is_module = name.isidentifier() and find_spec(name) is not None  # of a dotted name it would import the parent
+    return (
+        _stamp_of(name) if is_of_package(name) or is_module or (is_yaml_file(name) and Path(name).is_file()) else None
+    )
 
 
 def _stamp_of(name: str) -> str:

@@ -110,18 +110,13 @@ def publish(
 
 def _require_seeds(runs: Sequence[Run], suite: Suite | None) -> None:
     """Of a suite whose verdicts take seeds for publication alone, no other ones."""
-    if suite is not None and (others := _not_taken(runs, suite)):
+    if suite is not None and (others := [run for run in runs if not suite.takes(run.seed, run.env)]):
         first, last = PUBLICATION.start, PUBLICATION.stop - 1
         raise ArgumentError(
             f"{len(others)} runs have other seeds or instances than {first} to {last}, such as {others[0].agent} on "
             f"{others[0].env}, seed {others[0].seed}; the verdicts of {suite.name} take these alone. Play them, "
             "cbo-gym sweep --suite does, or publish the others under another name: --suite my-trials"
         )
-
-
-def _not_taken(runs: Sequence[Run], suite: Suite) -> list[Run]:
-    """Runs that do not count for a suite's verdicts."""
-    return [run for run in runs if not suite.takes(run.seed, run.env)]
 
 
 def put(path: Path, runs: Sequence[Run]) -> Published:
