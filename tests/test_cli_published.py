@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+import cbo_gym.evaluation.verify.referee  # noqa: F401  (it must hold the real replays before a test replaces them)
 from cbo_gym import evaluate
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.runs.results import name_of, save_run
