@@ -61,17 +61,8 @@ class Cluster:
 
     def worker(self, *path):
         """With folders in front of the path in which Python looks for modules."""
-        return self.dask(
-            "worker",
-            self.address,
-            "--nthreads",
-            "1",
-            "--no-dashboard",
-            "--no-nanny",
-            "--death-timeout",
-            "60",
-            path=path,
-        )
+        options = "--nthreads 1 --no-dashboard --no-nanny --death-timeout 60"
+        return self.dask("worker", self.address, *options.split(), path=path)
 
     def workers(self, *paths):
         """One with each path, and all have come; their addresses in the order of the paths."""
@@ -192,13 +183,7 @@ def test_workers_with_another_package_or_none_are_named_before_anything_is_playe
 def test_a_run_of_a_worker_that_came_later_with_other_code_is_said_to_be_one(cluster, packages, tmp_path):
     cluster.scheduler()
     cluster.workers(packages[HERE])
-    grid = {
-        "folder": tmp_path / "runs",
-        "seeds": range(12),
-        "horizon": 3,
-        "backend": "dask",
-        "address": cluster.address,
-    }
+    grid = {"folder": tmp_path / "runs", "seeds": range(12), "horizon": 3, "backend": "dask"}
     ended = []
 
     def on_run(run):
@@ -207,7 +192,7 @@ def test_a_run_of_a_worker_that_came_later_with_other_code_is_said_to_be_one(clu
             cluster.worker(packages[OTHER])
 
     with pytest.warns(UserWarning, match="with other code") as said:
-        sweep(["trial_agents:Mine"], [ENV], on_run=on_run, **grid)
+        sweep(["trial_agents:Mine"], [ENV], on_run=on_run, address=cluster.address, **grid)
     others = sum(run.sources != ended[0].sources for run in load_runs(tmp_path / "runs"))
     say(
         "a worker that comes later, with another package",
@@ -301,21 +286,8 @@ ADDRESSES = {
 @pytest.mark.parametrize("what", ADDRESSES)
 def test_an_address_without_a_scheduler_is_said_within_ten_seconds(cluster, tmp_path, what):
     made, reason = ADDRESSES[what]
-    words = [
-        sys.executable,
-        "-m",
-        "cbo_gym",
-        "sweep",
-        "runs",
-        "-a",
-        AGENT,
-        "-e",
-        ENV,
-        "--seeds",
-        "1",
-        "--backend",
-        "dask",
-    ]
+    options = f"sweep runs -a {AGENT} -e {ENV} --seeds 1 --backend dask"
+    words = [sys.executable, "-m", "cbo_gym", *options.split()]
     variables = {**os.environ, "PYTHONPATH": str(ROOT)}
     with made(cluster) if made is of_a_worker else made() as address:
         start = time.monotonic()
