@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from cbo_gym import sweep
 from cbo_gym.cli import app
-from cbo_gym.evaluation.store.published import SCHEMA, publish
+from cbo_gym.evaluation.store.codec import SCHEMA
+from cbo_gym.evaluation.store.published import publish
 from tests.trials.helpers import essences, forged, say
 
 pytestmark = pytest.mark.slow
