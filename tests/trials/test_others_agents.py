@@ -52,7 +52,7 @@ MODULES = {  # what is done as they are imported
 }  # fmt: skip
 WORKING = {"Prints", "Fine"}
 RED = "R\x1b[31med"
-HANGING = {"Sleeps", "Holds", "Forks"}
+HANGING = {"Sleeps", "Holds"}
 WITH_CARD = WORKING | {"Nothing"}  # the class of which can be looked at, though it makes no agent
 ROOT = Path(cbo_gym.__file__).parent.parent
 
