@@ -79,8 +79,12 @@ EXTRA_OF = {
 
 
 @contextmanager
-def naming_the_extra(what: str) -> Iterator[None]:
+def naming_the_extra(what: str, extra: str = "") -> Iterator[None]:
     """Name the extra that installs a library, where importing ``what`` fails because it is missing.
+
+    Args:
+        what: Name of what is imported.
+        extra: Extra that installs all that ``what`` needs; the library's own if empty.
 
     Raises:
         MissingExtraError: in place of the ModuleNotFoundError of such a library; other errors pass.
@@ -88,10 +92,10 @@ def naming_the_extra(what: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        extra = EXTRA_OF.get((error.name or "").partition(".")[0])
-        if extra is None:
+        own = EXTRA_OF.get((error.name or "").partition(".")[0])
+        if own is None:
             raise
-        raise MissingExtraError(what, extra) from error
+        raise MissingExtraError(what, extra or own) from error
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from cbo_gym.envs import CausalBanditVectorEnv
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import StepInfo
 
-with naming_the_extra("cbo_gym.sb3"):
+with naming_the_extra("cbo_gym.sb3", "sb3"):
     from stable_baselines3.common.vec_env import VecEnv as BaseVecEnv
 
 if TYPE_CHECKING:

@@ -1,5 +1,8 @@
 """Errors that a user can mend: their kinds, and that misspelt names are answered with what may have been meant."""
 
+import subprocess
+import sys
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -57,6 +60,13 @@ def test_every_error_is_also_of_one_of_pythons_kinds(kind, also):
 def test_a_missing_extra_says_what_to_install():
     told = str(MissingExtraError("a picture", "evaluation"))
     assert told == "a picture needs libraries that are not installed: pip install 'cbo-gym[evaluation]'"
+
+
+@pytest.mark.parametrize("library", ["polars", "sqlalchemy"])
+def test_a_study_names_the_extra_with_all_its_libraries(library):
+    missing = f"import sys; sys.modules[{library!r}] = None; import cbo_gym.study"
+    done = subprocess.run([sys.executable, "-c", missing], capture_output=True, text=True, check=False)
+    assert "pip install 'cbo-gym[study]'" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from cbo_gym.errors import naming_the_extra
 
-with naming_the_extra("cbo_gym.study"):
+with naming_the_extra("cbo_gym.study", "study"):
     from cbo_gym.study.description import Description
     from cbo_gym.study.study import Study, Trial, create_study, load_study, studies_in
 

@@ -2,7 +2,7 @@
 
 from cbo_gym.errors import naming_the_extra
 
-with naming_the_extra("cbo-gym study serve"):
+with naming_the_extra("cbo-gym study serve", "serve"):
     from cbo_gym.study.page.application import make_app
     from cbo_gym.study.page.desk import Desk
     from cbo_gym.study.page.door import Door
