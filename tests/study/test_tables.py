@@ -299,7 +299,7 @@ def test_a_table_in_memory_is_read(study, frame):
 
 
 def test_missing_values_of_every_library_are_missing(study):
-    nothing = [None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT"), np.float32("nan"), "", "NA"]
+    nothing = [None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT", "s"), np.float32("nan"), "", "NA"]
     assert added(study, [{"feed": cell, "titre": 1} for cell in nothing]) == [(None, None, 1.0)] * len(nothing)
     assert added(study, pd.DataFrame({"feed": pd.array([1, None], "Int64"), "titre": [True, False]})) == [
         (1.0, None, 1.0),
