@@ -166,10 +166,10 @@ def find_agent(name: str) -> Any:
     Raises:
         ArgumentError: if there is none, or it cannot be imported.
     """
-    others = [point for point in _of_others() if point.name == name]
     if name in zoo():
         require_unshared(name)
         return _load(zoo()[name], f"the agent {name!r}")
+    others = [point for point in _of_others() if point.name == name]
     if len(others) > 1:
         raise ArgumentError(
             f"the packages {' and '.join(map(_package, others))} have an agent {name!r} each; remove one, or name "
