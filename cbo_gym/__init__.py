@@ -4,11 +4,11 @@ Importing the package registers every environment: ``gym.make("CBO/Alpine2-v0")`
 ``__init__.pyi`` lists, are imported when they are first asked for.
 """
 
-from cbo_gym import closed
-from cbo_gym.later import attach_stub
+from cbo_gym import import_guard
+from cbo_gym.lazy import attach_stub
 
-if closed.is_isolated():  # somebody else's agent plays in this process
-    closed.close()
+if import_guard.is_isolated():  # a third-party agent plays in this process
+    import_guard.close()
 else:
     from cbo_gym.notebook import register_display
     from cbo_gym.registration import register_copy

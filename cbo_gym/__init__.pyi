@@ -4,12 +4,12 @@ from .errors import UnsupportedModeError as UnsupportedModeError
 from .evaluation.compare.leaderboard import leaderboard as leaderboard
 from .evaluation.play.runner import evaluate as evaluate
 from .evaluation.play.sweep import sweep as sweep
-from .exchange.botorch_function import botorch_function as botorch_function
-from .exchange.optuna_objective import optuna_objective as optuna_objective
-from .exchange.samples import sample as sample
+from .integrations.botorch_function import botorch_function as botorch_function
+from .integrations.optuna_objective import optuna_objective as optuna_objective
+from .integrations.samples import sample as sample
 from .oracle import Oracle as Oracle
-from .problems.own.custom import custom_problem as custom_problem
-from .problems.own.problem_file import load_problem as load_problem
+from .problems.custom.custom import custom_problem as custom_problem
+from .problems.custom.problem_file import load_problem as load_problem
 from .task import Mode as Mode
 from .task import Round as Round
 from .task import Task as Task

@@ -101,7 +101,7 @@ class Agent(ABC):
         self.setup(seed)
         for past in self.initial_rounds():
             if task.mode == Mode.CONTEXTUAL:
-                self.turn_to(past.observation["context"])  # of initial data the one that was seen before
+                self.set_context(past.observation["context"])  # of initial data the one that was seen before
             self.update(past.action, past.observation, past.reward, {})
 
     def setup(self, seed: int) -> None:  # noqa: B027  (most agents need it, the simplest do not)
@@ -137,7 +137,7 @@ class Agent(ABC):
         """Choose actions while others are played whose outcomes are not known yet.
 
         Each is chosen by a copy of the agent that has been told what this one expects of those before it, see
-        :meth:`believed`, so that they do not all look in one place.
+        :meth:`fantasize`, so that they do not all look in one place.
 
         Args:
             observation: as of :meth:`act`.
@@ -153,13 +153,13 @@ class Agent(ABC):
         for _ in range(count):
             for action, context in told:
                 if context is not None:
-                    believer.turn_to(context)
-                believer.update(action, *believer.believed(action), {})
+                    believer.set_context(context)
+                believer.update(action, *believer.fantasize(action), {})
             chosen.append(believer.act(observation))
             told = [(chosen[-1], own)]
         return chosen
 
-    def turn_to(self, context: np.ndarray) -> None:  # noqa: B027  (nothing to do where contexts are ignored)
+    def set_context(self, context: np.ndarray) -> None:  # noqa: B027  (nothing to do where contexts are ignored)
         """In contextual mode, make this the context of the calls that follow.
 
         It is not needed between :meth:`act` and :meth:`update`. It is for rounds that are told in another order than
@@ -169,7 +169,7 @@ class Agent(ABC):
             context: values of the task's contexts, shape ``(k,)``.
         """
 
-    def believed(self, action: Action) -> tuple[Observation, Any]:
+    def fantasize(self, action: Action) -> tuple[Observation, Any]:
         """The observation and the reward that the agent expects under an action.
 
         These are the observation of the round whose action is nearest, and the reward that it estimates there, except
@@ -194,11 +194,11 @@ class Agent(ABC):
         """The values that the agent's model expects under an action, of the nodes that it has a model of."""
         return {}
 
-    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """Mean and standard deviation of E[Y | action] by the agent's model, for any action, played or not.
 
-        In contextual mode it is given the context that was seen last, or that :meth:`turn_to` names. Called from the
-        first round on.
+        In contextual mode it is given the context that was seen last, or that :meth:`set_context` names. Called from
+        the first round on.
 
         Args:
             actions: at least one.

@@ -1,7 +1,7 @@
 """The worker's side: a process that makes calls, and the calls by which a third-party agent plays in it.
 
 An isolated agent is told tasks, observations and rewards. Its process never holds an environment, an oracle or the seed
-of a run's noise. Answers are plain data; see :mod:`cbo_gym.plain`.
+of a run's noise. Answers are plain data; see :mod:`cbo_gym.serialization`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import cloudpickle
 from cbo_gym.agent_cards import agent_card
 from cbo_gym.agent_finder import agent_of, create_agent, find_agent, modes_of
 from cbo_gym.channel import FAILED, RETURNED, SAID, die_with_parent, own_streams, receive, send
-from cbo_gym.closed import is_isolated
 from cbo_gym.errors import text_of
+from cbo_gym.import_guard import is_isolated
 from cbo_gym.labels import Spec
-from cbo_gym.plain import action_to_plain, task_of, to_plain, written
+from cbo_gym.serialization import action_to_plain, task_of, to_plain, written
 
 LONGEST_TEXT = 10_000  # characters of an error
 Message = dict[str, Any]

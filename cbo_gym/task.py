@@ -40,7 +40,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True)
-class ToldGraph:
+class GraphKnowledge:
     """The part of the causal graph that agents are told: one diagram, true or not; candidates; or names alone.
 
     Args:
@@ -143,7 +143,7 @@ class Task:
 
     env_id: str
     mode: Mode
-    graph: ToldGraph
+    graph: GraphKnowledge
     nodes: tuple[str, ...]
     reward: str
     horizon: int

@@ -20,7 +20,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.arguments import require_probability, require_word, whole_number
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.scm.diagram import CausalDiagram, Edge
-from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round, ToldGraph
+from cbo_gym.task import Action, GraphKnowledge, HardTask, Info, Mode, Observation, Round
 
 #: module, class and arguments of the agents that may play
 PLAYERS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -88,7 +88,7 @@ class LearnedGraph(Agent):
         rounds = tuple(Round(past.action, self._reordered(past.observation), past.reward) for past in self.history)
         module, name, arguments = PLAYERS[self.player]
         self._player = getattr(importlib.import_module(module), name)(**arguments)
-        told = replace(task, graph=ToldGraph(nodes, self.diagram), nodes=nodes, initial_data=rounds)
+        told = replace(task, graph=GraphKnowledge(nodes, self.diagram), nodes=nodes, initial_data=rounds)
         assert self._player is not None
         self._player.reset(told, self._seed)
 
@@ -100,9 +100,9 @@ class LearnedGraph(Agent):
         if self._player is not None:
             self._player.update(action, self._reordered(observation), reward, info)
 
-    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """The player's; before it plays, none."""
-        return None if self._player is None else self._player.believed_rewards(actions)
+        return None if self._player is None else self._player.reward_posterior(actions)
 
     def estimated_rewards(self) -> np.ndarray:
         """The player's; before it plays, the rewards seen."""

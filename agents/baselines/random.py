@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from cbo_gym.agent import Agent
-from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.agents.common.seeding import seeded_copy
 from cbo_gym.task import Action, Mode, Observation
 
 

@@ -16,7 +16,7 @@ from botorch.acquisition import GenericMCObjective, qLogExpectedImprovement
 from torch import Tensor
 
 from cbo_gym.agents.black_box.improvement import NodeImprovement
-from cbo_gym.agents.toolbox.feasibility import CAUTION, violations
+from cbo_gym.agents.common.feasibility import CAUTION, violations
 from cbo_gym.task import Constraint
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbo_gym.agents.common.multiplicative_weights import MultiplicativeWeights
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate
-from cbo_gym.agents.toolbox.multiplicative_weights import MultiplicativeWeights
 from cbo_gym.task import Action, Observation
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbo_gym.agents.common.features import features_of
+from cbo_gym.agents.common.initial import SearchAgent
+from cbo_gym.agents.common.limits import require_device
+from cbo_gym.agents.common.search import best_first, maximise
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate
-from cbo_gym.agents.toolbox.features import features_of
-from cbo_gym.agents.toolbox.initial import SearchAgent
-from cbo_gym.agents.toolbox.limits import require_device
-from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.arguments import require_not_negative
 from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation
 
@@ -81,9 +81,9 @@ class GPUCB(SearchAgent):
 
     def _see(self, observation: Observation) -> None:
         if self._contexts:
-            self.turn_to(observation["context"])
+            self.set_context(observation["context"])
 
-    def turn_to(self, context: np.ndarray) -> None:
+    def set_context(self, context: np.ndarray) -> None:
         self._context = torch.tensor(context).to(self._context)
 
     def _with_context(self, inputs: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ class GPUCB(SearchAgent):
         with torch.no_grad():
             return {self.task.reward: float(self.surrogate.mean(self._with_context(inputs)[None])[0])}
 
-    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         with torch.no_grad():
             mean, std = self.surrogate.posterior(self._with_context(self.features.of_actions(actions).to(self.device)))
         return mean.cpu().numpy(), std.cpu().numpy()

@@ -12,13 +12,13 @@ from botorch.acquisition import qLogExpectedImprovement
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
+from cbo_gym.agents.common.features import features_of
+from cbo_gym.agents.common.initial import SearchAgent
+from cbo_gym.agents.common.limits import MOST_SAMPLES, require_device
+from cbo_gym.agents.common.search import best_first, maximise
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.gp.outputs import GPOutputs, SampledPosterior
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate, Surrogate
-from cbo_gym.agents.toolbox.features import features_of
-from cbo_gym.agents.toolbox.initial import SearchAgent
-from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
-from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Info, Mode, Observation
@@ -105,7 +105,7 @@ class NodeImprovement(SearchAgent):
         for surrogate, column in zip(self.surrogates, self._columns, strict=True):
             surrogate.add(inputs, observation["nodes"][column])
 
-    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         with torch.no_grad():
             mean, std = self.reward_belief(self.features.of_actions(actions).to(self.device))
         return mean.cpu().numpy(), std.cpu().numpy()

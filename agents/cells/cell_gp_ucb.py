@@ -58,7 +58,7 @@ class CellGPUCB(Agent):
         super().update(action, observation, reward, info)
         self.model.add(action, float(reward))
 
-    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         return self.model.posterior(np.stack(actions))
 
     def estimated_rewards(self) -> np.ndarray:

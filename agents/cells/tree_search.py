@@ -139,7 +139,7 @@ class GPTreeSearch(TreeSearch):
     def estimates(self, nodes: np.ndarray) -> np.ndarray:
         return self.model.gp.mean[nodes]
 
-    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         return self.model.posterior(np.stack(actions))
 
     def learn(self, cell: np.ndarray, reward: float) -> None:

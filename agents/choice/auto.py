@@ -89,17 +89,17 @@ class Auto(Agent):
     def act_beside(self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None) -> list[Action]:
         return self.player.act_beside(observation, pending, count, contexts)
 
-    def turn_to(self, context: np.ndarray) -> None:
-        self.player.turn_to(context)
+    def set_context(self, context: np.ndarray) -> None:
+        self.player.set_context(context)
 
-    def believed(self, action: Action) -> tuple[Observation, float]:
-        return self.player.believed(action)
+    def fantasize(self, action: Action) -> tuple[Observation, float]:
+        return self.player.fantasize(action)
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         return self.player.expected_nodes(action)
 
-    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        return self.player.believed_rewards(actions)
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+        return self.player.reward_posterior(actions)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         self.player.update(action, observation, reward, info)

@@ -64,7 +64,7 @@ class ArmAgent(Agent):
         """Estimates of every arm's expected reward: the mean with one success and one failure added."""
         return (self.sums + 1.0) / (self.counts + 2.0)
 
-    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """Means and standard deviations of the arms' Beta distributions, which were uniform before any reward."""
         arms = np.array([int(action) for action in actions])
         mean = ((self.sums + 1.0) / (self.counts + 2.0))[arms]

@@ -62,7 +62,7 @@ class ParallelBandit(ArmAgent):
             self._seen += agrees
             self._seen_sums += reward * agrees
 
-    def believed_rewards(self, actions: Sequence[Action]) -> None:
+    def reward_posterior(self, actions: Sequence[Action]) -> None:
         """Nothing: what it makes of rounds in which an arm's value was only seen has no deviation in the paper."""
 
     def means(self) -> np.ndarray:

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.dynamic.slices import SliceAgent
 from cbo_gym.agents.intervention_sets.cbo import log_expected_improvement
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate
-from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.task import Action, Round
 
 CANDIDATES = 256  # quasi-random points for every variable

@@ -14,10 +14,10 @@ import numpy as np
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.black_box.gp_ucb import GPUCB
+from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.dynamic.slices import SliceAgent, SliceTask, sets_to_explore
 from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.agents.surrogates.causal.causal_prior import EffectModel, ObservationalModel
-from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.arguments import require_not_negative
 from cbo_gym.task import Action, Observation, Round
 

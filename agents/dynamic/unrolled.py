@@ -14,7 +14,7 @@ from cbo_gym.actions import ChoiceCodec, Domains, Interval
 from cbo_gym.agents.surrogates.causal.causal_prior import EffectNetwork, ObservationalModel, can_be_simulated
 from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.task import Action, DynamicTask, HardTask, Mode, Observation, ToldGraph
+from cbo_gym.task import Action, DynamicTask, GraphKnowledge, HardTask, Mode, Observation
 
 
 class UnrolledNetwork(EffectNetwork):
@@ -131,7 +131,7 @@ def _slice_task(task: DynamicTask, place: int, after: bool, domains: Mapping[str
     return HardTask(
         env_id=task.env_id,
         mode=Mode.HARD,
-        graph=ToldGraph(nodes, CausalDiagram(nodes, directed, linked)),
+        graph=GraphKnowledge(nodes, CausalDiagram(nodes, directed, linked)),
         nodes=nodes,
         reward=f"{task.reward}_{place}",
         horizon=task.trials,

@@ -14,8 +14,8 @@ from gymnasium import spaces
 
 from cbo_gym.actions import ChoiceCodec
 from cbo_gym.agent import Agent
+from cbo_gym.agents.common.policy_scopes import members
 from cbo_gym.agents.intervention_sets.cbo import CBO, Scaling
-from cbo_gym.agents.toolbox.policy_scopes import members
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import pomis
 from cbo_gym.task import Action, ContextualTask, HardTask, Info, Mode, Observation, Task
@@ -80,10 +80,10 @@ class CaBO(Agent):
     def _with_target(self, action: Action) -> Action:
         return {"target": np.int64(self._scopes.index(int(action["scope"]))), "values": action["values"]}
 
-    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """Beliefs about E[reward], averaged over all contexts."""
         known = [action for action in actions if int(action["scope"]) in self._scopes]
-        return self.cbo.believed_rewards(list(map(self._with_target, known))) if len(known) == len(actions) else None
+        return self.cbo.reward_posterior(list(map(self._with_target, known))) if len(known) == len(actions) else None
 
     def estimated_rewards(self) -> np.ndarray:
         """Estimates of E[Y | action] over all contexts; of a round in a scope that it never plays the reward seen."""

@@ -16,7 +16,7 @@ from cbo_gym.agents.surrogates.causal.causal_prior import ObservationalModel
 from cbo_gym.errors import HiddenGraphError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.sums import add_up
-from cbo_gym.task import Action, HardTask, Observation, ToldGraph
+from cbo_gym.task import Action, GraphKnowledge, HardTask, Observation
 
 NEGLIGIBLE = 0.01  # probability below which a graph is left out of estimates
 MOST_LISTED = 4  # variables of which all graphs are listed where none are told
@@ -124,7 +124,7 @@ class CandidateGraphs:
         diagram, task = self.diagrams[index], self._task
         order = [name for name in diagram.topological_order if name != task.reward] + [task.reward]
         if index not in self._models:
-            told = replace(task, graph=ToldGraph(tuple(order), diagram), nodes=tuple(order))
+            told = replace(task, graph=GraphKnowledge(tuple(order), diagram), nodes=tuple(order))
             self._models[index], self._learned[index] = ObservationalModel(told, self._device), 0
         places = [task.nodes.index(name) for name in order]
         for action, seen, reward in self._rounds[self._learned[index] :]:

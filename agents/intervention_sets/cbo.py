@@ -26,12 +26,12 @@ from torch.quasirandom import SobolEngine
 from cbo_gym.actions import Costs
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
+from cbo_gym.agents.common.initial import few_observations
+from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.surrogates.causal.causal_prior import CausalGP, EffectModel, ObservationalModel
 from cbo_gym.agents.surrogates.causal.sets_gp import SetsGP, novelty
 from cbo_gym.agents.surrogates.causal.unexplained import unexplained
 from cbo_gym.agents.surrogates.gp.model import is_noiseless
-from cbo_gym.agents.toolbox.initial import few_observations
-from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.arguments import require_positive, require_truth_value, require_word, whole_number
 from cbo_gym.errors import ArgumentError, did_you_mean, shortened, shown
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
@@ -270,7 +270,7 @@ class CBO(Agent):
             estimates[targets == index] = arm.estimates() if arm in self._explored else arm.expectations()
         return estimates
 
-    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         self._refresh()
         found = np.empty((2, len(actions)))
         targets = np.array([int(action["target"]) for action in actions])
@@ -374,7 +374,7 @@ class Arm(ABC):
     def log_improvement(self, mean: Tensor, std: Tensor, best: float) -> Tensor:
         """log of the expected improvement over ``best`` for beliefs as of :meth:`belief`."""
         improvement = log_expected_improvement(mean, std, best)
-        return improvement + log_lesson(std, self.noise) if self.augmented and self.noise else improvement
+        return improvement + log_augmented_ei_factor(std, self.noise) if self.augmented and self.noise else improvement
 
     def log_surcharge(self, values: Tensor) -> Tensor:
         """log(cost of playing the values / ``cost``), shape ``(n,)`` for values ``n x d`` in [0, 1]."""
@@ -605,7 +605,7 @@ def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:
     return std.log() + torch.where(z > -1.0, direct, tail)
 
 
-def log_lesson(std: Tensor, noise: float) -> Tensor:
+def log_augmented_ei_factor(std: Tensor, noise: float) -> Tensor:
     """log of the share of its standard deviation that a belief loses by one noisy look at it.
 
     The share ``1 - noise / sqrt(sd^2 + noise^2)`` is written as a product, which does not cancel for small sd.

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from cbo_gym.agents.common.feasibility import CAUTION, log_feasibility, standardised_slack, violations
 from cbo_gym.agents.intervention_sets.cbo import (
     CBO,
     EmptySetArm,
@@ -28,7 +29,6 @@ from cbo_gym.agents.intervention_sets.cbo import (
 )
 from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs, Priors, SeparateGPs
 from cbo_gym.agents.surrogates.causal.causal_prior import Effect, ObservationalModel
-from cbo_gym.agents.toolbox.feasibility import CAUTION, log_feasibility, standardised_slack, violations
 from cbo_gym.arguments import require_truth_value
 from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.sums import add_up

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.networks.early_looks import EarlyLooks
+from cbo_gym.agents.common.initial import SearchAgent
+from cbo_gym.agents.common.search import best_first
 from cbo_gym.agents.networks.exploration import Exploration
+from cbo_gym.agents.networks.warmup_exploration import WarmupExploration
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate
-from cbo_gym.agents.toolbox.initial import SearchAgent
-from cbo_gym.agents.toolbox.search import best_first
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, SoftTask
 
 
@@ -34,7 +34,7 @@ class NetworkAgent(SearchAgent):
     task: SoftTask | HardTask
     make_surrogate: ClassVar[MakeNodeSurrogate] = GaussianProcess
     network: GPNetwork
-    early: EarlyLooks | None = None
+    early: WarmupExploration | None = None
     exploration: Exploration | None = None
     _estimates: np.ndarray | None = None  # of the rounds so far, once they were asked for
 
@@ -54,10 +54,10 @@ class NetworkAgent(SearchAgent):
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         return self.network.expected_nodes(action)
 
-    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         inputs = self.network.features.of_actions(actions).to(self.network.inputs)
         with torch.no_grad():
-            mean, std = self.network.believed_rewards(inputs)
+            mean, std = self.network.reward_posterior(inputs)
         return mean.cpu().numpy(), std.cpu().numpy()
 
     def estimated_rewards(self) -> np.ndarray:

@@ -18,11 +18,11 @@ from gymnasium import spaces
 from torch import Tensor
 
 from cbo_gym.actions import BoxCodec, Domains
+from cbo_gym.agents.common.limits import MOST_SAMPLES
+from cbo_gym.agents.common.multiplicative_weights import MultiplicativeWeights
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate
-from cbo_gym.agents.toolbox.limits import MOST_SAMPLES
-from cbo_gym.agents.toolbox.multiplicative_weights import MultiplicativeWeights
 from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, AdversarialTask, Mode, Observation, SoftTask
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.toolbox.features import ActionFeatures
 from cbo_gym.task import Action
 
 WIDTH = 16  # of the networks' hidden layers

@@ -400,7 +400,7 @@ class ExogenousNetwork(GPNetwork):
 
         return self._pass(inputs, self.nodes, decode)[self.nodes[-1]].mean(-1)
 
-    def believed_rewards(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def reward_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         return self.reward_belief(inputs, self.draw(BELIEF_SAMPLES, seed=0))
 
     def expected_nodes(self, action: Action) -> dict[str, float]:

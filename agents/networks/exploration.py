@@ -16,8 +16,8 @@ from typing import TypedDict
 import torch
 from torch import Tensor
 
+from cbo_gym.agents.common.search import GENERATIONS, RAW_SAMPLES, RESTARTS, maximise, screen
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.toolbox.search import GENERATIONS, RAW_SAMPLES, RESTARTS, maximise, screen
 from cbo_gym.task import Action
 
 RATE = 2.0  # chosen, with what counts as known, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave
@@ -31,7 +31,7 @@ NUDGE = 3e-4  # standard deviation of what a known action is moved by
 
 
 class Effort(TypedDict):
-    """The size of a search, as :func:`~cbo_gym.agents.toolbox.search.maximise` takes it."""
+    """The size of a search, as :func:`~cbo_gym.agents.common.search.maximise` takes it."""
 
     raw_samples: int
     generations: int

@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbo_gym.agents.common.limits import MOST_SAMPLES, require_device
+from cbo_gym.agents.common.search import maximise, screen
 from cbo_gym.agents.networks.base import NetworkAgent
-from cbo_gym.agents.networks.early_looks import EarlyLooks
 from cbo_gym.agents.networks.eta import EtaNetworks, WithEta, rewards_within
 from cbo_gym.agents.networks.exploration import SEARCHED_NODES, Exploration, effort_on
 from cbo_gym.agents.networks.pessimism import Pessimism
+from cbo_gym.agents.networks.warmup_exploration import WarmupExploration
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
-from cbo_gym.agents.toolbox.search import maximise, screen
 from cbo_gym.arguments import require_not_negative, whole_number
 from cbo_gym.task import Action, Info, Observation
 
@@ -98,7 +98,7 @@ class MCBO(NetworkAgent):
         if explores and self.network.signals:  # a function beside signals is unknown wherever nothing was played
             self._looked_by = GPNetwork(self.task, self.device, make=self.make_surrogate, signals=True, beside=False)
         looks = explores and self.network.noisy
-        self.early = EarlyLooks(self._looked_by, len(self.initial_rounds()), self.device) if looks else None
+        self.early = WarmupExploration(self._looked_by, len(self.initial_rounds()), self.device) if looks else None
         also = [self.early.wide_optimum] if self.early else []
         self.exploration = Exploration(self._looked_by, seed, self.device, also) if explores else None
 

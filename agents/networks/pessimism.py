@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from cbo_gym.agents.common.feasibility import CAUTION, violations
 from cbo_gym.agents.surrogates.causal.causal_prior import normal_columns
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.toolbox.feasibility import CAUTION, violations
 from cbo_gym.task import Constraint
 
 FUNCTIONS = 8  # networks drawn

@@ -6,9 +6,9 @@ exploration of :class:`~cbo_gym.agents.scopes.cocabo.CoCaBO`, from which it diff
 
 from __future__ import annotations
 
+from cbo_gym.agents.common.policy_scopes import members
 from cbo_gym.agents.scopes.cocabo import BETA, CoCaBO
 from cbo_gym.agents.scopes.scope_arm import Backend
-from cbo_gym.agents.toolbox.policy_scopes import members
 from cbo_gym.errors import ArgumentError
 
 

@@ -16,10 +16,10 @@ from typing import Literal
 import numpy as np
 
 from cbo_gym.agent import Agent
+from cbo_gym.agents.common.limits import require_device
+from cbo_gym.agents.common.policy_scopes import Members, members
 from cbo_gym.agents.scopes.arm_index import ArmIndex, HighestBounds, RunningAverages
 from cbo_gym.agents.scopes.scope_arm import BACKENDS, Backend, ScopeArm
-from cbo_gym.agents.toolbox.limits import require_device
-from cbo_gym.agents.toolbox.policy_scopes import Members, members
 from cbo_gym.arguments import require_not_negative, require_truth_value, require_word
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import pomps
@@ -132,14 +132,14 @@ class CoCaBO(Agent):
         return set(map(members, pomps(self.task.diagram, self.task.reward, variables, contexts)))
 
     def act(self, observation: Observation) -> Action:
-        self.turn_to(observation["context"])
+        self.set_context(observation["context"])
         seed = int(self.rng.integers(2**31))
         self._played = self._pick()
         if len(self._played.rounds) < self._index.filling:
             return self._played.first()
         return self._played.act(self._context, self._index.within * self._width(self._played), seed)
 
-    def turn_to(self, context: np.ndarray) -> None:
+    def set_context(self, context: np.ndarray) -> None:
         self._context = context.copy()
 
     def _pick(self) -> ScopeArm:
@@ -167,7 +167,7 @@ class CoCaBO(Agent):
             self._index.note(arm, action, self._context, self._width(arm))
             arm.observe(action, self._context, float(reward), len(self.history))
         self._contexts.append(self._context)
-        self.turn_to(observation["context"])
+        self.set_context(observation["context"])
         super().update(action, observation, reward, info)
 
     def _arm_of(self, action: Action) -> ScopeArm | None:
@@ -190,7 +190,7 @@ class CoCaBO(Agent):
             raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
         return most_played.recommend(self._context)
 
-    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """By the model of each scope's arm, of several the one that was played most; None for a scope without plays."""
         by_scope = {arm.scope: arm for arm in sorted(self.arms, key=lambda arm: len(arm.rounds)) if arm.rounds}
         scopes = np.array([int(action["scope"]) for action in actions])

@@ -12,13 +12,13 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions.codec import UNSET
+from cbo_gym.agents.common.features import BoxFeatures
+from cbo_gym.agents.common.search import RAW_SAMPLES, RESTARTS, maximise
 from cbo_gym.agents.scopes.warped_gp import WarpedGP
 from cbo_gym.agents.surrogates.gp.kernels import ScaledSquaredExponential
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import usual_noise
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate
-from cbo_gym.agents.toolbox.features import BoxFeatures
-from cbo_gym.agents.toolbox.search import RAW_SAMPLES, RESTARTS, maximise
 from cbo_gym.task import Action, ContextualTask
 
 Backend = Literal["plain", "warped", "botorch"]

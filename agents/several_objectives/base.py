@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.toolbox.features import ActionFeatures
-from cbo_gym.agents.toolbox.initial import SearchAgent
-from cbo_gym.agents.toolbox.prices import cost_of
+from cbo_gym.agents.common.features import ActionFeatures
+from cbo_gym.agents.common.initial import SearchAgent
+from cbo_gym.agents.common.prices import cost_of
 from cbo_gym.errors import UnsupportedModeError
 from cbo_gym.fronts import non_dominated, spread_out
 from cbo_gym.scm.scopes import minimal_intervention_sets, pareto_sets, supported_sets

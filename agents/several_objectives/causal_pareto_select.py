@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, sets_worth_setting
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
-from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.arguments import whole_number
 from cbo_gym.fronts import hypervolume, non_dominated, search_pareto_set
 from cbo_gym.task import Action, HardTask, Info, Observation

@@ -17,6 +17,9 @@ from botorch.acquisition.multi_objective.objective import MCMultiOutputObjective
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
+from cbo_gym.agents.common.features import features_of
+from cbo_gym.agents.common.limits import MOST_SAMPLES, require_device
+from cbo_gym.agents.common.search import maximise
 from cbo_gym.agents.several_objectives.base import (
     SeveralObjectivesAgent,
     baseline_of,
@@ -25,9 +28,6 @@ from cbo_gym.agents.several_objectives.base import (
 )
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.gp.outputs import JointGPs
-from cbo_gym.agents.toolbox.features import features_of
-from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
-from cbo_gym.agents.toolbox.search import maximise
 from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.task import Action, HardTask, Info, Observation
 

@@ -15,10 +15,10 @@ from botorch.utils.safe_math import log_fatplus
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from cbo_gym.agents.common.limits import require_device
+from cbo_gym.agents.common.search import Acquisition, maximise
 from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, baseline_of, reference_of
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.toolbox.limits import require_device
-from cbo_gym.agents.toolbox.search import Acquisition, maximise
 from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, Info, Observation
 

@@ -74,7 +74,7 @@ SAME = Unit((0.0, 1.0), (0.0, 1.0))
 
 
 @dataclass(frozen=True)
-class TurnedComposition:
+class TransformedComposition:
     """A known function of nodes, of the same nodes by other names and in other units.
 
     Args:

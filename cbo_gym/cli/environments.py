@@ -145,7 +145,7 @@ def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
     from cbo_gym.problems.modes.contextual import Contexts
     from cbo_gym.problems.modes.discrete import arms_of
     from cbo_gym.problems.modes.dynamic import Slices
-    from cbo_gym.problems.variations.graph_knowledge import told_in_words
+    from cbo_gym.problems.variations.graph_knowledge import describe_knowledge
 
     feedback, problem, entry = oracle.feedback, oracle.problem, find_entry(spec.name)
     codec, domains, scm = feedback.codec, problem.domains, feedback.scm
@@ -178,7 +178,7 @@ def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
         "objectives": [str(one) for one in problem.outcomes.objectives],
         "constraints": [str(one) for one in problem.outcomes.constraints],
         "costs": problem.outcomes.costs.in_words() if problem.outcomes.costs else [],
-        "told_of_graph": told_in_words(problem),
+        "told_of_graph": describe_knowledge(problem),
         "citation": problem.citation,
         "paper": entry and entry.paper,
         "section": entry and entry.section,

@@ -20,7 +20,7 @@ from cbo_gym.feedback.pricing import Priceable, fitted
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Distribution, Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
-from cbo_gym.task import Action, Mode, Observation, Task, ToldGraph
+from cbo_gym.task import Action, GraphKnowledge, Mode, Observation, Task
 
 Description = dict[str, Any]  # what was done, in native units by name
 Memory = Any  # of a mode's own making; never changed, so that whoever keeps one may go back to it
@@ -103,9 +103,9 @@ class Feedback(ABC):
             {key: spaces.Box(-np.inf, np.inf, shape, dtype=np.float64) for key, shape in shapes.items()}
         )
 
-    def whole_graph(self) -> ToldGraph:
+    def whole_graph(self) -> GraphKnowledge:
         """The causal graph as agents are told it where they are told all of it."""
-        return ToldGraph(self.scm.nodes, self.scm.diagram)
+        return GraphKnowledge(self.scm.nodes, self.scm.diagram)
 
     @abstractmethod
     def make_codec(self) -> Codec:

@@ -20,7 +20,7 @@ from cbo_gym.scm import Distribution, Floats, Intervention
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Mask
 from cbo_gym.scm.system import Draws, Values
-from cbo_gym.task import DynamicTask, Mode, Observation, ToldGraph
+from cbo_gym.task import DynamicTask, GraphKnowledge, Mode, Observation
 
 Hard = Mapping[str, tuple[Mask, Floats]]
 MOST_TRIALS = 10_000
@@ -101,12 +101,12 @@ class DynamicFeedback(ChoiceFeedback):
         self._soft = (0.0,)  # an action by itself is meant for the first slice
         self._named_members = [[(f"{n}_0", place, scale) for n, place, scale in each] for each in self._named_members]
 
-    def whole_graph(self) -> ToldGraph:
+    def whole_graph(self) -> GraphKnowledge:
         """The diagram of a slice by itself."""
         first = {f"{name}_0": name for name in self.slices.names}
         within = [(first[a], first[b]) for a, b in self.scm.diagram.directed if a in first and b in first]
         linked = [[first[name] for name in pair] for pair in self.scm.diagram.bidirected if pair <= set(first)]
-        return ToldGraph(tuple(first.values()), CausalDiagram(first.values(), within, linked))
+        return GraphKnowledge(tuple(first.values()), CausalDiagram(first.values(), within, linked))
 
     @property
     def manipulable(self) -> Mapping[str, Interval]:

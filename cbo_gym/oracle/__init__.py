@@ -13,7 +13,7 @@ from cbo_gym.oracle.dynamic import DynamicOracle
 from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Verdict
 from cbo_gym.oracle.several_objectives import SeveralObjectivesOracle
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
-from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, turn_of
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, transform_of
 from cbo_gym.registry import RecordedOptimum, find_entry
 from cbo_gym.task import Mode
 
@@ -80,17 +80,17 @@ def _recorded(spec: Any) -> RecordedOptimum | None:
 
 def _turned(recorded: RecordedOptimum | None, feedback: Feedback) -> RecordedOptimum | None:
     """The optimum of an instance, from that of the problem as published."""
-    turn = turn_of(feedback.truth.problem)
-    if recorded is None or turn is None:
+    transform = transform_of(feedback.truth.problem)
+    if recorded is None or transform is None:
         return recorded
-    scale, place = turn.reward.slope, turn.reward.to_new
-    names = [old for old, new in turn.names.items() if new in feedback.problem.action_names]
+    scale, place = transform.reward.slope, transform.reward.to_new
+    names = [old for old, new in transform.names.items() if new in feedback.problem.action_names]
     told = {
         "value": float(place(recorded.value)),
-        "action": turn.record(recorded.action, feedback.mode, names),
+        "action": transform.record(recorded.action, feedback.mode, names),
         "standard_error": scale * recorded.standard_error,
         # what is bent changes how random actions are spread, so that theirs is estimated anew
-        "random_value": float(place(recorded.random_value)) if turn.keeps_measure else None,
+        "random_value": float(place(recorded.random_value)) if transform.keeps_measure else None,
         "random_standard_error": scale * recorded.random_standard_error,
     }
     return recorded.model_copy(update=told)

@@ -28,7 +28,7 @@ from cbo_gym.scm import (
 from cbo_gym.scm.formula import non_negative as non_negative
 from cbo_gym.scm.scopes import minimal_intervention_sets
 from cbo_gym.scm.values import Composition
-from cbo_gym.task import ToldGraph
+from cbo_gym.task import GraphKnowledge
 
 LONGEST_NAME = 200  # characters
 MOST_TARGETS = 1024
@@ -96,7 +96,7 @@ class Problem:
     noise_known: bool = True
     kernel: tuple[float, float] | None = None
     outcomes: Outcomes = field(default=None)  # type: ignore[assignment]  # see __post_init__
-    told: ToldGraph | None = None
+    told: GraphKnowledge | None = None
     modes: Sequence[ModeData] = ()
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean, import_hint, shortened, shown
 from cbo_gym.problems.base import Problem
-from cbo_gym.problems.own.problem_file import load_problem
+from cbo_gym.problems.custom.problem_file import load_problem
 
 #: what comes of calling a function with what it is not made for
 FAULTS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError, OSError)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems.own.expression import Equation, spelling
+from cbo_gym.problems.custom.expression import Equation, spelling
 
 
 @dataclass(frozen=True)

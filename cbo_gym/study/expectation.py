@@ -43,7 +43,7 @@ class Expectation(dict[str, float]):
 
 def expected_rewards(units: Units, agent: Any, actions: Sequence[Action]) -> Band | None:
     """Return the expected rewards of actions with their intervals; None if the agent has no model of all of them."""
-    ask = getattr(agent, "believed_rewards", None)
+    ask = getattr(agent, "reward_posterior", None)
     believed = None if ask is None else ask(list(actions))
     if believed is None:
         return None

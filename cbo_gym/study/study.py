@@ -17,7 +17,7 @@ from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, shown, text_of
 from cbo_gym.feedback import Feedback
 from cbo_gym.labels import Spec, is_import_path
-from cbo_gym.later import Later
+from cbo_gym.lazy import Later
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.expectation import Expectation

@@ -146,8 +146,8 @@ class Suggester:
     def _teach(self, agent: Any, owed: _Owed, coming: Any) -> Observation:
         units, action = self._units, owed.action
         observation = units.observation(owed.values, owed.context if coming is None else coming)
-        if owed.context is not None and hasattr(agent, "turn_to"):
-            agent.turn_to(units.context(owed.context)["context"])
+        if owed.context is not None and hasattr(agent, "set_context"):
+            agent.set_context(units.context(owed.context)["context"])
         info = {"intervention": units.done(action)}
         agent.update(deepcopy(action), deepcopy(observation), float(observation["nodes"][-1]), info)
         return observation
@@ -269,7 +269,7 @@ class Suggester:
         agent, pending = self.agent, self._trials.pending
         if not pending:
             chosen = [agent.act(observation)] if count == 1 else agent.act_batch(observation, count)
-        elif not hasattr(agent, "act_beside") or (context and not hasattr(agent, "turn_to")):
+        elif not hasattr(agent, "act_beside") or (context and not hasattr(agent, "set_context")):
             raise ArgumentError(f"{self._units.about.agent} suggests one trial at a time; tell the pending one first")
         else:
             others = [self._units.read(entry.flat) for entry in pending]
@@ -313,7 +313,7 @@ class Suggester:
             copy = deepcopy(self.agent)
             band = expected_rewards(units, copy, actions)
             if band is None:
-                expected = [f"{units.native_reward(float(copy.believed(action)[1])):.4g}" for action in actions]
+                expected = [f"{units.native_reward(float(copy.fantasize(action)[1])):.4g}" for action in actions]
             else:
                 widths = (band.high - band.low) / 2
                 expected = [f"{mean:.4g} +- {width:.2g}" for mean, width in zip(band.mean, widths, strict=True)]
@@ -360,11 +360,11 @@ class Suggester:
             ArgumentError: if the agent has learned nothing yet, or says nothing of what it expects.
         """
         agent = self.informed(context)
-        if not hasattr(agent, "believed") or not hasattr(agent, "expected_nodes"):
+        if not hasattr(agent, "fantasize") or not hasattr(agent, "expected_nodes"):
             raise ArgumentError(f"{self._units.about.agent} does not say what it expects; choose another agent")
         if not getattr(agent, "history", True):
             raise ArgumentError("nothing is known yet; tell the outcome of a trial, or add data")
-        observation, reward = agent.believed(action)
+        observation, reward = agent.fantasize(action)
         known = set(agent.expected_nodes(action)) - {self._units.about.reward}
         band = expected_rewards(self._units, agent, [action])
         nodes = np.append(observation["nodes"][:-1], float(reward))
@@ -391,8 +391,8 @@ class Suggester:
             return self._agent
         if self._owed is not None:
             self._teach(agent, self._owed, None)
-        if context is not None and hasattr(agent, "turn_to"):
-            agent.turn_to(self._units.context(context)["context"])
+        if context is not None and hasattr(agent, "set_context"):
+            agent.set_context(self._units.context(context)["context"])
         return agent
 
 

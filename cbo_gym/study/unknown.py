@@ -10,16 +10,16 @@ from typing import Any, NoReturn
 from cbo_gym.errors import ArgumentError, OperationError, did_you_mean
 from cbo_gym.feedback import Feedback, make_feedback
 from cbo_gym.problems.base import MOST_TARGETS, Problem, gaussian_noise
+from cbo_gym.problems.custom.custom import read_scopes
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.problems.modes.discrete import Arms
 from cbo_gym.problems.outcomes import Outcomes, check_constraints
-from cbo_gym.problems.own.custom import read_scopes
 from cbo_gym.problems.variations.constraints import read_constraints, require_compatible
 from cbo_gym.scm import CausalDiagram, Normal, StructuralCausalModel, Variable
 from cbo_gym.scm.scopes import minimal_intervention_sets
 from cbo_gym.study.composition import known_reward
 from cbo_gym.study.description import Description, at
-from cbo_gym.task import Constraint, ToldGraph
+from cbo_gym.task import Constraint, GraphKnowledge
 from cbo_gym.yaml_files import Place
 
 TABLE = ("number", "status", "why", "reason", "asked", "ended")  # columns of a study's table
@@ -65,7 +65,7 @@ def feedback_of(about: Description) -> Feedback:
         composition=composition,
         noise_known=about.noise is not None,
         outcomes=Outcomes(about.reward, constraints),
-        told=None if given is not None else ToldGraph(tuple(variables), None, tuple(diagrams)),
+        told=None if given is not None else GraphKnowledge(tuple(variables), None, tuple(diagrams)),
     )
     if about.arms:
         problem = _with_arms(about, problem)

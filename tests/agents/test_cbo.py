@@ -11,7 +11,7 @@ from scipy.stats import norm
 from cbo_gym import Mode, Round, evaluate
 from cbo_gym.actions import ChoiceCodec, Domains
 from cbo_gym.agents import Random
-from cbo_gym.agents.intervention_sets.cbo import CBO, coverage, log_expected_improvement, log_lesson
+from cbo_gym.agents.intervention_sets.cbo import CBO, coverage, log_augmented_ei_factor, log_expected_improvement
 from cbo_gym.agents.intervention_sets.ccbo import CCBO
 from cbo_gym.agents.surrogates.causal.causal_prior import (
     CausalGP,
@@ -23,7 +23,7 @@ from cbo_gym.agents.surrogates.causal.causal_prior import (
 from cbo_gym.agents.surrogates.causal.unexplained import unexplained
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.task import HardTask, ToldGraph
+from cbo_gym.task import GraphKnowledge, HardTask
 from tests.agents.helpers import go_on, make, play
 
 TOY, COMPLETE = "CBO/ToyGraph-v0", "CBO/CompleteGraph-v0"
@@ -119,7 +119,7 @@ def linear_task(diagram: CausalDiagram) -> HardTask:
     return HardTask(
         env_id="Linear",
         mode=Mode.HARD,
-        graph=ToldGraph(diagram.nodes, diagram),
+        graph=GraphKnowledge(diagram.nodes, diagram),
         nodes=("Z", "X", "Y"),
         reward="Y",
         horizon=5,
@@ -233,7 +233,7 @@ def test_log_expected_improvement_far_below_the_best() -> None:
 def test_a_lesson_is_the_share_of_uncertainty_that_one_look_removes(std: float, noise: float) -> None:
     precision = 1 / Decimal(std) ** 2
     after = 1 / (precision + 1 / Decimal(noise) ** 2).sqrt()  # of the posterior, in exact enough arithmetic
-    found = log_lesson(torch.tensor(std, dtype=torch.float64), noise)
+    found = log_augmented_ei_factor(torch.tensor(std, dtype=torch.float64), noise)
     assert float(found) == pytest.approx(float((1 - after / Decimal(std)).ln()), rel=1e-6)
 
 
@@ -294,7 +294,7 @@ def test_the_empty_set_is_exploited_where_it_is_best() -> None:
     diagram = CausalDiagram(["X", "Y"], [("X", "Y")], [("X", "Y")])
     common = {"nodes": ("X", "Y"), "manipulable": domains, "targets": targets, "noise": None, "initial_data": ()}
     codec = ChoiceCodec(space, Domains(domains), "target", targets, ["{}", "{X}"])
-    task = replace(task, graph=ToldGraph(diagram.nodes, diagram), action_space=space, codec=codec, **common)
+    task = replace(task, graph=GraphKnowledge(diagram.nodes, diagram), action_space=space, codec=codec, **common)
     agent = CBO(targets="POMIS")
     agent.reset(task, 0)
     assert agent.explored == set(targets)

@@ -19,7 +19,7 @@ from cbo_gym.agents.scopes.arm_index import HighestBounds, RunningAverages
 from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.task import ToldGraph
+from cbo_gym.task import GraphKnowledge
 from tests.agents.helpers import AGENT_SEED, go_on, make, play
 
 
@@ -205,7 +205,7 @@ def test_contexts_that_another_action_changes_are_warned_of() -> None:
     diagram = CausalDiagram(["X1", "C", "X2", "Y"], [("X1", "C"), ("C", "X2"), ("X2", "Y"), ("X1", "Y"), ("C", "Y")])
     agent = agents.CoBO()
     with pytest.warns(UserWarning, match=r"setting \['X1', 'X2'\] changes \['C'\]"):
-        agent.reset(replace(task, graph=ToldGraph(diagram.nodes, diagram)), 0)
+        agent.reset(replace(task, graph=GraphKnowledge(diagram.nodes, diagram)), 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         agent.reset(task, 0)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from cbo_gym.agents import EIFN, MCBO
-from cbo_gym.agents.networks.early_looks import EARLY, LATE, SAMPLES, SELDOM, WIDTH
-from cbo_gym.agents.toolbox.search import best_first
+from cbo_gym.agents.common.search import best_first
+from cbo_gym.agents.networks.warmup_exploration import EARLY, LATE, SAMPLES, SELDOM, WIDTH
 from tests.agents.helpers import started
 
 COMPLETE = "CBO/CompleteGraph-v0"

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from cbo_gym.agents.common.search import best_first
 from cbo_gym.agents.networks.exploration import RATE, Effort, Exploration, effort_on
 from cbo_gym.agents.networks.mcbo import MCBO
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
 from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
 from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.toolbox.search import best_first
 from tests.agents.helpers import flat, make, play, started
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cbo_gym import make_task
 from cbo_gym.agents import CBO, EICF, GPUCB, MCBO, Random
-from cbo_gym.agents.toolbox.initial import MOST_OBSERVATIONS, few_observations
+from cbo_gym.agents.common.initial import MOST_OBSERVATIONS, few_observations
 
 LARGE = "CBO/SurveyToyGraph-v0"  # 1,000 observations, then an intervention on each of two sets
 

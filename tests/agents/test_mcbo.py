@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from cbo_gym.agents.common.search import best_first, maximise, screen
 from cbo_gym.agents.networks.eta import EtaNetworks
 from cbo_gym.agents.networks.mcbo import MCBO
-from cbo_gym.agents.toolbox.search import best_first, maximise, screen
 from tests.agents.helpers import make, play, started
 
 

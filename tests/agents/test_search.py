@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from cbo_gym.agents.toolbox.features import features_of
-from cbo_gym.agents.toolbox.search import maximise
+from cbo_gym.agents.common.features import features_of
+from cbo_gym.agents.common.search import maximise
 from tests.agents.helpers import flat, make
 
 TASKS = {

@@ -11,9 +11,9 @@ import torch
 from botorch.acquisition.multi_objective import logei
 
 from cbo_gym import UnsupportedModeError, agents, evaluate, make_task
+from cbo_gym.agents.common.features import features_of
+from cbo_gym.agents.common.prices import cost_of
 from cbo_gym.agents.several_objectives.base import reference_of, sets_worth_setting
-from cbo_gym.agents.toolbox.features import features_of
-from cbo_gym.agents.toolbox.prices import cost_of
 from cbo_gym.fronts import non_dominated
 
 PAID, SOFT, PUBLISHED = "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0", "CBO/MOCBO1-v0"

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from cbo_gym import agents, evaluate
-from cbo_gym.agents.toolbox.search import maximise, screen
+from cbo_gym.agents.common.search import maximise, screen
 from tests.agents.helpers import AGENT_SEED, make
 
 pytestmark = pytest.mark.benchmark

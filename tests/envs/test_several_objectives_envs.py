@@ -81,7 +81,7 @@ def test_tasks_tell_the_objectives_and_initial_rewards_are_arrays() -> None:
 
 
 def test_functions_of_one_number_refuse_them() -> None:
-    from cbo_gym.exchange.botorch_function import CausalTestFunction
+    from cbo_gym.integrations.botorch_function import CausalTestFunction
 
     with pytest.raises(ArgumentError, match="several objectives, and this function gives one number"):
         CausalTestFunction("CBO/MOCBO1-v0")

@@ -23,11 +23,11 @@ from tests.support.sources import package_sources
 #: what makes an object of a text, and the modules that may call it, each with texts of the caller's own or with what
 #: the door let through
 MAKERS = {
-    "import_module": "agent_finder agents.baselines.learned_graph agents.choice.auto feedback later problems.build",
+    "import_module": "agent_finder agents.baselines.learned_graph agents.choice.auto feedback lazy problems.build",
     "find_agent": "agent_cards agent_finder evaluation.verify.admission "
     "evaluation.play.grid evaluation.runs.revisions player",
     "create_agent": "agent_finder evaluation.play.grid player",
-    "make_env": "cli.environments envs.tasks evaluation.play.grid evaluation.play.runner exchange.opening testing",
+    "make_env": "cli.environments envs.tasks evaluation.play.grid evaluation.play.runner integrations.opening testing",
     "make": "agents.dynamic.restarted cli.environments envs.making testing",
     "builder_of": "evaluation.verify.admission problems.build",
     "build_problem": "evaluation.report.plots feedback problems.systems.contextual testing",
@@ -37,9 +37,9 @@ MAKERS = {
     "run_sweep": "cli.runs",
     "evaluate": "agents.intervention_sets.parent_posterior cli.runs evaluation.play.sweep",
     "exec": "scm.straight_line",
-    "eval": "problems.own.expression scm.formula",
+    "eval": "problems.custom.expression scm.formula",
     "_Unpickler": "agent_state",
-    "loads": "player plain.messages evaluation.play.processes evaluation.store.published "
+    "loads": "player serialization.messages evaluation.play.processes evaluation.store.published "
     "evaluation.runs.results agents.zoo agent_cards registration study.log study.study",
     "literal_eval": "labels",
     "cell_of": "evaluation.play.grid",

@@ -81,11 +81,11 @@ def test_what_an_agent_expects_is_what_its_model_says():
     agent = GPUCB()
     evaluate(agent, ENV, 100, horizon=6)
     played = agent.history[2]
-    _, reward = agent.believed(played.action)
+    _, reward = agent.fantasize(played.action)
     assert reward == pytest.approx(agent.estimated_rewards()[2])
     agent = MCBO(samples=4, restarts=2)
     evaluate(agent, ENV, 100, horizon=6)
-    observation, reward = agent.believed(agent.history[3].action)
+    observation, reward = agent.fantasize(agent.history[3].action)
     np.testing.assert_allclose(observation["nodes"], agent.history[3].observation["nodes"], atol=0.05)
     assert reward == observation["nodes"][-1]
 

@@ -19,7 +19,7 @@ from cbo_gym.agents import GPUCB
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation import load_runs
-from cbo_gym.plain import from_plain, read_message, to_plain, written
+from cbo_gym.serialization import from_plain, read_message, to_plain, written
 from cbo_gym.specs import Spec, create_agent, find_agent, make_env, modes_of
 from tests.helpers import Centre
 from tests.together import ALONE, TOGETHER, by_room, rounds_alike

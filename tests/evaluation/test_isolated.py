@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from cbo_gym import evaluate, make_task
-from cbo_gym.closed import VARIABLE
 from cbo_gym.errors import ArgumentError, CBOGymError, UnsupportedModeError
 from cbo_gym.evaluation import AgentError
 from cbo_gym.evaluation.play.blind import anonymous, secret_of, seeds_of, turned
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.runs.results import SECONDS
+from cbo_gym.import_guard import VARIABLE
 from cbo_gym.labels import Spec
-from cbo_gym.plain import from_plain, task_of, task_to_plain, to_plain
 from cbo_gym.scm.expression import traced
+from cbo_gym.serialization import from_plain, task_of, task_to_plain, to_plain
 from tests.helpers import Centre
 from tests.registered import LAST_OF_MODE, ONE_OF_A_KIND
 
@@ -75,7 +75,7 @@ from cbo_gym import evaluate
 from cbo_gym.evaluation import sweep
 from cbo_gym.oracle import oracle_of
 from cbo_gym.problems.base import Problem
-from cbo_gym.closed import ClosedError
+from cbo_gym.import_guard import ClosedError
 refused = 0
 for call in (evaluate, sweep, oracle_of, Problem, cbo_gym.make_task):
     try:

@@ -9,7 +9,7 @@ import pytest
 from cbo_gym import custom_problem, evaluate, load_problem
 from cbo_gym.errors import ArgumentError
 from cbo_gym.oracle import Oracle, oracle_of
-from cbo_gym.problems.own.expression import Equation
+from cbo_gym.problems.custom.expression import Equation
 from cbo_gym.scm import CausalDiagram, Normal, Uniform
 
 GREENHOUSE = """

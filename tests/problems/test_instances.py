@@ -12,11 +12,11 @@ from cbo_gym import Mode, make_task
 from cbo_gym.actions.units import Unit
 from cbo_gym.errors import ArgumentError
 from cbo_gym.oracle import oracle_of
-from cbo_gym.plain import task_to_plain
-from cbo_gym.problems.variations.instance import turn_of
+from cbo_gym.problems.variations.instance import transform_of
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import Empirical, GaussianMixture, Normal, Uniform
 from cbo_gym.scm.noise import Arcsine, Discrete, TruncatedNormal, scaled
+from cbo_gym.serialization import task_to_plain
 from cbo_gym.testing import check_problem
 from tests.registered import LAST_OF_MODE, ONE_OF_A_KIND
 
@@ -44,7 +44,7 @@ def same_action(one, other, turn, rng):
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_an_instance_is_the_same_task_turned(env_id):
     published, instance = (gym.make(env_id, instance=k).unwrapped for k in (0, 7))
-    turn, rng = turn_of(instance.problem), np.random.default_rng(3)
+    turn, rng = transform_of(instance.problem), np.random.default_rng(3)
     published.action_space.seed(5)
     noise = published.scm.draw_noise(rng, 64)
     tolerance = OF_CELLS if published.mode is Mode.AGGREGATED else EXACT
@@ -63,7 +63,7 @@ def test_an_instance_is_the_same_task_turned(env_id):
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_the_optimum_of_an_instance_is_known(env_id):
     published, instance = (oracle_of(gym.make(env_id, instance=k)) for k in (0, 7))
-    turn = turn_of(instance.problem)
+    turn = transform_of(instance.problem)
     assert instance.optimum.value == pytest.approx(turn.reward.to_new(published.optimum.value), rel=1e-12)
     gap = instance.optimum.value - instance.optimum.random_value
     assert gap > 0
@@ -95,7 +95,7 @@ def test_an_instance_is_a_problem_like_any_other(mode):
     problem = gym.make(env_id, instance=5).unwrapped.problem
     again = pickle.loads(pickle.dumps(copy.deepcopy(problem)))
     assert again.scm.nodes == problem.scm.nodes
-    assert turn_of(again) == turn_of(problem)
+    assert transform_of(again) == transform_of(problem)
 
 
 def test_instance_0_is_the_system_as_published():
@@ -118,11 +118,11 @@ def test_what_is_told_goes_with_the_turn(told):
     env = gym.make("CBO/ToyGraph-v0", instance=4, **told)
     task, feedback = make_task(env, 100), env.unwrapped.feedback
     assert set(task.nodes) == {"V1", "V2", "R"}
-    assert turn_of(feedback.problem) == turn_of(feedback.truth.problem)
+    assert transform_of(feedback.problem) == transform_of(feedback.truth.problem)
     assert list(feedback.problem.manipulable) == list(feedback.truth.problem.manipulable)
     if "constraints" in told:
         (limit,) = task.constraints
-        unit = turn_of(feedback.problem).unit("X0")
+        unit = transform_of(feedback.problem).unit("X0")
         assert limit.threshold == unit.to_new(3.0)
         assert limit.side == (">=" if unit.reflected else "<=")
 
@@ -131,7 +131,7 @@ def test_what_is_told_goes_with_the_turn(told):
 def test_costs_go_with_the_turn(reference):
     costs = {"base": 1.0, "variables": {"X0": 2.0}, "per_unit": {"X1": 3.0}, "reference": reference}
     one, other = (gym.make("CBO/ToyGraph-v0", instance=k, costs=costs).unwrapped.feedback for k in (0, 4))
-    turn = turn_of(other.problem)
+    turn = transform_of(other.problem)
     action = {"target": 1, "values": np.array([0.3, 0.8])}
     for target in range(len(one.problem.targets)):
         action["target"] = target

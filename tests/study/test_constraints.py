@@ -4,7 +4,7 @@ import gymnasium as gym
 import pytest
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems.own.custom import custom_problem
+from cbo_gym.problems.custom.custom import custom_problem
 from cbo_gym.study import create_study
 from cbo_gym.task import Constraint
 

@@ -274,7 +274,8 @@ def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp
     visitor = Visitor(tmp_path / "f.db", trusted=["tests.study.helpers:Delayed"])
     with ThreadPoolExecutor(4) as pool:
         answers = [
-            pool.submit(visitor.client.post, "/studies/1/ask", data={"forgery": visitor.door.forgery}) for _ in range(4)
+            pool.submit(visitor.client.post, "/studies/1/ask", data={"forgery": visitor.access.forgery})
+            for _ in range(4)
         ]
         try:
             wait_for(asked)
@@ -325,16 +326,16 @@ def test_an_agent_that_gives_no_answer_is_made_from_the_log_again(tmp_path, capl
     visitor.get("/studies/1")
     broken = tmp_path / "broken"
     broken.touch()
-    usual, stops = visitor.desk.thinker, how in ("hang", "make")
+    usual, stops = visitor.service.thinker, how in ("hang", "make")
     if stops:
-        visitor.desk.thinker = Thinker(1)
+        visitor.service.thinker = Thinker(1)
     if how == "make":
         html = visitor.send("import", {"csv": "feed,ph,biomass,titre\n1,7,,0.5\n"}, 503)
     else:
         html = visitor.send("ask", {"count": "1"}, 503)
     if stops:
-        visitor.desk.thinker.close()
-        visitor.desk.thinker = usual
+        visitor.service.thinker.close()
+        visitor.service.thinker = usual
     assert said(html)[0].startswith(f"the agent gave no answer: {said_of_it}. What was recorded is kept.")
     assert "--think-seconds" in html
     assert "traceback from" not in html

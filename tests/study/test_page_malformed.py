@@ -103,7 +103,7 @@ def test_wrong_requests_change_nothing(tmp_path, requests):
     visitor = Visitor(tmp_path / "f.db")
     for _ in range(requests):
         path, data = draw.choice([of_a_trial(draw, told, pending), of_a_study(draw), of_a_description(draw)])
-        answer = visitor.client.post(path, data={**data, "forgery": visitor.door.forgery})
+        answer = visitor.client.post(path, data={**data, "forgery": visitor.access.forgery})
         require_error(answer, tmp_path, (path, data))
     assert study._log.events(study._number) == before
     assert studies_in(tmp_path / "f.db") == ["fermenter"]
@@ -166,7 +166,7 @@ def test_no_request_of_any_route_fails_in_the_server(tmp_path, requests):
     study = fermenter(tmp_path / "f.db", agent="Random")
     study.tell(study.ask().number, grown({}))
     visitor = Visitor(tmp_path / "f.db")
-    given = [mutated(draw, visitor.door.forgery) for _ in range(requests)]
+    given = [mutated(draw, visitor.access.forgery) for _ in range(requests)]
     given += [
         ("GET", f"/studies/1?done=asked&trial={'1' * 4301}", {}),
         ("GET", "/studies/1?done=asked&count=\u00b2", {}),
@@ -199,7 +199,7 @@ def test_wrong_files_change_nothing(tmp_path, upload):
     study = fermenter(tmp_path / "f.db", agent="Random")
     before = study._log.events(study._number)
     visitor = Visitor(tmp_path / "f.db")
-    secret = {"forgery": visitor.door.forgery}
+    secret = {"forgery": visitor.access.forgery}
     for path, field, contents in (
         ("/studies/1/import", "csv", CSVS),
         ("/new/yaml", "yaml", [text.encode() for text in YAMLS]),

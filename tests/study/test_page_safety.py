@@ -51,13 +51,13 @@ def test_every_form_has_the_token_against_forgery(tmp_path, visitor):
             answer = visitor.client.post(path, data={"value:titre": "1", "reason": "", "yaml": YAML, **forged})
             assert answer.status_code == 403, path
             assert "another run of the server" in answer.text
-        answer = visitor.client.post(path, json={"forgery": visitor.door.forgery})
+        answer = visitor.client.post(path, json={"forgery": visitor.access.forgery})
         assert answer.status_code == 403
     assert events(tmp_path) == before
     assert studies_in(tmp_path / "f.db") == ["fermenter"]
     for path in ("/new", "/studies/1", "/studies/1/trials/1"):
         html = visitor.get(path)
-        assert html.count('<form method="post"') == html.count(f'name="forgery" value="{visitor.door.forgery}"') > 0
+        assert html.count('<form method="post"') == html.count(f'name="forgery" value="{visitor.access.forgery}"') > 0
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost:8400", "?"])
@@ -96,7 +96,7 @@ def test_elsewhere_who_has_no_token_sees_nothing(tmp_path):
     visitor.client.cookies.set("cbo-gym-study", "forged")
     visitor.get("/studies/1", 303)
     visitor.client.cookies.clear()
-    assert visitor.door.forgery not in visitor.get("/login")
+    assert visitor.access.forgery not in visitor.get("/login")
     for wrong in ("", "sixteen letters?", TOKEN[:-1], "é", TOKEN.upper()):
         assert said(visitor.send("form", {"token": wrong}, 403)) == ["This is not the token of this server."]
         assert "set-cookie" not in visitor.answer.headers
@@ -104,12 +104,12 @@ def test_elsewhere_who_has_no_token_sees_nothing(tmp_path):
     answer = visitor.client.post("/login", data={"token": TOKEN})
     assert answer.headers["location"] == "/"
     assert answer.headers["set-cookie"].lower() == (
-        f"cbo-gym-study={visitor.door.session}; httponly; path=/; samesite=strict".lower()
+        f"cbo-gym-study={visitor.access.session}; httponly; path=/; samesite=strict".lower()
     )
-    assert TOKEN not in visitor.door.session
+    assert TOKEN not in visitor.access.session
     visitor.get("/studies/1")
     assert said(visitor.send("ask")) == ["Trial 1 is what to try next."]
-    assert Visitor(tmp_path / "f.db", token=TOKEN).door.session != visitor.door.session
+    assert Visitor(tmp_path / "f.db", token=TOKEN).access.session != visitor.access.session
 
 
 @pytest.mark.parametrize("listens", ["0.0.0.0", "127.0.0.1"])
@@ -157,7 +157,7 @@ def test_a_page_needs_nothing_from_elsewhere_and_no_script_of_its_own(visitor):
 def test_what_is_not_there_is_a_page_that_says_so_and_no_other_file_is_served(visitor):
     for path in ("/docs", "/openapi.json", "/redoc", "/studies/2", "/studies/0", "/studies/x", "/studies/1/trials/9"):
         assert "<h1>No such" in visitor.get(path, 404)
-    for path in ("/static/../door.py", "/static/%2e%2e/door.py", "/static/..%2fdoor.py", "/static//etc/passwd"):
+    for path in ("/static/../access.py", "/static/%2e%2e/access.py", "/static/..%2fdoor.py", "/static//etc/passwd"):
         visitor.get(path, 404)
 
 
@@ -225,7 +225,7 @@ def test_a_database_that_goes_away_is_said_without_its_path(tmp_path, visitor, m
         assert answer.status_code in (200, 303, 404, 503)
         assert str(tmp_path) not in answer.text
     for path in FORMS:
-        answer = visitor.client.post(path, data={"forgery": visitor.door.forgery, "value:titre": "1"})
+        answer = visitor.client.post(path, data={"forgery": visitor.access.forgery, "value:titre": "1"})
         assert answer.status_code in (303, 400, 404, 422, 503)
         assert str(tmp_path) not in answer.text
 
@@ -265,7 +265,7 @@ def test_a_database_that_may_not_be_written_is_said_without_its_path(tmp_path, v
 
 
 def test_a_failure_of_the_server_tells_nothing(visitor, monkeypatch, tmp_path):
-    monkeypatch.setattr("cbo_gym.study.page.desk.Desk.names", lambda _: 1 / 0)
+    monkeypatch.setattr("cbo_gym.study.page.service.StudyService.names", lambda _: 1 / 0)
     html = visitor.get("/", 500)
     assert "Something went wrong in the server" in html
     assert "Traceback" not in html

@@ -115,7 +115,7 @@ def test_the_command_line_and_the_page_refuse_it_in_words(tmp_path):
         assert done.exit_code == 2, words
         assert done.stderr.startswith("Error: "), words
     visitor = Visitor(path)
-    fields = {"forgery": visitor.door.forgery} | dict.fromkeys(
+    fields = {"forgery": visitor.access.forgery} | dict.fromkeys(
         ("reason", "value:titre", "name", "yaml", "csv"), "\\ud83d"
     )
     parts = [

@@ -425,7 +425,7 @@ class Failing(Random):
     def act(self, observation):
         raise KeyError("no\nluck")
 
-    def believed(self, action):
+    def fantasize(self, action):
         raise KeyError("no luck")
 
 

@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 from starlette.testclient import TestClient
 
-from cbo_gym.study.page import Desk, Door, Thinker, make_app
+from cbo_gym.study.page import AccessPolicy, StudyService, Thinker, make_app
 
 ADDRESS = "http://127.0.0.1:8400"
 #: one process for all tests, since it takes seconds to start
@@ -62,9 +62,9 @@ class Visitor:
     """
 
     def __init__(self, storage, token=None, host="127.0.0.1", trusted=(), address=ADDRESS, thinker=THINKER):
-        self.door = Door(host, token)
-        self.desk = Desk(storage, thinker, trusted)
-        self.app = make_app(self.desk, self.door)
+        self.access = AccessPolicy(host, token)
+        self.service = StudyService(storage, thinker, trusted)
+        self.app = make_app(self.service, self.access)
         self.client = TestClient(self.app, base_url=address, raise_server_exceptions=False, follow_redirects=False)
         self.html, self.answer = "", None
 
@@ -84,7 +84,7 @@ class Visitor:
 
     def post(self, path, data=None, status=303, **more):
         """Send what no form of a page would send, with the token that forms have."""
-        return self._read(self.client.post(path, data={"forgery": self.door.forgery, **(data or {})}, **more), status)
+        return self._read(self.client.post(path, data={"forgery": self.access.forgery, **(data or {})}, **more), status)
 
     def _read(self, answer, status):
         assert answer.status_code == status, answer.text

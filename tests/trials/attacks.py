@@ -84,7 +84,7 @@ if honest.startswith(b"PK"):
     contents.append(pack({**kept, "agent": injected(kept["agent"])}))
 else:
     from base64 import b64encode
-    from cbo_gym.plain import from_plain, read_message, to_plain, written
+    from cbo_gym.serialization import from_plain, read_message, to_plain, written
     kept = from_plain(read_message(honest))
     contents += [written(to_plain({**kept, "agent": b64encode(one).decode()})) for one in forged]
 for content in contents:

@@ -20,6 +20,7 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
+from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.surrogates.causal.novelty import gap, ignorance, information, plausible_beyond
 from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
 from cbo_gym.agents.surrogates.gp.closed_form import (
@@ -36,7 +37,6 @@ from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import usual_noise
 from cbo_gym.agents.surrogates.gp.stack import Stack, kind
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate, NodeSurrogate
-from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.task import Action, HardTask, Observation, SoftTask
@@ -227,7 +227,7 @@ class GPNetwork:
             values = self._pass(inputs[None], self.nodes, self._mean)
         return {node: float(values[node].reshape(-1)[0]) for node in self.nodes}
 
-    def believed_rewards(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def reward_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of E[reward] under actions, ``(b,)`` each.
 
         Functions of the nodes above the reward lie ``z`` standard deviations off their means, with a ``z`` a node that

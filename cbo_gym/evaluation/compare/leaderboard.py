@@ -22,7 +22,7 @@ from cbo_gym.evaluation.runs.results import SECONDS, Run, kind_of, last_line
 from cbo_gym.evaluation.store.published import runs_in
 from cbo_gym.evaluation.store.together import together
 from cbo_gym.labels import matches
-from cbo_gym.later import Later
+from cbo_gym.lazy import Later
 
 BOOTSTRAP_DRAWS = 2000
 SCORES = ("score", "average_score")

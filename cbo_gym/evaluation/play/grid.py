@@ -15,8 +15,8 @@ from cbo_gym.agents.zoo import zoo
 from cbo_gym.arguments import MAX_SEEDS, seed_number, whole_number
 from cbo_gym.envs.making import env_spec, make_env, rounds_of
 from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.play.agent_sources import Handed, handed_over, import_path, in_a_list
 from cbo_gym.evaluation.play.blind import secret_of, turned
-from cbo_gym.evaluation.play.handed import Handed, handed_over, import_path, in_a_list
 from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, described
 from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
 from cbo_gym.evaluation.play.runner import problem_of

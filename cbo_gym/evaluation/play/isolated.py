@@ -9,12 +9,12 @@ from typing import Any
 from cbo_gym import errors
 from cbo_gym.agent_cards import AgentCard, card_of
 from cbo_gym.agent_finder import called
-from cbo_gym.closed import VARIABLE
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.evaluation.play.processes import DiedError, LateError, RaisedError, Worker
+from cbo_gym.import_guard import VARIABLE
 from cbo_gym.labels import Spec
-from cbo_gym.plain import task_to_plain
 from cbo_gym.player import play
+from cbo_gym.serialization import task_to_plain
 from cbo_gym.task import Action, Info, Observation, Task
 
 LONGEST_ANSWER = 2**26  # bytes: an action of any environment takes far less

@@ -22,7 +22,7 @@ from cbo_gym.evaluation.play.isolated import PlayerError
 from cbo_gym.evaluation.runs.results import SECONDS
 from cbo_gym.feedback import Feedback
 from cbo_gym.files import write_bytes
-from cbo_gym.plain import from_plain, read_message, to_plain, written
+from cbo_gym.serialization import from_plain, read_message, to_plain, written
 from cbo_gym.task import Action, Observation, Task
 
 KEPT = ("action", "recommended", "reward", *SECONDS)  # columns that cannot be played again, and what they are held to

@@ -30,7 +30,7 @@ import cloudpickle
 
 from cbo_gym.channel import FAILED, LONGEST, SAID, DiedError, GarbledError, guard_process, receive, send
 from cbo_gym.errors import ArgumentError
-from cbo_gym.plain import from_plain, read_message
+from cbo_gym.serialization import from_plain, read_message
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -125,7 +125,7 @@ class Worker:
         """``function(item)``, both importable or picklable in a fresh interpreter.
 
         Args:
-            function: what is called; it returns what :func:`cbo_gym.plain.to_plain` writes.
+            function: what is called; it returns what :func:`cbo_gym.serialization.to_plain` writes.
             item: its argument.
             keep: whether the process is kept for the next call, with whatever this one changes in it.
             hear: called with what the call says by :func:`cbo_gym.player.say` while it is made; what it raises ends

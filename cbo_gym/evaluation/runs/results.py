@@ -23,7 +23,7 @@ from pydantic.dataclasses import dataclass
 from cbo_gym.arguments import require_word
 from cbo_gym.errors import ArgumentError
 from cbo_gym.files import write_bytes
-from cbo_gym.later import Later
+from cbo_gym.lazy import Later
 from cbo_gym.task import Mode
 from cbo_gym.validation import field_errors
 from cbo_gym.version import __version__
@@ -45,11 +45,11 @@ CHECKSUM = re.compile(WRITTEN % b"([0-9a-f]{64})")
 Status = Literal["finished", "failed", "skipped"]
 Recommend = Literal["every", "powers", "end"]  # the rounds after which an agent is asked for its recommendation
 
-#: the columns of a run's table. Those of :data:`SOMETIMES` are there where the mode has contexts, choices or slices, or
-#: where the task has costs, constraints or several objectives; a violation is the sum of what is missed of each
-#: constraint, in the nodes' units. With several objectives a reward is the hypervolume of what was observed until then
-#: and an expected reward that of the actions played; ``rewards`` and ``expected_rewards`` are of the round alone, and
-#: ``recommended_rewards`` are the expected rewards of all that is recommended, one action after the other.
+#: Columns of a run's table. Those of :data:`OPTIONAL_COLUMNS` exist only where the mode has contexts, choices or
+#: slices, or the task has costs, constraints or several objectives. A violation is the sum of each constraint's
+#: shortfall, in the nodes' units. With several objectives, a reward is the hypervolume of all observations so far and an
+#: expected reward that of the actions played; ``rewards`` and ``expected_rewards`` are those of the round alone, and
+#: ``recommended_rewards`` are the expected rewards of the recommended actions, concatenated.
 COLUMNS: dict[str, Any] = {
     "round": pl.Int64,
     "action": pl.List(pl.Float64),
@@ -90,7 +90,16 @@ COLUMNS: dict[str, Any] = {
 OF_CONSTRAINTS = ("feasible", "violation", "recommended_feasible", "recommended_violation")
 OF_SLICES = ("slice", "random_reward")
 OF_OBJECTIVES = ("gd_plus", "igd_plus", "rewards", "expected_rewards", "recommended_rewards")
-SOMETIMES = ("recommended", "context", "context_regret", "choice", "cost", *OF_CONSTRAINTS, *OF_SLICES, *OF_OBJECTIVES)
+OPTIONAL_COLUMNS = (
+    "recommended",
+    "context",
+    "context_regret",
+    "choice",
+    "cost",
+    *OF_CONSTRAINTS,
+    *OF_SLICES,
+    *OF_OBJECTIVES,
+)
 SECONDS = ("act_seconds", "update_seconds", "recommend_seconds")
 #: columns in which every round has a finite number, of those that the task has
 ALWAYS_KNOWN = (
@@ -543,7 +552,7 @@ def all_finite(column: pl.Series) -> bool:
 
 def _require_columns(stored: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """All columns are ours with their types; a finished run has those that it needs."""
-    needed = [name for name in COLUMNS if name not in SOMETIMES] if stored["status"] == "finished" else []
+    needed = [name for name in COLUMNS if name not in OPTIONAL_COLUMNS] if stored["status"] == "finished" else []
     if wrong := [name for name in {**dict.fromkeys(needed), **schema} if schema.get(name) != COLUMNS.get(name)]:
         raise ArgumentError(f"its table is wrong: columns {wrong}")
 

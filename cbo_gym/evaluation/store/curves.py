@@ -24,8 +24,8 @@ from cbo_gym.evaluation.metrics.gap import gaps_of
 from cbo_gym.evaluation.runs.results import (
     ALWAYS_KNOWN,
     COLUMNS,
+    OPTIONAL_COLUMNS,
     SECONDS,
-    SOMETIMES,
     Run,
     all_finite,
     require_choices,
@@ -212,7 +212,7 @@ class _Part:
 def _columns(kept: Iterable[str]) -> tuple[str, ...]:
     """The columns of the table of a run that keeps some curves."""
     names = {name.removesuffix(DOUBLE) for name in kept}
-    return tuple(name for name in COLUMNS if name in names or name not in SOMETIMES)
+    return tuple(name for name in COLUMNS if name in names or name not in OPTIONAL_COLUMNS)
 
 
 class _Curves:
@@ -270,6 +270,6 @@ def _table(rounds: int, optimum: float, seconds: Mapping[str, float], kept: Mapp
             columns[name] = kept[name].cast(dtype)
         elif name in follows:  # nothing follows where there is no recommendation
             columns[name] = pl.Series(follows[name], dtype=dtype, nan_to_null=True)
-        elif name not in columns and name not in SOMETIMES:
+        elif name not in columns and name not in OPTIONAL_COLUMNS:
             columns[name] = pl.Series([None], dtype=dtype).new_from_index(0, rounds)
     return pl.DataFrame({name: columns[name] for name in COLUMNS if name in columns})

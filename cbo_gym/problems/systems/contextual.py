@@ -14,8 +14,8 @@ from cbo_gym.arguments import is_whole_number, require_not_negative
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.build import build_problem
+from cbo_gym.problems.custom.custom import read_scopes
 from cbo_gym.problems.modes.contextual import Columns, Contexts
-from cbo_gym.problems.own.custom import read_scopes
 from cbo_gym.problems.systems.building import read_equations
 from cbo_gym.problems.systems.hard_graphs import AGES, DRUGS, PATIENT_EQUATIONS, psa_variables
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from cbo_gym.arguments import number_in
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.outcomes import COST, Outcomes
-from cbo_gym.task import Constraint, ToldGraph
+from cbo_gym.task import Constraint, GraphKnowledge
 
 MOST_CONSTRAINTS = 100
 #: expected values are real numbers, so that a strict inequality limits them as the other one does
@@ -125,7 +125,7 @@ def _matches(string: str, names: Collection[str]) -> Iterator[_Match]:
             yield _Match(name, sorted(limits, reverse=True))
 
 
-def require_told(outcomes: Outcomes, told: ToldGraph) -> None:
+def require_told(outcomes: Outcomes, told: GraphKnowledge) -> None:
     """Refuse to leave constrained nodes, or objectives, out of what agents are told.
 
     Raises:

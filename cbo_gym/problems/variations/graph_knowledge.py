@@ -28,7 +28,7 @@ from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.scm.diagram import CausalDiagram, Edge
 from cbo_gym.scm.equivalence import markov_equivalents
 from cbo_gym.scm.scopes import is_minimal, scope_diagram
-from cbo_gym.task import ToldGraph
+from cbo_gym.task import GraphKnowledge
 
 CHANGES = ("graph_missing", "graph_added", "graph_reversed", "graph_omitted")
 #: keyword arguments that a kind of telling takes
@@ -77,14 +77,14 @@ def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
     rng = np.random.default_rng(whole_number("graph_seed", keywords.pop("graph_seed", 0), at_least=0))
     if graph == "wrong":
         diagram = wrong_diagram(problem, rng, **(keywords or {"graph_missing": 1}))
-        told = ToldGraph(diagram.nodes, diagram)
+        told = GraphKnowledge(diagram.nodes, diagram)
     else:
-        told = ToldGraph(_listed(problem)) if graph == "hidden" else _partial(problem, rng, **keywords)
+        told = GraphKnowledge(_listed(problem)) if graph == "hidden" else _partial(problem, rng, **keywords)
     composition = problem.composition if _keeps_composition(problem, told) else None
     return replace(problem, told=told, targets=_targets(problem, told), composition=composition)
 
 
-def told_in_words(problem: Problem) -> str:
+def describe_knowledge(problem: Problem) -> str:
     """A summary of what agents are told of a problem's graph, for those who may know the truth."""
     told, truth = problem.told, problem.scm.diagram
     if told is None:
@@ -99,7 +99,7 @@ def told_in_words(problem: Problem) -> str:
 
 def _partial(
     problem: Problem, rng: np.random.Generator, graph_candidates: int | Sequence[Any] | None = None
-) -> ToldGraph:
+) -> GraphKnowledge:
     nodes, truth = _listed(problem), problem.scm.diagram
     if graph_candidates is None:
         if not truth.is_acyclic:
@@ -117,7 +117,7 @@ def _partial(
             f"given {shown(graph_candidates)}"
         )
     candidates = dict.fromkeys(_with_nodes(diagram, nodes) for diagram in found)
-    return ToldGraph(nodes, candidates=tuple(sorted(candidates, key=repr)))
+    return GraphKnowledge(nodes, candidates=tuple(sorted(candidates, key=repr)))
 
 
 def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> list[CausalDiagram]:
@@ -309,12 +309,12 @@ def _in_order(problem: Problem, diagram: CausalDiagram) -> CausalDiagram:
     return _with_nodes(diagram, [*others, problem.scm.reward])
 
 
-def _keeps_composition(problem: Problem, told: ToldGraph) -> bool:
+def _keeps_composition(problem: Problem, told: GraphKnowledge) -> bool:
     whole = told.diagram is not None and len(told.nodes) == len(problem.scm.nodes)
     return whole or problem.data(SuperArms) is not None
 
 
-def _targets(problem: Problem, told: ToldGraph) -> Sequence[frozenset[str]]:
+def _targets(problem: Problem, told: GraphKnowledge) -> Sequence[frozenset[str]]:
     reward, listed = problem.scm.reward, problem.targets
     if not all(is_minimal(problem.scm.diagram, reward, target) for target in listed):
         return listed  # they do not come from the graph

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.actions.costs import Costs
-from cbo_gym.actions.units import SAME, TurnedComposition, Unit
+from cbo_gym.actions.units import SAME, TransformedComposition, Unit
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import ModeData, Problem
@@ -34,8 +34,8 @@ from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.noise import Distribution, scaled
 from cbo_gym.scm.scopes import Scope
 from cbo_gym.scm.separable import SeparableSEM
-from cbo_gym.scm.turned import Turned, renamed
-from cbo_gym.task import Constraint, Mode, ToldGraph
+from cbo_gym.scm.transform import TransformedSystem, renamed
+from cbo_gym.task import Constraint, GraphKnowledge, Mode
 
 INSTANCE_KEYWORD = "instance"
 MOST = 2**32 - 1
@@ -50,7 +50,7 @@ Record = Any  # an action as the registry writes it
 
 
 @dataclass(frozen=True)
-class Turn:
+class Transform:
     """How an instance differs from its problem.
 
     Attributes:
@@ -128,36 +128,36 @@ def turned(problem: Problem, mode: Mode, instance: int = 0, truth: Problem | Non
     if mode is Mode.MASKED and problem.data(SuperArms) is None:
         problem = with_random_signals(problem)
         truth = None
-    turn = _Draw(truth or problem, mode, _generator(number, TURN)).turn()
-    return _Turning(problem, mode, turn, number).problem()
+    transform = _Draw(truth or problem, mode, _generator(number, TURN)).transform()
+    return _Turning(problem, mode, transform, number).problem()
 
 
 def _generator(instance: int, stream: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(instance, spawn_key=(INSTANCE_STREAM, stream)))
 
 
-def turn_of(problem: Problem) -> Turn | None:
+def transform_of(problem: Problem) -> Transform | None:
     """How an instance differs from its problem; None of one that is as published."""
-    return getattr(problem.scm, "turn", None)
+    return getattr(problem.scm, "transform", None)
 
 
-class TurnedInstance(Turned):
+class TransformedInstance(TransformedSystem):
     """A system that knows how it was turned."""
 
-    turn: Turn
+    transform: Transform
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _with_turn, (super().__reduce__()[1], self.turn)
+        return _with_transform, (super().__reduce__()[1], self.transform)
 
 
-def _with_turn(arguments: tuple[Any, ...], turn: Turn) -> TurnedInstance:
-    system = TurnedInstance(*arguments)
-    system.turn = turn
+def _with_transform(arguments: tuple[Any, ...], transform: Transform) -> TransformedInstance:
+    system = TransformedInstance(*arguments)
+    system.transform = transform
     return system
 
 
 class _Draw:
-    """Draws a turn: what may be turned follows from the mode and from what agents are told."""
+    """Draws a transform: what may be turned follows from the mode and from what agents are told."""
 
     def __init__(self, problem: Problem, mode: Mode, rng: np.random.Generator) -> None:
         self.problem, self.mode, self.rng = problem, mode, rng
@@ -165,14 +165,14 @@ class _Draw:
         self.masked = problem.data(SuperArms) is not None
         self.slices = problem.data(Slices) if mode is Mode.DYNAMIC else None
 
-    def turn(self) -> Turn:
+    def transform(self) -> Transform:
         names = self._names()
         units = self._units()
         coordinates = self._coordinates()
         names |= self._parameter_names(coordinates)
         reward = self._straight((0.0, 1.0)) if self._reward_turns() else SAME
         units |= {name: reward for name in self._of_slices(self._bare()[-1]) if reward is not SAME}
-        return Turn(names, units, reward, coordinates, self.masked)
+        return Transform(names, units, reward, coordinates, self.masked)
 
     def _bare(self) -> list[str]:
         """The observed variables, those of a slice once, the reward last."""
@@ -269,25 +269,25 @@ class _Draw:
 
 
 class _Turning:
-    """Makes the problem that a turn gives, field by field."""
+    """Makes the problem that a transform gives, field by field."""
 
-    def __init__(self, problem: Problem, mode: Mode, turn: Turn, instance: int) -> None:
-        self.old, self.mode, self.turn, self.instance = problem, mode, turn, instance
-        self.names = turn.names
+    def __init__(self, problem: Problem, mode: Mode, transform: Transform, instance: int) -> None:
+        self.old, self.mode, self.transform, self.instance = problem, mode, transform, instance
+        self.names = transform.names
 
     def problem(self) -> Problem:
-        old, turn = self.old, self.turn
+        old, transform = self.old, self.transform
         return replace(
             old,
             scm=self._system(old.scm),
             action_domains=self._placed([unit.new if unit is not SAME else domain for (_, unit), domain
-                                         in zip(turn.coordinates, old.action_domains, strict=True)]),
+                                         in zip(transform.coordinates, old.action_domains, strict=True)]),
             action_names=self._placed([self.names[name] for name in old.action_names]) if old.action_names else (),
-            null_action=turn.point(old.null_action),
+            null_action=transform.point(old.null_action),
             manipulable=self._domains(old.manipulable),
             targets=self._shuffled([self._set(target) for target in old.targets], SETS),
-            optimal_action=None if old.optimal_action is None else turn.point(old.optimal_action),
-            optimal_do=None if old.optimal_do is None else turn.assigned(old.optimal_do),
+            optimal_action=None if old.optimal_action is None else transform.point(old.optimal_action),
+            optimal_do=None if old.optimal_do is None else transform.assigned(old.optimal_do),
             composition=None if old.composition is None else self._composition(old.composition),
             noise_known=old.noise_known and self._noise_can_be_told(),
             outcomes=self._outcomes(old.outcomes),
@@ -296,7 +296,7 @@ class _Turning:
         )  # fmt: skip
 
     def _placed(self, items: Sequence[Any]) -> list[Any]:
-        places = [place for place, _ in self.turn.coordinates]
+        places = [place for place, _ in self.transform.coordinates]
         return [items[places.index(place)] for place in range(len(items))]
 
     def _shuffled(self, items: Sequence[Any], stream: int) -> list[Any]:
@@ -310,17 +310,17 @@ class _Turning:
         return dict(self._shuffled(pairs, DOMAINS))
 
     def _interval(self, name: str, domain: Sequence[float]) -> tuple[float, float]:
-        unit = self.turn.units.get(name)
+        unit = self.transform.units.get(name)
         if unit is None:
             return domain[0], domain[1]
         low, high = sorted((float(unit.to_new(domain[0])), float(unit.to_new(domain[1]))))
         return low, high
 
-    def _system(self, system: Any) -> TurnedInstance:
+    def _system(self, system: Any) -> TransformedInstance:
         nodes = self._order(system.nodes, system.diagram)
-        coordinates = self.turn.coordinates if self.old.action_domains else ()
-        arguments = (system, self.names, self.turn.units, nodes, coordinates, self._told_noise(system))
-        return _with_turn(arguments, self.turn)
+        coordinates = self.transform.coordinates if self.old.action_domains else ()
+        arguments = (system, self.names, self.transform.units, nodes, coordinates, self._told_noise(system))
+        return _with_transform(arguments, self.transform)
 
     def _order(self, nodes: Sequence[str], diagram: CausalDiagram) -> list[str]:
         """Old names in another topological order, the reward last; where nodes go with base arms, in their order."""
@@ -337,44 +337,46 @@ class _Turning:
         return [*found, reward]
 
     def _told_noise(self, system: Any) -> dict[str, Distribution]:
-        slopes = {name: unit.slope for name, unit in self.turn.units.items() if not unit.bend}
+        slopes = {name: unit.slope for name, unit in self.transform.units.items() if not unit.bend}
         told = {v.name: scaled(v.noise, slopes[v.name]) for v in system.variables if v.name in slopes}
         return {name: noise for name, noise in told.items() if noise is not None}
 
     def _noise_can_be_told(self) -> bool:
-        turned_ones = [v for v in self.old.scm.variables if v.observed and v.name in self.turn.units]
+        turned_ones = [v for v in self.old.scm.variables if v.observed and v.name in self.transform.units]
         return all(scaled(v.noise, 1.0) is not None for v in turned_ones)
 
-    def _composition(self, known: Callable[..., Any]) -> TurnedComposition:
-        nodes = {name: (self.names[name], self.turn.unit(name)) for name in self.old.scm.nodes[:-1]}
-        return TurnedComposition(known, nodes, self.turn.reward)
+    def _composition(self, known: Callable[..., Any]) -> TransformedComposition:
+        nodes = {name: (self.names[name], self.transform.unit(name)) for name in self.old.scm.nodes[:-1]}
+        return TransformedComposition(known, nodes, self.transform.reward)
 
     def _data(self, data: ModeData) -> ModeData:
-        """A mode's data of the problem, turned; how to turn data of an outside mode is not known."""
+        """A mode's data of the problem, turned; how to transform data of an outside mode is not known."""
         turners: dict[type, Callable[[Any], ModeData]] = {
             SuperArms: lambda arms: replace(arms, exogenous=self._placed([self.names[one] for one in arms.exogenous])),
             Contexts: self._contexts,
-            Arms: lambda arms: Arms(self._shuffled([self.turn.assigned(arm) for arm in arms.interventions], ARMS)),
+            Arms: lambda arms: Arms(self._shuffled([self.transform.assigned(arm) for arm in arms.interventions], ARMS)),
             Adversary: lambda adversary: replace(adversary, luck=self.names[adversary.luck]),
             Slices: self._slices,
         }
         if type(data) not in turners:
-            raise ArgumentError(f"{self.old.name} has no instances: it is not known how to turn {type(data).__name__}")
+            raise ArgumentError(
+                f"{self.old.name} has no instances: it is not known how to transform {type(data).__name__}"
+            )
         return turners[type(data)](data)
 
     def _scope(self, scope: Scope) -> Scope:
         return frozenset((self.names[variable], self._set(given)) for variable, given in scope)
 
     def _contexts(self, contexts: Contexts) -> Contexts:
-        policy = _Policy(self.turn, contexts)
+        policy = _Policy(self.transform, contexts)
         return replace(
             contexts,
             names=self._shuffled([self.names[name] for name in contexts.names], CONTEXTS),
             scopes=self._shuffled([self._scope(scope) for scope in contexts.scopes], SETS),
             noise_given=policy.noise_given,
             best_response=policy.best_response if contexts.best_response else None,
-            policy=None if contexts.policy is None else self.turn.record(contexts.policy, self.mode, ()),
-            value=None if contexts.value is None else float(self.turn.reward.to_new(contexts.value)),
+            policy=None if contexts.policy is None else self.transform.record(contexts.policy, self.mode, ()),
+            value=None if contexts.value is None else float(self.transform.reward.to_new(contexts.value)),
         )
 
     def _outcomes(self, outcomes: Outcomes) -> Outcomes:
@@ -388,14 +390,14 @@ class _Turning:
         return replace(outcomes, **changed)
 
     def _constraint(self, constraint: Constraint) -> Constraint:
-        unit = self.turn.unit(constraint.node)
+        unit = self.transform.unit(constraint.node)
         flipped = {"<=": ">=", ">=": "<="}[constraint.side] if unit.reflected else constraint.side
         threshold = float(unit.to_new(constraint.threshold))
         return Constraint(self.names[constraint.node], flipped, threshold)  # type: ignore[arg-type]
 
     def _costs(self, costs: Costs) -> Costs:
-        units = dict(zip(self.old.domains.names, (unit for _, unit in self.turn.coordinates), strict=True))
-        units |= self.turn.units
+        units = dict(zip(self.old.domains.names, (unit for _, unit in self.transform.coordinates), strict=True))
+        units |= self.transform.units
 
         def by_name(prices: Mapping[str, float]) -> dict[str, float]:
             return {self.names[name]: price for name, price in prices.items()}
@@ -415,17 +417,19 @@ class _Turning:
             observed=by_name(costs.observed),
         )
 
-    def _told(self, told: ToldGraph) -> ToldGraph:
+    def _told(self, told: GraphKnowledge) -> GraphKnowledge:
         *others, reward = told.nodes
-        if told.diagram is not None and not self.turn.masked:
+        if told.diagram is not None and not self.transform.masked:
             order = self._order(told.diagram.nodes, told.diagram)
-        elif self.turn.masked:
-            order = [*self._placed(others), reward] if len(others) == len(self.turn.coordinates) else [*others, reward]
+        elif self.transform.masked:
+            order = (
+                [*self._placed(others), reward] if len(others) == len(self.transform.coordinates) else [*others, reward]
+            )
         else:
             order = [*sorted(others, key=self.names.__getitem__), reward]
         nodes = tuple(self.names[name] for name in order)
         diagram = None if told.diagram is None else renamed(told.diagram, self.names, nodes)
-        return ToldGraph(nodes, diagram, tuple(renamed(one, self.names, nodes) for one in told.candidates))
+        return GraphKnowledge(nodes, diagram, tuple(renamed(one, self.names, nodes) for one in told.candidates))
 
     def _slices(self, slices: Slices) -> Slices:
         return replace(
@@ -441,18 +445,20 @@ class _Turning:
 class _Policy:
     """The noise given contexts, and the best response to them, by new names and in new units."""
 
-    turn: Turn
+    transform: Transform
     known: Contexts
 
     def _old(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: self.turn.unit(name).to_old(columns[self.turn.names[name]]) for name in self.known.names}
+        return {
+            name: self.transform.unit(name).to_old(columns[self.transform.names[name]]) for name in self.known.names
+        }
 
     def noise_given(self, contexts: Mapping[str, Any], numbers: Mapping[str, Any]) -> dict[str, Any]:
-        back = {new: old for old, new in self.turn.names.items()}
+        back = {new: old for old, new in self.transform.names.items()}
         found = self.known.noise_given(self._old(contexts), {back[name]: row for name, row in numbers.items()})
-        return {self.turn.names[name]: draws for name, draws in found.items()}
+        return {self.transform.names[name]: draws for name, draws in found.items()}
 
     def best_response(self, contexts: Mapping[str, Any]) -> dict[str, Any]:
         assert self.known.best_response is not None
         found = self.known.best_response(self._old(contexts))
-        return {self.turn.names[name]: self.turn.unit(name).to_new(value) for name, value in found.items()}
+        return {self.transform.names[name]: self.transform.unit(name).to_new(value) for name, value in found.items()}

@@ -3,10 +3,10 @@
 from cbo_gym.errors import naming_the_extra
 
 with naming_the_extra("cbo-gym study serve", "serve"):
+    from cbo_gym.study.page.access import AccessPolicy
     from cbo_gym.study.page.application import make_app
-    from cbo_gym.study.page.desk import Desk
-    from cbo_gym.study.page.door import Door
+    from cbo_gym.study.page.service import StudyService
     from cbo_gym.study.page.serving import serve
     from cbo_gym.study.page.thinker import Thinker
 
-__all__ = ["Desk", "Door", "Thinker", "make_app", "serve"]
+__all__ = ["AccessPolicy", "StudyService", "Thinker", "make_app", "serve"]

@@ -21,10 +21,10 @@ from starlette.staticfiles import StaticFiles
 from cbo_gym.agent_finder import known_agents
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.files import csv_of
-from cbo_gym.study.page.desk import Case, Desk
-from cbo_gym.study.page.door import COOKIE, Door, same
+from cbo_gym.study.page.access import COOKIE, AccessPolicy, same
 from cbo_gym.study.page.guard import MOST_BYTES, Guard
 from cbo_gym.study.page.looks import page, plain_page
+from cbo_gym.study.page.service import Case, StudyService
 from cbo_gym.study.page.typed import CONTEXT, DO, Typed, asked_number, content_of, description, numbers, text, texts_of
 from cbo_gym.study.page.views import Problem, card_of, counts, expected_context, study_context, told
 from cbo_gym.study.report import style
@@ -39,20 +39,20 @@ NUMBER = re.compile("[0-9]{1,9}")
 routes = APIRouter(default_response_class=HTMLResponse)
 
 
-def make_app(desk: Desk, door: Door) -> FastAPI:
+def make_app(service: StudyService, access: AccessPolicy) -> FastAPI:
     """The page of a database's studies.
 
     Args:
-        desk: the studies.
-        door: who is let in.
+        service: the studies.
+        access: who is let in.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, title="cbo-gym study")
-    app.state.desk, app.state.door = desk, door
+    app.state.service, app.state.access = service, access
     app.include_router(routes)
     app.mount("/static", StaticFiles(directory=STATIC))
     for kind in (StarletteHTTPException, RequestValidationError, CBOGymError):
         app.add_exception_handler(kind, _failed)
-    app.add_middleware(Guard, door=door)
+    app.add_middleware(Guard, access=access)
     return app
 
 
@@ -65,7 +65,7 @@ async def _failed(request: Request, error: Exception) -> Response:
     if isinstance(error, StarletteHTTPException):
         title = "No such page" if error.status_code == 404 else "Refused"
         return plain_page(error.status_code, title, str(error.detail))
-    return plain_page(_status(error), "This does not work", request.app.state.desk.in_words(error))
+    return plain_page(_status(error), "This does not work", request.app.state.service.in_words(error))
 
 
 def _status(error: Exception) -> int:
@@ -76,31 +76,31 @@ def _status(error: Exception) -> int:
 # What routes take --------------------------------------------------------------------------------------------
 
 
-def _desk(request: Request) -> Desk:
-    return request.app.state.desk
+def _service(request: Request) -> StudyService:
+    return request.app.state.service
 
 
-TheDesk = Annotated[Desk, Depends(_desk)]
+TheService = Annotated[StudyService, Depends(_service)]
 
 
-async def _names(desk: TheDesk) -> list[str]:
-    return await run_in_threadpool(desk.names)
+async def _names(service: TheService) -> list[str]:
+    return await run_in_threadpool(service.names)
 
 
 Names = Annotated[list[str], Depends(_names)]
 
 
-async def _case(place: int, desk: TheDesk, names: Names) -> Case:
+async def _case(place: int, service: TheService, names: Names) -> Case:
     if not 1 <= place <= len(names):
-        raise HTTPException(404, f"There is no study {place}; {desk.called} has {len(names)}.")
-    return await run_in_threadpool(desk.case, names[place - 1])
+        raise HTTPException(404, f"There is no study {place}; {service.called} has {len(names)}.")
+    return await run_in_threadpool(service.case, names[place - 1])
 
 
 async def _form(request: Request) -> AsyncIterator[FormData]:
     """The fields of a form that this server has sent."""
     async with request.form(max_files=1, max_fields=MAX_FIELDS, max_part_size=MOST_BYTES) as form:
         given = form.get("forgery")
-        if not isinstance(given, str) or not same(given, request.app.state.door.forgery):
+        if not isinstance(given, str) or not same(given, request.app.state.access.forgery):
             raise HTTPException(
                 403, "The form is of another run of the server; go back, reload the page, send it again."
             )
@@ -112,7 +112,7 @@ Form = Annotated[FormData, Depends(_form)]
 
 
 def _page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
-    called, forgery = request.app.state.desk.called, request.app.state.door.forgery
+    called, forgery = request.app.state.service.called, request.app.state.access.forgery
     return page(template, status, called=called, forgery=forgery, **context)
 
 
@@ -132,13 +132,13 @@ async def show_login() -> Response:
 @routes.post("/login")
 async def login(request: Request) -> Response:
     """The one form without a forgery token, for it would tell the token to those who are not logged in."""
-    door: Door = request.app.state.door
+    access: AccessPolicy = request.app.state.access
     async with request.form(max_files=0, max_fields=1) as form:
         given = text(texts_of(form), "token")
-    if door.token is not None and not same(given, door.token):
+    if access.token is not None and not same(given, access.token):
         return page("login", 403, wrong=True)
     answer = RedirectResponse("/", 303)
-    answer.set_cookie(COOKIE, door.session, httponly=True, samesite="strict")
+    answer.set_cookie(COOKIE, access.session, httponly=True, samesite="strict")
     return answer
 
 
@@ -146,23 +146,23 @@ async def login(request: Request) -> Response:
 
 
 @routes.get("/")
-async def show_studies(request: Request, desk: TheDesk, names: Names) -> Response:
+async def show_studies(request: Request, service: TheService, names: Names) -> Response:
     """All studies; the only one itself."""
     if len(names) == 1:
         return RedirectResponse("/studies/1", 303)
     if not names:
         return RedirectResponse("/new", 303)
-    return _page(request, "studies", studies=await run_in_threadpool(_listed, desk, names))
+    return _page(request, "studies", studies=await run_in_threadpool(_listed, service, names))
 
 
-def _listed(desk: Desk, names: list[str]) -> list[dict[str, Any]]:
+def _listed(service: StudyService, names: list[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for place, name in enumerate(names, start=1):
         try:
-            case = desk.case(name)
+            case = service.case(name)
             found.append({"place": place, "name": name, "about": case.about, "counts": counts(case.seen())})
         except CBOGymError as error:
-            found.append({"place": place, "name": name, "error": desk.in_words(error)})
+            found.append({"place": place, "name": name, "error": service.in_words(error)})
     return found
 
 
@@ -179,26 +179,26 @@ def _new(
 
 
 @routes.post("/new")
-async def create(request: Request, form: Form, desk: TheDesk, names: Names) -> Response:
+async def create(request: Request, form: Form, service: TheService, names: Names) -> Response:
     typed = texts_of(form)
     rows = max(FIRST_ROWS, len(typed.get("thing", [])))
     if "more" in typed:
         return _new(request, names, Problem("", "", typed), rows=2 * rows)
     try:
-        name = await desk.create(partial(_fields_of, typed))
+        name = await service.create(partial(_fields_of, typed))
     except CBOGymError as error:
-        return _new(request, names, Problem("create", desk.in_words(error), typed), _status(error), rows)
-    return await _created(desk, name)
+        return _new(request, names, Problem("create", service.in_words(error), typed), _status(error), rows)
+    return await _created(service, name)
 
 
 @routes.post("/new/yaml")
-async def create_from_yaml(request: Request, form: Form, desk: TheDesk, names: Names) -> Response:
+async def create_from_yaml(request: Request, form: Form, service: TheService, names: Names) -> Response:
     typed, content = texts_of(form), await content_of(form, "file")
     try:
-        name = await desk.create(partial(_parsed, content, text(typed, "yaml")))
+        name = await service.create(partial(_parsed, content, text(typed, "yaml")))
     except CBOGymError as error:
-        return _new(request, names, Problem("yaml", desk.in_words(error), typed), _status(error))
-    return await _created(desk, name)
+        return _new(request, names, Problem("yaml", service.in_words(error), typed), _status(error))
+    return await _created(service, name)
 
 
 def _fields_of(typed: Typed) -> tuple[dict[str, Any], Lines]:
@@ -217,8 +217,8 @@ def _one_of(uploaded: bytes, pasted: str, what: str) -> bytes:
     return uploaded or pasted.encode(errors="surrogatepass")
 
 
-async def _created(desk: Desk, name: str) -> Response:
-    names = await run_in_threadpool(desk.names)
+async def _created(service: StudyService, name: str) -> Response:
+    names = await run_in_threadpool(service.names)
     return _done(names.index(name) + 1, "created")
 
 
@@ -286,7 +286,7 @@ def _csv(frame: pl.DataFrame, called: str) -> Response:
 
 
 @routes.get("/studies/{place}/what-if")
-async def what_if(request: Request, place: int, case: TheCase, desk: TheDesk) -> Response:
+async def what_if(request: Request, place: int, case: TheCase, service: TheService) -> Response:
     """The agent's expectation; nothing is recorded, so it is a link that can be kept."""
     typed = {name: [one.strip() for one in request.query_params.getlist(name)] for name in request.query_params}
     problem = Problem("what-if", "", typed)
@@ -294,23 +294,23 @@ async def what_if(request: Request, place: int, case: TheCase, desk: TheDesk) ->
         context = numbers(typed, CONTEXT) or None
         found = await case.what_if(numbers(typed, DO), context)
     except CBOGymError as error:
-        return await _study(request, place, case, Problem("what-if", desk.in_words(error), typed), _status(error))
+        return await _study(request, place, case, Problem("what-if", service.in_words(error), typed), _status(error))
     return await _study(request, place, case, problem, expected=expected_context(case, found))
 
 
 @routes.post("/studies/{place}/ask")
-async def ask(request: Request, place: int, case: TheCase, form: Form, desk: TheDesk) -> Response:
+async def ask(request: Request, place: int, case: TheCase, form: Form, service: TheService) -> Response:
     typed = texts_of(form)
     context = numbers(typed, CONTEXT) or None
     try:
         trials = await case.ask(asked_number(text(typed, "count") or "1"), context)
     except CBOGymError as error:
-        return await _study(request, place, case, Problem("ask", desk.in_words(error), typed), _status(error))
+        return await _study(request, place, case, Problem("ask", service.in_words(error), typed), _status(error))
     return _done(place, "asked", trial=trials[0], count=len(trials))
 
 
 @routes.post("/studies/{place}/import")
-async def import_data(request: Request, place: int, case: TheCase, form: Form, desk: TheDesk) -> Response:
+async def import_data(request: Request, place: int, case: TheCase, form: Form, service: TheService) -> Response:
     typed, content = texts_of(form), await content_of(form, "file")
     # White space at both ends of what is pasted may be empty cells.
     pasted = str(form.get("csv") or "")
@@ -318,7 +318,7 @@ async def import_data(request: Request, place: int, case: TheCase, form: Form, d
         table = _one_of(content, pasted if pasted.strip() else "", "CSV")
         count = await case.add_data(table, text(typed, "ignore").splitlines())
     except CBOGymError as error:
-        return await _study(request, place, case, Problem("import", desk.in_words(error), typed), _status(error))
+        return await _study(request, place, case, Problem("import", service.in_words(error), typed), _status(error))
     return _done(place, "imported", count=count)
 
 
@@ -364,17 +364,17 @@ async def _outcome(
     try:
         await run_in_threadpool(call, case.study, trial, values, did=did)
     except CBOGymError as error:
-        problem = Problem(f"{kind}-{trial}", request.app.state.desk.in_words(error), typed)
+        problem = Problem(f"{kind}-{trial}", request.app.state.service.in_words(error), typed)
         return await _trial(request, place, trial, case, problem, _status(error))
     return _done(place, {"tell": "told", "correct": "corrected"}[kind], trial=trial)
 
 
 @routes.post("/studies/{place}/trials/{trial}/fail")
-async def fail(request: Request, place: int, trial: int, case: TheCase, form: Form, desk: TheDesk) -> Response:
+async def fail(request: Request, place: int, trial: int, case: TheCase, form: Form, service: TheService) -> Response:
     typed = texts_of(form)
     try:
         await run_in_threadpool(case.study.fail, trial, text(typed, "reason"))
     except CBOGymError as error:
-        problem = Problem(f"fail-{trial}", desk.in_words(error), typed)
+        problem = Problem(f"fail-{trial}", service.in_words(error), typed)
         return await _trial(request, place, trial, case, problem, _status(error))
     return _done(place, "failed", trial=trial)

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cbo_gym.study.page.door import Door
+from cbo_gym.study.page.access import AccessPolicy
 from cbo_gym.study.page.looks import plain_page
 
 MOST_BYTES = 4_000_000  # of a request, uploads included
@@ -38,15 +38,15 @@ HEADERS = {
 
 
 class Guard:
-    """Lets in what the door lets in and is not too long.
+    """Lets in what the access lets in and is not too long.
 
     Args:
         app: what is behind it.
-        door: who is let in.
+        access: who is let in.
     """
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
-        self._app, self._door = app, door
+    def __init__(self, app: ASGIApp, access: AccessPolicy) -> None:
+        self._app, self._access = app, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -85,13 +85,13 @@ class Guard:
             await self._app(scope, _again(body, receive), send)
 
     def _refusal(self, request: Request) -> Response | None:
-        if words := self._door.refusal(request):
+        if words := self._access.refusal(request):
             return plain_page(403, "Refused", words)
         for kind in request.headers.getlist("content-type"):
             if set(CHARSET.findall(kind.lower())) - {"utf-8", "utf8"}:
                 return plain_page(415, "Refused", f"Forms are read in UTF-8; this one is {kind[:100]}.")
         # not request.url, which old versions of Starlette make of the Host header
-        if self._door.knows(request) or request.scope["path"].startswith(OPEN):
+        if self._access.knows(request) or request.scope["path"].startswith(OPEN):
             return None
         if request.method == "GET":
             return RedirectResponse("/login", 303)

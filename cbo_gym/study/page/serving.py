@@ -13,9 +13,9 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.study.page.access import SHORTEST_TOKEN, AccessPolicy, is_loopback
 from cbo_gym.study.page.application import make_app
-from cbo_gym.study.page.desk import Desk
-from cbo_gym.study.page.door import SHORTEST_TOKEN, Door, is_loopback
+from cbo_gym.study.page.service import StudyService
 from cbo_gym.study.page.thinker import THINK_SECONDS, Thinker
 
 MAX_CONNECTIONS = 100
@@ -76,14 +76,14 @@ def serve(
         raise ArgumentError(f"the token must have at least {SHORTEST_TOKEN} characters; given {len(token)}")
     made = None if token is not None or is_loopback(host) else secrets.token_urlsafe(24)
     thinker = Thinker(think_seconds)
-    desk = Desk(storage, thinker, trusted)
-    desk.names()  # a database that cannot be read is an error now, not in the browser
+    service = StudyService(storage, thinker, trusted)
+    service.names()  # a database that cannot be read is an error now, not in the browser
     with _listening(host, port) as listener:
         address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-        say(f"{desk.called} is served at {address}; Ctrl-C stops it")
+        say(f"{service.called} is served at {address}; Ctrl-C stops it")
         if made is not None:
             say(f"log in with the token {made}")
-        app = make_app(desk, Door(host, token or made))
+        app = make_app(service, AccessPolicy(host, token or made))
         config = uvicorn.Config(
             app,
             log_level="warning",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cbo_gym.study.expectation import Expectation
-from cbo_gym.study.page.desk import Case, Seen
+from cbo_gym.study.page.service import Case, Seen
 from cbo_gym.study.page.typed import CONTEXT, DID, DO, VALUE, Typed, numbers
 from cbo_gym.study.units import written
 

@@ -36,7 +36,7 @@ _DISTRIBUTIONS = (
 _COMPONENTS = (components.Linear, components.Polynomial, components.Periodic, components.Tanh, components.Sum)
 #: dataclasses, written by their fields
 _BY_FIELDS = (
-    *_TASKS, *_DISTRIBUTIONS, *_COMPONENTS, noise.DistributionFamily, tasks.ToldGraph, tasks.Constraint,
+    *_TASKS, *_DISTRIBUTIONS, *_COMPONENTS, noise.DistributionFamily, tasks.GraphKnowledge, tasks.Constraint,
     tasks.Objective, Costs,
     Expression,
 )  # fmt: skip

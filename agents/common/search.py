@@ -19,7 +19,7 @@ from botorch.optim import optimize_acqf
 from botorch.optim.initializers import initialize_q_batch
 from torch import Tensor
 
-from cbo_gym.agents.toolbox.features import ActionFeatures
+from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.task import Action, Round
 
 INCUMBENTS = 3  # distinct actions played that are among the starts

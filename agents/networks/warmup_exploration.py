@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor
 
+from cbo_gym.agents.common.features import features_of
+from cbo_gym.agents.common.search import maximise
 from cbo_gym.agents.networks.eta import WithEta, rewards_within
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.toolbox.features import features_of
-from cbo_gym.agents.toolbox.search import maximise
 from cbo_gym.task import Action, HardTask, Round
 
 EARLY = 20  # rounds, of which every second is spent so,
@@ -26,7 +26,7 @@ SAMPLES = 16  # of the noise, for expectations
 SCREENING_SAMPLES = 4
 
 
-class EarlyLooks:
+class WarmupExploration:
     """Looks for the actions of the first rounds.
 
     Args:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from cbo_gym.actions import GridBox
 from cbo_gym.agent import Agent
-from cbo_gym.agents.toolbox.limits import require_device
+from cbo_gym.agents.common.limits import require_device
 from cbo_gym.arguments import require_not_negative
 from cbo_gym.task import Action, AdversarialTask, Info, Mode, Observation
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from cbo_gym.actions.codec import UNSET, Action
 from cbo_gym.agent import Agent
-from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.agents.common.seeding import seeded_copy
 from cbo_gym.task import HardTask, Observation, Round, Task
 
 MOST_OBSERVATIONS = 200  # a Gaussian process learns next to nothing from more of them

@@ -152,6 +152,6 @@ def test_latent_variables_and_foreign_things_are_refused() -> None:
 def test_a_missing_library_is_named_by_its_extra(monkeypatch, name, module, library, extra) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.delitem(vars(cbo_gym), name, raising=False)
-    monkeypatch.delitem(sys.modules, f"cbo_gym.exchange.{module}", raising=False)
+    monkeypatch.delitem(sys.modules, f"cbo_gym.integrations.{module}", raising=False)
     with pytest.raises(MissingExtraError, match=rf"cbo_gym\.{name} needs .*cbo-gym\[{extra}\]"):
         getattr(cbo_gym, name)

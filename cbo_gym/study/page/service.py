@@ -49,12 +49,12 @@ class Case:
     """One study.
 
     Args:
-        desk: of the database.
+        service: of the database.
         study: the study.
     """
 
-    def __init__(self, desk: Desk, study: Study) -> None:
-        self._desk, self.study = desk, study
+    def __init__(self, service: StudyService, study: Study) -> None:
+        self._service, self.study = service, study
         self._pickled = pickle.dumps(study)
         self._seen: Seen | None = None
         # with the event that it includes at least
@@ -77,16 +77,16 @@ class Case:
 
     async def ask(self, count: int, context: Mapping[str, float] | None) -> list[int]:
         """Ask for trials; return their numbers."""
-        return await asyncio.wrap_future(self._desk.thinker.submit(thinker.ask, self._pickled, count, context))
+        return await asyncio.wrap_future(self._service.thinker.submit(thinker.ask, self._pickled, count, context))
 
     async def what_if(self, do: Mapping[str, Any], context: Mapping[str, float] | None) -> Expectation:
         """As :meth:`Study.what_if`."""
-        asked = self._desk.thinker.submit(thinker.what_if, self._pickled, do, context)
+        asked = self._service.thinker.submit(thinker.what_if, self._pickled, do, context)
         return Expectation(*await asyncio.wrap_future(asked))
 
     async def add_data(self, table: bytes, ignore: Collection[str]) -> int:
         """Add the rounds of a table; return their number."""
-        return await asyncio.wrap_future(self._desk.thinker.submit(thinker.add_data, self._pickled, table, ignore))
+        return await asyncio.wrap_future(self._service.thinker.submit(thinker.add_data, self._pickled, table, ignore))
 
     async def report(self, patience: float | None = PATIENCE) -> list[str] | None:
         """The sections of the report as the study stands, which may take the agent a while.
@@ -102,13 +102,13 @@ class Case:
             async with asyncio.timeout(patience):
                 while True:
                     if self._report is None:
-                        self._report = event, self._desk.thinker.submit(thinker.report, self._pickled)
+                        self._report = event, self._service.thinker.submit(thinker.report, self._pickled)
                     included, coming = begun = self._report
                     try:
                         parts = await asyncio.shield(asyncio.wrap_future(coming))
                     except CBOGymError as error:
                         # Where the report fails the rest of the page is of use still.
-                        parts = [f'<p class="note">{escape(self._desk.in_words(error))}</p>']
+                        parts = [f'<p class="note">{escape(self._service.in_words(error))}</p>']
                     if included >= event:
                         return parts
                     if self._report is begun:  # else another request has begun a newer one
@@ -117,7 +117,7 @@ class Case:
             return None
 
 
-class Desk:
+class StudyService:
     """All studies of a database, which need not be there yet.
 
     Args:

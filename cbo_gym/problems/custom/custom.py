@@ -1,4 +1,4 @@
-"""Problems of your own: a diagram with Python mechanisms; :mod:`cbo_gym.problems.own.problem_file` has them as text."""
+"""Custom problems: a diagram with Python mechanisms. :mod:`.problem_file` reads them from YAML."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import networkx as nx
 from cbo_gym.actions import Interval
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets, require_interval
+from cbo_gym.problems.custom.abduction import Abduction
+from cbo_gym.problems.custom.elementwise import elementwise
+from cbo_gym.problems.custom.expression import spelling
 from cbo_gym.problems.modes.contextual import Columns, Contexts
 from cbo_gym.problems.modes.discrete import Arms
-from cbo_gym.problems.own.abduction import Abduction
-from cbo_gym.problems.own.elementwise import elementwise
-from cbo_gym.problems.own.expression import spelling
 from cbo_gym.scm import CausalDiagram, Distribution, Floats, GuardedModel, Variable, Zero
 from cbo_gym.scm.scopes import Scope
 
@@ -78,7 +78,7 @@ def custom_problem(
             that their values may follow, ``{}`` to only observe; None for every set of ``targets``, its variables by
             all contexts that they do not affect.
         noise_given: the noise given the contexts, as in :class:`~cbo_gym.problems.modes.contextual.Contexts`. None
-            where every context tells one noise, as :class:`~cbo_gym.problems.own.abduction.Abduction` finds it.
+            where every context tells one noise, as :class:`~cbo_gym.problems.custom.abduction.Abduction` finds it.
         arms: the interventions of the discrete mode, each a mapping from variables to the values that they are set to,
             ``{}`` to only observe. The reward must then lie in [0, 1].
         latent: variables that are not observed.

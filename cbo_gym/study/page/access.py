@@ -18,7 +18,7 @@ HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?", re.AS
 
 
 @dataclass(frozen=True)
-class Door:
+class AccessPolicy:
     """The secrets of one process of the server, and the comparisons with them.
 
     Attributes:

@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError
 from cbo_gym.actions import Interval
 from cbo_gym.errors import ArgumentError, shortened, shown
 from cbo_gym.problems.base import Problem, gaussian_noise
-from cbo_gym.problems.own.custom import OWN_NOISE, custom_problem
-from cbo_gym.problems.own.expression import RESERVED, Equation, spelling
+from cbo_gym.problems.custom.custom import OWN_NOISE, custom_problem
+from cbo_gym.problems.custom.expression import RESERVED, Equation, spelling
 from cbo_gym.scm import Distribution
 from cbo_gym.scm import noise as distributions
 from cbo_gym.validation import StrictModel, field_errors
@@ -54,10 +54,10 @@ def load_problem(path: str | Path) -> Problem:
         actions: {heat: [10, 30], price: [0, 8]}
         manipulable: {Growth: [0, 2]}
 
-    Equations know arithmetic, comparisons and the functions of :mod:`cbo_gym.problems.own.expression`. ``noise`` is a
-    standard deviation or the name of a distribution of :mod:`cbo_gym.scm.noise` with its arguments in order. A variable
-    with ``latent: true`` or ``observed: false`` is not observed.
-    ``targets``, ``contexts``, ``scopes`` and ``arms`` are those of :func:`~cbo_gym.problems.own.custom.custom_problem`.
+    Equations know arithmetic, comparisons and the functions of :mod:`cbo_gym.problems.custom.expression`. ``noise`` is
+    a standard deviation or the name of a distribution of :mod:`cbo_gym.scm.noise` with its arguments in order. A
+    variable with ``latent: true`` or ``observed: false`` is not observed.
+    ``targets``, ``contexts``, ``scopes`` and ``arms`` are those of :func:`~cbo_gym.custom_problem`.
 
     Raises:
         ArgumentError: naming the file and what is wrong in it.

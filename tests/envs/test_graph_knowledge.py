@@ -8,7 +8,7 @@ from cbo_gym import UnsupportedModeError, evaluate, make_task
 from cbo_gym.errors import ArgumentError, HiddenGraphError
 from cbo_gym.evaluation.play.sweep import plan, run_job
 from cbo_gym.oracle import oracle_of
-from cbo_gym.problems.variations.graph_knowledge import told_in_words
+from cbo_gym.problems.variations.graph_knowledge import describe_knowledge
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.equivalence import markov_equivalents
@@ -170,7 +170,7 @@ def test_candidates_are_the_equivalence_class_a_number_or_a_list():
 
 def test_what_is_told_in_words():
     def words(**graph):
-        return told_in_words(gym.make(TOY, **graph).unwrapped.problem)
+        return describe_knowledge(gym.make(TOY, **graph).unwrapped.problem)
 
     assert words() == "the true graph"
     assert words(graph="hidden") == "the names of the variables"

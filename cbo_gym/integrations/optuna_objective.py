@@ -10,7 +10,7 @@ import numpy as np
 from cbo_gym.actions.codec import ArmCodec, CellCodec, ChoiceCodec, Codec, SuperArmCodec
 from cbo_gym.arguments import MAX_NOISE_SEED, seed_number
 from cbo_gym.errors import ArgumentError
-from cbo_gym.exchange.opening import opened, require_function
+from cbo_gym.integrations.opening import opened, require_function
 from cbo_gym.task import Action
 
 SET = "set"  # the parameter that chooses the variables, or the arm

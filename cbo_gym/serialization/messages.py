@@ -11,8 +11,8 @@ import numpy as np
 from cbo_gym.actions.reading import own_copy
 from cbo_gym.actions.spaces import Space
 from cbo_gym.errors import ArgumentError
-from cbo_gym.plain.documents import Document, from_plain, to_plain
 from cbo_gym.scm.expression import traced
+from cbo_gym.serialization.documents import Document, from_plain, to_plain
 from cbo_gym.task import Task
 
 

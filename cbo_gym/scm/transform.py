@@ -14,7 +14,7 @@ from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values, Variable,
 from cbo_gym.scm.values import Floats
 
 
-class Turned(System):
+class TransformedSystem(System):
     """Another view of a system: variables by other names, in other units and another order, soft parameters too.
 
     Args:

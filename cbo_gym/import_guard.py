@@ -21,9 +21,9 @@ from cbo_gym.errors import OperationError
 VARIABLE = "CBO_GYM_ISOLATED"  # among the variables of such a process
 #: modules and packages of ``cbo_gym`` that agents are made of, and that play them; all others are closed
 OPEN = (
-    "actions", "agent", "agent_cards", "agent_finder", "agent_state", "agents", "arguments", "channel", "closed",
-    "errors", "files", "fronts", "labels", "later", "plain", "player", "progress", "scm", "seal", "sums", "task",
-    "validation", "version", "yaml_files",
+    "actions", "agent", "agent_cards", "agent_finder", "agent_state", "agents", "arguments", "channel", "errors",
+    "files", "fronts", "import_guard", "labels", "lazy", "player", "progress", "scm", "seal", "serialization", "sums",
+    "task", "validation", "version", "yaml_files",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cbo_gym.arguments import MAX_NOISE_SEED, seed_number
 from cbo_gym.errors import ArgumentError
-from cbo_gym.exchange.opening import opened, require_function
+from cbo_gym.integrations.opening import opened, require_function
 from cbo_gym.oracle import oracle_of
 from cbo_gym.scm import Floats, Intervention
 

@@ -54,7 +54,7 @@ def played(agent, env_id, mode, rounds=8):
 @pytest.mark.parametrize(("agent", "mode"), EXACT)
 def test_beliefs_are_the_models_estimates_where_actions_were_played(agent, mode):
     learner, _, _ = played(agent, SYSTEMS[mode], mode)
-    mean, _ = learner.believed_rewards([past.action for past in learner.history])
+    mean, _ = learner.reward_posterior([past.action for past in learner.history])
     np.testing.assert_allclose(mean, learner.estimated_rewards(), rtol=1e-9, atol=1e-9)
 
 
@@ -63,21 +63,21 @@ def test_to_ask_for_beliefs_changes_nothing(agent, mode):
     learner, observation, env = played(agent, SYSTEMS[mode], mode)
     actions = [past.action for past in learner.history]
     other = deepcopy(learner)
-    mean, std = other.believed_rewards(actions)
+    mean, std = other.reward_posterior(actions)
     assert mean.shape == std.shape == (len(actions),)
     assert np.isfinite(mean).all()
     assert (std > 0.0).all()
     env.action_space.seed(0)
     if agent != "CoCaBO":  # which has no model of a scope that it never plays
         new = [env.action_space.sample() for _ in range(3)]
-        assert np.isfinite(other.believed_rewards(new)).all()
+        assert np.isfinite(other.reward_posterior(new)).all()
     assert str(other.act(observation)) == str(learner.act(observation))
 
 
 @pytest.mark.parametrize(("agent", "mode"), SILENT)
 def test_an_agent_without_a_model_says_so(agent, mode):
     learner, _, env = played(agent, SYSTEMS[mode], mode, rounds=2)
-    assert learner.believed_rewards([env.action_space.sample()]) is None
+    assert learner.reward_posterior([env.action_space.sample()]) is None
 
 
 @pytest.mark.parametrize(("env_id", "mode"), [("CBO/Dropwave-v0", "soft"), ("CBO/ToyGraph-v0", "hard")])
@@ -85,7 +85,7 @@ def test_a_networks_interval_is_that_of_networks_drawn_from_it(env_id, mode):
     learner, _, env = played("MCBO", env_id, mode, rounds=12)
     env.action_space.seed(0)
     actions = [env.action_space.sample() for _ in range(12)]
-    mean, std = learner.believed_rewards(actions)
+    mean, std = learner.reward_posterior(actions)
     network = learner.network
     inputs, generator = network.features.of_actions(actions), torch.Generator().manual_seed(1)
     noise = network.draw_noise(32, seed=1)
@@ -116,7 +116,7 @@ def test_imported_rounds_are_learned_in_their_own_contexts(agent):
     for sign in (-1.0, 1.0):
         learner.act(seen | {"context": np.full(len(task.contexts), 0.8 * sign)})
         ends = [{"scope": np.int64(scope), "values": np.full(2, value)} for value in (0.1, 0.9)]
-        believed = learner.believed_rewards(ends)
+        believed = learner.reward_posterior(ends)
         difference[sign] = None if believed is None else float(np.diff(believed[0])[0])
     if agent in ("GP-UCB", "CoBO"):
         assert difference[-1.0] < -0.3
