@@ -47,8 +47,8 @@ Recommend = Literal["every", "powers", "end"]  # the rounds after which an agent
 
 #: Columns of a run's table. Those of :data:`OPTIONAL_COLUMNS` exist only where the mode has contexts, choices or
 #: slices, or the task has costs, constraints or several objectives. A violation is the sum of each constraint's
-#: shortfall, in the nodes' units. With several objectives, a reward is the hypervolume of all observations so far and an
-#: expected reward that of the actions played; ``rewards`` and ``expected_rewards`` are those of the round alone, and
+#: shortfall, in the nodes' units. With several objectives, a reward is the hypervolume of all observations so far and
+#: an expected reward that of the actions played; ``rewards`` and ``expected_rewards`` are those of the round alone, and
 #: ``recommended_rewards`` are the expected rewards of the recommended actions, concatenated.
 COLUMNS: dict[str, Any] = {
     "round": pl.Int64,
