@@ -49,7 +49,8 @@ def test_publish_says_what_it_did_and_other_commands_read_it(here):
 
 def test_a_sweep_goes_on_where_a_store_ends(here):
     invoke("publish", "runs/mine")
-    words = ["sweep", "runs/more", "-a", "Random", "-e", ENV, "--horizon", "3", "--jobs", "1", "--beyond", "results"]
+    words = ["sweep", "runs/more", "-a", "Random", "-e", ENV, "--horizon", "3", "--jobs", "1"]
+    words += ["--skip-published", "results"]
     assert "0 finished, 0 failed, 0 skipped" in invoke(*words, "--seeds", "5")
     assert "1 finished, 0 failed, 0 skipped; 0 of them" in invoke(*words, "--seeds", "6")
     assert "1 runs added, 0 replaced" in invoke("publish", "runs/more", "--suite", "mine")

@@ -9,7 +9,7 @@ import pytest
 from cbo_gym.evaluation import leaderboard, load_published
 from cbo_gym.evaluation.report.markdown import BEGIN, END, results, with_part, write_results
 from cbo_gym.evaluation.runs.results import stacked
-from cbo_gym.evaluation.store.published import MOST_BYTES, own_store
+from cbo_gym.evaluation.store.published import MAX_BYTES, own_store
 from cbo_gym.evaluation.verify.admission import admitted
 from cbo_gym.evaluation.verify.submission import read_card
 from cbo_gym.registry import find_entry
@@ -83,4 +83,4 @@ def test_every_file_is_of_a_suite_or_a_submission_and_its_numbers_can_be(path):
 
 def test_the_store_is_small():
     assert PARTS
-    assert sum(path.stat().st_size for path in PARTS) <= min(MOST_BYTES, MOST_OF_A_WHEEL)
+    assert sum(path.stat().st_size for path in PARTS) <= min(MAX_BYTES, MOST_OF_A_WHEEL)

@@ -5,7 +5,7 @@ import pytest
 from cbo_gym import evaluate
 from cbo_gym.evaluation.play.grid import cell_of
 from cbo_gym.evaluation.play.sweep import run_job
-from cbo_gym.evaluation.runs.results import SECONDS, name_of, save_run
+from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, name_of, save_run
 
 #: one agent of each room; the others are slow tests
 ONE_A_ROOM = ("Random", "CBO", "GP-UCB", "GPOO", "SSEM-UCB", "TS", "CoCaBO", "DCBO", "CBO-MW", "CausalParetoSelect")
@@ -64,5 +64,7 @@ def _run_jobs(jobs, *, on_run=None, **_):
 
 def rounds_alike(one, other):
     return all(
-        one.table[name].equals(other.table[name], null_equal=True) for name in one.table.columns if name not in SECONDS
+        one.table[name].equals(other.table[name], null_equal=True)
+        for name in one.table.columns
+        if name not in TIMING_COLUMNS
     )

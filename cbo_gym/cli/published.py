@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.verify.replay import Replay
 
 STORE = Path("results")
-MOST_DIFFERENCES = 10  # that are listed
+MAX_DIFFERENCES = 10  # that are listed
 SampleOption = Annotated[int, typer.Option(min=1, help="How many runs to play again at least, chosen at random.")]
 SampleSeed = Annotated[int, typer.Option(min=0, help="Seed of that choice.")]
 AllowOption = Annotated[
@@ -90,7 +90,7 @@ def _warn_of_differences(path: Path) -> None:
 
     suite = next((suite for suite in load_all() if suite.name == path.stem), None)
     found = list(differences(suite, read_part(path))) if suite else []
-    for what in found[:MOST_DIFFERENCES]:
+    for what in found[:MAX_DIFFERENCES]:
         say(printable(what), "yellow")
     if found:
         say(f"{len(found)} differences from the suite {path.stem} as it is now; check-submission refuses it so.", "red")

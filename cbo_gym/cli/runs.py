@@ -92,7 +92,7 @@ def run(
 
 
 def _print_run(result: Run) -> None:
-    from cbo_gym.evaluation.runs.results import SECONDS
+    from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 
     rounds = result.table.height
     shown = sorted({1, rounds, *(max(1, round(rounds * part / 10)) for part in range(1, 10))})
@@ -109,7 +109,7 @@ def _print_run(result: Run) -> None:
         [str(row["round"]), *("-" if row[name] is None else f"{row[name]:.5g}" for name in columns)] for row in taken
     ]
     print_table(title, ["round", *columns.values()], rows)
-    parts = ", ".join(f"{name.partition('_')[0]} {result.table[name].to_numpy().mean():.3g}" for name in SECONDS)
+    parts = ", ".join(f"{name.partition('_')[0]} {result.table[name].to_numpy().mean():.3g}" for name in TIMING_COLUMNS)
     say(f"{result.seconds_a_round:.3g} s a round: {parts}", "dim")
 
 
@@ -137,7 +137,7 @@ def sweep(
     ] = None,
     recommend: RecommendOption = "every",
     batch: BatchOption = 1,
-    beyond: Annotated[
+    skip_published: Annotated[
         Path | None,
         typer.Option(
             metavar="PATH",
@@ -167,7 +167,7 @@ def sweep(
         typer.Option(
             "--dry-run",
             help="Play nothing: print what would be played, and estimate the time from FOLDER's runs, else from the "
-            "published ones of --beyond or ./results.",
+            "published ones of --skip-published or ./results.",
         ),
     ] = False,
 ) -> None:
@@ -191,7 +191,7 @@ def sweep(
     chosen, counted = grid(suite, envs, seeds)
     if dry_run:
         jobs_at_a_time = None if backend == "dask" else jobs
-        _print_plan(agents, chosen, counted, out, horizon, when, beyond, blind, batch, jobs_at_a_time)
+        _print_plan(agents, chosen, counted, out, horizon, when, skip_published, blind, batch, jobs_at_a_time)
         return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
@@ -228,7 +228,7 @@ def sweep(
                 out,
                 horizon=horizon,
                 recommend=when,
-                beyond=beyond,
+                skip_published=skip_published,
                 n_jobs=jobs,
                 backend=cast("Backend", backend),
                 address=address,
@@ -267,7 +267,7 @@ def _print_plan(
     folder: Path,
     horizon: int | None,
     recommend: Recommend,
-    beyond: Path | None,
+    skip_published: Path | None,
     blind: str | None,
     batch: int,
     jobs: int | None,
@@ -276,8 +276,8 @@ def _print_plan(
     from cbo_gym.evaluation.play.sweep import plan
     from cbo_gym.evaluation.store.published import is_published
 
-    store = beyond or next((place for place in [Path("results")] if is_published(place)), None)
-    planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend, beyond, blind, batch), store)
+    store = skip_published or next((place for place in [Path("results")] if is_published(place)), None)
+    planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend, skip_published, blind, batch), store)
     header = ["agent", "environment", "runs", "there", "to play", "s a run", "guessed from"]
     rows = []
     for pair in (pair for pair in planned.pairs if pair.plays):

@@ -10,7 +10,7 @@ from cbo_gym.oracle.adversarial import AdversarialOracle
 from cbo_gym.oracle.constrained import ConstrainedOracle
 from cbo_gym.oracle.contextual import ContextualOracle
 from cbo_gym.oracle.dynamic import DynamicOracle
-from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Verdict
+from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Scores
 from cbo_gym.oracle.several_objectives import SeveralObjectivesOracle
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, transform_of
@@ -27,8 +27,8 @@ __all__ = [
     "Estimate",
     "Optimum",
     "Oracle",
+    "Scores",
     "SeveralObjectivesOracle",
-    "Verdict",
     "oracle_for",
     "oracle_of",
 ]

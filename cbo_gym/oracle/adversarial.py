@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from cbo_gym.feedback.adversarial import AdversarialFeedback
-from cbo_gym.oracle.plain import TIE_DECIMALS, Estimate, Oracle, Verdict
+from cbo_gym.oracle.plain import TIE_DECIMALS, Estimate, Oracle, Scores
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws
 from cbo_gym.task import Action, Observation
@@ -58,7 +58,7 @@ class AdversarialOracle(Oracle):
         both = self.feedback.against(repeated, np.tile(moves, (len(actions), 1)))
         return Estimate(*(part.reshape(shape) for part in self.mean_of(both, tolerance)))
 
-    def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
+    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
         """Of the actions played against the moves that they met; of recommendations against all moves of the run.
 
         The best is, in each round, what the best fixed action in hindsight would have earned; for recommendations it is
@@ -75,4 +75,4 @@ class AdversarialOracle(Oracle):
         table = self.expected_against(own, moves)
         expected = Estimate(*(part[first, rounds] for part in table))
         mean = Estimate(*((part @ shares)[second] for part in table))
-        return Verdict(expected, mean, best[rounds], np.full(len(rounds), best @ shares))
+        return Scores(expected, mean, best[rounds], np.full(len(rounds), best @ shares))

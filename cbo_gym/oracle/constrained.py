@@ -22,7 +22,7 @@ from cbo_gym.oracle.plain import (
     TIE_DECIMALS,
     Estimate,
     Oracle,
-    Verdict,
+    Scores,
     maximise_in_box,
     tidy,
 )
@@ -104,10 +104,10 @@ class ConstrainedOracle(Oracle):
         feasible: np.ndarray = self.missed(actions).sum(axis=-1) == 0.0
         return feasible
 
-    def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
+    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
         missed = self.missed([*played, *recommended])
-        verdict = super().judge(played, recommended, seen)
-        return verdict._replace(missed=missed[: len(played)], missed_next=missed[len(played) :])
+        scores = super().score(played, recommended, seen)
+        return scores._replace(missed=missed[: len(played)], missed_next=missed[len(played) :])
 
     def require_feasible(self) -> None:
         """Look for an action that meets all constraints: at random, and if none does so by search.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cbo_gym.feedback.contextual import ContextualFeedback
-from cbo_gym.oracle.plain import CHUNK, REPLICATES, Estimate, Optimum, Oracle, Verdict
+from cbo_gym.oracle.plain import CHUNK, REPLICATES, Estimate, Optimum, Oracle, Scores
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws
 from cbo_gym.task import Action, Observation
@@ -51,12 +51,12 @@ class ContextualOracle(Oracle):
     def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
         return self.mean_given(intervention, seen["context"])
 
-    def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
+    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
         """The best is max over x of E[Y | x, c], so that the luck of the context does not count."""
         contexts = np.stack([one["context"] for one in seen])
         best = self.best_given(contexts).value
         expected = self.expected_given(played, contexts[:-1])
-        return Verdict(expected, self.expected_given(recommended, contexts[1:]), best[:-1], best[1:])
+        return Scores(expected, self.expected_given(recommended, contexts[1:]), best[:-1], best[1:])
 
     def mean_given(self, intervention: Intervention, contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
         """E[Y | x, c] for interventions of shape ``()`` or ``(n,)`` in contexts of shape ``(k,)`` or ``(n, k)``."""

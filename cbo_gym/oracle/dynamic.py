@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.feedback.dynamic import DynamicFeedback, Past
-from cbo_gym.oracle.plain import SEARCH_POINTS, Estimate, Optimum, Oracle, Verdict, tidied
+from cbo_gym.oracle.plain import SEARCH_POINTS, Estimate, Optimum, Oracle, Scores, tidied
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation
 
@@ -57,7 +57,7 @@ class DynamicOracle(Oracle):
         super().__init__(feedback, seed, recorded)
         self._best_after: dict[object, Found] = {}
 
-    def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
+    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
         pasts = self._pasts(played)
         rows: dict[str, list[np.ndarray]] = {name: [] for name in ("of_played", "of_recommended", "best", "random")}
         for place, rounds in groupby(range(len(played)), key=self.feedback.slice_of):
@@ -71,7 +71,7 @@ class DynamicOracle(Oracle):
             Estimate(*np.concatenate(rows[name], axis=1)) for name in ("of_played", "of_recommended")
         )
         best = np.concatenate(rows["best"])
-        return Verdict(of_played, of_recommended, best, best, at_random=np.concatenate(rows["random"]))
+        return Scores(of_played, of_recommended, best, best, at_random=np.concatenate(rows["random"]))
 
     def expected_after(self, actions: list[Action], past: Past) -> Estimate:
         """E[Y_t | action, past] of each action in a slice, shape ``(len(actions),)``."""

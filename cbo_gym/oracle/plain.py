@@ -62,7 +62,7 @@ class Optimum:
     more: Mapping[str, Any] = field(default_factory=dict)  # what is recorded besides
 
 
-class Verdict(NamedTuple):
+class Scores(NamedTuple):
     """The expected rewards of a run's rounds and recommendations, and the best that was possible.
 
     ``expected`` and ``recommended`` are of the actions played and recommended; ``best`` and ``best_next`` are the best
@@ -97,7 +97,7 @@ class Oracle:
     """
 
     fewest_points: ClassVar[int] = 2**8  # a replicate
-    #: whether regret is counted from what is best in each round by itself, see :class:`Verdict`
+    #: whether regret is counted from what is best in each round by itself, see :class:`Scores`
     best_changes: ClassVar[bool] = False
 
     def __init__(self, feedback: Feedback, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
@@ -163,7 +163,7 @@ class Oracle:
         """
         return rewards
 
-    def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
+    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
         """The expected rewards of a run's actions and recommendations, and the best that could be had in each round.
 
         Args:
@@ -174,7 +174,7 @@ class Oracle:
         both = self.expected_rewards([*played, *recommended])
         first, second = (Estimate(*parts) for parts in zip(*[np.split(p, [len(played)]) for p in both], strict=True))
         best = np.full(len(played), self.optimum.value)
-        return Verdict(first, second, best, best)
+        return Scores(first, second, best, best)
 
     def mean_of(self, intervention: Intervention, tolerance: float | None = None) -> Estimate:
         """E[Y | intervention] for a batch of interventions, of the batch's shape (``()`` or ``(n,)``).

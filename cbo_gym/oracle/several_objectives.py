@@ -27,7 +27,7 @@ from cbo_gym.oracle.plain import (
     Estimate,
     Optimum,
     Oracle,
-    Verdict,
+    Scores,
     tidy,
 )
 from cbo_gym.problems.outcomes import COST
@@ -157,7 +157,7 @@ class SeveralObjectivesOracle(Oracle):
         """The hypervolume of the rewards observed until each round."""
         return np.array([hypervolume(rewards[: t + 1], self.reference) for t in range(len(rewards))])
 
-    def judge(self, played: list[Action], recommended: list[Any], seen: list[Observation]) -> Verdict:
+    def score(self, played: list[Action], recommended: list[Any], seen: list[Observation]) -> Scores:
         known = [action for group in recommended for action in group]
         vectors = self.expected_vectors([*played, *known])
         (own, own_errors), (told, told_errors) = (
@@ -168,7 +168,7 @@ class SeveralObjectivesOracle(Oracle):
         rounds = range(1, len(played) + 1)
         best = np.full(len(played), self.optimum.value)
         front = self.front.vectors
-        return Verdict(
+        return Scores(
             self._hypervolumes([own[:t] for t in rounds], [own_errors[:t] for t in rounds]),
             self._hypervolumes(groups, np.split(told_errors, ends)),
             best,

@@ -14,7 +14,7 @@ from cbo_gym.errors import ArgumentError, CBOGymError, UnsupportedModeError
 from cbo_gym.evaluation import AgentError
 from cbo_gym.evaluation.play.blind import anonymous, secret_of, seeds_of, turned
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
-from cbo_gym.evaluation.runs.results import SECONDS
+from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.import_guard import VARIABLE
 from cbo_gym.labels import Spec
 from cbo_gym.scm.expression import traced
@@ -29,7 +29,7 @@ def isolated(label, env, **how):
 
 
 def same(one, other):
-    names = [name for name in one.table.columns if name not in SECONDS]
+    names = [name for name in one.table.columns if name not in TIMING_COLUMNS]
     return all(one.table[name].equals(other.table[name], null_equal=True) for name in names)
 
 

@@ -9,13 +9,13 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.compare import pairwise as paired
 from cbo_gym.evaluation.compare.pairwise import compare, least_p_value, over_envs, sign_flip_p_value
-from cbo_gym.evaluation.runs.results import SECONDS
+from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 
 
 def run(agent, seed, score, env="CBO/Dropwave-v0", mode="soft", horizon=5, **more):
     """A run with optimum 1 and random value 0, whose recommendation has the score and whose play half of it."""
     table = pl.DataFrame(
-        {"simple_regret": [1 - score], "average_reward": [score / 2]} | {name: [0.1] for name in SECONDS}
+        {"simple_regret": [1 - score], "average_reward": [score / 2]} | {name: [0.1] for name in TIMING_COLUMNS}
     )
     return Run(agent, env, seed, horizon, mode=mode, optimum=1.0, random_value=0.0, table=table, **more)
 

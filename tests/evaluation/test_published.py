@@ -272,7 +272,7 @@ def test_an_id_is_of_what_was_run(played):
 
 
 def test_a_store_that_grows_too_large_is_left_as_it_was(played, store, tmp_path, monkeypatch):
-    monkeypatch.setattr("cbo_gym.evaluation.store.published.MOST_BYTES", (store / "mine.parquet").stat().st_size)
+    monkeypatch.setattr("cbo_gym.evaluation.store.published.MAX_BYTES", (store / "mine.parquet").stat().st_size)
     with pytest.raises(ValueError, match=r"at most .* may be"):
         publish(folder_of(tmp_path / "more", [replace(played[0], seed=7)]), store)
     assert [path.name for path in store.iterdir()] == ["mine.parquet"]

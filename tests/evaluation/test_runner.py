@@ -8,7 +8,7 @@ import pytest
 import cbo_gym
 from cbo_gym import UnsupportedModeError, evaluate
 from cbo_gym.evaluation import AgentError
-from cbo_gym.evaluation.runs.results import SECONDS
+from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.wrappers import OracleInfo
 from tests.helpers import Centre, DuckTyped, Incomplete, Nonsense, Raises, Recorder, SoftOnly
 
@@ -73,7 +73,7 @@ def test_rewards_are_those_of_the_plain_loop():
 
 def test_two_runs_of_one_seed_are_identical():
     tables = [evaluate("Random", "CBO/PSAGraph-v0", seed=3, horizon=5).table for _ in range(2)]
-    assert tables[0].drop(SECONDS).equals(tables[1].drop(SECONDS))
+    assert tables[0].drop(TIMING_COLUMNS).equals(tables[1].drop(TIMING_COLUMNS))
 
 
 def test_agents_of_one_seed_meet_the_same_noise():
@@ -236,7 +236,7 @@ def test_contexts_are_the_records_own():
             return super().act(observation)
 
     spoilt, plain = (evaluate(agent, "CBO/CoCaFig1-v0", 0, horizon=3).table for agent in (Spoils(), Centre()))
-    assert spoilt.drop(SECONDS).equals(plain.drop(SECONDS))
+    assert spoilt.drop(TIMING_COLUMNS).equals(plain.drop(TIMING_COLUMNS))
 
 
 @pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), BaseException("base")])
@@ -265,9 +265,9 @@ class TakesItsTime(Centre):
 
 def test_seconds_of_act_update_and_recommend_are_apart_and_sum_to_those_of_a_round():
     run = evaluate(TakesItsTime(), "CBO/Dropwave-v0", 0, horizon=3)
-    least = dict(zip(SECONDS, (0.01, 0.02, 0.04), strict=True))
+    least = dict(zip(TIMING_COLUMNS, (0.01, 0.02, 0.04), strict=True))
     assert all((run.table[name] >= seconds).all() for name, seconds in least.items())
-    assert run.seconds_a_round == pytest.approx(sum(run.table[name].mean() for name in SECONDS))
+    assert run.seconds_a_round == pytest.approx(sum(run.table[name].mean() for name in TIMING_COLUMNS))
     assert run.seconds_a_round >= 0.07
 
 

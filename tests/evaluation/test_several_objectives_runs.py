@@ -12,7 +12,7 @@ from cbo_gym.evaluation import load_published, load_runs, publish
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.runs.recorded import recorded, with_actions
-from cbo_gym.evaluation.runs.results import SECONDS
+from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.evaluation.verify.replay import replays
 from cbo_gym.labels import Spec
 
@@ -54,7 +54,7 @@ def test_what_is_written_down_plays_as_it_was():
     run = evaluate("Random", SURFACE, 100, horizon=8)
     assert len({len(one) for one in run.table["recommended"]}) > 1
     again = evaluate(recorded(with_actions(run)), SURFACE, 100, horizon=8, label="Random")
-    names = [name for name in run.table.columns if name not in SECONDS]
+    names = [name for name in run.table.columns if name not in TIMING_COLUMNS]
     assert all(run.table[name].equals(again.table[name], null_equal=True) for name in names)
 
 
@@ -62,7 +62,7 @@ def test_an_agent_in_a_process_of_its_own_plays_the_same():
     with closing(IsolatedAgent(Spec.parse("Random"))) as agent:
         there = evaluate(agent, PAID, 100, label="Random", horizon=3)
     here = evaluate("Random", PAID, 100, horizon=3)
-    assert there.table.drop(SECONDS).equals(here.table.drop(SECONDS), null_equal=True)
+    assert there.table.drop(TIMING_COLUMNS).equals(here.table.drop(TIMING_COLUMNS), null_equal=True)
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
@@ -77,4 +77,4 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
         evaluate("Random", SURFACE, 101, horizon=6, checkpoint=path, checkpoint_every=2, callbacks=[stop])
     assert path.exists()
     went_on = evaluate("Random", SURFACE, 101, horizon=6, checkpoint=path, checkpoint_every=2)
-    assert went_on.table.drop(SECONDS).equals(whole.table.drop(SECONDS), null_equal=True)
+    assert went_on.table.drop(TIMING_COLUMNS).equals(whole.table.drop(TIMING_COLUMNS), null_equal=True)

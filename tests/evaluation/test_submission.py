@@ -15,7 +15,7 @@ from cbo_gym.evaluation.compare.pairwise import compare
 from cbo_gym.evaluation.report.tables import incomplete_rows
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.recorded import _packed, recorded, with_actions
-from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS
+from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.verify.referee import Blind, _least_loss, drops, gains, rescored
 from cbo_gym.evaluation.verify.replay import Replay, compared
@@ -171,7 +171,7 @@ def altered(column):
 
 def test_every_number_is_worked_out_anew(here):
     every = {name for name, dtype in COLUMNS.items() if dtype.base_type() is not pl.List}
-    left = every - {"round", "choice", *SECONDS}  # another choice is another action
+    left = every - {"round", "choice", *TIMING_COLUMNS}  # another choice is another action
     forged, names = [], []
     for env in WITH_EVERY_COLUMN:
         run = evaluate("Random", env, 0, horizon=2)

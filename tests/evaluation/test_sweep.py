@@ -13,7 +13,7 @@ from cbo_gym import evaluate, sweep
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_run, load_runs
 from cbo_gym.evaluation.play.sweep import plan, run_jobs
 from cbo_gym.evaluation.runs.machine import describe_machine
-from cbo_gym.evaluation.runs.results import SECONDS, save_run
+from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, save_run
 from cbo_gym.registry import entries, find_entry
 
 AGENT = "tests.helpers:Centre"
@@ -62,7 +62,7 @@ def test_parallel_runs_equal_a_single_run(tmp_path):
     sweep(["Random"], ["CBO/ToyGraph-v0"], [4], tmp_path, horizon=5, n_jobs=2)
     (run,) = finished(tmp_path)
     alone = evaluate("Random", "CBO/ToyGraph-v0", seed=4, horizon=5)
-    assert run.table.drop(SECONDS).equals(alone.table.drop(SECONDS))
+    assert run.table.drop(TIMING_COLUMNS).equals(alone.table.drop(TIMING_COLUMNS))
     assert (run.sources, run.libraries, run.machine) == (alone.sources, alone.libraries, alone.machine)
     assert set(run.threads.values()) == {1}, "the parallelism is over runs"
 

@@ -84,18 +84,18 @@ def test_a_run_is_judged_by_the_past_that_it_made() -> None:
         observation, reward, *_ = env.step(played[-1])
         rewards.append(reward)
         seen.append(observation)
-    verdict = oracle.judge(played, played, seen)
-    np.testing.assert_allclose(verdict.expected.value, rewards, rtol=1e-9)  # there is no noise
-    np.testing.assert_allclose(verdict.recommended.value, rewards, rtol=1e-9)
-    assert (verdict.best >= np.array(rewards) - 1e-9).all()
-    assert len(set(verdict.best[:2])) == len(set(verdict.best[2:4])) == 1
+    scores = oracle.score(played, played, seen)
+    np.testing.assert_allclose(scores.expected.value, rewards, rtol=1e-9)  # there is no noise
+    np.testing.assert_allclose(scores.recommended.value, rewards, rtol=1e-9)
+    assert (scores.best >= np.array(rewards) - 1e-9).all()
+    assert len(set(scores.best[:2])) == len(set(scores.best[2:4])) == 1
     rng = np.random.default_rng(0)
     for place, ends in enumerate([[], [1], [1, 3]]):
         past = oracle.past_of([played[end] for end in ends])
         env.action_space.seed(int(rng.integers(100)))
         others = oracle.expected_after([env.action_space.sample() for _ in range(2000)], past).value
-        assert others.max() <= verdict.best[2 * place] + 1e-9
-        assert others.mean() == pytest.approx(verdict.at_random[2 * place], abs=0.15)
+        assert others.max() <= scores.best[2 * place] + 1e-9
+        assert others.mean() == pytest.approx(scores.at_random[2 * place], abs=0.15)
 
 
 def test_with_noise_the_expectation_is_that_of_many_rounds() -> None:

@@ -92,13 +92,13 @@ class PatchesTheOracle(Cheat):
 
         def generous(env):
             oracle = honest(env)
-            judge = oracle.judge
+            score = oracle.score
 
-            def judged(actions, *more):
+            def scored(actions, *more):
                 best = oracle.feedback.codec.from_record(oracle.optimum.action)
-                return judge([best] * len(actions), *more)
+                return score([best] * len(actions), *more)
 
-            oracle.judge = judged
+            oracle.score = scored
             return oracle
 
         runner.oracle_of = generous

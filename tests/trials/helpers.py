@@ -14,7 +14,7 @@ import polars as pl
 import psutil
 
 from cbo_gym.evaluation import Run, load_runs
-from cbo_gym.evaluation.runs.results import METADATA_KEY, SECONDS, name_of
+from cbo_gym.evaluation.runs.results import METADATA_KEY, TIMING_COLUMNS, name_of
 from cbo_gym.oracle import oracle_of
 from cbo_gym.specs import Spec, make_env
 
@@ -27,7 +27,7 @@ def say(what: str, *numbers: str) -> None:
 
 def essence(run: Run) -> tuple[object, ...]:
     """What must be the same whenever a run is played: all but its seconds and the date."""
-    table = run.table.drop(SECONDS, strict=False)
+    table = run.table.drop(TIMING_COLUMNS, strict=False)
     columns = {name: repr(table[name].to_list()) for name in table.columns}
     return name_of(run), run.status, run.optimum, run.random_value, run.choices, columns
 
@@ -49,7 +49,7 @@ def played_again(run: Run) -> None:
     assert run.optimum == oracle.optimum.value
     np.testing.assert_array_equal(run.table["expected_reward"], expected)
     np.testing.assert_allclose(run.table["cumulative_regret"], np.add.accumulate(run.optimum - expected))
-    assert (run.table.select(SECONDS).to_numpy() >= 0.0).all()
+    assert (run.table.select(TIMING_COLUMNS).to_numpy() >= 0.0).all()
 
 
 def forged(path: Path, **changes: object) -> None:

@@ -100,7 +100,7 @@ def test_a_store_of_a_newer_version(there, what):
         "publish": invoke("publish", there.folder, "--store", there.store, "--suite", "mine"),
         "verify": invoke("verify", there.store),
         "check-submission": invoke("check-submission", there.part, "--card", there.card),
-        "sweep --beyond": invoke("sweep", there.folder, *WORDS, "--beyond", there.store),
+        "sweep --skip-published": invoke("sweep", there.folder, *WORDS, "--skip-published", there.store),
     }
     say(f"a newer store, {what}", *(f"{name} ends with {code}" for name, (code, _) in said.items()))
     for name, (code, output) in said.items():

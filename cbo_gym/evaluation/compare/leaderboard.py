@@ -18,7 +18,7 @@ from cbo_gym.evaluation.metrics.gap import GAPS
 from cbo_gym.evaluation.metrics.registry import METRICS, numbers_of
 from cbo_gym.evaluation.metrics.regret import normalised_score, selection_frequencies
 from cbo_gym.evaluation.runs.counted import env_label, newest
-from cbo_gym.evaluation.runs.results import SECONDS, Run, kind_of, last_line
+from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, kind_of, last_line
 from cbo_gym.evaluation.store.published import runs_in
 from cbo_gym.evaluation.store.together import together
 from cbo_gym.labels import matches
@@ -271,7 +271,7 @@ def _what_there_is(found: Iterable[Run], asked: Mapping[str, Iterable[str]]) -> 
 def _per_env(table: pl.DataFrame) -> pl.DataFrame:
     """Means and intervals for each pair that was tried; null where no run finished."""
     tried = table.filter(pl.col("status") != "skipped")
-    names = [name for name in METRICS if name not in ("run_seconds", *SECONDS)]
+    names = [name for name in METRICS if name not in ("run_seconds", *TIMING_COLUMNS)]
     censored = [name for name in names if METRICS[name].censored]
     rows = (
         tried.with_columns(pl.col(names).cast(pl.Float64))

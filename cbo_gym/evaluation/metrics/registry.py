@@ -16,7 +16,7 @@ import polars as pl
 from cbo_gym.evaluation.metrics.gap import GAPS, gaps
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.metrics.targets import first_rounds
-from cbo_gym.evaluation.runs.results import SECONDS, Run, stacked
+from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, stacked
 
 Array = np.ndarray
 Of = Literal["play", "best so far", "recommendation", "agent", "task"]
@@ -24,7 +24,7 @@ GOAL = 0.9  # score that is reached early or late
 #: columns that most metrics read
 OFTEN = (
     "average_regret", "simple_regret", "best_so_far_regret", "cumulative_regret", "average_reward", "feasible", "cost",
-    *SECONDS,
+    *TIMING_COLUMNS,
 )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ class Ends:
     @cached_property
     def seconds(self) -> Array:
         """Of a round on average, shape ``(runs,)``."""
-        return np.sum([self.curve(name) for name in SECONDS], axis=0).mean(axis=-1)
+        return np.sum([self.curve(name) for name in TIMING_COLUMNS], axis=0).mean(axis=-1)
 
     @cached_property
     def gaps(self) -> dict[str, Array]:
@@ -168,7 +168,7 @@ METRICS: dict[str, Metric] = {
         "seconds a run", "agent", lambda ends: ends.of("reset_seconds") + ends.seconds * ends.runs[0].horizon, unit="s",
         shown="never", over_envs="mean",
     ),
-    **{name: Metric(_words(name), "agent", partial(_mean, name), unit="s", shown="never") for name in SECONDS},
+    **{name: Metric(_words(name), "agent", partial(_mean, name), unit="s", shown="never") for name in TIMING_COLUMNS},
 }  # fmt: skip
 
 

@@ -113,7 +113,7 @@ def plan(
     folder: Path,
     horizon: int | None = None,
     recommend: Recommend = "every",
-    beyond: Path | str | None = None,
+    skip_published: Path | str | None = None,
     blind: str | None = None,
     batch: int = 1,
 ) -> list[Job]:
@@ -133,11 +133,11 @@ def plan(
     if not (players and env_specs and seed_list):
         raise ArgumentError("give at least one agent, one environment and one seed")
     there: set[tuple[Any, ...]] = set()
-    if beyond is not None:
+    if skip_published is not None:
         from cbo_gym.evaluation.store.published import load_published  # late: slow to import, and needed only here
 
         # Those that failed are played again.
-        runs = (run for run in load_published(beyond) if run.status != "failed")
+        runs = (run for run in load_published(skip_published) if run.status != "failed")
         there = {(run.agent, run.env, run.seed, run.horizon, run.recommend, run.batch) for run in runs}
     return [
         job_of(agent, player, cell, recommend, folder, batch)

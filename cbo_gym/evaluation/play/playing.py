@@ -19,13 +19,14 @@ from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, text_of
 from cbo_gym.evaluation.play.blind import Seeds
 from cbo_gym.evaluation.play.isolated import PlayerError
-from cbo_gym.evaluation.runs.results import SECONDS
+from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.feedback import Feedback
 from cbo_gym.files import write_bytes
 from cbo_gym.serialization import from_plain, read_message, to_plain, written
 from cbo_gym.task import Action, Observation, Task
 
-KEPT = ("action", "recommended", "reward", *SECONDS)  # columns that cannot be played again, and what they are held to
+# Columns of a checkpoint: what cannot be played again, and the rewards to compare with.
+KEPT = ("action", "recommended", "reward", *TIMING_COLUMNS)
 Columns = dict[str, list[Any]]
 
 
@@ -114,7 +115,7 @@ class Playing:
         self._agent, self._where, self._env, self._task = agent, where, env, task
         self._seeds, self._asked, self._batch, self._hear = seeds, asked, batch, hear
         self._feedback: Feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
-        names = ("action", "recommended", "nodes", "reward", "cost", *SECONDS, "seen", "reset_seconds")
+        names = ("action", "recommended", "nodes", "reward", "cost", *TIMING_COLUMNS, "seen", "reset_seconds")
         self._columns: Columns = {name: [] for name in names}
         self._recommended: Action | None = None
 
@@ -161,7 +162,7 @@ class Playing:
             self._record(action, self._env.step(action), columns["recommended"][place])
             if not np.array_equal(self._columns["reward"][place], columns["reward"][place]):
                 raise OperationError(f"{self._where}: round {place + 1} of the checkpoint does not play as it did")
-        for name in (*SECONDS, "reset_seconds"):
+        for name in (*TIMING_COLUMNS, "reset_seconds"):
             self._columns[name] = list(columns[name])
         self._recommended = columns["recommended"][-1] if columns["action"] else None
         with blaming(f"{self._where}, restore", CBOGymError):
@@ -182,7 +183,7 @@ class Playing:
         for number, action, step in zip(rounds, actions, steps, strict=True):
             learning, answering = self._teach(number, action, step)
             self._record(action, step, self._recommended)
-            for name, seconds in zip(SECONDS, (choosing, learning, answering), strict=True):
+            for name, seconds in zip(TIMING_COLUMNS, (choosing, learning, answering), strict=True):
                 self._columns[name].append(seconds)
         for number, action, (observation, reward, _, _, info) in zip(rounds, actions, steps, strict=True):
             advised = self._columns["recommended"][number - 1] if number in self._asked else None

@@ -22,7 +22,7 @@ from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound, Sampled
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.play.playing import Checkpoint, Playing
 from cbo_gym.evaluation.runs.provenance import played_with
-from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS, Recommend, Run, asked_after
+from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS, Recommend, Run, asked_after
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, sources
 from cbo_gym.feedback import Feedback
 from cbo_gym.oracle import Oracle, oracle_of
@@ -204,15 +204,15 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     first = next(action for action in played["recommended"] if action is not None)
     # a round without one has another's, which is judged with the rest but not told
     recommended = [first if action is None else action for action in played["recommended"]]
-    verdict = oracle.judge(played["action"], recommended, seen)
-    best: regret.Optima = verdict.best if oracle.best_changes else oracle.optimum.value
-    at_random = oracle.optimum.random_value if verdict.missed is not None else 0.0
-    expected = regret.counted(verdict.expected.value, verdict.missed, at_random)
-    advised = regret.counted(verdict.recommended.value, verdict.missed_next, at_random)
+    scores = oracle.score(played["action"], recommended, seen)
+    best: regret.Optima = scores.best if oracle.best_changes else oracle.optimum.value
+    at_random = oracle.optimum.random_value if scores.missed is not None else 0.0
+    expected = regret.counted(scores.expected.value, scores.missed, at_random)
+    advised = regret.counted(scores.recommended.value, scores.missed_next, at_random)
     of_recommendations: dict[str, Sequence[Any] | np.ndarray] = {
-        "simple_regret": regret.simple_regret(verdict.best_next, advised),
-        "recommended_reward": verdict.recommended.value,
-        "recommended_reward_standard_error": verdict.recommended.standard_error,
+        "simple_regret": regret.simple_regret(scores.best_next, advised),
+        "recommended_reward": scores.recommended.value,
+        "recommended_reward_standard_error": scores.recommended.standard_error,
     }
     columns: dict[str, object] = {
         "round": np.arange(1, len(reward) + 1),
@@ -225,31 +225,31 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
         columns["rewards"] = rewards.tolist()
     if "context" in seen[0]:
         columns["context"] = [one["context"].tolist() for one in seen[:-1]]
-        columns["context_regret"] = regret.instant_regret(verdict.best, expected)
+        columns["context_regret"] = regret.instant_regret(scores.best, expected)
     if "slice" in seen[0]:
         columns["slice"] = [int(one["slice"][0]) for one in seen[:-1]]
-        columns["random_reward"] = verdict.at_random
+        columns["random_reward"] = scores.at_random
     columns |= {
-        "best_so_far_regret": regret.best_so_far_regret(verdict.best, expected),
-        "expected_reward": verdict.expected.value,
-        "expected_reward_standard_error": verdict.expected.standard_error,
+        "best_so_far_regret": regret.best_so_far_regret(scores.best, expected),
+        "expected_reward": scores.expected.value,
+        "expected_reward_standard_error": scores.expected.standard_error,
         "instant_regret": regret.instant_regret(best, expected),
         "cumulative_regret": regret.cumulative_regret(best, expected),
         "average_regret": regret.average_regret(best, expected),
-        "average_reward": regret.average_reward(verdict.expected.value),
+        "average_reward": regret.average_reward(scores.expected.value),
         "pseudo_regret": regret.pseudo_regret(best, reward),
         "average_pseudo_regret": regret.running_mean(regret.pseudo_regret(best, reward)),
-        **{name: played[name] for name in SECONDS},
+        **{name: played[name] for name in TIMING_COLUMNS},
     }
     if codec.choices:
         columns["choice"] = [codec.chosen(action) for action in played["action"]]
     if oracle.feedback.costs is not None:
         columns["cost"] = played["cost"]
-    if verdict.missed is not None and verdict.missed_next is not None:
-        columns |= {"feasible": verdict.missed.sum(axis=-1) == 0.0, "violation": verdict.missed.sum(axis=-1)}
-        of_recommendations["recommended_feasible"] = verdict.missed_next.sum(axis=-1) == 0.0
-        of_recommendations["recommended_violation"] = verdict.missed_next.sum(axis=-1)
-    columns |= verdict.more
-    for name, values in (of_recommendations | dict(verdict.more_next)).items():
+    if scores.missed is not None and scores.missed_next is not None:
+        columns |= {"feasible": scores.missed.sum(axis=-1) == 0.0, "violation": scores.missed.sum(axis=-1)}
+        of_recommendations["recommended_feasible"] = scores.missed_next.sum(axis=-1) == 0.0
+        of_recommendations["recommended_violation"] = scores.missed_next.sum(axis=-1)
+    columns |= scores.more
+    for name, values in (of_recommendations | dict(scores.more_next)).items():
         columns[name] = [v if t in asked else None for t, v in enumerate(list(values), start=1)]
     return pl.DataFrame(columns, schema={name: dtype for name, dtype in COLUMNS.items() if name in columns})

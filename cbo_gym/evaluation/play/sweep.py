@@ -63,7 +63,7 @@ def sweep(
     *,
     horizon: int | None = None,
     recommend: Recommend = "every",
-    beyond: Path | str | None = None,
+    skip_published: Path | str | None = None,
     n_jobs: int = -1,
     backend: Backend = "local",
     address: str | None = None,
@@ -101,8 +101,8 @@ def sweep(
         horizon: number of rounds; None for those of the suite, else the registered ones.
         recommend: after which rounds agents are asked for their recommendations, see
             :func:`cbo_gym.evaluation.evaluate`.
-        beyond: published results, a folder or a file of them; what they have is left out of the grid, whatever code it
-            was played with. None leaves nothing out.
+        skip_published: folder or file of published results; runs that it has are left out of the grid, whatever code
+            they were played with. None leaves nothing out.
         n_jobs: processes at a time; -1 for one per core. Of a cluster, the workers decide.
         backend: ``"local"`` for processes on this machine, which ``"joblib"`` meant before; ``"dask"`` for a cluster.
         address: of the Dask scheduler: ``"tcp://host:8786"``.
@@ -143,7 +143,7 @@ def sweep(
             raise ArgumentError(
                 "checkpoints are written where a run is played, and a cluster's workers share no folder"
             )
-    jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend, beyond, blind, batch)
+    jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend, skip_published, blind, batch)
     jobs = [replace(job, checkpoint_every=checkpoint_every) for job in jobs]
     if isinstance(envs, Suite) and blind is None:
         warn_of_others(envs, Path(folder), {job.path for job in jobs}, seeds, horizon)

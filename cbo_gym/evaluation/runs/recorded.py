@@ -12,14 +12,14 @@ import polars as pl
 from cbo_gym.actions.codec import Codec
 from cbo_gym.actions.sets import from_flat
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS, Run, asked_after, last_line
+from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS, Run, asked_after, last_line
 from cbo_gym.task import Action, Info, Observation, Task
 
 #: by which what is worked out anew may differ, in units of the column's largest value or the optimum: stores keep
 #: single precision, and machines differ in last digits
 SLACK = 1e-5
 FIELDS = ("mode", "choices", "optimum", "optimum_standard_error", "random_value", "initial_expected", "initial_reward")
-NOT_COMPARED = ("action", "recommended", *SECONDS)  # what was played, and seconds, which nobody can work out
+NOT_COMPARED = ("action", "recommended", *TIMING_COLUMNS)  # what was played, and seconds, which nobody can work out
 
 
 @dataclass(eq=False)

@@ -32,13 +32,13 @@ METADATA_KEY = "cbo_gym"
 CURVES = "_curves"  # of a published run the attribute that is there in place of the table
 # What is read of somebody else's files, each limit far above what is written here: a store takes 40 MiB at most, a run
 # of 2,000 rounds on 100 nodes 3 MiB, and in memory 5,000 runs of 2,000 rounds take 0.4 GiB.
-MOST_FILE_BYTES = 256 * 2**20
-MOST_ROUNDS = 1_000_000
-LARGEST_SEED = 2**63 - 1  # what a column of whole numbers holds
-LONGEST_METADATA = 4 * 2**20  # characters of a run's description; its error has 10,000 at most
-LONGEST_LABEL = 10_000  # characters
-LONGEST_ERROR = 10_000  # characters
-LONGEST_REASON = 300
+MAX_FILE_BYTES = 256 * 2**20
+MAX_ROUNDS = 1_000_000
+MAX_SEED = 2**63 - 1  # what a column of whole numbers holds
+MAX_METADATA_LENGTH = 4 * 2**20  # characters of a run's description; its error has 10,000 at most
+MAX_LABEL_LENGTH = 10_000  # characters
+MAX_ERROR_LENGTH = 10_000  # characters
+MAX_REASON_LENGTH = 300
 NO_CHECKSUM = "0" * 64  # stands where the checksum comes, while it is computed
 WRITTEN = b'"checksum": "%b"'  # no text among the metadata looks so, for JSON escapes its quotation marks
 CHECKSUM = re.compile(WRITTEN % b"([0-9a-f]{64})")
@@ -100,11 +100,11 @@ OPTIONAL_COLUMNS = (
     *OF_SLICES,
     *OF_OBJECTIVES,
 )
-SECONDS = ("act_seconds", "update_seconds", "recommend_seconds")
+TIMING_COLUMNS = ("act_seconds", "update_seconds", "recommend_seconds")
 #: columns in which every round has a finite number, of those that the task has
 ALWAYS_KNOWN = (
     "round", "reward", "context_regret", "best_so_far_regret", "expected_reward", "instant_regret",
-    "cumulative_regret", "average_regret", "average_reward", *SECONDS, "choice", "cost", "feasible", "slice",
+    "cumulative_regret", "average_regret", "average_reward", *TIMING_COLUMNS, "choice", "cost", "feasible", "slice",
     "random_reward",
 )  # fmt: skip
 #: what a file that is no result raises while it is read
@@ -262,7 +262,7 @@ class Run:
     @property
     def seconds(self) -> np.ndarray:
         """The agent's own time in each round in seconds: ``act``, ``update`` and ``recommend`` together."""
-        return np.sum(list(stacked([self], SECONDS).values()), axis=0)[0]
+        return np.sum(list(stacked([self], TIMING_COLUMNS).values()), axis=0)[0]
 
     @property
     def is_constrained(self) -> bool:
@@ -307,8 +307,8 @@ def stacked(runs: Sequence[Run], names: Sequence[str]) -> dict[str, np.ndarray]:
 def readable(text: str) -> str:
     """A text that can be stored and printed: what no encoding has is escaped, the middle of a long one left out."""
     escaped = text.strip().encode("utf-8", "backslashreplace").decode()
-    if len(escaped) > LONGEST_ERROR:
-        half = LONGEST_ERROR // 2
+    if len(escaped) > MAX_ERROR_LENGTH:
+        half = MAX_ERROR_LENGTH // 2
         escaped = f"{escaped[:half]}\n... {len(escaped) - 2 * half} characters ...\n{escaped[-half:]}"
     return escaped
 
@@ -317,7 +317,7 @@ def last_line(error: str) -> str:
     """The end of a run's error, in one line that can be shown."""
     lines = error.strip().splitlines() or ["no reason was given"]
     shown = "".join(character if character.isprintable() else " " for character in lines[-1])
-    return shown if len(shown) <= LONGEST_REASON else f"{shown[:LONGEST_REASON]}..."
+    return shown if len(shown) <= MAX_REASON_LENGTH else f"{shown[:MAX_REASON_LENGTH]}..."
 
 
 def run_name(
@@ -424,8 +424,8 @@ def content_of(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():  # a device or a pipe might never end
             raise ArgumentError(f"cannot read {path}: it is not a file")
-        if (size := path.stat().st_size) > MOST_FILE_BYTES:
-            raise ArgumentError(f"{path} is not read: it has {_mib(size)}; at most {_mib(MOST_FILE_BYTES)} are")
+        if (size := path.stat().st_size) > MAX_FILE_BYTES:
+            raise ArgumentError(f"{path} is not read: it has {_mib(size)}; at most {_mib(MAX_FILE_BYTES)} are")
         return path.read_bytes()
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {error.strerror}") from error
@@ -453,8 +453,8 @@ def from_json(text: str) -> Any:
     Raises:
         ValueError: if it is none, too long, nested too deep, or has texts that no encoding has.
     """
-    if len(text) > LONGEST_METADATA:
-        raise ArgumentError(f"its description has {len(text)} characters; at most {LONGEST_METADATA} are read")
+    if len(text) > MAX_METADATA_LENGTH:
+        raise ArgumentError(f"its description has {len(text)} characters; at most {MAX_METADATA_LENGTH} are read")
     try:
         found = json.loads(text)
         if "\\u" in text:
@@ -485,14 +485,14 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
 def _require_in_range(run: Run) -> None:
     """Check values that have the right type and would still break the code that reads them."""
     for what, found, most in (
-        ("rounds", run.horizon, MOST_ROUNDS),
-        ("characters of its agent", len(run.agent), LONGEST_LABEL),
-        ("characters of its environment", len(run.env), LONGEST_LABEL),
+        ("rounds", run.horizon, MAX_ROUNDS),
+        ("characters of its agent", len(run.agent), MAX_LABEL_LENGTH),
+        ("characters of its environment", len(run.env), MAX_LABEL_LENGTH),
     ):
         if found > most:
             raise ArgumentError(f"it says {found} {what}; at most {most} are read")
-    if run.seed > LARGEST_SEED:
-        raise ArgumentError(f"its seed is {run.seed}; at most {LARGEST_SEED} is read")
+    if run.seed > MAX_SEED:
+        raise ArgumentError(f"its seed is {run.seed}; at most {MAX_SEED} is read")
     if run.status == "finished" and not np.isfinite([run.optimum, run.random_value]).all():
         raise ArgumentError(f"its optimum {run.optimum} and random value {run.random_value} must be finite numbers")
 

@@ -17,7 +17,7 @@ from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.evaluation.runs.results import (
     COLUMNS,
     NO_RESULT,
-    SECONDS,
+    TIMING_COLUMNS,
     NewerError,
     Run,
     as_json,
@@ -45,7 +45,7 @@ def _row(run: Run) -> dict[str, Any]:
         value = getattr(run, name)
         row[name] = as_json(value) if _is_json(name) else value
     if run.status == "finished":
-        row |= {name: float(run.table[name].to_numpy().mean()) for name in SECONDS}
+        row |= {name: float(run.table[name].to_numpy().mean()) for name in TIMING_COLUMNS}
         row |= kept_curves(run)
     return row
 
@@ -69,7 +69,7 @@ def _dtype(name: str) -> Any:
 def file_content(name: str, runs: Sequence[Run]) -> bytes:
     rows = [_row(run) for run in runs]
     schema: dict[str, Any] = {"key": pl.String, **{field: _dtype(field) for field in _HINTS}}
-    schema |= dict.fromkeys(SECONDS, pl.Float32)
+    schema |= dict.fromkeys(TIMING_COLUMNS, pl.Float32)
     for row in rows:
         schema |= {column: pl.List(value.dtype) for column, value in row.items() if isinstance(value, pl.Series)}
     columns = {
@@ -119,7 +119,7 @@ def _described(content: bytes) -> pl.DataFrame:
     frame = pl.read_parquet(BytesIO(content), columns=plain)
     needed = {f.name for f in fields(Run) if f.default is MISSING and f.default_factory is MISSING}
     curves = ALWAYS if "finished" in frame.get_column("status", default=pl.Series(["finished"])) else ()
-    if lacking := sorted({"key", *needed, *SECONDS, *curves} - set(schema)):
+    if lacking := sorted({"key", *needed, *TIMING_COLUMNS, *curves} - set(schema)):
         raise ArgumentError(f"its columns are wrong: {', '.join(lacking)}")
     return frame
 
@@ -127,7 +127,7 @@ def _described(content: bytes) -> pl.DataFrame:
 def _known_columns() -> dict[str, Any]:
     """Every column that is read, with its type: those that are written, and ``restamps``, which once was."""
     known = dict.fromkeys(("key", "restamps"), pl.String) | {name: _dtype(name) for name in _HINTS}
-    known |= dict.fromkeys(SECONDS, pl.Float32)
+    known |= dict.fromkeys(TIMING_COLUMNS, pl.Float32)
     known |= {f"{name}{DOUBLE}": pl.List(pl.Float64) for name in EXACT}
     return known | {
         name: pl.List(KEPT_AS[dtype.base_type()])

@@ -25,7 +25,7 @@ from cbo_gym.evaluation.runs.results import (
     ALWAYS_KNOWN,
     COLUMNS,
     OPTIONAL_COLUMNS,
-    SECONDS,
+    TIMING_COLUMNS,
     Run,
     all_finite,
     require_choices,
@@ -34,7 +34,7 @@ from cbo_gym.evaluation.runs.results import (
 from cbo_gym.evaluation.store.rounding import rounded
 
 ALWAYS = ("reward", "instant_regret", "simple_regret")
-NEVER = ("round", *SECONDS, "expected_reward_standard_error", "recommended_reward_standard_error")
+NEVER = ("round", *TIMING_COLUMNS, "expected_reward_standard_error", "recommended_reward_standard_error")
 EXACT, DOUBLE = ("reward", "best_so_far_regret"), "_double"
 SLACK = 1e-6  # of the largest value of a column and the optimum together
 KEPT_AS = {pl.Float64: pl.Float32, pl.Int64: pl.Int32, pl.Boolean: pl.Boolean}  # types of columns; lists are not kept
@@ -93,7 +93,7 @@ def as_published(run: Run) -> Run:
 
 def _with_kept(run: Run, kept: Mapping[str, pl.Series]) -> Run:
     """The same if the store keeps these curves."""
-    return replace(run, table=_table(run.horizon, run.optimum, dict.fromkeys(SECONDS, 0.0), kept))
+    return replace(run, table=_table(run.horizon, run.optimum, dict.fromkeys(TIMING_COLUMNS, 0.0), kept))
 
 
 def _same_gaps(ones: Mapping[str, float | None], others: Mapping[str, float | None]) -> bool:
@@ -112,7 +112,7 @@ def _alike(values: np.ndarray, others: np.ndarray, optimum: float) -> bool:
 
 def share_curves(runs: Sequence[Run], curves: Lists, described: pl.DataFrame) -> list[Run]:
     """The runs, of which those that finished share their curves."""
-    part = _Part(runs, curves, {name: described[name].cast(pl.Float64).to_numpy() for name in SECONDS})
+    part = _Part(runs, curves, {name: described[name].cast(pl.Float64).to_numpy() for name in TIMING_COLUMNS})
     finished = [place for place, run in enumerate(runs) if run.status == "finished"]
     for place in finished:
         part.require_whole(place, runs[place])

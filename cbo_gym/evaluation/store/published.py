@@ -20,7 +20,7 @@ from cbo_gym.evaluation.runs.folder import load_runs, run_files, stored_run
 from cbo_gym.evaluation.runs.locking import locked
 from cbo_gym.evaluation.runs.recorded import with_actions
 from cbo_gym.evaluation.runs.results import (
-    MOST_FILE_BYTES,
+    MAX_FILE_BYTES,
     NO_RESULT,
     Run,
     last_line,
@@ -34,7 +34,7 @@ from cbo_gym.specs import matches
 from cbo_gym.suites import Suite, load_all, suites_path
 
 HISTORY = "history"  # folder in a store: runs that were replaced, or on which no verdict stands any more
-MOST_BYTES = 40 * 2**20  # of a store
+MAX_BYTES = 40 * 2**20  # of a store
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
 
 
@@ -88,7 +88,7 @@ def publish(
         ArgumentError: if a run is damaged; if there is none; if the suite's verdicts take seeds for publication alone,
             and one has another; for a name with other signs than lower case letters,
             digits, ``-`` and ``_``; if the file of the store is damaged; if the store would be larger than
-            :data:`MOST_BYTES`.
+            :data:`MAX_BYTES`.
         OperationError: if the store cannot be written, or another process has it for too long.
     """
     store, name = Path(store), suite if suite is not None else Path(folder).resolve().name
@@ -172,9 +172,9 @@ def _fitting(path: Path, runs: Sequence[Run]) -> bytes:
     """The content of a file with these runs, with which its store is not too large."""
     content = file_content(path.stem, runs)
     size = len(content) + sum(other.stat().st_size for other in parts(path.parent) if other != path)
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise ArgumentError(
-            f"with these runs {path.parent} would take {size / 2**20:.1f} MiB; at most {MOST_BYTES / 2**20:g} may be"
+            f"with these runs {path.parent} would take {size / 2**20:.1f} MiB; at most {MAX_BYTES / 2**20:g} may be"
         )
     return content
 
@@ -258,7 +258,7 @@ def is_published(path: Path) -> bool:
     """Whether a file, or the first Parquet file of a folder, says that it holds published results."""
     first = next(iter(parts(path)), None)
     try:
-        if first is None or not first.is_file() or first.stat().st_size > MOST_FILE_BYTES:
+        if first is None or not first.is_file() or first.stat().st_size > MAX_FILE_BYTES:
             return False
         return "schema" in metadata_of(first)
     except (*NO_RESULT, OSError):
