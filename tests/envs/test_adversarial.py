@@ -11,20 +11,13 @@ import pytest
 from gymnasium.error import InvalidAction
 
 from cbo_gym import make_task
-from cbo_gym.envs import scalar, vector
 from cbo_gym.errors import ArgumentError
 from cbo_gym.registry import entries
 
 IDS = [entry.id for entry in entries() if entry.mode == "adversarial"]
 ONE, THREE = "CBO/Dropwave-Penny-v0", "CBO/Alpine2-Perturb-v0"  # coordinates of the adversary
 ROUNDS = 40
-BLOCK = 8  # rounds whose noise is drawn at once, few so that it is drawn anew soon
-
-
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (scalar, vector):
-        monkeypatch.setattr(module, "NOISE_BLOCK", BLOCK)
+pytestmark = pytest.mark.usefixtures("block")
 
 
 def bare(env_id: str, seed: int = 0, **keywords: Any) -> Any:

@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.envs import scalar, vector
 from cbo_gym.registry import entries
 
 # contextual mode has an environment of its own here; where rounds depend on those before them, two runs that play
@@ -16,14 +15,7 @@ from cbo_gym.registry import entries
 ASIDE = ("contextual", "adversarial", "dynamic")
 ENVS = {entry.mode: entry.id for entry in entries() if entry.mode not in ASIDE}
 ENVS |= {"contextual": "CBO/CoCaFig1-v0", "cyclic": "CBO/TrainDelay-v0"}
-BLOCK = 8  # rounds whose noise is drawn at once, few so that it is drawn anew soon
 every_mode = pytest.mark.parametrize("env_id", ENVS.values(), ids=ENVS.keys())
-
-
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch) -> None:
-    for module in (scalar, vector):
-        monkeypatch.setattr(module, "NOISE_BLOCK", BLOCK)
 
 
 def assert_same(one, other) -> None:
@@ -38,13 +30,13 @@ def assert_same(one, other) -> None:
 
 @every_mode
 @pytest.mark.parametrize("make", [gym.make, partial(gym.make_vec, num_envs=3)], ids=["one", "many"])
-def test_it_is_what_another_run_on_the_same_noise_gives_and_changes_nothing(env_id, make) -> None:
+def test_it_is_what_another_run_on_the_same_noise_gives_and_changes_nothing(env_id, make, block) -> None:
     """One run asks between its steps, across a refill of the noise; two others play what was done and asked."""
-    env, played, other = (make(env_id, max_episode_steps=2 * BLOCK + 2) for _ in range(3))
+    env, played, other = (make(env_id, max_episode_steps=block + 2) for _ in range(3))
     for each in (env, played, other):
         each.reset(seed=5)
         each.action_space.seed(1)
-    for _ in range(2 * BLOCK + 2):
+    for _ in range(block + 2):
         action, alternative = env.action_space.sample(), env.action_space.sample()
         happened = env.step(action)
         assert_same(happened, played.step(action))
