@@ -99,9 +99,7 @@ def test_a_list_of_seeds_with_gaps(env_id: str) -> None:
             same(ours.step(actions)[0], theirs.step(actions)[0], f"after reset({seed})")
 
 
-@pytest.mark.parametrize(
-    ("seeds", "number"), [([1, 2], 2), ((1, 2), 2), (np.arange(4), 4), ([], 0), (np.array(3), 1)]
-)
+@pytest.mark.parametrize(("seeds", "number"), [([1, 2], 2), ((1, 2), 2), (np.arange(4), 4), ([], 0), (np.array(3), 1)])
 def test_wrong_number_of_seeds(seeds: Any, number: int) -> None:
     with pytest.raises(ArgumentError, match=f"one seed for each of 3 environments; given {number}"):
         native("CBO/Alpine2-v0").reset(seed=seeds)

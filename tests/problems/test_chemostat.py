@@ -184,9 +184,9 @@ def test_days_without_rotifers_are_optimal() -> None:
 def test_a_few_random_actions_are_far_from_the_optimum_in_version_1_alone(entry, separates: bool) -> None:
     """The best of 20, in the mean, as a share of the way from a random action to the optimum."""
     oracle = oracle_of(gym.make(entry.id))
-    best, actions = oracle.optimum, np.random.default_rng(3).random((800, len(oracle.problem.null_action)))
-    values = oracle.expected_rewards(list(actions), tolerance=0.02).value
-    found = values.reshape(40, 20).max(axis=1).mean()
+    best, actions = oracle.optimum, np.random.default_rng(3).random((400, len(oracle.problem.null_action)))
+    values = oracle.expected_rewards(list(actions), tolerance=0.05).value
+    found = values.reshape(20, 20).max(axis=1).mean()
     share = (found - best.random_value) / (best.value - best.random_value)
     assert share < 0.5 if separates else share > 0.8
 
@@ -268,7 +268,7 @@ def test_the_script_fits_a_table_of_the_data_files_format(
     script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it recovers of a simulated table: deaths depend on quantities that the table holds as they are."""
-    script.simulate(tmp_path / "plain.csv", days=600)
+    script.simulate(tmp_path / "plain.csv", days=300)
     rows = [line.split(",") for line in (tmp_path / "plain.csv").read_text().splitlines()[1:]]
     table = [COLUMNS, *([*row[:3], "0.5", *row[3:]] for row in rows)]  # with the column that is not needed
     (tmp_path / "data.csv").write_text("\n".join(map(",".join, table)))

@@ -62,7 +62,7 @@ def test_noise_given_the_contexts_gives_these_contexts(problem: Problem) -> None
 @every_problem
 def test_contexts_and_noise_given_them_have_the_joint_distribution_of_contexts_and_noise(problem: Problem) -> None:
     """First and second moments of (contexts, noise), which a wrong conditional distribution would change."""
-    count = 40_000
+    count = 10_000
     contexts, noise, redrawn = joint_draws(problem, count, seed=1)
     _, other, _ = joint_draws(problem, count, seed=2)  # independent, so that both samples have their own error
     seen = np.stack(list(contexts.values()))

@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize
 from scipy.stats import qmc
 
-from cbo_gym.problems import build_problem
+from cbo_gym.problems import Problem, build_problem
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
 from tests.problems.checks import monte_carlo_agrees, nodes_follow
@@ -70,16 +70,21 @@ def test_the_reference_is_optimal_without_noise() -> None:
     assert problem.scm.propagate(zeros, action)["Y"] == pytest.approx(0.0, abs=1e-20)
 
 
+def sobol_noise(problem: Problem, count: int) -> tuple[np.ndarray, ...]:
+    numbers = qmc.Sobol(6, rng=np.random.default_rng(8)).random(count).T
+    return problem.scm.noise_from_uniform(np.clip(numbers, 1e-12, 1 - 1e-12))
+
+
 def test_the_recorded_optimum_survives_a_local_search_from_several_starts() -> None:
     """By a gradient search on noise of its own; the landscape is smooth."""
     problem = epidemic()
-    noise = problem.scm.draw_noise(np.random.default_rng(4), 20_000)
+    noise = sobol_noise(problem, 2**11)
 
     def loss(action: np.ndarray) -> float:
         return -float(problem.scm.propagate(noise, Intervention.parameters(action))["Y"].mean())
 
     best = ENTRY.optimum
-    starts = [np.array(best.action), np.ravel(REFERENCE), *np.random.default_rng(0).random((2, 12))]
+    starts = [np.array(best.action), np.random.default_rng(0).random(12)]
     found = [optimize.minimize(loss, start, bounds=[(0, 1)] * 12).fun for start in starts]
     here = loss(np.array(best.action))
     assert min(found) > here - 0.002 * (best.value - best.random_value)
@@ -104,15 +109,14 @@ def identified(action: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def calibrations() -> tuple[np.ndarray, list[np.ndarray]]:
-    """Losses at the true rates and those found from four random starts, on noise of its own; and what was found."""
+    """Losses at the true rates and at the minima found from three random starts; and these minima."""
     problem = build_problem(CALIBRATION.problem, **CALIBRATION.kwargs)
-    numbers = qmc.Sobol(6, rng=np.random.default_rng(8)).random(2**13).T
-    noise = problem.scm.noise_from_uniform(np.clip(numbers, 1e-12, 1 - 1e-12))
+    noise = sobol_noise(problem, 2**13)
 
     def loss(action: np.ndarray) -> float:
         return -float(problem.scm.propagate(noise, Intervention.parameters(action))["Y"].mean())
 
-    starts = np.random.default_rng(2).random((4, 12))
+    starts = np.random.default_rng(2).random((3, 12))
     options = {"maxfun": 5000, "ftol": 1e-13, "gtol": 1e-9}
     found = [optimize.minimize(loss, start, bounds=[(0, 1)] * 12, options=options) for start in starts]
     true = loss(np.ravel(CALIBRATION.kwargs["reference"]))
@@ -139,7 +143,7 @@ def test_the_optimum_of_version_1_is_unique_but_for_what_cannot_be_told(
     calibrations: tuple[np.ndarray, list[np.ndarray]],
 ) -> None:
     (_, *losses), found = calibrations
-    assert losses == pytest.approx([min(losses)] * 4, abs=1e-6)
+    assert losses == pytest.approx([min(losses)] * 3, abs=1e-6)
     for action in found:
         np.testing.assert_allclose(identified(action), identified(CALIBRATION.optimum.action), atol=0.01)
     apart = [np.abs(one[:4] - other[:4]).max() for one, other in pairwise(found)]
