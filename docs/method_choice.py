@@ -225,13 +225,12 @@ def short_table(table: pl.DataFrame) -> str:
 PREFERRED = ("told", "separable", "much_observed", "always")
 
 
-def main() -> None:
-    """Write the page's parts."""
+def parts() -> dict[str, str]:
+    """The parts of the page that are written: its short table, and what it says of each mode."""
     table = published(judging=True)
-    parts = {"short": short_table(table), "modes": "\n\n".join(mode_part(mode, table) for mode in Mode)}
-    for name, part in parts.items():
-        write_text(PAGE, with_part(PAGE, name, f"{part}\n"))
+    return {"short": short_table(table) + "\n", "modes": "\n\n".join(mode_part(mode, table) for mode in Mode) + "\n"}
 
 
 if __name__ == "__main__":
-    main()
+    for name, part in parts().items():
+        write_text(PAGE, with_part(PAGE, name, part))

@@ -14,11 +14,13 @@ EXAMPLES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "stu
 #: examples of their kind that take longest, even if they are quick
 LONG = (
     "outside_optimisers",
+    "reproduce_cbo_mw",
     "reproduce_coca_bo",
     "reproduce_excbo",
     "reproduce_gpoo",
     "reproduce_mcbo",
     "reproduce_ssem",
+    "side_by_side",
     "submit_results",
 )
 

@@ -20,9 +20,14 @@ from cbo_gym.registry import entries
 from cbo_gym.scm import Intervention, SeparableSEM
 from cbo_gym.scm.expression import STEPS
 from cbo_gym.task import Mode
+from tests.registered import ONE_OF_A_KIND
 
 ALL = environments()
 IDS = [one.entry.id for one in ALL]
+#: all as parameters; all but one of a kind are slow
+EVERY = [
+    pytest.param(one, id=one.entry.id, marks=[] if one.entry.id in ONE_OF_A_KIND else [pytest.mark.slow]) for one in ALL
+]
 DRAWN = Pictures('<svg height="80pt" width="160pt"></svg>', '<svg height="80pt" width="160pt"></svg>', "A slice.")
 ROUNDS = 40
 
@@ -45,7 +50,7 @@ def played(one: Environment) -> tuple[dict[str, Any], dict[str, Any]]:
     return values, given | {noise_name(name): column for name, column in drawn.items()}
 
 
-@pytest.mark.parametrize("one", ALL, ids=IDS)
+@pytest.mark.parametrize("one", EVERY)
 def test_every_node_has_an_equation_which_the_code_fulfils(one: Environment) -> None:
     values, given = played(one)
     scm = one.feedback.scm
@@ -64,7 +69,7 @@ def test_every_node_has_an_equation_which_the_code_fulfils(one: Environment) -> 
         np.testing.assert_allclose(found, np.broadcast_to(truth[equation.name], ROUNDS), rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("one", ALL, ids=IDS)
+@pytest.mark.parametrize("one", EVERY)
 def test_every_environment_has_a_page_with_all_sections(one: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(one.__dict__, "pictures", DRAWN)
     text = environment_pages.page(one)
@@ -84,6 +89,7 @@ def test_every_environment_has_a_page_with_all_sections(one: Environment, monkey
 def test_overviews_and_navigation_name_every_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for one in ALL:
         monkeypatch.setitem(one.__dict__, "pictures", DRAWN)
+    monkeypatch.setattr(environment_pages, "page", lambda one: one.name)
     written, cards = environment_pages.table(), environment_pages.gallery()
     pages = [page for group in environment_pages.navigation()[2:] for items in group.values() for page in items]
     listed = [path for page in pages for path in page.values()]
