@@ -1,13 +1,14 @@
 """ABO: adaptive Bayesian optimisation (Nyikosa, Osborne & Roberts 2018), as Aglietti et al. (2021), sec. 4, play it.
 
-One GP maps the values of all manipulable variables and the time slice to the reward, so that what was learned in
-earlier slices fades in the later ones. A trial maximises expected improvement in the present slice. Neither the diagram
-nor observations are used.
+One GP maps the values of all manipulable variables and the time slice to the reward, so that rewards of earlier slices
+count less in later ones. A trial maximises expected improvement in the present slice. Neither the diagram nor
+observations are used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -17,14 +18,14 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.dynamic.slices import SliceAgent
-from cbo_gym.agents.intervention_sets.cbo import log_expected_improvement
+from cbo_gym.agents.intervention_sets.acquisition import evolve, log_expected_improvement
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate
 from cbo_gym.task import Action, Round
 
 CANDIDATES = 256  # quasi-random points for every variable
 SURVIVORS, CHILDREN = 4, 16
-RADII = (0.05, 0.01, 0.002)  # of the generations of points around the best ones
+RADII = (0.05, 0.01, 0.002)
 
 
 class ABO(SliceAgent):
@@ -51,7 +52,7 @@ class ABO(SliceAgent):
         self.surrogate = self.make_surrogate(self.task.reward, dim + 1, noise_std=known, device=self.device)
 
     def begin(self) -> None:
-        """Nothing: the model goes on."""
+        """Do nothing: the model covers all slices."""
 
     def learn(self, past: Round) -> None:
         values = np.asarray(past.action["values"], dtype=np.float64)
@@ -69,14 +70,16 @@ class ABO(SliceAgent):
         best = float(self._estimates(rounds).max())
         engine = SobolEngine(dim, scramble=True, seed=int(self.rng.integers(2**31)))
         points = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(self.device)
-        gains = self._log_improvement(points, best)
-        for radius in RADII:
-            fittest = points[gains.topk(SURVIVORS).indices].repeat_interleave(CHILDREN, 0)
-            steps = torch.from_numpy(self.rng.normal(0.0, radius, tuple(fittest.shape))).to(fittest)
-            children = (fittest + steps).clamp(0.0, 1.0)
-            points = torch.cat([points, children])
-            gains = torch.cat([gains, self._log_improvement(children, best)])
-        return self._action(points[gains.argmax()].cpu().numpy())
+        values, _ = evolve(
+            points,
+            self._log_improvement(points, best),
+            partial(self._log_improvement, best=best),
+            self.rng,
+            radii=RADII,
+            survivors=SURVIVORS,
+            children=CHILDREN,
+        )
+        return self._action(values)
 
     def _action(self, values: np.ndarray) -> Action:
         return {"target": np.int64(self._all), "values": values}

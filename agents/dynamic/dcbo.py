@@ -10,8 +10,9 @@ from __future__ import annotations
 from cbo_gym.agent import Agent
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.dynamic.restarted import Restarted, SliceCBO
-from cbo_gym.agents.dynamic.slices import SliceTask, sets_to_explore
+from cbo_gym.agents.dynamic.slices import sets_to_explore, slice_view
 from cbo_gym.agents.dynamic.unrolled import UnrolledModel
+from cbo_gym.agents.intervention_sets.hard_view import HardView
 from cbo_gym.arguments import require_truth_value
 
 
@@ -31,7 +32,7 @@ class DCBO(Restarted):
         self.device = require_device(device)
         self.joint = require_truth_value("joint", joint)
 
-    def make(self) -> tuple[Agent, SliceTask]:
+    def make(self) -> tuple[Agent, HardView]:
         held = {}
         if self.slice:
             held = dict(zip(self.task.nodes, self.implemented[-1].observation["nodes"].tolist(), strict=True))
@@ -39,4 +40,4 @@ class DCBO(Restarted):
         sets = [frozenset[str](), frozenset(self.task.manipulable)] if self.joint else sets_to_explore(self.task)
         measured = [at for at in range(self.task.slices) if f"{self.task.reward}_{at}" in self.task.observational]
         observed = self.observed_rounds(min(self.slice, max(measured, default=0)))
-        return SliceCBO(model, self.device), SliceTask(self.task, sets, observed)
+        return SliceCBO(model, self.device), slice_view(self.task, sets, observed)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
-from gymnasium import spaces
 
-from cbo_gym.actions import ChoiceCodec
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
+from cbo_gym.agents.intervention_sets.hard_view import HardView
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import minimal_intervention_sets
-from cbo_gym.task import Action, DynamicTask, HardTask, Info, Mode, Observation, Round
+from cbo_gym.task import Action, DynamicTask, Info, Mode, Observation, Round
 
 
 class SliceAgent(Agent):
@@ -102,45 +100,16 @@ class SliceAgent(Agent):
         return tuple(Round(empty, {"nodes": row}, float(row[-1])) for row in rows)
 
 
-class SliceTask:
-    """A slice by itself as a hard task, and the way back to the actions of the dynamic one.
+def slice_view(task: DynamicTask, sets: Sequence[frozenset[str]], initial: Sequence[Round] = ()) -> HardView:
+    """A slice by itself as a hard task.
 
     Args:
         task: dynamic.
-        sets: that may be set; the first one should be empty where there are initial rounds.
-        initial: rounds that the agent is given, whose targets count in ``sets``.
+        sets: target sets; the first one should be empty if there are initial rounds.
+        initial: rounds that the agent is given, whose targets are indices of ``sets``.
     """
-
-    def __init__(self, task: DynamicTask, sets: Sequence[frozenset[str]], initial: Sequence[Round] = ()) -> None:
-        self._places = [task.targets.index(chosen) for chosen in sets]
-        whole = cast(ChoiceCodec, task.codec)
-        space = spaces.Dict({"target": spaces.Discrete(len(sets)), "values": whole.space["values"]})
-        names = [whole.choices[place] for place in self._places]
-        self.task = HardTask(
-            env_id=task.env_id,
-            mode=Mode.HARD,
-            graph=task.graph,
-            nodes=task.nodes,
-            reward=task.reward,
-            horizon=task.trials,
-            action_space=space,
-            observation_space=task.observation_space,
-            codec=ChoiceCodec(space, whole.domains, "target", sets, names),
-            noise=task.noise,
-            initial_data=tuple(initial),
-            manipulable=task.manipulable,
-            targets=tuple(sets),
-        )
-
-    def outward(self, action: Action) -> Action:
-        """The dynamic task's action for one of the hard task's."""
-        return {"target": np.int64(self._places[int(action["target"])]), "values": action["values"]}
-
-    def inward(self, past: Round) -> Round:
-        """A round of the dynamic task as one of the hard task's."""
-        place = np.int64(self._places.index(int(past.action["target"])))
-        action = {"target": place, "values": past.action["values"]}
-        return Round(action, {"nodes": past.observation["nodes"]}, past.reward)
+    indices = [task.targets.index(target) for target in sets]
+    return HardView(task, indices, sets, horizon=task.trials, initial_data=tuple(initial))
 
 
 def sets_to_explore(task: DynamicTask) -> list[frozenset[str]]:

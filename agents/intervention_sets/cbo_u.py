@@ -1,9 +1,9 @@
 """CBO-U: causal Bayesian optimisation with an unknown graph (Durand, Annadani, Bauer & Parbhoo 2025).
 
-In hard mode nothing is better than to set the right ones of the reward's parents, so they are all of the graph that is
-learned: a posterior over sets of parents, by Bayesian linear regression in closed form or by Gaussian processes. The
-causal prior of CBO (Aglietti et al. 2020) is then the mixture of what these sets say of E[Y | do(x)], and CBO plays the
-targets whose variables are all parents in a set that is not negligible.
+In hard mode an optimal action sets parents of the reward, so the method learns nothing else of the graph: a posterior
+over sets of parents, by Bayesian linear regression in closed form or by Gaussian processes. The causal prior of CBO
+(Aglietti et al. 2020) is the mixture of the estimates of E[Y | do(x)] given each set, and CBO plays the targets whose
+variables are all parents in a set that is not negligible.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cbo_gym.task import Action, Observation
 
 
 class CBOU(CBO):
-    """CBO on the reward's parents as they are learned. Plays hard tasks, whatever is told of their graph.
+    """CBO on the reward's parents, which it learns. Plays hard tasks, whatever is known of their graph.
 
     Args:
         nonlinear: Gaussian processes in place of linear functions of the parents.
@@ -45,12 +45,12 @@ class CBOU(CBO):
         costs: GivenCosts | None = None,
         device: str = "cpu",
     ) -> None:
-        # a prior of linear functions may be wrong anywhere, and would then mislead about every set
+        # A prior of linear functions may be wrong anywhere, and a shared GP would carry its errors to every set.
         super().__init__(costs=costs, in_common=False, device=device)
         self.nonlinear = require_truth_value("nonlinear", nonlinear)
         self.most_parents = whole_number("most_parents", most_parents, at_least=1, at_most=100)
 
-    def make_model(self) -> ParentPosterior:
+    def make_effects(self) -> ParentPosterior:
         self.posterior = ParentPosterior(self.task, self.nonlinear, self.most_parents, self.device)
         return self.posterior
 
@@ -63,7 +63,7 @@ class CBOU(CBO):
         return 0.0
 
     def estimated_rewards(self) -> np.ndarray:
-        """Posterior means of E[Y | action]; what sets none of the likely parents earns what nothing set earns."""
+        """Posterior means of E[Y | action]; an action on none of the likely parents is worth as much as observing."""
         parents = self.posterior.parents()
         idle = np.array([not self.task.targets[int(past.action["target"])] & parents for past in self.history])
         estimates = super().estimated_rewards()

@@ -1,8 +1,8 @@
 """cCBO: constrained causal Bayesian optimisation (Aglietti, Malek, Ktena & Chiappa 2023).
 
-As CBO, with models of the constrained nodes beside that of the reward, on the constrained minimal intervention sets. A
-round plays the set and the values with the greatest constrained expected improvement, E[max(f - f*, 0) 1(feasible)], f*
-being the best feasible value so far (sec. 3.3).
+CBO on the constrained minimal intervention sets, with models of the constrained nodes besides that of the reward. A
+round plays the set and the values with the greatest constrained expected improvement, E[max(f - f*, 0) 1(feasible)],
+where f* is the best feasible value so far (sec. 3.3).
 """
 
 from __future__ import annotations
@@ -18,24 +18,18 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.agents.common.feasibility import CAUTION, log_feasibility, standardised_slack, violations
-from cbo_gym.agents.intervention_sets.cbo import (
-    CBO,
-    EmptySetArm,
-    GivenCosts,
-    OwnArm,
-    SetArm,
-    Setting,
-    log_expected_improvement,
-)
+from cbo_gym.agents.intervention_sets.acquisition import log_expected_improvement
+from cbo_gym.agents.intervention_sets.cbo import CBO, GivenCosts
 from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs, Priors, SeparateGPs
+from cbo_gym.agents.intervention_sets.set_models import EmptySetModel, SetModel, Setting
 from cbo_gym.agents.surrogates.causal.causal_prior import Effect, ObservationalModel
 from cbo_gym.arguments import require_truth_value
 from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.sums import add_up
 from cbo_gym.task import Action, Constraint, HardTask, Info, Observation
 
-DRAWS = 64  # of the constrained nodes, for the expectation under the multi-task model
-CERTAINLY_NOT = -1e6  # log probability of an action that sets a variable beyond its limit, times how far beyond
+DRAWS = 64  # samples of the constrained nodes for the expectation under the multi-task model
+LOG_INFEASIBLE = -1e6  # log probability per unit by which an action sets a variable beyond its limit
 
 
 class CCBO(CBO):
@@ -49,7 +43,7 @@ class CCBO(CBO):
 
     Raises:
         ArgumentError: if an argument is out of range; by :meth:`reset` if ``costs`` name what the task does not have.
-        HiddenGraphError: by :meth:`reset` if the task tells no diagram.
+        HiddenGraphError: by :meth:`reset` if the diagram is hidden.
     """
 
     def __init__(
@@ -59,36 +53,40 @@ class CCBO(CBO):
         costs: GivenCosts | None = None,
         device: str = "cpu",
     ) -> None:
-        super().__init__(costs=costs, in_common=False, device=device)  # each set has GPs of all outcomes
+        super().__init__(costs=costs, in_common=False, device=device)
         self.multi_task = require_truth_value("multi_task", multi_task)
         self.causal_prior = require_truth_value("causal_prior", causal_prior)
-        self.learns_from_interventions = not causal_prior  # constant prior means are those of all rounds
+        # constant prior means are means over all rounds
+        self.learns_from_interventions = not causal_prior
 
-    def make_model(self) -> OutcomeEffects:
+    _effects: OutcomeEffects
+
+    def make_effects(self) -> OutcomeEffects:
         return OutcomeEffects(self.task, self.causal_prior, self.device)
 
-    def make_empty_arm(self, index: int) -> EmptySetArm:
-        return ConstrainedEmptySetArm(self.task, index, self.cost_of_observing, self._model)  # type: ignore[arg-type]
+    def make_empty_set_model(self, index: int, cost: float) -> EmptySetModel:
+        return ConstrainedEmptySetModel(self.task, index, cost, self._effects)
 
-    def make_arm(self, index: int, seed: int) -> SetArm:
-        return ConstrainedSetArm(self.setting, index, seed, self.multi_task)
+    def make_set_model(self, setting: Setting, index: int, seed: int) -> SetModel:
+        return ConstrainedSetModel(setting, index, seed, self._effects, self.multi_task)
 
     def choose_targets(self) -> Collection[frozenset[str]]:
-        diagram, reward, limited = self.task.diagram, self.task.reward, [one.node for one in self.task.constraints]
-        return [target for target in self.task.targets if is_minimal(diagram, reward, target, limited)]
+        constrained = [constraint.node for constraint in self.task.constraints]
+        diagram, reward = self.task.diagram, self.task.reward
+        return [target for target in self.task.targets if is_minimal(diagram, reward, target, constrained)]
 
     @property
     def epsilon(self) -> float:
         return 0.0 if self._count else 1.0
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        arm = self._arms[int(action["target"])]
-        if isinstance(arm, ConstrainedSetArm):
-            arm.see(action, observation)
+        model = self._models[int(action["target"])]
+        if isinstance(model, ConstrainedSetModel):
+            model.observe_outcomes(action, observation)
         super().update(action, observation, reward, info)
 
     def incumbent(self) -> float:
-        """The best estimate of an action that is feasible in posterior mean; minus infinity where there is none."""
+        """The best estimate among actions that are feasible in posterior mean; minus infinity if there is none."""
         estimates = self.estimated_rewards()
         return float(np.max(estimates[self._violations(caution=0.0) == 0.0], initial=-math.inf))
 
@@ -98,34 +96,34 @@ class CCBO(CBO):
 
     def _violations(self, caution: float) -> np.ndarray:
         played = np.array([int(past.action["target"]) for past in self.history], dtype=int)
-        found = np.empty(len(played))
+        violations = np.empty(len(played))
         for index in np.unique(played):
-            arm = self._arms[index]
-            assert isinstance(arm, ConstrainedSetArm | ConstrainedEmptySetArm)
-            found[played == index] = arm.violations(caution)
-        return found
+            model = self._models[index]
+            assert isinstance(model, ConstrainedSetModel | ConstrainedEmptySetModel)
+            violations[played == index] = model.violations(caution)
+        return violations
 
     def _refresh(self) -> None:
         seen = np.array([past.observation["nodes"] for past in self.history])
         spread = seen.std(axis=0)
         units = np.where(spread > 1e-12 * np.abs(seen.mean(axis=0)), spread, 1.0)
         by_name = dict(zip(self.task.nodes, units.tolist(), strict=True))
-        for arm in self._arms:
-            if isinstance(arm, ConstrainedSetArm):
-                arm.adjust_outcomes(by_name)
+        for model in self._models:
+            if isinstance(model, ConstrainedSetModel):
+                model.adjust_outcomes(by_name)
         super()._refresh()
 
 
 class OutcomeEffects:
-    """Effects of interventions on the reward and on constrained nodes, estimated from observations.
+    """Effects of interventions on the reward and on constrained nodes.
 
-    They are constant means unless ``informed``.
+    They are estimated from observations if ``informed``, else constant means.
     """
 
     def __init__(self, task: HardTask, informed: bool, device: str) -> None:
         self._task = task
         self._informed = informed
-        nodes = dict.fromkeys([task.reward, *(one.node for one in task.constraints)])
+        nodes = dict.fromkeys([task.reward, *(constraint.node for constraint in task.constraints)])
         self._models = {node: ObservationalModel(replace(task, reward=node), device) for node in nodes}
         self._sums = dict.fromkeys(nodes, 0.0)
         self._rounds = 0
@@ -155,18 +153,18 @@ class OutcomeEffects:
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
 
     def natural(self, node: str) -> tuple[float, float]:
-        """Mean of a node where nothing affects it, and its standard error; infinite with too few observations."""
+        """Mean of a node without intervention, and its standard error, which is infinite with too few observations."""
         seen = self.observations[:, self._task.nodes.index(node)]
         if len(seen) < 2:
             return float(seen.sum()), math.inf
         return float(seen.mean()), max(float(seen.std()) / math.sqrt(len(seen)), 1e-12)
 
 
-class Limits:
-    """The constraints as they bear on one target set, with its index among the task's targets.
+class SetConstraints:
+    """The task's constraints, divided by how the target set with this index affects their nodes.
 
     Attributes:
-        on_values: constraints on variables of the set, each with the variable's place among the set's values.
+        on_values: constraints on variables of the set, each with the variable's column among the set's values.
         natural: constraints on nodes that the set does not affect.
         modelled: the others.
     """
@@ -175,90 +173,97 @@ class Limits:
         target = task.targets[index]
         affected = task.diagram.mutilate(target).descendants(target)
         members = [name for name in task.manipulable if name in target]
-        self.on_values = [(members.index(one.node), one) for one in task.constraints if one.node in target]
-        self.natural = [one for one in task.constraints if one.node not in target | affected]
-        self.modelled = [one for one in task.constraints if one.node in affected - target]
+        self.on_values = [(members.index(c.node), c) for c in task.constraints if c.node in target]
+        self.natural = [c for c in task.constraints if c.node not in target | affected]
+        self.modelled = [c for c in task.constraints if c.node in affected - target]
         self._scales = [task.codec.domains.scales[list(task.manipulable).index(name)] for name in members]
 
-    def beyond(self, values: Tensor) -> Tensor:
+    def excess(self, values: Tensor) -> Tensor:
         """By how much points ``n x d`` set variables beyond their limits, in all, in native units: ``(n,)``."""
-        native = {place: self._scales[place].to_native(values[:, place]) for place, _ in self.on_values}
-        missed = [one.excess(native[place]).clamp_min(0.0) for place, one in self.on_values]
-        return torch.stack([torch.zeros(len(values)).to(values), *missed]).sum(0)
+        excesses = [
+            constraint.excess(self._scales[column].to_native(values[:, column])).clamp_min(0.0)
+            for column, constraint in self.on_values
+        ]
+        return torch.stack([torch.zeros(len(values)).to(values), *excesses]).sum(0)
 
 
-class ConstrainedEmptySetArm(EmptySetArm):
-    """The empty set: whether observing is feasible, the observations tell."""
+class ConstrainedEmptySetModel(EmptySetModel):
+    """The empty set, whose feasibility is estimated from the observations."""
 
-    def __init__(self, task: HardTask, index: int, cost: float, model: OutcomeEffects) -> None:
+    def __init__(self, task: HardTask, index: int, cost: float, effects: OutcomeEffects) -> None:
         super().__init__(task, index, cost)
-        self._model, self._constraints = model, task.constraints
+        self._effects, self._constraints = effects, task.constraints
 
     def violations(self, caution: float) -> np.ndarray:
-        return np.full(len(self._rewards), natural_violation(self._constraints, self._model, caution))
+        return np.full(len(self._rewards), natural_violation(self._constraints, self._effects, caution))
 
-    def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
-        feasible = natural_log_feasibility(self._constraints, self._model)
+    def maximise(self, best: float, rng: np.random.Generator, augmented: bool = False) -> tuple[Action, float]:
+        feasible = natural_log_feasibility(self._constraints, self._effects)
         if best == -math.inf:
             return self.act(), feasible
-        action, improvement = super().maximise(best, rng)
+        action, improvement = super().maximise(best, rng, augmented)
         return action, improvement + feasible
 
 
-class ConstrainedSetArm(OwnArm):
-    """A set of variables: the models of the reward and of the constrained nodes that it affects."""
+class ConstrainedSetModel(SetModel):
+    """A set of variables, with GPs of the reward and of the constrained nodes that the set affects."""
 
-    _model: OutcomeEffects
+    _effects: OutcomeEffects
 
-    def __init__(self, setting: Setting, index: int, seed: int, multi_task: bool) -> None:
+    def __init__(self, setting: Setting, index: int, seed: int, effects: OutcomeEffects, multi_task: bool) -> None:
         super().__init__(setting, index, seed)
-        task, model, _, device = setting
-        assert isinstance(model, OutcomeEffects)  # as make_model gives it
-        self._model, self._limits = model, Limits(task, index)
-        target = task.targets[index]
+        task, device, target = setting.task, setting.device, self._target
+        self._constraints = SetConstraints(task, index)
         # the reward last, so that it is conditioned on the constrained nodes
-        self._outcomes = [*(one.node for one in self._limits.modelled), task.reward]
+        self._outcomes = [*(constraint.node for constraint in self._constraints.modelled), task.reward]
         self._columns = [task.nodes.index(node) for node in self._outcomes]
-        self._effects: list[Effect] = [partial(model.effect_on, node, target) for node in self._outcomes]
-        kind: type[MultiTaskGPs | SeparateGPs] = MultiTaskGPs if multi_task else SeparateGPs
+        self._priors_of: list[Effect] = [partial(effects.effect_on, node, target) for node in self._outcomes]
+        make: type[MultiTaskGPs | SeparateGPs] = MultiTaskGPs if multi_task else SeparateGPs
         names = [f"{node} | do({', '.join(sorted(target))})" for node in self._outcomes]
-        self._joint = kind(names, len(self._members), self._effects, device)
+        self._joint = make(names, len(self._members), self._priors_of, device)
         self._seen = self._candidates[:0]
         count = DRAWS if multi_task else 1
-        engine = SobolEngine(max(1, len(self._limits.modelled)), scramble=True, seed=seed)
+        engine = SobolEngine(max(1, len(self._constraints.modelled)), scramble=True, seed=seed)
         self._draws = engine.draw(count, dtype=torch.float64).clamp(1e-6, 1.0 - 1e-6).to(device)
 
-    def see(self, action: Action, observation: Observation) -> None:
+    def observe_outcomes(self, action: Action, observation: Observation) -> None:
         """Learn from a round in which the set was played."""
         values = self._played(action)
         self._seen = torch.cat([self._seen, values[None]])
         self._joint.observe(values, [float(observation["nodes"][column]) for column in self._columns])
 
     def observe(self, action: Action, reward: float) -> None:
-        """Nothing more: :meth:`see` has learned the reward with the other nodes."""
+        """Do nothing: :meth:`observe_outcomes` learns the reward with the other nodes."""
+
+    def adjust(self, mean: float, unit: float) -> None:
+        """Do nothing: :meth:`adjust_outcomes` adjusts the reward with the other nodes."""
 
     def adjust_outcomes(self, units: Mapping[str, float]) -> None:
-        """Give each outcome the spread of all that was seen of it as its unit."""
+        """Give each outcome the standard deviation of all its values as its unit."""
         self._joint.adjust([units[node] for node in self._outcomes])
 
     def refresh(self) -> None:
-        self._priors: Priors = [effect(self._candidates) for effect in self._effects]
+        self._priors: Priors = [effect(self._candidates) for effect in self._priors_of]
         self._prior = self._priors[-1]
         self._joint.refresh()
 
     def estimates(self) -> np.ndarray:
         return self._at_data()[0][:, -1].cpu().numpy()
 
-    def expectations(self) -> np.ndarray:
-        return self._effects[-1](self._seen)[0].cpu().numpy()
+    def prior_means(self) -> np.ndarray:
+        return self._priors_of[-1](self._seen)[0].cpu().numpy()
+
+    @property
+    def noise(self) -> float:
+        raise NotImplementedError("constrained expected improvement does not depend on the noise")
 
     def violations(self, caution: float) -> np.ndarray:
         """Estimates for the rounds in which the set was played, see :func:`violations`."""
         mean, root = self._at_data()
         std = root.square().sum(-1).sqrt()
-        modelled = violations(self._limits.modelled, mean[:, :-1], std[:, :-1], caution)
-        fixed = natural_violation(self._limits.natural, self._model, caution)
-        return (modelled + self._limits.beyond(self._seen)).cpu().numpy() + fixed
+        modelled = violations(self._constraints.modelled, mean[:, :-1], std[:, :-1], caution)
+        fixed = natural_violation(self._constraints.natural, self._effects, caution)
+        return (modelled + self._constraints.excess(self._seen)).cpu().numpy() + fixed
 
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         mean, root = self._predict_outcomes(values, prior)
@@ -271,29 +276,27 @@ class ConstrainedSetArm(OwnArm):
         with torch.no_grad():
             return self._joint.at_data()
 
-    def _log_improvement(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None) -> Tensor:
-        with torch.no_grad():
-            mean, root = self._predict_outcomes(values, prior)
-        found = log_constrained_improvement(mean, root, self._limits.modelled, best, self._draws)
-        beyond = self._limits.beyond(values)
-        fixed = natural_log_feasibility(self._limits.natural, self._model)
-        return found + fixed + CERTAINLY_NOT * beyond
+    def _log_gain(self, values: Tensor, best: float, augmented: bool, prior: tuple[Tensor, Tensor] | None) -> Tensor:
+        mean, root = self._predict_outcomes(values, prior)
+        gain = log_constrained_improvement(mean, root, self._constraints.modelled, best, self._draws)
+        natural = natural_log_feasibility(self._constraints.natural, self._effects)
+        return gain + natural + LOG_INFEASIBLE * self._constraints.excess(values)
 
 
-def natural_log_feasibility(constraints: Sequence[Constraint], model: OutcomeEffects) -> float:
-    """Log probability that constraints are met on nodes that nothing affects."""
+def natural_log_feasibility(constraints: Sequence[Constraint], effects: OutcomeEffects) -> float:
+    """Log probability that constraints are met on nodes without intervention."""
     total = 0.0
-    for one in constraints:
-        mean, error = torch.tensor(model.natural(one.node), dtype=torch.float64)
-        total += float(log_feasibility(one, mean, error))
+    for constraint in constraints:
+        mean, error = torch.tensor(effects.natural(constraint.node), dtype=torch.float64)
+        total += float(log_feasibility(constraint, mean, error))
     return total
 
 
-def natural_violation(constraints: Sequence[Constraint], model: OutcomeEffects, caution: float) -> float:
-    """By how much constraints on nodes that nothing affects are missed, where the observations are trusted less far."""
-    beliefs = [model.natural(one.node) for one in constraints]
-    excess = [one.excess(mean) + caution * error for one, (mean, error) in zip(constraints, beliefs, strict=True)]
-    return float(add_up(max(0.0, one) for one in excess if math.isfinite(one)))
+def natural_violation(constraints: Sequence[Constraint], effects: OutcomeEffects, caution: float) -> float:
+    """By how much constraints on nodes without intervention are missed, ``caution`` standard errors added."""
+    beliefs = [effects.natural(constraint.node) for constraint in constraints]
+    excesses = [c.excess(mean) + caution * error for c, (mean, error) in zip(constraints, beliefs, strict=True)]
+    return float(add_up(max(0.0, excess) for excess in excesses if math.isfinite(excess)))
 
 
 def log_constrained_improvement(
@@ -301,14 +304,14 @@ def log_constrained_improvement(
 ) -> Tensor:
     """log E[max(f - best, 0) 1(constraints are met)] of jointly normal constrained nodes and f, which comes last.
 
-    The nodes are drawn one after the other from their distributions cut off at the thresholds, given those before;
-    then f is normal given them all, and its expected improvement known. Where they are independent one draw is exact.
+    The nodes are sampled in turn from their distributions given those before, truncated at the thresholds. Given them
+    all, f is normal, so that its expected improvement has a closed form. If they are independent, one draw is exact.
 
     Args:
         mean: ``n x (k + 1)``.
         root: lower triangular roots of the covariances, ``n x (k + 1) x (k + 1)``.
         constraints: k of them.
-        best: what is to be improved upon; minus infinity for the log probability of feasibility alone.
+        best: value to improve upon; minus infinity for the log probability of feasibility alone.
         draws: numbers in (0, 1), ``s x max(k, 1)``.
 
     Returns:
@@ -316,12 +319,12 @@ def log_constrained_improvement(
     """
     log_weight = mean.new_zeros((len(mean), len(draws)))
     normal = mean.new_zeros((len(mean), len(draws), 0))
-    for place, (one, numbers) in enumerate(zip(constraints, draws.T, strict=False)):
-        given = mean[:, [place]] + (normal @ root[:, place, :place, None]).squeeze(-1)
-        inside = standardised_slack(one, given, root[:, [place], place])
+    for k, (constraint, numbers) in enumerate(zip(constraints, draws.T, strict=False)):
+        given = mean[:, [k]] + (normal @ root[:, k, :k, None]).squeeze(-1)
+        inside = standardised_slack(constraint, given, root[:, [k], k])
         log_weight = log_weight + torch.special.log_ndtr(inside)
         cut = torch.special.ndtri((numbers.log() + torch.special.log_ndtr(inside)).exp().clamp_min(1e-300))
-        normal = torch.cat([normal, (cut if one.side == "<=" else -cut)[..., None]], -1)
+        normal = torch.cat([normal, (cut if constraint.side == "<=" else -cut)[..., None]], -1)
     if best > -math.inf:
         given = mean[:, [-1]] + (normal @ root[:, -1, :-1, None]).squeeze(-1)
         log_weight = log_weight + log_expected_improvement(given, root[:, [-1], -1], best)

@@ -1,7 +1,7 @@
 """CEO: causal entropy optimisation (Branchini, Aglietti, Dhir & Damoulas 2022).
 
-CBO with a posterior over candidate graphs. Its causal prior is the mixture of those of the graphs, and a round is worth
-what it is expected to tell of the graph and of the optimum together, per unit of cost.
+CBO with a posterior over candidate graphs. Its causal prior is the mixture of those of the graphs. A round plays the
+action with the greatest expected information about the graph and the optimum together, per unit of cost.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from cbo_gym.agents.intervention_sets.candidate_graphs import CandidateGraphs
 from cbo_gym.agents.intervention_sets.cbo import CBO, GivenCosts
 from cbo_gym.task import Action, Observation
 
-KNOWN = 0.05  # nats of the graph's entropy
-ANCHORS = 8  # points of a set, the best and random ones, where both amounts are computed
-QUANTILES = 8  # of the greatest expected reward
+NEGLIGIBLE_ENTROPY = 0.05  # nats; below it the graph counts as known
+ANCHORS = 8  # points of a set, best and random ones each, where both kinds of information are computed
+QUANTILES = 8  # that represent the distribution of the greatest expected reward
 
 
 class CEO(CBO):
@@ -29,12 +29,12 @@ class CEO(CBO):
         device: torch device.
 
     Attributes:
-        graphs: the posterior over the candidates that the task tells; over all graphs of at most four variables where
-            it tells names alone.
+        graphs: the posterior over the task's candidates; over all graphs of at most four variables if the task gives
+            only names.
 
     Raises:
         ArgumentError: if a cost is not finite and above 0.
-        HiddenGraphError: by :meth:`reset`, if no candidates are told and there are too many variables to list them.
+        HiddenGraphError: by :meth:`reset`, if the task has no candidates and too many variables to list all graphs.
     """
 
     graphs: CandidateGraphs
@@ -42,28 +42,29 @@ class CEO(CBO):
     def __init__(self, costs: GivenCosts | None = None, in_common: bool = True, device: str = "cpu") -> None:
         super().__init__(costs=costs, in_common=in_common, device=device)
 
-    def make_model(self) -> CandidateGraphs:
+    def make_effects(self) -> CandidateGraphs:
         self.graphs = CandidateGraphs(self.task, self.device)
-        self.learns_from_interventions = len(self.graphs.diagrams) > 1  # they tell which graph is the true one
+        # interventions are evidence about the graph
+        self.learns_from_interventions = len(self.graphs.diagrams) > 1
         return self.graphs
 
     def act(self, observation: Observation) -> Action:
         if not self.history:
             return self._observing.act()
-        self.estimated_rewards()  # brings the models up to date
-        beliefs = [arm.beliefs() for arm in self._explored]
+        self._refresh()
+        beliefs = [model.candidates() for model in self._explored]
         greatest = greatest_rewards(*(torch.cat(parts) for parts in zip(*[b[1:] for b in beliefs], strict=True)))
         found: list[tuple[float, Action]] = []
-        for arm, (points, mean, std) in zip(self._explored, beliefs, strict=True):
-            gain = information_on_greatest(mean, std, arm.noise, greatest)
-            if self.graphs.entropy > KNOWN:
+        for model, (points, mean, std) in zip(self._explored, beliefs, strict=True):
+            gain = information_on_greatest(mean, std, model.noise, greatest)
+            if self.graphs.entropy > NEGLIGIBLE_ENTROPY:
                 chosen = gain.topk(min(ANCHORS, len(gain))).indices.tolist()
                 chosen += self.rng.integers(len(gain), size=ANCHORS).tolist() if len(gain) > ANCHORS else []
-                of_graph = self.graphs.information(self.task.targets[arm.index], points[chosen])
+                of_graph = self.graphs.information(self.task.targets[model.index], points[chosen])
                 points, gain = points[chosen], gain[chosen] + torch.from_numpy(of_graph).to(gain)
-            gain = gain * (-arm.log_surcharge(points)).exp()
+            gain = gain * (-model.log_surcharge(points)).exp()
             best = int(gain.argmax())
-            found.append((float(gain[best]) / arm.cost, arm.action(points[best].cpu().numpy())))
+            found.append((float(gain[best]) / model.cost, model.action(points[best].cpu().numpy())))
         return max(found, key=lambda pair: pair[0])[1]
 
 
@@ -83,8 +84,8 @@ def information_on_greatest(mean: Tensor, std: Tensor, noise: float, greatest: T
     """A lower bound, in nats, on the information that noisy observations of normal variables give of the greatest one.
 
     Given the greatest, a variable's normal distribution is truncated there. A normal one with the same variance, and
-    the noise on top, has at least the entropy of the observation. Without heed of the noise the best variable, of which
-    a little is unknown for ever, would be worth more than any that is unknown altogether.
+    the noise on top, has at least the entropy of the observation. If the noise were ignored, the best variable, about
+    which a little stays unknown, would be worth more than one about which nothing is known.
 
     Args:
         mean: shape ``(n,)``.

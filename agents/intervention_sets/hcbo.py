@@ -1,8 +1,9 @@
 """HCBO: high-dimensional causal Bayesian optimisation (Wu et al. 2024, ECAI), after the authors' public program.
 
-Of the target sets of each size the one is kept that covers the reward best: a variable's weight, the best that setting
-it alone has earned, is passed down the diagram, to each variable the mean of its parents'. Then, each round, the set is
-played whose mean reward plus alpha times its upper confidence bound is the greatest, at the point of that bound.
+Of the target sets of each size the method keeps the one with the greatest coverage of the reward: the weight of a
+variable is the best reward of setting it alone, and every other variable has the mean weight of its parents. Then each
+round plays the set with the greatest mean reward plus alpha times its upper confidence bound, at the point of that
+bound.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.sums import add_up
 from cbo_gym.task import Action, Observation
 
-BETA = 0.1  # of the upper confidence bound, the square of its factor
-UPDATED = 50  # rounds after which alpha is chosen anew
-LEAST_WEIGHT = 0.01  # of the worst variable, in units of the range of all
+BETA = 0.1  # square of the factor of the standard deviation in the upper confidence bound
+ALPHA_EVERY = 50  # rounds between two choices of alpha
+MIN_WEIGHT = 0.01  # weight of the worst variable, in units of the range of all weights
 TINY = 1e-7
 
 
@@ -41,18 +42,18 @@ class HCBO(CBO):
     learns_from_interventions = True
 
     def __init__(self, weighing: int = 4, starts: int = 2, device: str = "cpu") -> None:
-        super().__init__(in_common=False, device=device)  # sets are compared by their own rewards
+        super().__init__(in_common=False, device=device)
         self.weighing = whole_number("weighing", weighing, at_least=1, at_most=10_000)
         self.starts = whole_number("starts", starts, at_least=1, at_most=10_000)
 
     def setup(self, seed: int) -> None:
-        self._diagram = self.task.diagram  # asked for at once: it is needed, and may not be told
+        self._diagram = self.task.diagram  # raises HiddenGraphError here rather than after some rounds
         self._alpha: float | None = None
         self._turns = 0
         self._chosen = False
         super().setup(seed)
 
-    def make_model(self) -> FlatEffects:
+    def make_effects(self) -> FlatEffects:
         return FlatEffects(len(self.task.nodes))
 
     def choose_targets(self) -> Collection[frozenset[str]]:
@@ -81,48 +82,48 @@ class HCBO(CBO):
 
     def _too_few(self, rewards: list[list[float]], enough: int) -> int | None:
         """The explored target that was played least, if not often enough."""
-        least = min(self._explored, key=lambda arm: len(rewards[arm.index]), default=None)
+        least = min(self._explored, key=lambda model: len(rewards[model.index]), default=None)
         return least.index if least is not None and len(rewards[least.index]) < enough else None
 
     def _at_random(self, index: int) -> Action:
-        return self._arms[index].action(self.rng.random(len(self.task.targets[index])))
+        return self._models[index].action(self.rng.random(len(self.task.targets[index])))
 
     def _bound(self, index: int) -> tuple[float, Action]:
         """The greatest upper confidence bound of a target's expected reward, and the action that has it."""
         self._refresh()
-        points, mean, std = self._arms[index].beliefs()
+        points, mean, std = self._models[index].candidates()
         bound = mean + math.sqrt(BETA) * std
         best = int(bound.argmax())
-        return float(bound[best]), self._arms[index].action(points[best].cpu().numpy())
+        return float(bound[best]), self._models[index].action(points[best].cpu().numpy())
 
     def _best_covering(self) -> list[frozenset[str]]:
         """For each size the target with the greatest coverage."""
         self._refresh()
-        best = {next(iter(self.task.targets[arm.index])): float(arm.estimates().max()) for arm in self._explored}
+        best = {next(iter(self.task.targets[model.index])): float(model.estimates().max()) for model in self._explored}
         weights = relative_weights(best)
         reward, targets = self.task.reward, self.task.targets
         covered = {target: coverage_of(self._diagram, reward, target, weights) for target in targets}
         sizes = sorted({len(target) for target in targets if target})
-        return [max((one for one in covered if len(one) == size), key=covered.__getitem__) for size in sizes]
+        return [max((s for s in covered if len(s) == size), key=covered.__getitem__) for size in sizes]
 
     def _compete(self, rewards: list[list[float]]) -> Action:
-        """The set with the greatest mean reward plus alpha times its bound, in units of its own rewards."""
+        """Play the set with the greatest mean reward plus alpha times its bound, in units of its own rewards."""
         means, bounds, actions = [], [], []
-        for arm in self._explored:
-            own = np.array(rewards[arm.index])
-            bound, action = self._bound(arm.index)
+        for model in self._explored:
+            own = np.array(rewards[model.index])
+            bound, action = self._bound(model.index)
             means.append(float(own.mean()))
             bounds.append((bound - float(own.mean())) / (float(own.std()) + TINY))
             actions.append(action)
         levels = np.array(bounds) - min(0.0, *bounds) + TINY
-        if self._alpha is None or self._turns % UPDATED == 0:
+        if self._alpha is None or self._turns % ALPHA_EVERY == 0:
             self._alpha = float(np.mean((max(means) - min(means)) / levels))
         self._turns += 1
         return actions[int(np.argmax(np.array(means) + self._alpha * levels))]
 
 
 class FlatEffects:
-    """Nothing but the mean of all rewards is expected of any intervention."""
+    """Effect model that expects the mean of all rewards of every intervention."""
 
     def __init__(self, width: int) -> None:
         self.observations = torch.empty((0, width), dtype=torch.float64)
@@ -141,16 +142,16 @@ class FlatEffects:
 
 
 def relative_weights(best: Mapping[str, float]) -> dict[str, float]:
-    """Variable -> share of what setting it earns, above the worst; they sum to 1."""
+    """Variable -> weight from the best reward of setting it, relative to the worst variable; weights sum to 1."""
     if not best:
         return {}
     low, high = min(best.values()), max(best.values())
-    raised = {name: value - low + LEAST_WEIGHT * (high - low) + TINY for name, value in best.items()}
+    raised = {name: value - low + MIN_WEIGHT * (high - low) + TINY for name, value in best.items()}
     return {name: value / add_up(raised.values()) for name, value in raised.items()}
 
 
 def coverage_of(diagram: CausalDiagram, reward: str, target: frozenset[str], weights: Mapping[str, float]) -> float:
-    """The weight that reaches the reward: that of what is set, else the mean over the parents, of roots nothing."""
+    """The weight of the reward: a set variable has its own, another the mean of its parents', a root 0."""
     scores: dict[str, float] = {}
     for name in diagram.topological_order:
         parents = diagram.parents(name)

@@ -1,6 +1,7 @@
 import math
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from scipy.stats import norm
 from cbo_gym import Mode, Round, evaluate
 from cbo_gym.actions import ChoiceCodec, Domains
 from cbo_gym.agents import Random
-from cbo_gym.agents.intervention_sets.cbo import CBO, coverage, log_augmented_ei_factor, log_expected_improvement
+from cbo_gym.agents.intervention_sets.acquisition import log_augmented_ei_factor, log_expected_improvement
+from cbo_gym.agents.intervention_sets.cbo import CBO, coverage
 from cbo_gym.agents.intervention_sets.ccbo import CCBO
 from cbo_gym.agents.surrogates.causal.causal_prior import (
     CausalGP,
@@ -30,11 +32,12 @@ TOY, COMPLETE = "CBO/ToyGraph-v0", "CBO/CompleteGraph-v0"
 X0, X1 = frozenset({"X0"}), frozenset({"X1"})
 
 
-def observed(env_id: str, count: int, seed: int = 0) -> ObservationalModel:
+@cache
+def observed(env_id: str, count: int) -> ObservationalModel:
     """The observational model after ``count`` observations."""
-    env, task = make(env_id, seed, 1)
+    env, task = make(env_id, 0, 1)
     model = ObservationalModel(task)
-    env.reset(seed=seed)
+    env.reset(seed=0)
     action = {"target": task.targets.index(frozenset()), "values": np.full(len(task.manipulable), 0.5)}
     for _ in range(count):
         observation, reward, *_ = env.step(action)
@@ -113,20 +116,21 @@ def test_a_confounder_upstream_of_the_target_does_not_matter() -> None:
     assert adjustment_set(chain, frozenset("W"), "Y") is None
 
 
-def linear_task(diagram: CausalDiagram) -> HardTask:
+def small_task(diagram: CausalDiagram, domain: tuple[float, float]) -> HardTask:
+    """A hard task in which X can be set or not."""
     targets = (frozenset(), frozenset("X"))
     space = spaces.Dict({"target": spaces.Discrete(2), "values": spaces.Box(0.0, 1.0, (1,), np.float64)})
     return HardTask(
-        env_id="Linear",
+        env_id="Small",
         mode=Mode.HARD,
         graph=GraphKnowledge(diagram.nodes, diagram),
-        nodes=("Z", "X", "Y"),
+        nodes=diagram.nodes,
         reward="Y",
         horizon=5,
         action_space=space,
-        observation_space=spaces.Dict({"nodes": spaces.Box(-np.inf, np.inf, (3,), np.float64)}),
-        codec=ChoiceCodec(space, Domains({"X": (-2.0, 2.0)}), "target", targets, ("{}", "{X}")),
-        manipulable={"X": (-2.0, 2.0)},
+        observation_space=spaces.Dict({"nodes": spaces.Box(-np.inf, np.inf, (len(diagram.nodes),), np.float64)}),
+        codec=ChoiceCodec(space, Domains({"X": domain}), "target", targets, ("{}", "{X}")),
+        manipulable={"X": domain},
         targets=targets,
     )
 
@@ -134,7 +138,7 @@ def linear_task(diagram: CausalDiagram) -> HardTask:
 def test_back_door_adjustment_removes_confounding() -> None:
     """Z confounds X and Y; a latent joins Z and Y. Y = X + 2 Z + U, Z = U + u: regression on X alone has slope
     well above 1, E[Y | do(x)] has slope 1."""
-    task = linear_task(CausalDiagram("ZXY", [("Z", "X"), ("Z", "Y"), ("X", "Y")], [("Z", "Y")]))
+    task = small_task(CausalDiagram("ZXY", [("Z", "X"), ("Z", "Y"), ("X", "Y")], [("Z", "Y")]), (-2.0, 2.0))
     model = ObservationalModel(task)
     rng = np.random.default_rng(0)
     hidden = rng.normal(size=200)
@@ -230,7 +234,7 @@ def test_log_expected_improvement_far_below_the_best() -> None:
 
 @pytest.mark.parametrize("std", [3.0, 0.5, 1e-2, 1e-9])
 @pytest.mark.parametrize("noise", [2.0, 0.1])
-def test_a_lesson_is_the_share_of_uncertainty_that_one_look_removes(std: float, noise: float) -> None:
+def test_the_factor_is_the_share_of_uncertainty_that_one_observation_removes(std: float, noise: float) -> None:
     precision = 1 / Decimal(std) ** 2
     after = 1 / (precision + 1 / Decimal(noise) ** 2).sqrt()  # of the posterior, in exact enough arithmetic
     found = log_augmented_ei_factor(torch.tensor(std, dtype=torch.float64), noise)
@@ -271,6 +275,8 @@ def test_epsilon_by_hand_and_how_it_is_used(scaling: str, count: int, epsilon: f
     expected = epsilon or 0.01 / (40 / 80)
     assert agent.epsilon == pytest.approx(expected)
     if epsilon:
+        for model in agent._explored:  # their search costs time and is not what is tested
+            model.maximise = lambda *_: ({"target": 1}, 0.0)
         observing = [not task.targets[agent.act({})["target"]] for _ in range(80)]
         assert np.mean(observing) == pytest.approx(expected, abs=3 * math.sqrt(expected * (1 - expected) / 80))
     agent = CBO(scaling=scaling, max_observations=4)
@@ -287,17 +293,10 @@ def test_without_initial_data_it_observes_until_there_is_a_hull(scaling: str) ->
 
 def test_the_empty_set_is_exploited_where_it_is_best() -> None:
     """X = U and Y = 1 - (X - U)^2: what nature does cannot be improved upon."""
-    _, task = make(TOY, 0, 1)
-    domains = {"X": (-1.0, 1.0)}
-    targets = (frozenset(), frozenset({"X"}))
-    space = spaces.Dict({"target": spaces.Discrete(2), "values": spaces.Box(0.0, 1.0, (1,), dtype=np.float64)})
-    diagram = CausalDiagram(["X", "Y"], [("X", "Y")], [("X", "Y")])
-    common = {"nodes": ("X", "Y"), "manipulable": domains, "targets": targets, "noise": None, "initial_data": ()}
-    codec = ChoiceCodec(space, Domains(domains), "target", targets, ["{}", "{X}"])
-    task = replace(task, graph=GraphKnowledge(diagram.nodes, diagram), action_space=space, codec=codec, **common)
+    task = small_task(CausalDiagram("XY", [("X", "Y")], [("X", "Y")]), (-1.0, 1.0))
     agent = CBO(targets="POMIS")
     agent.reset(task, 0)
-    assert agent.explored == set(targets)
+    assert agent.explored == set(task.targets)
     rng, empty = np.random.default_rng(0), []
     for _ in range(40):
         action, u = agent.act({}), rng.uniform(-1.0, 1.0)
@@ -309,7 +308,7 @@ def test_the_empty_set_is_exploited_where_it_is_best() -> None:
     assert not agent.recommend()["target"]
 
 
-def test_what_the_empty_set_earns_after_the_last_observation_changes_no_prior() -> None:
+def test_rewards_of_the_empty_set_after_the_last_observation_change_no_prior() -> None:
     _, task = make(TOY, 0, 1)
     agent = CBO(max_observations=len(task.initial_data))
     agent.reset(task, 0)
@@ -319,10 +318,10 @@ def test_what_the_empty_set_earns_after_the_last_observation_changes_no_prior() 
     for past in toy_rounds([(0.0, 0.0)] * 3):
         agent.update(*past, {})
     assert len(agent.history) == len(task.initial_data) + 3
-    assert len(agent._model.observations) == known + 1
+    assert len(agent._effects.observations) == known + 1
 
 
-def test_observations_tell_the_noise_of_rewards() -> None:
+def test_observations_give_the_noise_of_rewards() -> None:
     rng = np.random.default_rng(0)
     values = torch.from_numpy(rng.normal(size=(400, 2)))
     rewards = 3.0 + 2.0 * values[:, 0] - values[:, 1] ** 2 + 0.7 * torch.from_numpy(rng.normal(size=400))
@@ -333,7 +332,7 @@ def test_observations_tell_the_noise_of_rewards() -> None:
     assert unexplained(constant, rewards[:40]) == pytest.approx(float(rewards[:40].std()), rel=0.05)
 
 
-def test_a_lucky_reward_is_no_peak_where_observations_tell_of_noise() -> None:
+def test_a_lucky_reward_is_no_peak_if_observations_are_noisy() -> None:
     def nothing(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
 
@@ -354,12 +353,10 @@ def test_a_lucky_reward_is_no_peak_where_observations_tell_of_noise() -> None:
 
 
 def test_only_the_given_targets_are_explored_and_costs_steer() -> None:
-    env, task = make(TOY, 0, 6)
+    env, task = make(TOY, 0, 4)
     played, _ = play(CBO(targets=[{"X0"}]), env, task, 0)
     assert {task.targets[action["target"]] for action in played} <= {frozenset(), X0}
-    dear, _ = play(CBO(costs={"X1": 1e9}), env, task, 0)
-    assert X1 not in {task.targets[action["target"]] for action in dear}
-    for agent in (CBO(costs={("X1",): 1e9}), CCBO(costs={frozenset({"X1"}): 1e9})):
+    for agent in (CBO(costs={"X1": 1e9}), CBO(costs={("X1",): 1e9}), CCBO(costs={frozenset({"X1"}): 1e9})):
         assert X1 not in {task.targets[action["target"]] for action in play(agent, env, task, 0)[0]}
     nothing, _ = play(CBO(targets=[[]]), env, task, 0)
     assert {task.targets[action["target"]] for action in nothing} == {frozenset()}
@@ -377,25 +374,24 @@ def test_possibly_optimal_or_minimal_targets_are_explored_by_name() -> None:
         agent = CBO(targets=targets)
         agent.reset(task, 0)
         assert agent.explored == set(task.targets) - excluded
-    with pytest.raises(ArgumentError, match="targets are 'MIS' or 'POMIS' or sets of names; given 'best'"):
-        CBO(targets="best")
 
 
 @pytest.mark.parametrize("env_id", [TOY, COMPLETE])
-@pytest.mark.parametrize("keep", ["nothing", "observations", "interventions"])
-def test_missing_data(env_id: str, keep: str) -> None:
-    env, task = make(env_id, 0, 5)
+@pytest.mark.parametrize("observing", [None, True, False])
+def test_without_some_of_the_initial_data_it_plays(env_id: str, observing: bool | None) -> None:
+    env, task = make(env_id, 0, 3)
     empty = task.targets.index(frozenset())
-    kinds = {"nothing": (), "observations": (True,), "interventions": (False,)}[keep]
-    data = tuple(past for past in task.initial_data if (past.action["target"] == empty) in kinds)
+    data = tuple(past for past in task.initial_data if (past.action["target"] == empty) is observing)
     agent = CBO()
     actions, _ = play(agent, env, replace(task, initial_data=data), 0)
     assert all(task.action_space.contains(action) for action in actions)
     assert np.isfinite(agent.estimated_rewards()).all()
 
 
-@pytest.mark.parametrize("rewards", [[0.3] * 8, [1e6, -1e6, 2e6, 0.0] * 2, [1.0] * 7 + [1e6]])
-@pytest.mark.parametrize("duplicates", [False, True])
+@pytest.mark.parametrize(
+    ("rewards", "duplicates"),
+    [([0.3] * 8, False), ([0.3] * 8, True), ([1e6, -1e6, 2e6, 0.0] * 2, False), ([1.0] * 7 + [1e6], True)],
+)
 def test_awkward_rewards_do_not_end_a_run(rewards: list[float], duplicates: bool) -> None:
     _, task = make(TOY, 0, 5)
     rng = np.random.default_rng(0)
@@ -405,7 +401,7 @@ def test_awkward_rewards_do_not_end_a_run(rewards: list[float], duplicates: bool
         past.append(Round({"target": number % 3, "values": values}, {"nodes": np.array([*values, reward])}, reward))
     agent = CBO()
     agent.reset(replace(task, initial_data=tuple(past)), 0)
-    go_on(agent, task, rewards[:3], {"nodes": np.array([0.5, 0.5, 0.0])})
+    go_on(agent, task, rewards[:2], {"nodes": np.array([0.5, 0.5, 0.0])})
 
 
 def test_an_early_round_leaves_what_was_played_often_for_what_may_be_better() -> None:
@@ -430,16 +426,17 @@ def test_an_early_round_leaves_what_was_played_often_for_what_may_be_better() ->
         assert away[1] < 0.05
 
 
-def test_toy_graph_mean_expected_reward_beats_random_in_every_run() -> None:
-    for seed in range(3):
-        learned, random = (
-            evaluate(build(), TOY, seed=seed, horizon=30).table["expected_reward"].mean() for build in (CBO, Random)
-        )
-        assert learned > random
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+def test_toy_graph_mean_expected_reward_beats_random_in_every_run(seed: int) -> None:
+    learned, random = (
+        evaluate(build(), TOY, seed=seed, horizon=30, recommend="end").table["expected_reward"].mean()
+        for build in (CBO, Random)
+    )
+    assert learned > random
 
 
 def test_sets_that_are_not_explored_are_judged_by_observations_alone() -> None:
-    """A lucky first reward of X0, which nobody explores, is no reason to recommend it."""
+    """A lucky first reward of X0, which is not explored, is no reason to recommend it."""
     _, task = make(TOY, 0, 1)
     lucky = [past._replace(reward=50.0) if task.targets[past.action["target"]] == {"X0"} else past
              for past in task.initial_data]  # fmt: skip

@@ -1,0 +1,78 @@
+"""Expected improvement for normal beliefs, in logarithms, and the search of the point where a score is greatest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:
+    """log E[max(f - best, 0)] for f ~ Normal(mean, std), also where the expectation underflows.
+
+    With ``z = (mean - best) / std`` it is ``log std + log(phi(z) + z Phi(z))`` (Jones, Schonlau & Welch 1998); for
+    negative z the second term is written as ``log phi(z) + log(1 - |z| Phi(z) / phi(z))``.
+
+    Args:
+        mean: any shape.
+        std: same shape, above 0.
+        best: value to improve upon.
+    """
+    z = (mean - best) / std
+    log_density = -0.5 * (z.square() + math.log(2.0 * math.pi))
+    near = z.clamp_min(-1.0)
+    direct = (torch.exp(-0.5 * near.square()) / math.sqrt(2.0 * math.pi) + near * torch.special.ndtr(near)).log()
+    far = z.clamp(-1e6, -1.0)
+    ratio = (-far).log() + torch.special.log_ndtr(far) + 0.5 * (far.square() + math.log(2.0 * math.pi))
+    tail = log_density + (-torch.expm1(ratio)).clamp_min(1e-12).log()
+    return std.log() + torch.where(z > -1.0, direct, tail)
+
+
+def log_augmented_ei_factor(std: Tensor, noise: float) -> Tensor:
+    """log of the share of its standard deviation that a belief loses by one noisy observation.
+
+    The share ``1 - noise / sqrt(sd^2 + noise^2)`` is written as a product, which does not cancel for small sd.
+
+    Args:
+        std: standard deviations of beliefs, any shape, above 0.
+        noise: standard deviation of the observation, above 0.
+
+    References:
+        Huang, Allen, Notz & Zeng (2006), Global optimization of stochastic black-box systems via sequential kriging
+        meta-models, Eq. 12.
+    """
+    both = torch.hypot(std, torch.full_like(std, noise))
+    return 2.0 * std.log() - both.log() - (both + noise).log()
+
+
+def evolve(
+    points: Tensor,
+    scores: Tensor,
+    score: Callable[[Tensor], Tensor],
+    rng: np.random.Generator,
+    *,
+    radii: Sequence[float],
+    survivors: int,
+    children: int,
+) -> tuple[np.ndarray, float]:
+    """Return the best point, and its score, of ``points`` and of generations of points around the best ones.
+
+    Args:
+        points: candidates in the unit box, ``n x d``.
+        scores: their scores, ``(n,)``.
+        score: function of points ``m x d`` to scores ``(m,)``, which is maximised.
+        rng: source of the new points.
+        radii: standard deviation of each generation about its parents.
+        survivors: number of parents of a generation.
+        children: number of new points around each parent.
+    """
+    for radius in radii:
+        parents = points[scores.topk(survivors).indices].repeat_interleave(children, 0)
+        steps = torch.from_numpy(rng.normal(0.0, radius, tuple(parents.shape))).to(parents)
+        generation = (parents + steps).clamp(0.0, 1.0)
+        points, scores = torch.cat([points, generation]), torch.cat([scores, score(generation)])
+    winner = scores.argmax()
+    return points[winner].cpu().numpy(), float(scores[winner])

@@ -1,0 +1,307 @@
+"""Models of the rewards of one target set each, and the search of the values with the greatest expected improvement."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from cbo_gym.actions import Costs
+from cbo_gym.actions.codec import UNSET
+from cbo_gym.agents.intervention_sets.acquisition import evolve, log_augmented_ei_factor, log_expected_improvement
+from cbo_gym.agents.surrogates.causal.causal_prior import CausalGP, EffectModel
+from cbo_gym.agents.surrogates.causal.sets_gp import SetsGP, novelty
+from cbo_gym.agents.surrogates.causal.unexplained import unexplained
+from cbo_gym.agents.surrogates.gp.model import is_noiseless
+from cbo_gym.task import Action, HardTask
+
+CANDIDATES = 128  # quasi-random points for every variable of a set
+SURVIVORS, CHILDREN = 4, 12
+RADII = (0.03, 0.005)
+
+
+class Setting(NamedTuple):
+    """What the set models of an agent share: its task, effect model and costs, and the torch device."""
+
+    task: HardTask
+    effects: EffectModel
+    costs: Costs
+    device: str
+
+
+class InterventionSetModel(ABC):
+    """Model of E[Y | do(x)] for one target set.
+
+    Attributes:
+        index: position of the set among the task's targets.
+        cost: cost of playing the set, without what depends on the values.
+    """
+
+    def __init__(self, task: HardTask, index: int, cost: float) -> None:
+        self.index = index
+        self.cost = cost
+        self._members = [column for column, name in enumerate(task.manipulable) if name in task.targets[index]]
+        self._count = len(task.manipulable)
+
+    @abstractmethod
+    def observe(self, action: Action, reward: float) -> None:
+        """Learn from a round in which the set was played."""
+
+    @abstractmethod
+    def adjust(self, mean: float, unit: float) -> None:
+        """Adjust the prior to the mean and the standard deviation of all rewards."""
+
+    def refresh(self) -> None:  # noqa: B027  (the empty set has no causal prior)
+        """Update the causal prior to the present observations."""
+
+    @abstractmethod
+    def estimates(self) -> np.ndarray:
+        """Posterior means of the actions played, in their order."""
+
+    @abstractmethod
+    def prior_means(self) -> np.ndarray:
+        """Estimates of the actions played from observations alone, in their order."""
+
+    @abstractmethod
+    def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of E[Y | do(x)] at points ``n x d`` of the set, each ``(n,)``."""
+
+    def posterior_of(self, values: np.ndarray) -> np.ndarray:
+        """:meth:`posterior`, ``2 x n``, at values ``n x d`` of all manipulable variables."""
+        with torch.no_grad():
+            return torch.stack(self.posterior(torch.as_tensor(values[:, self._members]))).cpu().numpy()
+
+    @abstractmethod
+    def candidates(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Points ``n x d`` of the set, and mean and standard deviation of E[Y | do(x)] there, each ``(n,)``."""
+
+    @abstractmethod
+    def maximise(self, best: float, rng: np.random.Generator, augmented: bool = False) -> tuple[Action, float]:
+        """Return the action with the greatest expected improvement over ``best``, and log(EI / cost) there.
+
+        ``augmented`` weighs improvements with :func:`log_augmented_ei_factor`.
+        """
+
+    @property
+    @abstractmethod
+    def noise(self) -> float:
+        """Standard deviation of a reward about E[Y | do(x)]."""
+
+    def unexplained_noise(self) -> float | None:
+        """Standard deviation of the set's rewards according to the observations; ``None`` if unknown."""
+        return None
+
+    def log_surcharge(self, values: Tensor) -> Tensor:
+        """log(cost of playing the values / ``cost``), shape ``(n,)`` for values ``n x d`` in [0, 1]."""
+        return values.new_zeros(len(values))
+
+    def action(self, values: np.ndarray) -> Action:
+        """The action that sets the set's variables to values in [0, 1]."""
+        chosen = np.full(self._count, UNSET)
+        chosen[self._members] = values
+        return {"target": np.int64(self.index), "values": chosen}
+
+    def _log_improvement(self, mean: Tensor, std: Tensor, best: float, augmented: bool) -> Tensor:
+        improvement = log_expected_improvement(mean, std, best)
+        return improvement + log_augmented_ei_factor(std, self.noise) if augmented and self.noise else improvement
+
+
+class EmptySetModel(InterventionSetModel):
+    """The empty set. Its mean reward has the error s / sqrt(n); s counts one more reward, a unit from the mean."""
+
+    def __init__(self, task: HardTask, index: int, cost: float) -> None:
+        super().__init__(task, index, cost)
+        self._rewards: list[float] = []
+
+    def observe(self, action: Action, reward: float) -> None:
+        self._rewards.append(reward)
+
+    def adjust(self, mean: float, unit: float) -> None:
+        rewards = np.array(self._rewards)
+        count = len(rewards)
+        self._mean = float(rewards.mean()) if count else mean
+        squares = float(np.square(rewards - self._mean).sum())
+        self._noise = math.sqrt((unit**2 + squares) / (count + 1))
+        self._std = self._noise / math.sqrt(max(1, count))
+
+    def estimates(self) -> np.ndarray:
+        return np.full(len(self._rewards), self._mean)
+
+    def prior_means(self) -> np.ndarray:
+        """:meth:`estimates`, because the set's rewards are observations."""
+        return self.estimates()
+
+    def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        mean, std = torch.tensor([[self._mean], [self._std]], dtype=torch.float64).expand(2, len(points))
+        return mean, std
+
+    def candidates(self) -> tuple[Tensor, Tensor, Tensor]:
+        point = torch.empty((1, 0), dtype=torch.float64)
+        return point, *self.posterior(point)
+
+    def act(self) -> Action:
+        """The action that sets nothing."""
+        return self.action(np.empty(0))
+
+    def maximise(self, best: float, rng: np.random.Generator, augmented: bool = False) -> tuple[Action, float]:
+        _, mean, std = self.candidates()
+        return self.act(), float(self._log_improvement(mean, std, best, augmented)) - math.log(self.cost)
+
+    @property
+    def noise(self) -> float:
+        return self._noise
+
+
+class SetModel(InterventionSetModel):
+    """A set of variables, and the search of the values with the greatest expected improvement."""
+
+    _prior: tuple[Tensor, Tensor]  # argument of _predict at the candidates
+
+    def __init__(self, setting: Setting, index: int, seed: int) -> None:
+        task, effects, self._costs, device = setting
+        self._target = task.targets[index]
+        super().__init__(task, index, self._costs.fixed(self._target))
+        self._scales = {
+            name: scale
+            for name, scale in zip(task.manipulable, task.codec.domains.scales, strict=True)
+            if name in self._target
+        }
+        self._effects = effects
+        self._effect = partial(effects.effect, self._target)
+        self._covariates = [task.nodes.index(name) for name in self._scales]
+        self._reward_column = task.nodes.index(task.reward)
+        dim = len(self._members)
+        engine = SobolEngine(dim, scramble=True, seed=seed)
+        self._candidates = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(device)
+
+    @abstractmethod
+    def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of E[Y | do(values)]; ``prior`` is the causal prior there, if known."""
+
+    def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        return self._predict(points.to(self._candidates))
+
+    def candidates(self) -> tuple[Tensor, Tensor, Tensor]:
+        with torch.no_grad():
+            return self._candidates, *self._predict(self._candidates, self._prior)
+
+    def maximise(self, best: float, rng: np.random.Generator, augmented: bool = False) -> tuple[Action, float]:
+        def score(values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> Tensor:
+            with torch.no_grad():
+                return self._log_gain(values, best, augmented, prior) - self.log_surcharge(values)
+
+        first = score(self._candidates, self._prior)
+        values, gain = evolve(self._candidates, first, score, rng, radii=RADII, survivors=SURVIVORS, children=CHILDREN)
+        return self.action(values), gain - math.log(self.cost)
+
+    def _log_gain(self, values: Tensor, best: float, augmented: bool, prior: tuple[Tensor, Tensor] | None) -> Tensor:
+        """log EI at values ``n x d``, shape ``(n,)``."""
+        return self._log_improvement(*self._predict(values, prior), best, augmented)
+
+    def log_surcharge(self, values: Tensor) -> Tensor:
+        if not any(name in self._costs.per_unit for name in self._scales):
+            return super().log_surcharge(values)
+        columns = zip(self._scales.items(), values.unbind(-1), strict=True)
+        native = {name: (True, scale.to_native(column)) for (name, scale), column in columns}
+        return (self._costs.of(native) / self.cost).log()
+
+    def unexplained_noise(self) -> float | None:
+        rows = self._effects.observations
+        return unexplained(rows[:, self._covariates], rows[:, self._reward_column])
+
+    def _played(self, action: Action) -> Tensor:
+        return torch.as_tensor(np.asarray(action["values"], dtype=np.float64)[self._members]).to(self._candidates)
+
+
+class SeparateSetModel(SetModel):
+    """A set of variables with a GP of its own."""
+
+    def __init__(self, setting: Setting, index: int, seed: int) -> None:
+        super().__init__(setting, index, seed)
+        task = setting.task
+        noise_std = 0.0 if is_noiseless(task, task.reward) else None
+        name = f"{task.reward} | do({', '.join(sorted(self._target))})"
+        self._gp = CausalGP(name, len(self._members), self._effect, setting.device, noise_std)
+
+    def observe(self, action: Action, reward: float) -> None:
+        self._gp.observe(self._played(action), reward)
+
+    def adjust(self, mean: float, unit: float) -> None:
+        self._gp.unit = unit
+
+    def refresh(self) -> None:
+        self._prior = self._effect(self._candidates)
+        self._gp.expected_noise = self.unexplained_noise()
+        if len(self._gp):
+            self._gp.refresh()
+
+    def estimates(self) -> np.ndarray:
+        with torch.no_grad():
+            return self._gp.fitted().cpu().numpy()
+
+    def prior_means(self) -> np.ndarray:
+        return self._gp.prior_means().cpu().numpy()
+
+    @property
+    def noise(self) -> float:
+        return self._gp.noise_of_rewards
+
+    def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        return self._gp.predict(values, prior)
+
+
+class SharedSetModel(SetModel):
+    """A set of variables that shares its GP with the other sets."""
+
+    def __init__(self, setting: Setting, index: int, seed: int, gp: SetsGP) -> None:
+        super().__init__(setting, index, seed)
+        self._gp = gp
+        self._columns = [setting.task.nodes.index(name) for name in setting.task.manipulable]
+        domains = list(setting.task.manipulable.values())
+        self._low, self._high = torch.tensor(domains, dtype=torch.float64, device=setting.device).T
+        self._values = self._candidates[:0]  # played so far
+
+    def observe(self, action: Action, reward: float) -> None:
+        values = self._played(action)[None]
+        self._values = torch.cat([self._values, values])
+        self._gp.observe(self.index, *self._inputs(values), reward)
+
+    def adjust(self, mean: float, unit: float) -> None:
+        self._gp.unit = unit
+
+    def refresh(self) -> None:
+        self._prior = self._inputs(self._candidates)
+        if len(self._values):
+            self._gp.revise(self.index, *self._inputs(self._values))
+
+    def _inputs(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs of the shared GP at values ``n x d``, and the causal prior's means there."""
+        mean, std = self._effect(values)
+        seen = (self._effects.observations[:, self._columns] - self._low) / (self._high - self._low)
+        inputs = values.new_zeros((len(values), 2 * self._count + 2))
+        inputs[:, : self._count] = seen.mean(0).clamp(0.0, 1.0) if len(seen) else 0.5
+        inputs[:, self._members] = values
+        inputs[:, [self._count + column for column in self._members]] = 1.0
+        informative = seen if self._effects.informs(self._target) else seen[:0]
+        inputs[:, -2], inputs[:, -1] = std, novelty(values, informative[:, self._members])
+        return inputs, mean
+
+    def estimates(self) -> np.ndarray:
+        with torch.no_grad():
+            return self._gp.fitted(self.index).cpu().numpy()
+
+    def prior_means(self) -> np.ndarray:
+        return self._gp.prior_means(self.index).cpu().numpy()
+
+    @property
+    def noise(self) -> float:
+        return self._gp.noise_of_rewards
+
+    def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        return self._gp.predict(*(prior or self._inputs(values)))
