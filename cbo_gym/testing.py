@@ -28,7 +28,7 @@ from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.feedback import Feedback, make_feedback
 from cbo_gym.feedback.base import Description
-from cbo_gym.feedback.choice import ChoiceFeedback
+from cbo_gym.feedback.choice import ChoiceInterface
 from cbo_gym.oracle import SeveralObjectivesOracle, oracle_for
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.specs import Spec, make_env, require_agent
@@ -278,7 +278,7 @@ def _playable(problem: str | Problem, mode: Mode | str | None, parameters: dict[
         except ArgumentError as error:
             refusals.append(str(error))
             continue
-        if isinstance(feedback, ChoiceFeedback) and not any(feedback.codec.sets):
+        if isinstance(feedback, ChoiceInterface) and not any(feedback.codec.sets):
             refusals.append(f"nothing can be set in {one} mode")
         else:
             found.append(feedback)

@@ -9,7 +9,7 @@ import numpy as np
 from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import ACTION, OUTLINE, PLAIN, SET, UNUSED
 from cbo_gym.envs.snapshot import Snapshot
-from cbo_gym.feedback import Feedback
+from cbo_gym.feedback.base import Interface
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.task import Mode
 
@@ -36,7 +36,7 @@ def picture_of(state: Snapshot) -> Picture:
     return Picture(state.feedback.scm.diagram, boxes, (state.title, state.score), _key(state, boxes))
 
 
-def roles_of(feedback: Feedback) -> dict[str, str]:
+def roles_of(feedback: Interface) -> dict[str, str]:
     """The role of each node, one of ``COLOURS``."""
     acted_on = feedback.acted_on()
     seen = feedback.problem.data(Contexts) if feedback.looks_ahead else None

@@ -16,6 +16,7 @@ from cbo_gym.envs.making import env_spec, make_env
 from cbo_gym.envs.scalar import CausalBanditEnv
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.feedback import Feedback
+from cbo_gym.feedback.base import Interface
 from cbo_gym.labels import Spec
 from cbo_gym.registry import InitialData, find_entry, is_custom
 from cbo_gym.task import Action, Observation, Round, Task
@@ -71,20 +72,20 @@ def make_task(
 
 
 def task_of(
-    feedback: Feedback,
+    feedback: Interface,
     env_id: str,
     horizon: int,
     initial_data: tuple[Round, ...],
     drawn: Mapping[str, Any] | None = None,
 ) -> Task:
-    """The task of a feedback, with the rounds that an agent is given before it acts.
+    """The task of an interface, with the rounds that an agent is given before it acts.
 
     Args:
         feedback: of any mode.
         env_id: what the task calls itself.
         horizon: number of rounds.
         initial_data: the rounds.
-        drawn: more fields of the mode's task, as :meth:`Feedback.drawn_fields` gives them.
+        drawn: more fields of the mode's task, as :meth:`Interface.drawn_fields` gives them.
     """
     problem = feedback.problem
     noise = feedback.exogenous()

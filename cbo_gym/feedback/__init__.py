@@ -66,11 +66,6 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     built = _asking(built, asked)
     of_mode = {key: value for key, value in parameters.items() if key in own}
     _require_one_objective(built, kind, instance)
-    if built.outcomes.constraints and (kind.looks_ahead or kind.remembers):
-        raise ArgumentError(
-            f"constraints are on E[node | action]; in {mode} mode what an action does depends on the round as well, so "
-            f"none can be put on {built.name}"
-        )
     truth = kind(built, **of_mode)  # which checks names as the user knows them
     if (turned_one := turned(built, kind.mode, instance)) is not built:
         truth = kind(turned_one, **of_mode)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.domains import Interval
 from cbo_gym.actions.reading import as_numbers
 from cbo_gym.arguments import require_truth_value
-from cbo_gym.feedback.base import Description, Entry, Region
-from cbo_gym.feedback.parametric import MISSING, ParametricFeedback, short_numbers, widest_of
-from cbo_gym.problems import Problem
+from cbo_gym.feedback.base import Description, Entry, Feedback, Region
+from cbo_gym.feedback.parametric import MISSING, ParametricInterface, short_numbers, widest_of
+from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, AggregatedTask, Mode, Observation
@@ -38,45 +39,20 @@ class CellIntervention(Intervention):
         return _on_cells(super().at(place).soft, np.asarray(self.intervals)[place])
 
 
-class AggregatedFeedback(ParametricFeedback):
-    """Aggregated feedback on cells of the soft parameters.
-
-    ## Action space
-    ``CellBox(0, 1, (2, d))``: the lower and the upper corner of a cell of the box of parameters, lower < upper in
-    every coordinate.
-
-    ## Observation space
-    ``Dict(nodes=Box(n), aggregate=Box(n))``: both are the mean of the observed variables over the cell's S
-    representative points, in topological order, the reward last; zeros at reset. The values at single points are
-    never shown, which is what makes the feedback aggregated. In one dimension the points are the centres of S
-    equal sub-intervals, in more a centred rank-1 lattice. They share the exogenous noise of the round, so additive
-    noise of the reward enters the mean once.
-
-    ## Reward
-    The mean of the reward variable over the points. Regret is counted from f(x*), the best single point: it is the
-    supremum over cells, approached by small ones.
-
-    ## Arguments
-    ``points``: the number S of representative points, 1 to 10,000; ``arity``: the number K of parts into which agents
-    split a cell, 2 to 100; ``integral``: feedback is the mean over the whole cell, computed on a lattice of
-    1021 points, and ``points`` has no effect.
-
-    ## References
-    Zhang, Tsuchida & Ong (2022), Gaussian process bandits with aggregated feedback, sec. 2 and D.
-    """
+class AggregatedInterface(ParametricInterface):
+    """Actions that are cells of the parameter box."""
 
     mode = Mode.AGGREGATED
     task_class = AggregatedTask
     own_axes = 1  # the representative points
 
-    def __init__(self, problem: Problem, *, points: int = 10, arity: int = 2, integral: bool = False) -> None:
+    def __init__(self, problem: ProblemStatement, *, points: int = 10, arity: int = 2, integral: bool = False) -> None:
         require_truth_value("integral", integral)
         self.representative_points = require_points(points)
         self.arity = require_arity(arity)
         self.integral = integral
         self._points = INTEGRAL_POINTS if integral else self.representative_points
         super().__init__(problem)
-        self._averaged = tuple(self.scm.driven)
         self._scales = self.domains.scales
         self._unit_columns = tuple(np.ascontiguousarray(unit_points(self._points, self.scm.action_dim).T))
 
@@ -86,17 +62,6 @@ class AggregatedFeedback(ParametricFeedback):
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
         return {"nodes": nodes, "aggregate": nodes.copy()}
-
-    def play(self, noise: Draws, intervention: Intervention) -> Values:
-        """Means over the representative points, which lie on the intervention's first axis."""
-        values = self.scm.propagate(noise, intervention)
-        if len(self._averaged) > FEW and np.ndim(intervention.soft[0]) == 1:
-            means = np.add.reduce(np.array([values[name] for name in self._averaged]), axis=1) / self._points
-            values.update(zip(self._averaged, means.tolist(), strict=True))
-            return values
-        for name in self._averaged:
-            values[name] = np.add.reduce(values[name]) / self._points
-        return values
 
     def decode(self, action: Action) -> CellIntervention:
         cell = as_numbers(action)
@@ -168,10 +133,6 @@ class AggregatedFeedback(ParametricFeedback):
     def regions(self) -> list[Region]:
         return [Region(self.scm.action_dim, _point_like)]
 
-    def known_maximiser(self) -> Action | None:
-        best = self.problem.optimal_action
-        return None if best is None else _point_like(np.array(best, dtype=np.float64))
-
     def task_fields(self) -> dict[str, Any]:
         return {
             **super().task_fields(),
@@ -180,6 +141,53 @@ class AggregatedFeedback(ParametricFeedback):
             "integral": self.integral,
             "kernel": self.problem.kernel,
         }
+
+
+class AggregatedFeedback(AggregatedInterface, Feedback):
+    """Aggregated feedback on cells of the soft parameters.
+
+    ## Action space
+    ``CellBox(0, 1, (2, d))``: the lower and the upper corner of a cell of the box of parameters, lower < upper in
+    every coordinate.
+
+    ## Observation space
+    ``Dict(nodes=Box(n), aggregate=Box(n))``: both are the mean of the observed variables over the cell's S
+    representative points, in topological order, the reward last; zeros at reset. The values at single points are
+    never shown, which is what makes the feedback aggregated. In one dimension the points are the centres of S
+    equal sub-intervals, in more a centred rank-1 lattice. They share the exogenous noise of the round, so additive
+    noise of the reward enters the mean once.
+
+    ## Reward
+    The mean of the reward variable over the points. Regret is counted from f(x*), the best single point: it is the
+    supremum over cells, approached by small ones.
+
+    ## Arguments
+    ``points``: the number S of representative points, 1 to 10,000; ``arity``: the number K of parts into which agents
+    split a cell, 2 to 100; ``integral``: feedback is the mean over the whole cell, computed on a lattice of
+    1021 points, and ``points`` has no effect.
+
+    ## References
+    Zhang, Tsuchida & Ong (2022), Gaussian process bandits with aggregated feedback, sec. 2 and D.
+    """
+
+    @cached_property
+    def _averaged(self) -> tuple[str, ...]:
+        return tuple(self.scm.driven)
+
+    def play(self, noise: Draws, intervention: Intervention) -> Values:
+        """Means over the representative points, which lie on the intervention's first axis."""
+        values = self.scm.propagate(noise, intervention)
+        if len(self._averaged) > FEW and np.ndim(intervention.soft[0]) == 1:
+            means = np.add.reduce(np.array([values[name] for name in self._averaged]), axis=1) / self._points
+            values.update(zip(self._averaged, means.tolist(), strict=True))
+            return values
+        for name in self._averaged:
+            values[name] = np.add.reduce(values[name]) / self._points
+        return values
+
+    def known_maximiser(self) -> Action | None:
+        best = self.problem.optimal_action
+        return None if best is None else _point_like(np.array(best, dtype=np.float64))
 
 
 def _on_cells(columns: Sequence[Floats], intervals: list[Interval] | np.ndarray) -> CellIntervention:

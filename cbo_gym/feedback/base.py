@@ -1,4 +1,4 @@
-"""Feedback: what an action means and what comes back; no session, no random stream, no state."""
+"""Interface: what an action means and what is seen of a round. Feedback: an interface whose rounds can be played."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from cbo_gym.actions.reading import own_copy
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.feedback.pricing import Priceable, fitted
 from cbo_gym.problems import Problem
-from cbo_gym.scm import Distribution, Floats, Intervention
-from cbo_gym.scm.system import Draws, Values
+from cbo_gym.problems.base import ProblemStatement
+from cbo_gym.scm import Distribution, Floats, Intervention, System
+from cbo_gym.scm.system import Draws, Structure, Values
 from cbo_gym.task import Action, GraphKnowledge, Mode, Observation, Task
 
 Description = dict[str, Any]  # what was done, in native units by name
@@ -47,11 +48,10 @@ class Region(NamedTuple):
     to_actions: Callable[[np.ndarray], Actions]
 
 
-class Feedback(ABC):
-    """One problem played in one mode: the meaning of actions, the rounds that they give, what of them is seen.
+class Interface(ABC):
+    """One problem in one mode, as an agent and a study know it: spaces, the meaning of actions, what is seen.
 
-    A subclass is a mode; its module is named after it and calls it ``FEEDBACK``. Environments, the oracle and the
-    evaluator take everything that they know of a mode from here.
+    It needs the names, the domains and what is known of the diagram, but no mechanism; it keeps no state.
 
     Args:
         problem: the system and what may be done to it.
@@ -64,7 +64,6 @@ class Feedback(ABC):
         told: what agents are told of the causal graph.
         nodes: the observed variables in the order in which they are seen, the reward last.
         costs: what rounds cost, in the names of the mode's own; None where nothing is paid.
-        truth: the same with the graph known, from which regret is counted; itself where it is.
 
     Raises:
         ArgumentError: if the problem lacks what the mode needs.
@@ -85,12 +84,19 @@ class Feedback(ABC):
     #: :meth:`initial_actions`
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, 0)
 
-    def __init__(self, problem: Problem) -> None:
+    problem: ProblemStatement
+    scm: Structure
+
+    def __init__(self, problem: ProblemStatement) -> None:
+        if problem.outcomes.constraints and (self.looks_ahead or self.remembers):
+            raise ArgumentError(
+                f"constraints are on E[node | action]; in {self.mode} mode what an action does depends on the round as "
+                f"well, so none can be put on {problem.name}"
+            )
         self.problem = problem
         self.scm = problem.scm
         self.told = problem.told or self.whole_graph()
         self.nodes = self.told.nodes
-        self.truth: Feedback = self
         self.codec = self.make_codec()
         self.domains = self.codec.domains
         self.costs: Costs | None = None
@@ -194,20 +200,6 @@ class Feedback(ABC):
         assert self.costs is not None, "nothing is paid"
         return self.costs.of(self.changed(intervention))
 
-    def play(self, noise: Draws, intervention: Intervention) -> Values:
-        """The outcome of rounds with this noise, by variable, of the shape of the noise and the batch together."""
-        return self.scm.propagate(noise, intervention)
-
-    def objectives(self, values: Values, intervention: Intervention) -> dict[str, Floats]:
-        """The values of several objectives in rounds, by name, each in its own units and direction.
-
-        Args:
-            values: of the rounds, as :meth:`play` gave them.
-            intervention: what actions stand for, as :meth:`decode` or :meth:`decode_batch` gave it.
-        """
-        outcomes = self.problem.outcomes
-        return outcomes.several(values, self.cost(intervention) if outcomes.is_paid_for else 0.0)
-
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
         """The observation of rounds that were played.
 
@@ -216,37 +208,6 @@ class Feedback(ABC):
             values: all variables by name, latent ones included, of the rounds' shape, as :meth:`play` gave them.
         """
         return {"nodes": nodes}
-
-    def before(self, noise: Draws) -> Observation:
-        """The observation of rounds with this noise before they are played, where the mode ``looks_ahead``."""
-        return {}
-
-    def start(self) -> Memory:
-        """The memory before the first round, where the mode ``remembers``."""
-        return None
-
-    def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
-        """The effect of an action in the next round, where the mode ``remembers``.
-
-        Args:
-            intervention: what the action stands for by itself, of one round or a batch of them.
-            memory: of the rounds before; its entries broadcast against the batch.
-        """
-        return intervention
-
-    def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Memory:
-        """The memory after a round was played, on which the next one depends.
-
-        Args:
-            memory: what it depended on itself; stays as it is.
-            intervention: as :meth:`situate` gave it.
-            values: what the round gave, as from :meth:`play`.
-        """
-        return memory
-
-    def recalled(self, memory: Memory) -> Observation:
-        """The part of the memory that an agent sees before the next round, shape ``(k,)`` or ``(n, k)`` each."""
-        return {}
 
     def empty_observation(self) -> Observation:
         """The observation before the first round: zeros."""
@@ -283,17 +244,13 @@ class Feedback(ABC):
         """All actions as one array, where there are few enough to be tried one by one; else None."""
         return None
 
-    def known_maximiser(self) -> Action | None:
-        """An action that maximises E[Y | action], where theory gives one."""
-        return None
-
     @abstractmethod
     def task_fields(self) -> dict[str, Any]:
         """The fields of ``task_class`` that are the mode's own."""
 
     def exogenous(self) -> dict[str, Distribution]:
         """Observed variable, as agents see it -> the distribution of its noise."""
-        return {v.name: v.noise for v in self.scm.variables if v.observed}
+        return self.scm.noise_of_nodes()
 
     def drawn_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
         """Fields of ``task_class`` that are drawn at random, one drawing a seed.
@@ -303,3 +260,70 @@ class Feedback(ABC):
             observational: how many rounds of initial data in which nothing is set are asked for.
         """
         return {}
+
+
+class Feedback(Interface):
+    """One problem played in one mode: an interface, and the rounds that actions give.
+
+    A subclass is a mode; its module is named after it and calls it ``FEEDBACK``. Environments, the oracle and the
+    evaluator take everything that they know of a mode from here.
+
+    Attributes:
+        truth: the same with the graph known, from which regret is counted; itself where it is.
+    """
+
+    problem: Problem
+    scm: System
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.truth: Feedback = self
+
+    def play(self, noise: Draws, intervention: Intervention) -> Values:
+        """The outcome of rounds with this noise, by variable, of the shape of the noise and the batch together."""
+        return self.scm.propagate(noise, intervention)
+
+    def objectives(self, values: Values, intervention: Intervention) -> dict[str, Floats]:
+        """The values of several objectives in rounds, by name, each in its own units and direction.
+
+        Args:
+            values: of the rounds, as :meth:`play` gave them.
+            intervention: what actions stand for, as :meth:`decode` or :meth:`decode_batch` gave it.
+        """
+        outcomes = self.problem.outcomes
+        return outcomes.several(values, self.cost(intervention) if outcomes.is_paid_for else 0.0)
+
+    def before(self, noise: Draws) -> Observation:
+        """The observation of rounds with this noise before they are played, where the mode ``looks_ahead``."""
+        return {}
+
+    def start(self) -> Memory:
+        """The memory before the first round, where the mode ``remembers``."""
+        return None
+
+    def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
+        """The effect of an action in the next round, where the mode ``remembers``.
+
+        Args:
+            intervention: what the action stands for by itself, of one round or a batch of them.
+            memory: of the rounds before; its entries broadcast against the batch.
+        """
+        return intervention
+
+    def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Memory:
+        """The memory after a round was played, on which the next one depends.
+
+        Args:
+            memory: what it depended on itself; stays as it is.
+            intervention: as :meth:`situate` gave it.
+            values: what the round gave, as from :meth:`play`.
+        """
+        return memory
+
+    def recalled(self, memory: Memory) -> Observation:
+        """The part of the memory that an agent sees before the next round, shape ``(k,)`` or ``(n, k)`` each."""
+        return {}
+
+    def known_maximiser(self) -> Action | None:
+        """An action that maximises E[Y | action], where theory gives one."""
+        return None

@@ -16,16 +16,16 @@ from cbo_gym.actions.codec import UNSET, Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers
 from cbo_gym.errors import shown
-from cbo_gym.feedback.base import Description, Feedback, Region
+from cbo_gym.feedback.base import Description, Interface, Region
 from cbo_gym.feedback.pricing import Priceable
-from cbo_gym.problems import Problem
+from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action
 
 LONGEST_LIST = 4  # names that are written out
 
 
-class SettingFeedback(Feedback):
+class SettingInterface(Interface):
     """Actions that set variables."""
 
     def describe(self, intervention: Intervention) -> Description:
@@ -44,7 +44,7 @@ class SettingFeedback(Feedback):
         return intervention.hard
 
 
-class ChoiceFeedback(SettingFeedback):
+class ChoiceInterface(SettingInterface):
     """Actions ``Dict(<key>=Discrete(n), values=Box(0, 1, (n_manipulable,)))``.
 
     The whole number is the place of a set of variables in a list, the values are those of all manipulable variables,
@@ -57,7 +57,7 @@ class ChoiceFeedback(SettingFeedback):
     codec_class: ClassVar[type[ChoiceCodec]] = ChoiceCodec
     codec: ChoiceCodec
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ProblemStatement) -> None:
         super().__init__(problem)
         self._keys = (self.key, "values")
         self._manipulable = self.domains.names

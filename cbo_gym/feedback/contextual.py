@@ -11,14 +11,59 @@ import numpy as np
 from cbo_gym.actions import PolicyCodec
 from cbo_gym.actions.codec import Actions
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback.choice import ChoiceFeedback, listed
+from cbo_gym.feedback.base import Feedback
+from cbo_gym.feedback.choice import ChoiceInterface, listed
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.scm.scopes import Scope
 from cbo_gym.scm.system import Draws
 from cbo_gym.task import ContextualTask, Mode, Observation
 
 
-class ContextualFeedback(ChoiceFeedback):
+class ContextualInterface(ChoiceInterface):
+    """Actions that set a scope's variables after the contexts were seen."""
+
+    mode = Mode.CONTEXTUAL
+    task_class = ContextualTask
+    key = "scope"
+    codec_class = PolicyCodec
+    looks_ahead = True
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        if (contexts := self.problem.data(Contexts)) is None:
+            raise ArgumentError(f"{self.problem.name} has no contexts, so it has no contextual mode")
+        return contexts
+
+    def variable_sets(self) -> Sequence[frozenset[str]]:
+        return [frozenset(variable for variable, _ in scope) for scope in self.contexts.scopes]
+
+    def set_names(self) -> Sequence[str]:
+        return [name_scope(scope) for scope in self.contexts.scopes]
+
+    def empty_observation(self) -> Observation:
+        return {**super().empty_observation(), "context": np.zeros(len(self.contexts.names))}
+
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
+        """None: an initial round would have a context, which ``observation["context"]`` does not hold.
+
+        Raises:
+            ArgumentError: if any are asked for.
+        """
+        if observational or random:
+            raise ArgumentError(
+                f"contextual mode has no initial data; given observational={observational}, random={random}"
+            )
+        return self.actions_at(0, np.empty((0, len(self.codec.sets[0]))))
+
+    def task_fields(self) -> dict[str, Any]:
+        return {
+            **super().task_fields(),
+            "contexts": tuple(self.contexts.names),
+            "scopes": tuple(self.contexts.scopes),
+        }
+
+
+class ContextualFeedback(ContextualInterface, Feedback):
     """Hard interventions that may depend on what is seen of the round beforehand.
 
     At the start of a round its exogenous noise is drawn and the un-intervened system is computed; the context
@@ -43,27 +88,6 @@ class ContextualFeedback(ChoiceFeedback):
     Lee & Bareinboim (2020).
     """
 
-    mode = Mode.CONTEXTUAL
-    task_class = ContextualTask
-    key = "scope"
-    codec_class = PolicyCodec
-    looks_ahead = True
-
-    @cached_property
-    def contexts(self) -> Contexts:
-        if (contexts := self.problem.data(Contexts)) is None:
-            raise ArgumentError(f"{self.problem.name} has no contexts, so it has no contextual mode")
-        return contexts
-
-    def variable_sets(self) -> Sequence[frozenset[str]]:
-        return [frozenset(variable for variable, _ in scope) for scope in self.contexts.scopes]
-
-    def set_names(self) -> Sequence[str]:
-        return [name_scope(scope) for scope in self.contexts.scopes]
-
-    def empty_observation(self) -> Observation:
-        return {**super().empty_observation(), "context": np.zeros(len(self.contexts.names))}
-
     def before(self, noise: Draws) -> Observation:
         return {"context": self.natural_contexts(noise)}
 
@@ -72,25 +96,6 @@ class ContextualFeedback(ChoiceFeedback):
         values = self.scm.propagate(noise)
         contexts = np.array([values[name] for name in self.contexts.names])
         return contexts if contexts.ndim == 1 else np.moveaxis(contexts, 0, -1)
-
-    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """None: an initial round would have a context, which ``observation["context"]`` does not hold.
-
-        Raises:
-            ArgumentError: if any are asked for.
-        """
-        if observational or random:
-            raise ArgumentError(
-                f"contextual mode has no initial data; given observational={observational}, random={random}"
-            )
-        return self.actions_at(0, np.empty((0, len(self.codec.sets[0]))))
-
-    def task_fields(self) -> dict[str, Any]:
-        return {
-            **super().task_fields(),
-            "contexts": tuple(self.contexts.names),
-            "scopes": tuple(self.contexts.scopes),
-        }
 
 
 def name_scope(scope: Scope) -> str:

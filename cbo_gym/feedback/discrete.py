@@ -14,37 +14,23 @@ from cbo_gym.actions import ArmCodec
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import as_index, as_whole_numbers
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback.base import Region
-from cbo_gym.feedback.choice import SettingFeedback, set_name
+from cbo_gym.feedback.base import Feedback, Region
+from cbo_gym.feedback.choice import SettingInterface, set_name
 from cbo_gym.feedback.pricing import Priceable
-from cbo_gym.problems import Problem
+from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.problems.modes.discrete import arms_of
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, DiscreteTask, Mode
 
 
-class DiscreteFeedback(SettingFeedback):
-    """A bandit with finitely many arms, each of them a hard intervention ``do(X_I = x_I)``.
-
-    ## Action space
-    ``Discrete(K)``: the place of an intervention in the problem's list, which agents are told. Soft parameters, where
-    the problem has any, stay at its null action.
-
-    ## Observation space
-    ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
-
-    ## Reward
-    The value of the reward variable in this round, in [0, 1].
-
-    ## References
-    Lattimore, Lattimore & Reid (2016), sec. 2; Lee & Bareinboim (2018), sec. 2.
-    """
+class DiscreteInterface(SettingInterface):
+    """Actions that choose one of a list of interventions."""
 
     mode = Mode.DISCRETE
     task_class = DiscreteTask
     codec: ArmCodec
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ProblemStatement) -> None:
         super().__init__(problem)
         soft = tuple(problem.to_native(problem.null_action).tolist())
         self._soft, self._arms = soft, [Intervention(soft, Intervention.do(arm).hard) for arm in self.arms]
@@ -100,6 +86,24 @@ class DiscreteFeedback(SettingFeedback):
 
     def task_fields(self) -> dict[str, Any]:
         return {"arms": tuple(dict(arm) for arm in self.arms)}
+
+
+class DiscreteFeedback(DiscreteInterface, Feedback):
+    """A bandit with finitely many arms, each of them a hard intervention ``do(X_I = x_I)``.
+
+    ## Action space
+    ``Discrete(K)``: the place of an intervention in the problem's list, which agents are told. Soft parameters, where
+    the problem has any, stay at its null action.
+
+    ## Observation space
+    ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
+
+    ## Reward
+    The value of the reward variable in this round, in [0, 1].
+
+    ## References
+    Lattimore, Lattimore & Reid (2016), sec. 2; Lee & Bareinboim (2018), sec. 2.
+    """
 
 
 FEEDBACK = DiscreteFeedback

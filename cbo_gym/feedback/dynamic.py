@@ -12,8 +12,8 @@ from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback.base import Description, Memory
-from cbo_gym.feedback.choice import ChoiceFeedback
+from cbo_gym.feedback.base import Description, Feedback, Memory
+from cbo_gym.feedback.choice import ChoiceInterface
 from cbo_gym.problems import Problem
 from cbo_gym.problems.modes.dynamic import Slices
 from cbo_gym.scm import Distribution, Floats, Intervention
@@ -36,7 +36,7 @@ class Past(NamedTuple):
     implemented: Hard
 
 
-class DynamicFeedback(ChoiceFeedback):
+class DynamicFeedback(ChoiceInterface, Feedback):
     """Hard interventions ``do(X_t = x_t)`` in one time slice after another.
 
     Slice t has ``trials`` rounds. Each is an independent replicate of the whole history, with fresh noise in all

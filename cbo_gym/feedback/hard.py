@@ -9,28 +9,13 @@ import numpy as np
 
 from cbo_gym.actions.codec import Actions
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback.choice import ChoiceFeedback
+from cbo_gym.feedback.base import Feedback
+from cbo_gym.feedback.choice import ChoiceInterface
 from cbo_gym.task import Action, HardTask, Mode
 
 
-class HardFeedback(ChoiceFeedback):
-    """Hard interventions ``do(X_I = x_I)``.
-
-    ## Action space
-    ``Dict(target=Discrete(n_targets), values=Box(0, 1, (n_manipulable,)))``: the index of a target set (one is
-    empty: observe only) and a value for every manipulable variable, mapped to native units by the problem. Values
-    of variables outside the chosen set have no effect. Soft parameters, where the problem has any, stay at its null
-    action.
-
-    ## Observation space
-    ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
-
-    ## Reward
-    The value of the reward variable in this round; where there are several objectives an array of theirs.
-
-    ## References
-    Aglietti et al. (2020); Sussex et al. (2023), sec. 3, Algorithm 2.
-    """
+class HardInterface(ChoiceInterface):
+    """Actions that set a target set to values."""
 
     mode = Mode.HARD
     task_class = HardTask
@@ -58,12 +43,32 @@ class HardFeedback(ChoiceFeedback):
         chosen = np.repeat([empty, *others], [observational, *[each] * len(others)])
         return {"target": chosen, "values": rng.random((len(chosen), len(self.domains)))}
 
+    def task_fields(self) -> dict[str, Any]:
+        return {**super().task_fields(), "targets": tuple(self.problem.targets)}
+
+
+class HardFeedback(HardInterface, Feedback):
+    """Hard interventions ``do(X_I = x_I)``.
+
+    ## Action space
+    ``Dict(target=Discrete(n_targets), values=Box(0, 1, (n_manipulable,)))``: the index of a target set (one is
+    empty: observe only) and a value for every manipulable variable, mapped to native units by the problem. Values
+    of variables outside the chosen set have no effect. Soft parameters, where the problem has any, stay at its null
+    action.
+
+    ## Observation space
+    ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
+
+    ## Reward
+    The value of the reward variable in this round; where there are several objectives an array of theirs.
+
+    ## References
+    Aglietti et al. (2020); Sussex et al. (2023), sec. 3, Algorithm 2.
+    """
+
     def known_maximiser(self) -> Action | None:
         best = self.problem.optimal_do
         return None if best is None else self.codec.from_record(best)
-
-    def task_fields(self) -> dict[str, Any]:
-        return {**super().task_fields(), "targets": tuple(self.problem.targets)}
 
 
 FEEDBACK = HardFeedback

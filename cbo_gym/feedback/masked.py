@@ -13,8 +13,8 @@ from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_numbers
 from cbo_gym.errors import shown
-from cbo_gym.feedback.base import Description, Entry, Region
-from cbo_gym.feedback.parametric import MISSING, ParametricFeedback, short_numbers, widest_of
+from cbo_gym.feedback.base import Description, Entry, Feedback, Region
+from cbo_gym.feedback.parametric import MISSING, ParametricInterface, short_numbers, widest_of
 from cbo_gym.feedback.pricing import Priceable
 from cbo_gym.problems import Problem
 from cbo_gym.problems.modes.masked import SuperArms
@@ -24,7 +24,7 @@ from cbo_gym.scm.system import Values
 from cbo_gym.task import Action, MaskedTask, Mode, Observation
 
 
-class MaskedFeedback(ParametricFeedback):
+class MaskedFeedback(ParametricInterface, Feedback):
     """Combinatorial semi-bandit on the signals of a structural causal model.
 
     Each of N base arms has a random signal b in every round. The super arm x picks at most s of them; the system is

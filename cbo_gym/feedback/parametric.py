@@ -12,7 +12,7 @@ import numpy as np
 from cbo_gym.actions import Domains
 from cbo_gym.actions.costs import Changed
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback.base import Description, Entry, Feedback
+from cbo_gym.feedback.base import Description, Entry, Interface
 from cbo_gym.feedback.pricing import Priceable
 from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.scm import Floats, Intervention
@@ -21,7 +21,7 @@ from cbo_gym.task import ParametricTask
 MISSING = "-"
 
 
-class ParametricFeedback(Feedback):
+class ParametricInterface(Interface):
     """A mode whose actions are the soft parameters of a system, which keep their own names where they have any."""
 
     task_class: ClassVar[type[ParametricTask]]

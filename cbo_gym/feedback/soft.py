@@ -13,39 +13,22 @@ from cbo_gym.actions import BoxCodec, SparseBox, SparseCodec
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import as_numbers
 from cbo_gym.errors import shown
-from cbo_gym.feedback.base import Description, Region
-from cbo_gym.feedback.parametric import ParametricFeedback
-from cbo_gym.problems import Problem
+from cbo_gym.feedback.base import Description, Feedback, Region
+from cbo_gym.feedback.parametric import ParametricInterface
+from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Mode, SoftTask
 
 
-class SoftFeedback(ParametricFeedback):
-    """Soft interventions: the action is the vector of the mechanisms' parameters.
-
-    ## Action space
-    ``Box(0, 1, (q,))``: the parameters of the mechanisms, mapped to native units by the problem. With
-    ``max_interventions`` = c at most c of them may differ from the problem's null action.
-
-    ## Observation space
-    ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
-
-    ## Reward
-    The value of the reward variable in this round; where there are several objectives an array of theirs.
-
-    ## Arguments
-    ``max_interventions``: the cardinality limit c, 1 to q, or None.
-
-    ## References
-    Function networks: Astudillo & Frazier (2021). Soft interventions: Sussex et al. (2023), sec. 2.
-    """
+class SoftInterface(ParametricInterface):
+    """Actions that are the vector of the mechanisms' parameters."""
 
     mode = Mode.SOFT
     several_objectives = True
     task_class: ClassVar[type[SoftTask]] = SoftTask
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, None)
 
-    def __init__(self, problem: Problem, *, max_interventions: int | None = None) -> None:
+    def __init__(self, problem: ProblemStatement, *, max_interventions: int | None = None) -> None:
         self.max_interventions = max_interventions
         self._null = [float(a) for a in problem.null_action]
         super().__init__(problem)
@@ -106,10 +89,6 @@ class SoftFeedback(ParametricFeedback):
     def regions(self) -> list[Region]:
         return [Region(self._action_dim, self.codec.to_action)]
 
-    def known_maximiser(self) -> Action | None:
-        best = self.problem.optimal_action
-        return None if best is None or self.max_interventions else np.array(best, dtype=np.float64)
-
     def task_fields(self) -> dict[str, Any]:
         return {
             **super().task_fields(),
@@ -117,6 +96,31 @@ class SoftFeedback(ParametricFeedback):
             "max_interventions": self.max_interventions,
             "composition": self.problem.composition,
         }
+
+
+class SoftFeedback(SoftInterface, Feedback):
+    """Soft interventions: the action is the vector of the mechanisms' parameters.
+
+    ## Action space
+    ``Box(0, 1, (q,))``: the parameters of the mechanisms, mapped to native units by the problem. With
+    ``max_interventions`` = c at most c of them may differ from the problem's null action.
+
+    ## Observation space
+    ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
+
+    ## Reward
+    The value of the reward variable in this round; where there are several objectives an array of theirs.
+
+    ## Arguments
+    ``max_interventions``: the cardinality limit c, 1 to q, or None.
+
+    ## References
+    Function networks: Astudillo & Frazier (2021). Soft interventions: Sussex et al. (2023), sec. 2.
+    """
+
+    def known_maximiser(self) -> Action | None:
+        best = self.problem.optimal_action
+        return None if best is None or self.max_interventions else np.array(best, dtype=np.float64)
 
 
 FEEDBACK = SoftFeedback

@@ -113,7 +113,9 @@ class ContextualOracle(Oracle):
         """Noise in contexts ``(n, k)``: of shape ``(n, 1)`` where they tell it, ``(n, m)`` or ``(m,)`` where not."""
         columns = dict(zip(self.feedback.contexts.names, contexts.T[..., None], strict=True))
         numbers = {v.name: row for v, row in zip(self.scm.noisy, uniforms, strict=True)}
-        told = self.feedback.contexts.noise_given(columns, numbers)
+        noise_given = self.feedback.contexts.noise_given
+        assert noise_given is not None, "a played problem knows its mechanisms"
+        told = noise_given(columns, numbers)
         return tuple(told[v.name] if v.name in told else v.noise.from_uniform(numbers[v.name]) for v in self.scm.noisy)
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,7 @@ from cbo_gym.scm import (
 )
 from cbo_gym.scm.formula import non_negative as non_negative
 from cbo_gym.scm.scopes import minimal_intervention_sets
+from cbo_gym.scm.system import Structure
 from cbo_gym.scm.values import Composition
 from cbo_gym.task import GraphKnowledge
 
@@ -39,7 +40,7 @@ class ModeData(ABC):
     """A problem's data for one feedback mode: a frozen dataclass, which the problem carries without knowing it."""
 
     @abstractmethod
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: Any) -> None:
         """Raise ArgumentError if it does not fit the problem's system."""
 
 
@@ -47,41 +48,17 @@ Data = TypeVar("Data", bound=ModeData)
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A named benchmark: the SCM, what may be done to it, and where it comes from.
+class ProblemStatement:
+    """A :class:`Problem` whose mechanisms may be unknown, as of a study; for the arguments see there.
 
-    Args:
-        name: as in the environment ids.
-        scm: the system; its reward is maximised.
-        description: one or two sentences for users.
-        citation: paper and section.
-        action_domains: native ``(low, high)`` of each soft action coordinate.
-        action_names: the coordinates' own names, one each, or none: they are then known by the nodes that they feed.
-        null_action: the soft action, in [0, 1] per coordinate, that counts as "no intervention" under a
-            cardinality limit; the lower corner by default.
-        manipulable: variable -> native ``(low, high)`` of its hard interventions.
-        targets: the sets that a hard intervention may set, the empty set included.
-        optimal_action: a maximiser of E[Y | a] in [0, 1] per coordinate, where one is known in closed form.
-        optimal_do: the native values, by variable, of a hard intervention that maximises E[Y | do] over all targets,
-            where theory gives one.
-        noiseless_mean: True if, for every soft action, E[Y | a] is the reward without noise (zero-mean noise
-            that enters the reward linearly).
-        composition: the reward as a *known* function of the other observed nodes (name -> value; plain operators
-            only, so that it takes NumPy arrays and torch tensors), for methods of composite optimisation; else None.
-        noise_known: whether agents are told the exogenous distributions.
-        kernel: ``(lengthscale, variance)`` of the squared-exponential kernel behind the reward function, over actions
-            in [0, 1], where agents are told it; else None.
-        outcomes: what counts of a round; None for the system's reward as the objective.
-        told: what agents are told of the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; None
-            for all of it.
-        modes: what single feedback modes need beyond that, at most one of a kind, see :mod:`cbo_gym.problems.modes`.
+    ``scm`` is a system, or its structure alone.
 
     Raises:
         ArgumentError: if domains, null action, targets, scopes, arms, slices, constraints and SCM do not fit together.
     """
 
     name: str
-    scm: System
+    scm: Structure
     description: str
     citation: str
     action_domains: Sequence[Interval] = ()
@@ -148,7 +125,7 @@ class Problem:
         """The problem's data for a feedback mode; None if it has none of this kind."""
         return next((data for data in self.modes if isinstance(data, kind)), None)
 
-    def with_data(self, data: ModeData, **changes: Any) -> Problem:
+    def with_data(self, data: ModeData, **changes: Any) -> Self:
         """The problem with other data of their kind, and with other fields besides."""
         return replace(self, modes=[*(one for one in self.modes if type(one) is not type(data)), data], **changes)
 
@@ -169,6 +146,43 @@ class Problem:
     def to_native(self, action: ArrayLike) -> np.ndarray:
         """Map a soft action of shape ``(..., q)`` from [0, 1] to native units."""
         return self.domains.points_to_native(action)
+
+
+@dataclass(frozen=True)
+class Problem(ProblemStatement):
+    """A named benchmark: the SCM, what may be done to it, and where it comes from.
+
+    Args:
+        name: as in the environment ids.
+        scm: the system; its reward is maximised.
+        description: one or two sentences for users.
+        citation: paper and section.
+        action_domains: native ``(low, high)`` of each soft action coordinate.
+        action_names: the coordinates' own names, one each, or none: they are then known by the nodes that they feed.
+        null_action: the soft action, in [0, 1] per coordinate, that counts as "no intervention" under a
+            cardinality limit; the lower corner by default.
+        manipulable: variable -> native ``(low, high)`` of its hard interventions.
+        targets: the sets that a hard intervention may set, the empty set included.
+        optimal_action: a maximiser of E[Y | a] in [0, 1] per coordinate, where one is known in closed form.
+        optimal_do: the native values, by variable, of a hard intervention that maximises E[Y | do] over all targets,
+            where theory gives one.
+        noiseless_mean: True if, for every soft action, E[Y | a] is the reward without noise (zero-mean noise
+            that enters the reward linearly).
+        composition: the reward as a *known* function of the other observed nodes (name -> value; plain operators
+            only, so that it takes NumPy arrays and torch tensors), for methods of composite optimisation; else None.
+        noise_known: whether agents are told the exogenous distributions.
+        kernel: ``(lengthscale, variance)`` of the squared-exponential kernel behind the reward function, over actions
+            in [0, 1], where agents are told it; else None.
+        outcomes: what counts of a round; None for the system's reward as the objective.
+        told: what agents are told of the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; None
+            for all of it.
+        modes: what single feedback modes need beyond that, at most one of a kind, see :mod:`cbo_gym.problems.modes`.
+
+    Raises:
+        ArgumentError: if domains, null action, targets, scopes, arms, slices, constraints and SCM do not fit together.
+    """
+
+    scm: System
 
 
 def _require_name(name: object) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 from cbo_gym.actions import Costs
 from cbo_gym.arguments import is_finite_number
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
-from cbo_gym.scm import Floats, System
+from cbo_gym.scm import Floats
+from cbo_gym.scm.system import Structure
 from cbo_gym.task import Constraint, Objective
 
 SIDES = ("<=", ">=")
@@ -80,7 +81,7 @@ class PlayedSlice(Outcomes):
         return itemgetter(self.bare)
 
 
-def check_constraints(name: str, constraints: Iterable[Any], scm: System) -> None:
+def check_constraints(name: str, constraints: Iterable[Any], scm: Structure) -> None:
     """Refuse constraints that do not fit a system.
 
     Raises:
@@ -91,7 +92,7 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: System) -> Non
         if not isinstance(one, Constraint):
             raise ArgumentError(f"{name}: constraints must be of type Constraint; given {shown(one)}")
         if one.node not in allowed:
-            what = "is latent" if one.node in {v.name for v in scm.variables} else "is unknown"
+            what = "is latent" if one.node in scm.all_names else "is unknown"
             what = "is the reward, which is optimised" if one.node == scm.reward else what
             raise ArgumentError(
                 f"{name}: a constraint is on the expected value of an observed node; {shown(one.node)} {what}; choose "
@@ -104,7 +105,7 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: System) -> Non
             )
 
 
-def check_objectives(name: str, outcomes: Outcomes, scm: System, settable: Iterable[str]) -> None:
+def check_objectives(name: str, outcomes: Outcomes, scm: Structure, settable: Iterable[str]) -> None:
     """Refuse several objectives that do not fit a system.
 
     Args:

@@ -49,15 +49,13 @@ class Variable:
     idle_parents: tuple[str, ...] = ()
 
 
-class System(ABC):
-    """Variables that exogenous noise and an intervention determine; one of them is the reward.
+class Structure(ABC):
+    """The description of a system without its mechanisms.
 
     Attributes:
         nodes: names of the observed variables, the reward last.
         reward: name of the reward variable.
         diagram: the causal diagram over the observed variables, latent ones projected out.
-        variables: what has an exogenous part, constant ones included.
-        noisy: those whose exogenous part is not constant, in the order of the draws.
         action_dim: number of action coordinates (soft parameters), q.
         action_nodes: observed variable -> the action coordinates that enter its mechanism, directly or by latent
             variables alone.
@@ -66,10 +64,36 @@ class System(ABC):
     nodes: tuple[str, ...]
     reward: str
     diagram: CausalDiagram
-    variables: tuple[Variable, ...]
-    noisy: tuple[Variable, ...]
     action_dim: int
     action_nodes: Mapping[str, tuple[int, ...]]
+
+    @property
+    def all_names(self) -> Sequence[str]:
+        """Names of all variables, latent ones included."""
+        return self.nodes
+
+    @abstractmethod
+    def noise_of_nodes(self) -> dict[str, Distribution]:
+        """Observed variable -> the distribution of its own noise."""
+
+
+class System(Structure):
+    """Variables that exogenous noise and an intervention determine; one of them is the reward.
+
+    Attributes:
+        variables: what has an exogenous part, constant ones included.
+        noisy: those whose exogenous part is not constant, in the order of the draws.
+    """
+
+    variables: tuple[Variable, ...]
+    noisy: tuple[Variable, ...]
+
+    @property
+    def all_names(self) -> Sequence[str]:
+        return [variable.name for variable in self.variables]
+
+    def noise_of_nodes(self) -> dict[str, Distribution]:
+        return {variable.name: variable.noise for variable in self.variables if variable.observed}
 
     @abstractmethod
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:

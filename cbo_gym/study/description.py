@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, PlainSerializer
 
 from cbo_gym.arguments import is_whole_number, seed_number
 from cbo_gym.errors import CBOGymError
+from cbo_gym.scm import CausalDiagram
 from cbo_gym.validation import StrictModel
 
 Mode = Literal["hard", "soft", "contextual", "discrete", "aggregated"]
@@ -45,6 +46,16 @@ Strings = Annotated[
 ]
 
 
+def _diagram(given: Any) -> Any:
+    return CausalDiagram.from_dagitty(given) if isinstance(given, str) else given
+
+
+# Stored in DAGitty's language.
+Diagram = Annotated[
+    InstanceOf[CausalDiagram], BeforeValidator(_diagram), PlainSerializer(CausalDiagram.to_dagitty, return_type=str)
+]
+
+
 class Parameter(StrictModel):
     """A soft parameter: the node whose mechanism it enters, its bounds, and its value where nothing is done."""
 
@@ -64,7 +75,7 @@ class Description(StrictModel):
         reward: the variable that counts.
         direction: whether to maximise or to minimise it.
         variables: the observed ones, in the order in which they are shown; None for the diagram's.
-        diagram: in DAGitty's language, without what is ignored; None where it is not known.
+        diagram: without what is ignored; None if it is not known. Text is read as DAGitty's language.
         ignored: names whose values are accepted and not kept: of the diagram, the effects of the reward, which cannot
             change it.
         candidates: diagrams of which one should be the true one; empty where there is no such list.
@@ -93,9 +104,9 @@ class Description(StrictModel):
     reward: Name
     direction: Literal["maximize", "minimize"] = "maximize"
     variables: Annotated[list[Name], Field(max_length=MAX_VARIABLES)] | None = None
-    diagram: str | None = None
+    diagram: Diagram | None = None
     ignored: list[Name] = []
-    candidates: list[str] = []
+    candidates: list[Diagram] = []
     settable: dict[Name, Bounds] = {}
     parameters: dict[Name, Parameter] = {}
     targets: list[list[str]] | None = None

@@ -15,19 +15,18 @@ from pydantic import ValidationError
 
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, shown, text_of
-from cbo_gym.feedback import Feedback
 from cbo_gym.labels import Spec, is_import_path
 from cbo_gym.lazy import Later
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.expectation import Expectation
+from cbo_gym.study.interface import interface_of, without_effects
 from cbo_gym.study.log import MAX_TEXT, TRIES, Log
 from cbo_gym.study.strings import require_storable
-from cbo_gym.study.suggesting import DO_WITHOUT, Suggester, naming, one_at_a_time
+from cbo_gym.study.suggesting import DO_WITHOUT, Suggester, begun, naming, one_at_a_time
 from cbo_gym.study.tables import Columns, TableRow, read_rows
 from cbo_gym.study.trials import Entry, History, State, Trials, lacking_in
 from cbo_gym.study.units import Done, Units
-from cbo_gym.study.unknown import feedback_of, without_effects
 from cbo_gym.validation import field_errors
 
 MAX_REASON = 10_000  # characters
@@ -61,6 +60,10 @@ class Study:
         name: of the study; None for the only one.
         agent: who suggests; None for the one that the study names.
 
+    Attributes:
+        about: the description of the study.
+        interface: its spaces, codec and prices.
+
     Raises:
         ArgumentError: if there is none of this name.
         OperationError: if the database cannot be read.
@@ -80,8 +83,8 @@ class Study:
                 f"the study names the agent {self.about.agent!r}, an import path, whose code would be run; if you "
                 f"trust it, say so: agent={self.about.agent!r}"
             )
-        self._feedback = feedback_of(self.about)
-        self._units = Units(self.about, self._feedback)
+        self.interface = interface_of(self.about)
+        self._units = Units(self.about, self.interface)
         self._history = History(log, self._number, self._digest)
         self._suggester = Suggester(self._history, self._units, agent)
 
@@ -102,14 +105,9 @@ class Study:
         return self.about.name
 
     @property
-    def feedback(self) -> Feedback:
-        """Spaces and codec; it cannot be played."""
-        return self._feedback
-
-    @property
     def diagram(self) -> CausalDiagram | None:
         """The causal diagram; None where it is not known, or where there are candidates."""
-        return self._feedback.told.diagram
+        return self.interface.told.diagram
 
     @property
     def trials(self) -> list[Entry]:
@@ -151,7 +149,7 @@ class Study:
             MissingExtraError: if it is an Excel file, and the extra ``excel`` is not installed.
         """
         about, intervals = self.about, self.about.mode == "aggregated"
-        names = Columns(self._feedback.nodes, self.settable, about.units, intervals, about.ignored)
+        names = Columns(self.interface.nodes, self.settable, about.units, intervals, about.ignored)
         rows = read_rows(rounds, names, do=do, ignore=ignore)
         read = [self._round(row) for row in rows]
         self._require_measured(rows, read)
@@ -342,17 +340,17 @@ class Study:
         """The actions and observations of a round, by the names of the table's columns."""
         done = self._units.done(self._units.read(flat))
         return {f"do({name})": done.get(name) for name in self.settable} | {
-            name: values.get(name) for name in self._feedback.nodes
+            name: values.get(name) for name in self.interface.nodes
         }
 
     def _columns(self) -> dict[str, Any]:
         kind: Any = pl.List(pl.Float64) if self.about.mode == "aggregated" else pl.Float64
-        return {f"do({name})": kind for name in self.settable} | dict.fromkeys(self._feedback.nodes, pl.Float64)
+        return {f"do({name})": kind for name in self.settable} | dict.fromkeys(self.interface.nodes, pl.Float64)
 
     @property
     def settable(self) -> list[str]:
         """Names of what can be set: variables, or parameters."""
-        return list(self._feedback.codec.domains.names) or sorted({name for arm in self.about.arms for name in arm})
+        return list(self.interface.codec.domains.names) or sorted({name for arm in self.about.arms for name in arm})
 
     def to_frame(self) -> pl.DataFrame:
         """One row per trial: ``number``, ``status``, ``do(X)`` as done, the variables, why, the reason, the times."""
@@ -454,24 +452,24 @@ def described(
         ArgumentError: as there.
     """
     with at("diagram"):
-        text = None if diagram is None else CausalDiagram.read(diagram).to_dagitty()
+        known = None if diagram is None else CausalDiagram.read(diagram)
     with at("candidates"):
         if isinstance(candidates, str) or not isinstance(candidates, Iterable):
             raise ArgumentError(f"candidates are a list of diagrams; given {shown(candidates)}")
-        texts = [CausalDiagram.read(one).to_dagitty() for one in candidates]
+        possible = [CausalDiagram.read(one) for one in candidates]
     label = agent if isinstance(agent, str) else "Auto" if agent is None else type(agent).__name__
-    given = {"name": name, "diagram": text, "candidates": texts, "agent": label, **about}
-    require_storable(given)
+    given = {"name": name, "diagram": known, "candidates": possible, "agent": label, **about}
+    strings = {"diagram": known and known.to_dagitty(), "candidates": [one.to_dagitty() for one in possible]}
+    require_storable(given | strings)
     try:
         description = without_effects(Description.model_validate(given))
     except ValidationError as error:
         raise ArgumentError(f"cannot create the study: {field_errors(error, Description)}") from error
     own = agent if agent is not None and (not isinstance(agent, str) or not trusts((), agent)) else None
-    units = Units(description, feedback_of(description))
-    # The agent must play the study; nothing is read from a log.
-    suggester = Suggester(None, units, own)  # type: ignore[arg-type]
+    units = Units(description, interface_of(description))
+    # The agent must play the study.
     with at("agent"), one_at_a_time():
-        _ = suggester.agent
+        begun(own, units)
     return description, own
 
 

@@ -70,6 +70,49 @@ def naming(agent: str) -> Iterator[None]:
         ) from error
 
 
+def begun(given: Any, units: Units, initial: Sequence[Mapping[str, Any]] = ()) -> Any:
+    """An agent that has been told its task.
+
+    Args:
+        given: the agent, or the label of one; None for the one that the description names.
+        units: of the study.
+        initial: rounds of data from before the first suggestion.
+
+    Raises:
+        ArgumentError: if there is no such agent, or it cannot play the study.
+    """
+    agent = _made(given, units)
+    agent.reset(_task(units, initial), seed=units.about.seed)
+    return agent
+
+
+def _made(given: Any, units: Units) -> Any:
+    if given is None:
+        given = units.about.agent
+        if (name := Spec.told(given).name) in known_agents() or is_import_path(name):
+            # agent_of refuses any other name.
+            given = admitted_agent(given)
+    agent = agent_of(given)
+    if agent is not given:
+        return agent
+    try:
+        return deepcopy(agent)
+    # The attributes of an agent may raise anything.
+    except Exception as error:
+        raise ArgumentTypeError(
+            f"the agent, an object of type {type(agent).__name__}, cannot be copied ({text_of(error)}), and a "
+            "study begins with a copy of it; give the import path of its class: 'package.module:Class'"
+        ) from error
+
+
+def _task(units: Units, initial: Sequence[Mapping[str, Any]]) -> Task:
+    rounds = []
+    for one in initial:
+        observation = units.observation(one["values"], one["context"])
+        rounds.append(Round(units.read(one["action"]), observation, float(observation["nodes"][-1])))
+    return task_of(units.interface, units.about.name, units.about.horizon, tuple(rounds))
+
+
 class _Owed(NamedTuple):
     """A round that the agent has still to learn."""
 
@@ -162,9 +205,7 @@ class Suggester:
         return self._agent
 
     def _fresh(self) -> Any:
-        agent = self._made()
-        agent.reset(self.task, seed=self._units.about.seed)
-        return agent
+        return begun(self._given, self._units, self._trials.initial)
 
     @property
     def takes_missing(self) -> bool:
@@ -172,42 +213,13 @@ class Suggester:
         agent = self._fresh() if self._agent is None else self._agent
         return bool(getattr(agent, "takes_missing", False))
 
-    def _made(self) -> Any:
-        given = self._given
-        if given is None:
-            given = self._units.about.agent
-            if (name := Spec.told(given).name) in known_agents() or is_import_path(name):
-                # agent_of refuses any other name.
-                given = admitted_agent(given)
-        agent = agent_of(given)
-        if agent is not given:
-            return agent
-        try:
-            return deepcopy(agent)
-        # The attributes of an agent may raise anything.
-        except Exception as error:
-            raise ArgumentTypeError(
-                f"the agent, an object of type {type(agent).__name__}, cannot be copied ({text_of(error)}), and a "
-                "study begins with a copy of it; give the import path of its class: 'package.module:Class'"
-            ) from error
-
-    @property
-    def task(self) -> Task:
-        """The task that the agent is told at first."""
-        about = self._units.about
-        rounds = []
-        for one in self._trials.initial:
-            observation = self._units.observation(one["values"], one["context"])
-            rounds.append(Round(self._units.read(one["action"]), observation, float(observation["nodes"][-1])))
-        return task_of(self._units.feedback, about.name, about.horizon, tuple(rounds))
-
     def _wake(self, events: Sequence[Event]) -> None:
         """The agent as it was kept, if it was kept by this code; what has been written since is heard then."""
         number, stamp, content = self._history.log.snapshot(self._history.study) or (0, "", b"")
         # Other processes may have been faster since the events were read.
         if not 0 < number <= len(events) or any(event.kind == "corrected" for event in events[number:]):
             return
-        agent = self._made()
+        agent = _made(self._given, self._units)
         played_with, _, sealed = stamp.partition("\n")
         # A file of somebody else may hold anything.
         if not is_ours(_sealed(number, played_with, content), sealed) or not hasattr(agent, "restore"):
@@ -216,7 +228,7 @@ class Suggester:
             return
         self._trials.hear(events[:number])
         try:
-            agent.restore(content, self.task)
+            agent.restore(content, _task(self._units, self._trials.initial))
         # A cache that cannot be read is none.
         except ArgumentError:
             self.forget()
@@ -264,7 +276,7 @@ class Suggester:
         self._require_measured()
         self._ahead = True
         self._settle(context)
-        seen = dict(self._seen) if self._seen is not None else self._units.feedback.empty_observation()
+        seen = dict(self._seen) if self._seen is not None else self._units.interface.empty_observation()
         observation = {**deepcopy(seen), **self._units.context(context)}
         agent, pending = self.agent, self._trials.pending
         if not pending:

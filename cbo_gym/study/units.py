@@ -11,7 +11,7 @@ from gymnasium.error import InvalidAction
 from cbo_gym.actions.codec import UNSET, ArmCodec, CellCodec, ChoiceCodec
 from cbo_gym.arguments import is_finite_number, number_in
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
-from cbo_gym.feedback import Feedback
+from cbo_gym.feedback.base import Interface
 from cbo_gym.study.description import MAX_MAGNITUDE, Description
 from cbo_gym.task import Action, Observation
 
@@ -27,11 +27,11 @@ class Units:
 
     Args:
         about: the study.
-        feedback: of its system.
+        interface: of the study.
     """
 
-    def __init__(self, about: Description, feedback: Feedback) -> None:
-        self.about, self.feedback, self.codec = about, feedback, feedback.codec
+    def __init__(self, about: Description, interface: Interface) -> None:
+        self.about, self.interface, self.codec = about, interface, interface.codec
         self._sign = -1.0 if about.direction == "minimize" else 1.0
         if about.mode == "discrete" and about.reward_range is None:
             raise ArgumentError("the methods of the discrete mode need to know where rewards lie: give reward_range")
@@ -61,7 +61,7 @@ class Units:
         if isinstance(self.codec, ChoiceCodec):
             return self._choice(whole, asked)
         if not isinstance(self.codec, CellCodec):
-            null = dict(zip(names, self.feedback.problem.null_action, strict=True))
+            null = dict(zip(names, self.interface.problem.null_action, strict=True))
             return np.array([self._unit(name, whole[name]) if name in whole else null[name] for name in names])
         if missing := [name for name in names if name not in whole]:
             raise ArgumentError(f"give an interval for each parameter; {missing} are missing")
@@ -95,7 +95,7 @@ class Units:
         """
         if not isinstance(given, Mapping):
             raise ArgumentError(f"values are a mapping from variables to numbers; given {shown(given)}")
-        nodes = self.feedback.nodes
+        nodes = self.interface.nodes
         given = {name: value for name, value in given.items() if name not in self.about.ignored}
         for name in given:
             if name not in nodes:
@@ -112,7 +112,7 @@ class Units:
 
     def misses(self, values: Mapping[str, float | None]) -> bool:
         """Whether measured values break a constraint."""
-        limits = self.feedback.problem.outcomes.constraints
+        limits = self.interface.problem.outcomes.constraints
         return any((value := values.get(one.node)) is not None and one.excess(value) > 0.0 for one in limits)
 
     def best(self, rounds: Sequence[Mapping[str, float | None]]) -> int | None:
@@ -157,7 +157,7 @@ class Units:
 
     def observation(self, values: Mapping[str, float | None], context: Mapping[str, float] | None) -> Observation:
         """The observation of a round as the agent sees it; what was not measured is NaN."""
-        nodes = np.array([values[name] for name in self.feedback.nodes], dtype=float)
+        nodes = np.array([values[name] for name in self.interface.nodes], dtype=float)
         nodes[-1] = self.reward(values)
         nodes[np.abs(nodes) < NEGLIGIBLE] = 0.0
         seen: Observation = {"nodes": nodes}
@@ -168,7 +168,7 @@ class Units:
     def measured(self, observation: Observation) -> dict[str, float | None]:
         """The values of an observation, as :meth:`values` gives them."""
         nodes = [None if value != value else float(value) for value in np.asarray(observation["nodes"])]
-        return dict(zip(self.feedback.nodes, [*nodes[:-1], self.native_reward(nodes[-1] or 0.0)], strict=True))
+        return dict(zip(self.interface.nodes, [*nodes[:-1], self.native_reward(nodes[-1] or 0.0)], strict=True))
 
     def context(self, given: Mapping[str, float] | None) -> Observation:
         """The context that is seen before a round.
@@ -205,7 +205,7 @@ class Units:
             ArgumentError: if it cannot be done.
         """
         try:
-            return self.feedback.read(action)
+            return self.interface.read(action)
         except InvalidAction as error:
             raise ArgumentError(f"{self.about.agent} suggests what cannot be done: {error}") from error
 

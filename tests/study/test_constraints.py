@@ -38,7 +38,7 @@ READ = [
 def test_constraints_are_read_alike_in_every_mode_and_by_gym_make(tmp_path, mode):
     study = study_of(tmp_path / "s.db", [string for string, _ in READ], mode)
     expected = tuple(Constraint(*one) for one in dict.fromkeys(one for _, found in READ for one in found))
-    assert study.feedback.problem.outcomes.constraints == expected
+    assert study.interface.problem.outcomes.constraints == expected
 
 
 def test_gym_make_reads_the_same_and_there_may_be_none(tmp_path):
@@ -47,7 +47,7 @@ def test_gym_make_reads_the_same_and_there_may_be_none(tmp_path):
     limits = (Constraint("m", ">=", 0.0), Constraint("m", "<=", 0.5))
     assert made.unwrapped.problem.outcomes.constraints == limits
     for place, given in enumerate((None, [], ())):
-        assert study_of(tmp_path / f"{place}.db", given).feedback.problem.outcomes.constraints == ()
+        assert study_of(tmp_path / f"{place}.db", given).interface.problem.outcomes.constraints == ()
 
 
 @pytest.mark.parametrize(

@@ -341,7 +341,7 @@ def test_a_graph_may_be_unknown_or_one_of_several(tmp_path):
     ):
         study = create_study(agent, storage=tmp_path / "f.db", agent=agent, **{**FERMENTER, "diagram": None, **told})
         assert study.diagram is None
-        values = {name: value for name, value in grown({}).items() if name in study.feedback.nodes}
+        values = {name: value for name, value in grown({}).items() if name in study.interface.nodes}
         study.add_data([values] * 12)
         play(study, 1, lambda do, names=set(values): {name: grown(do)[name] for name in names})
 

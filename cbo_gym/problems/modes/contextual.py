@@ -9,7 +9,7 @@ from operator import itemgetter
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems.base import ModeData, Problem
+from cbo_gym.problems.base import ModeData, ProblemStatement
 from cbo_gym.scm.scopes import Scope, scope_diagram
 
 Columns = Mapping[str, np.ndarray]  # variable -> array
@@ -26,7 +26,7 @@ class Contexts(ModeData):
         scopes: the scopes that may be played.
         noise_given: called with the contexts' values and with independent U(0, 1) numbers for every noisy variable,
             arrays by name that broadcast together; returns draws of the exogenous variables given the contexts, by
-            name, for those whose distribution the contexts change.
+            name, for those whose distribution the contexts change. None if the mechanisms are unknown.
         best_response: the contexts' values to the native values of an intervention that maximises E[Y | x, c] over
             the values of all scopes (the variables set are the same in every context), where theory gives one.
         policy: that intervention in words.
@@ -35,12 +35,12 @@ class Contexts(ModeData):
 
     names: Sequence[str]
     scopes: Sequence[Scope]
-    noise_given: Callable[[Columns, Columns], Columns]
+    noise_given: Callable[[Columns, Columns], Columns] | None = None
     best_response: Callable[[Columns], Columns] | None = None
     policy: str | None = None
     value: float | None = None
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: ProblemStatement) -> None:
         if problem.scm.action_dim:
             raise ArgumentError(
                 f"{problem.name}: a problem with contexts takes no soft parameters; make them variables that may be set"
@@ -55,7 +55,7 @@ class Contexts(ModeData):
         for scope in self.scopes:
             self._check_scope(scope, problem)
 
-    def _check_scope(self, scope: Scope, problem: Problem) -> None:
+    def _check_scope(self, scope: Scope, problem: ProblemStatement) -> None:
         for variable, given in sorted(scope, key=itemgetter(0)):  # errors do not hang on the hash seed
             if variable not in problem.manipulable:
                 raise ArgumentError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cbo_gym.arguments import is_finite_number
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems.base import ModeData, Problem
+from cbo_gym.problems.base import ModeData, ProblemStatement
 
 MOST_ARMS = 2**14
 
@@ -24,7 +24,7 @@ class Arms(ModeData):
 
     interventions: Sequence[Mapping[str, float]]
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: ProblemStatement) -> None:
         problem.require_settable(frozenset().union(*self.interventions))
         if len(self.interventions) > MOST_ARMS:
             raise ArgumentError(
@@ -41,7 +41,7 @@ class Arms(ModeData):
             )
 
 
-def arms_of(problem: Problem) -> Sequence[Mapping[str, float]]:
+def arms_of(problem: ProblemStatement) -> Sequence[Mapping[str, float]]:
     """The interventions of a problem's discrete mode; none where it has no such mode."""
     arms = problem.data(Arms)
     return arms.interventions if arms else ()

@@ -455,6 +455,7 @@ class _Policy:
 
     def noise_given(self, contexts: Mapping[str, Any], numbers: Mapping[str, Any]) -> dict[str, Any]:
         back = {new: old for old, new in self.transform.names.items()}
+        assert self.known.noise_given is not None, "a played problem knows its mechanisms"
         found = self.known.noise_given(self._old(contexts), {back[name]: row for name, row in numbers.items()})
         return {self.transform.names[name]: draws for name, draws in found.items()}
 

@@ -95,7 +95,7 @@ def card_of(case: Case, seen: Seen, trial: int, problem: Problem | None = None, 
     ``done`` and ``context`` are what was set and seen, in words; ``was_set``, ``others`` and ``measured`` the fields.
     """
     entry, done, context = seen.entries[trial], seen.done[trial], seen.entries[trial].context or {}
-    measured = [name for name in case.study.feedback.nodes if name not in done or case.about.mode in PARAMETERS]
+    measured = [name for name in case.study.interface.nodes if name not in done or case.about.mode in PARAMETERS]
     others = [name for name in case.study.settable if name not in done]
     return {
         "entry": entry,
@@ -146,7 +146,7 @@ def study_context(case: Case, seen: Seen, problem: Problem | None) -> dict[str, 
     contexts = about.contexts if about.mode == "contextual" else []
     return {
         "about": about,
-        "variables": [(name, about.units.get(name, "")) for name in case.study.feedback.nodes],
+        "variables": [(name, about.units.get(name, "")) for name in case.study.interface.nodes],
         "counts": counts(seen),
         "best": seen.best,
         "best_reward": seen.best and with_unit(case, about.reward, seen.best.values[about.reward]),

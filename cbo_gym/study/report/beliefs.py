@@ -28,7 +28,7 @@ def beliefs(shot: Snapshot) -> dict[str, Any] | str:
     """Figures and notes; a sentence if the agent believes nothing."""
     if shot.agent is None:
         return shot.silence
-    codec = shot.study.feedback.codec
+    codec = shot.study.interface.codec
     with page_style():
         found = _arms(shot, codec) if isinstance(codec, ArmCodec) else _panels(shot)
     return found or (
@@ -56,9 +56,9 @@ def _panels(shot: Snapshot) -> dict[str, Any] | None:
 
 def _left_out(shot: Snapshot, lines: Sequence[Line]) -> list[str]:
     """Sentences on the sets, scopes or parameters that no panel tells of."""
-    names = shot.study.feedback.codec.choices
+    names = shot.study.interface.codec.choices
     if not names:
-        more = len(shot.study.feedback.codec.domains.names) - len(lines)
+        more = len(shot.study.interface.codec.domains.names) - len(lines)
         return [f"{more} more parameters, on which less depends, are not shown."] if more else []
     shown = shown_sets(shot)
     silent = {shot.choice_name(index) for index in shown} - {line.title for line in lines}

@@ -47,13 +47,13 @@ def lines_of(shot: Snapshot) -> list[Line]:
 
     Of a set it is the line along the variable on which most depends.
     """
-    codec = shot.study.feedback.codec
+    codec = shot.study.interface.codec
     return list(_of_sets(shot, codec) if isinstance(codec, ChoiceCodec) else _of_parameters(shot, codec))
 
 
 def shown_sets(shot: Snapshot) -> list[int]:
     """The sets or scopes that are shown: at most :data:`MAX_LINES`, those that were tried most."""
-    codec: Any = shot.study.feedback.codec
+    codec: Any = shot.study.interface.codec
     tried = Counter(int(one.action[codec.key]) for one in shot.rounds)
     return sorted(sorted(range(len(codec.sets)), key=lambda index: -tried[index])[:MAX_LINES])
 
@@ -139,7 +139,7 @@ def _line(
     rounds: Sequence[KnownRound],
 ) -> Line:
     """The line along ``best[place]``, which is the coordinate ``places[place]`` of the action."""
-    domains, own = shot.study.feedback.codec.domains, places[place]
+    domains, own = shot.study.interface.codec.domains, places[place]
     along, band = _along(shot, action, best, place, POINTS)
     native = [float(domains.scales[index].to_native(value)) for index, value in zip(places, best, strict=True)]
     held = [

@@ -159,7 +159,7 @@ def _recommended(shot: Snapshot) -> dict[str, Any] | None:
     # A third-party agent may have no beliefs.
     except Exception:
         return found
-    limits = shot.study.feedback.problem.outcomes.constraints
+    limits = shot.study.interface.problem.outcomes.constraints
     rows = [
         [
             shot.with_unit(name),

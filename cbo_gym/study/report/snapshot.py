@@ -104,7 +104,7 @@ class Snapshot:
 
     def choice_name(self, index: int) -> str:
         """A set or scope of the study: ``{feed, ph}``."""
-        codec = self.study.feedback.codec
+        codec = self.study.interface.codec
         return codec.choices[index] if getattr(codec, "sets", ("",))[index] else "nothing set, only observe"
 
     def words(self, done: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ ROLES = {"reward": "reward", "acted on": "can be set", "context": "seen before",
 
 def system(shot: Snapshot) -> dict[str, Any]:
     """The figure of the diagram and the cells of the tables."""
-    about, feedback, roles = shot.about, shot.study.feedback, roles_of(shot.study.feedback)
+    about, feedback, roles = shot.about, shot.study.interface, roles_of(shot.study.interface)
     words = ROLES | ({"acted on": "has parameters"} if about.parameters else {})
     set_to: dict[str, list[Any]] = defaultdict(list)
     for one in shot.rounds:
@@ -58,7 +58,7 @@ def _diagram(shot: Snapshot, roles: dict[str, str], words: dict[str, str], set_t
             last = f"{name} {number(set_to[name][-1])}" if set_to[name] else name
             lines[one.node].append(Line(last, last))
     else:
-        for name in shot.study.feedback.acted_on():
+        for name in shot.study.interface.acted_on():
             text = f"set in {len(set_to[name])} of {len(shot.rounds)}"
             lines[name].append(Line(text, text, bool(set_to[name])))
     means = {name: float(np.mean(values)) for name in roles if (values := shot.measured(name))}
@@ -79,7 +79,7 @@ def _diagram(shot: Snapshot, roles: dict[str, str], words: dict[str, str], set_t
 
 def _costs(shot: Snapshot) -> str:
     """The prices, and the cost of all trials told so far; imported data cost nothing."""
-    feedback = shot.study.feedback
+    feedback = shot.study.interface
     if feedback.costs is None:
         return ""
     paid = []

@@ -1,46 +1,78 @@
-"""From a description to what an agent is told: the feedback of a system whose mechanisms nobody knows."""
+"""The interface of a study: spaces, codec and task, from names, bounds and what is known of the diagram."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from itertools import combinations
-from typing import Any, NoReturn
+from typing import Any
 
-from cbo_gym.errors import ArgumentError, OperationError, did_you_mean
-from cbo_gym.feedback import Feedback, make_feedback
-from cbo_gym.problems.base import MOST_TARGETS, Problem, gaussian_noise
+from cbo_gym.actions import Costs
+from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.feedback.aggregated import AggregatedInterface
+from cbo_gym.feedback.base import Interface
+from cbo_gym.feedback.contextual import ContextualInterface
+from cbo_gym.feedback.discrete import DiscreteInterface
+from cbo_gym.feedback.hard import HardInterface
+from cbo_gym.feedback.soft import SoftInterface
+from cbo_gym.problems.base import MOST_TARGETS, ProblemStatement, gaussian_noise
 from cbo_gym.problems.custom.custom import read_scopes
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.problems.modes.discrete import Arms
 from cbo_gym.problems.outcomes import Outcomes, check_constraints
 from cbo_gym.problems.variations.constraints import read_constraints, require_compatible
-from cbo_gym.scm import CausalDiagram, Normal, StructuralCausalModel, Variable
+from cbo_gym.scm import CausalDiagram, Distribution
 from cbo_gym.scm.scopes import minimal_intervention_sets
+from cbo_gym.scm.system import Structure
 from cbo_gym.study.composition import known_reward
 from cbo_gym.study.description import Description, at
 from cbo_gym.task import Constraint, GraphKnowledge
 from cbo_gym.yaml_files import Place
 
 TABLE = ("number", "status", "why", "reason", "asked", "ended")  # columns of a study's table
-UNKNOWN = Normal(0.0, 1.0)  # stands where noise is, for none of it is told
+INTERFACES: Mapping[str, type[Interface]] = {
+    "hard": HardInterface,
+    "soft": SoftInterface,
+    "contextual": ContextualInterface,
+    "discrete": DiscreteInterface,
+    "aggregated": AggregatedInterface,
+}
 
 
-def feedback_of(about: Description) -> Feedback:
-    """The feedback of a study: its spaces, codec and task; it cannot be played.
+class _Described(Structure):
+    """The structure of the system that a study describes."""
+
+    def __init__(self, about: Description, variables: Sequence[str]) -> None:
+        diagram = about.diagram or CausalDiagram(variables, [])
+        diagram = CausalDiagram(variables, diagram.directed, diagram.bidirected)
+        causes = [name for name in diagram.topological_order if name != about.reward]
+        self.nodes, self.reward = (*causes, about.reward), about.reward
+        self.diagram = CausalDiagram(self.nodes, diagram.directed, diagram.bidirected)
+        entered = [parameter.node for parameter in about.parameters.values()]
+        self.action_dim = len(entered)
+        self.action_nodes = {
+            name: tuple(index for index, node in enumerate(entered) if node == name)
+            for name in self.nodes
+            if name in entered
+        }
+        stds = {} if about.noise is None else {name: about.noise.get(name, 0.0) for name in self.nodes}
+        self._noise = {name: gaussian_noise(std, f"the noise of {name}") for name, std in stds.items()}
+
+    def noise_of_nodes(self) -> dict[str, Distribution]:
+        return self._noise
+
+
+def interface_of(about: Description) -> Interface:
+    """The interface of a study.
 
     Raises:
         ArgumentError: naming what does not fit together.
     """
     diagrams = _diagrams(about)
     variables = _variables(about, diagrams)
-    given = None
-    if about.diagram is not None:
-        pairs = [(min(pair), max(pair)) for pair in diagrams[0].bidirected]
-        given = CausalDiagram(variables, diagrams[0].directed, pairs)
     with at("noise"):
-        scm = StructuralCausalModel(list(_unknown(about, given, variables)), about.reward)
-    constraints = _constraints(about, scm)
+        structure = _Described(about, variables)
+    constraints = _constraints(about, structure)
     composition = None
     if about.composition is not None:
         if about.mode != "soft":
@@ -52,11 +84,11 @@ def feedback_of(about: Description) -> Feedback:
     if about.settable and about.mode != "discrete":
         with at("settable" if about.targets is None else "targets"):
             targets = _targets(about, diagrams, [one.node for one in constraints])
-    problem = Problem(
+    statement = ProblemStatement(
         name=about.name,
-        scm=scm,
+        scm=structure,
         description="",
-        citation="your own",
+        citation="",
         action_domains=[one.bounds for one in about.parameters.values()],
         action_names=list(about.parameters),
         null_action=_null_action(about),
@@ -65,26 +97,23 @@ def feedback_of(about: Description) -> Feedback:
         composition=composition,
         noise_known=about.noise is not None,
         outcomes=Outcomes(about.reward, constraints),
-        told=None if given is not None else GraphKnowledge(tuple(variables), None, tuple(diagrams)),
+        told=None if about.diagram is not None else GraphKnowledge(tuple(variables), None, tuple(diagrams)),
     )
     if about.arms:
-        problem = _with_arms(about, problem)
+        statement = _with_arms(about, statement)
     if about.contexts:
-        sets = _minimal(about, scm.diagram)
-        free = [(target, sorted(set(about.contexts) - scm.diagram.descendants(target))) for target in sets]
-        with at("contexts" if about.scopes is None else "scopes"):
-            scopes = read_scopes(about.scopes or [dict.fromkeys(target, followed) for target, followed in free])
-            problem = problem.with_data(Contexts(tuple(about.contexts), scopes, _nobody_knows_noise))
+        statement = _with_contexts(about, statement)
+    kind = INTERFACES[about.mode]
     with at("mode"):
-        feedback = make_feedback(problem, about.mode)
+        interface = kind(statement)
     if about.costs is None:
-        return feedback
+        return interface
     # What costs nothing would be set for that alone, so the price is 1 where none is named.
     costs, items = about.costs, (*about.settable, *about.parameters)
     if isinstance(costs, Mapping) and set(costs) <= set(items):
         costs = dict.fromkeys(items, 1.0) | dict(costs)
     with at("costs"):
-        return make_feedback(problem, about.mode, costs=costs)
+        return kind(replace(statement, outcomes=replace(statement.outcomes, costs=Costs.read(costs))))
 
 
 def without_effects(about: Description) -> Description:
@@ -119,10 +148,10 @@ def without_effects(about: Description) -> Description:
                     f"{place[0]} names {name}, an effect of the reward {about.reward}; what comes after the reward "
                     "cannot change it, and is not modelled: leave it out there"
                 )
-    texts = [diagram.subgraph(set(diagram.nodes) - effects).to_dagitty() for diagram in diagrams]
-    changed: dict[str, Any] = {"candidates": texts} if about.candidates else {"diagram": texts[0]}
-    for name, kept in (("noise", about.noise), ("units", about.units)):
-        changed[name] = kept and {variable: value for variable, value in kept.items() if variable not in effects}
+    kept = [diagram.subgraph(set(diagram.nodes) - effects) for diagram in diagrams]
+    changed: dict[str, Any] = {"candidates": kept} if about.candidates else {"diagram": kept[0]}
+    for name, values in (("noise", about.noise), ("units", about.units)):
+        changed[name] = values and {variable: value for variable, value in values.items() if variable not in effects}
     changed["variables"] = about.variables and [name for name in about.variables if name not in effects]
     return about.model_copy(update={**changed, "ignored": [*about.ignored, *sorted(effects)]})
 
@@ -130,7 +159,7 @@ def without_effects(about: Description) -> Description:
 def _diagrams(about: Description) -> list[CausalDiagram]:
     if about.diagram is not None and about.candidates:
         raise ArgumentError("give one diagram, or candidates; both were given")
-    return list(map(CausalDiagram.from_dagitty, about.candidates if about.diagram is None else [about.diagram]))
+    return about.candidates if about.diagram is None else [about.diagram]
 
 
 def _variables(about: Description, diagrams: Sequence[CausalDiagram]) -> list[str]:
@@ -172,36 +201,12 @@ def _mentioned(about: Description) -> Iterator[tuple[Place, str]]:
             yield from (((field, number), name) for name in members)
 
 
-def _unknown(about: Description, diagram: CausalDiagram | None, variables: Sequence[str]) -> Iterator[Variable]:
-    """Variables whose mechanisms say that nobody knows them; a bidirected edge is a latent cause."""
-    pairs = [tuple(sorted(pair)) for pair in diagram.bidirected] if diagram else []
-    latent = {pair: f"latent cause of {' and '.join(pair)}" for pair in sorted(pairs)}
-    for pair in latent:
-        yield Variable(latent[pair], partial(_nobody_knows, " and ".join(pair)), noise=UNKNOWN, observed=False)
-    places = list(about.parameters)
-    for name in variables:
-        hidden = tuple(cause for pair, cause in latent.items() if name in pair)
-        own = tuple(place for place, one in enumerate(places) if about.parameters[one].node == name)
-        noise = UNKNOWN if about.noise is None else gaussian_noise(about.noise.get(name, 0.0), f"the noise of {name}")
-        parents = (*(diagram.parents(name) if diagram else ()), *hidden)
-        yield Variable(name, partial(_nobody_knows, name), parents=parents, actions=own, noise=noise)
-
-
-def _nobody_knows(name: str, *_: object) -> NoReturn:
-    raise OperationError(f"nobody knows the mechanism of {name}; a study is told what came of a trial")
-
-
-def _nobody_knows_noise(*_: object) -> NoReturn:
-    raise OperationError("nobody knows the noise of a study")
-
-
-def _constraints(about: Description, scm: StructuralCausalModel) -> tuple[Constraint, ...]:
-    names = [one.name for one in scm.variables]
+def _constraints(about: Description, structure: Structure) -> tuple[Constraint, ...]:
     for number, one in enumerate(about.constraints):
         with at("constraints", number):
-            check_constraints(about.name, read_constraints([one], names), scm)
+            check_constraints(about.name, read_constraints([one], structure.nodes), structure)
     with at("constraints"):
-        constraints = read_constraints(about.constraints, names)
+        constraints = read_constraints(about.constraints, structure.nodes)
         require_compatible(constraints)
         return constraints
 
@@ -240,12 +245,22 @@ def _minimal(about: Description, diagram: CausalDiagram, limited: Sequence[str] 
     return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 
-def _with_arms(about: Description, problem: Problem) -> Problem:
+def _with_arms(about: Description, statement: ProblemStatement) -> ProblemStatement:
     try:
-        return problem.with_data(Arms(about.arms))
+        return statement.with_data(Arms(about.arms))
     except ArgumentError:
         # Of two arms that agree the first is named.
         for number in reversed(range(len(about.arms))):
             with at("arms", number):
-                Arms(about.arms[number:]).check(problem)
+                Arms(about.arms[number:]).check(statement)
         raise
+
+
+def _with_contexts(about: Description, statement: ProblemStatement) -> ProblemStatement:
+    with at("contexts" if about.scopes is None else "scopes"):
+        diagram = statement.scm.diagram
+        usual = (
+            dict.fromkeys(target, sorted(set(about.contexts) - diagram.descendants(target)))
+            for target in _minimal(about, diagram)
+        )
+        return statement.with_data(Contexts(tuple(about.contexts), read_scopes(about.scopes or usual)))
