@@ -6,22 +6,23 @@ import re
 import subprocess
 import sys
 from io import StringIO
-from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 import cbo_gym
 from cbo_gym.agent_cards import agent_card
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.cli import app
-from cbo_gym.evaluation import evaluate
+from cbo_gym.evaluation import evaluate, load_run
+from cbo_gym.evaluation.compare.parameter_choice import read_chosen
 from cbo_gym.evaluation.report.markdown import BEGIN, END
 from cbo_gym.evaluation.runs.results import name_of, save_run
 from cbo_gym.registry import entries
+from tests.support.cli import as_csv, as_json, invoke, run
+from tests.together import kept, played_here
 
-AGENT = "tests.helpers:Centre"
+CENTRE, NONSENSE = "tests.helpers:Centre", "tests.helpers:Nonsense"
 MINE = """
 from cbo_gym import Agent, Mode
 
@@ -43,27 +44,9 @@ class KeepBest(Agent):
 """
 
 
-def run(*words, code=0, **environment):
-    done = CliRunner(env={"COLUMNS": "200", **environment}).invoke(app, list(words), prog_name="cbo-gym")
-    assert done.exit_code == code, done.output
-    return done
-
-
-def invoke(*words, code=0):
-    return " ".join(run(*words, code=code).output.split())
-
-
-def as_json(*words):
-    return json.loads(run(*words, "--json").stdout)
-
-
-def as_csv(*words):
-    return list(csv.DictReader(StringIO(run(*words, "--csv").stdout)))
-
-
 @pytest.fixture
 def beside(tmp_path, monkeypatch):
-    """A working folder with mine.py in it; what is found there is forgotten."""
+    """A working folder with mine.py in it; modules of it are not imported afterwards."""
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -73,29 +56,19 @@ def beside(tmp_path, monkeypatch):
             sys.modules.pop(path.stem, None)
 
 
-COMMANDS = ["list", "show", "optimum", "agents", "run", "sweep", "leaderboard", "compare", "choose"]
-COMMANDS += ["publish", "verify", "check-submission"]
-EVERY_COMMAND = sorted(typer.main.get_command(app).commands)
+COMMANDS = sorted(typer.main.get_command(app).commands)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_teaches_by_example(command):
-    assert f"Example: cbo-gym {command}" in invoke(command, "--help")
-
-
-@pytest.mark.parametrize("width", [50, 60, 80, 140])
-@pytest.mark.parametrize("command", EVERY_COMMAND)
-def test_help_breaks_lines_only_where_the_terminal_does(command, width):
-    prose = run(command, "--help", COLUMNS=str(width)).output.partition("╭")[0].splitlines()
-    assert all(len(line.rstrip()) < width for line in prose)
-    for line, following in itertools.pairwise(prose):
-        if line.strip() and following.strip():
-            assert len(line.rstrip()) + 1 + len(following.split()[0]) > width - 1, (line, following)
-
-
-@pytest.mark.parametrize("command", EVERY_COMMAND)
-def test_on_a_terminal_that_is_wide_enough_help_breaks_no_line(command):
+def test_help_teaches_by_example_and_breaks_lines_only_where_the_terminal_does(command):
+    for width in (50, 80):
+        prose = run(command, "--help", COLUMNS=str(width)).output.partition("╭")[0].splitlines()
+        assert all(len(line.rstrip()) < width for line in prose)
+        for line, following in itertools.pairwise(prose):
+            if line.strip() and following.strip():
+                assert len(line.rstrip()) + 1 + len(following.split()[0]) > width - 1, (line, following)
     prose, *panels = run(command, "--help", COLUMNS="1000").output.split("╭")
+    assert f"Example: cbo-gym {command}" in prose or command == "study"
     assert not any(line.strip() and following.strip() for line, following in itertools.pairwise(prose.splitlines()))
     rows = [row for panel in panels for row in panel.splitlines()[1:] if row.startswith("│")]
     assert rows
@@ -198,10 +171,8 @@ def test_show_for_programs():
     assert fields["graph.6.causes"] == "D, E"
 
 
-def test_the_version_and_the_module():
+def test_the_version():
     assert run("--version").stdout == f"cbo-gym {cbo_gym.__version__}\n"
-    done = subprocess.run([sys.executable, "-m", "cbo_gym", "--version"], capture_output=True, text=True)
-    assert done.stdout == f"cbo-gym {cbo_gym.__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -246,10 +217,9 @@ def test_an_agent_in_a_file_of_the_working_directory(beside):
     (mine,) = as_json("agents", "mine:KeepBest")
     width = {"name": "width", "default": "0.1", "meaning": "of the jumps, above 0."}
     assert (mine["modes"], mine["parameters"]) == (["soft"], [width])
+    kept(beside / "runs", played_here(["mine:KeepBest"], ["CBO/Dropwave-v0"], 1, horizon=2))
     words = ["sweep", "runs", "-a", "mine:KeepBest", "-a", "Random", "-e", "CBO/Dropwave-v0", "-e", "CBO/ToyGraph-v0"]
-    words += ["--horizon", "2", "--jobs", "1"]
-    assert "1 finished, 0 failed, 0 skipped" in invoke(*words[:4], *words[6:8], *words[10:], "--seeds", "1")
-    planned = invoke(*words, "--seeds", "2", "--dry-run")
+    planned = invoke(*words, "--horizon", "2", "--jobs", "1", "--seeds", "2", "--dry-run")
     assert "mine:KeepBest CBO/Dropwave-v0, T=2 2 1 1" in planned
     assert "5 runs to play, 1 there already. 2 runs would only be listed as skipped" in planned
     assert "This leaves out 4 runs of agents without a finished run" in planned
@@ -323,80 +293,80 @@ def test_errors_are_one_line_and_exit_2(words, message):
 
 
 def test_run_prints_and_writes(tmp_path):
-    from cbo_gym.evaluation import load_run
-
-    printed = invoke("run", AGENT, "CBO/Rosenbrock-v0", "--horizon", "5", "--out", str(tmp_path / "r.parquet"))
+    printed = invoke("run", CENTRE, "CBO/Rosenbrock-v0", "--horizon", "5", "--out", tmp_path / "r.parquet")
     assert "optimum 0" in printed
     assert "simple regret" in printed
     assert load_run(tmp_path / "r.parquet").table.height == 5
 
 
-def test_sweep_then_leaderboard(tmp_path):
-    folder = str(tmp_path / "runs")
-    words = ["sweep", folder, "-a", "Optuna", "-a", "Random", "-e", "CBO/Dropwave-v0", "-e", "CBO/ToyGraph-v0"]
-    words += ["--seeds", "2", "--horizon", "3", "--jobs", "1"]
-    assert "8 finished, 0 failed, 0 skipped; 0 of them were there already" in invoke(*words)
-    assert "8 of them were there already" in invoke(*words)
-    printed = invoke("leaderboard", folder, "--figures", "svg")
-    assert "CBO/ToyGraph-v0, T=3" in printed
-    assert "All modes, over environments" in printed
-    assert (tmp_path / "runs" / "report" / "report.html").exists()
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """The folder of a sweep with a failed run, and what the command printed."""
+    folder = tmp_path_factory.mktemp("swept") / "runs"
+    kept(folder, played_here([CENTRE, "Random"], ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 2, horizon=2))
+    words = ["sweep", folder, "-a", "Random", "-a", f"{NONSENSE}(bad_round=2)", "-e", "CBO/Dropwave-v0"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cbo_gym.progress.QUIET_SECONDS", 0.0)
+        return folder, run(*words, "--seeds", "1", "--horizon", "2", "--jobs", "1", code=1)
 
-    report, document = tmp_path / "runs" / "report", as_json("leaderboard", folder)
+
+def test_a_sweep_says_how_far_it_is_what_failed_and_what_was_there(swept):
+    assert {"1.5", "2"} <= set(re.findall(r"runs: ([\d.]+) of 2 ", swept[1].stderr))
+    printed = " ".join(swept[1].output.split())
+    assert "1 finished, 1 failed, 0 skipped; 1 of them were there already" in printed
+    assert "must lie in [0, 1]; given nan" in printed
+
+
+def test_a_leaderboard_is_printed_and_written(swept, tmp_path):
+    folder, readme = swept[0], tmp_path / "README.md"
+    readme.write_text(f"{BEGIN}\n{END}\n")
+    chosen = ["leaderboard", folder, "--mode", "hard", "-a", "Rand*"]
+    printed = invoke(*chosen, "--figures", "svg", "--markdown", readme)
+    assert "CBO/ToyGraph-v0, T=2" in printed
+    assert "CBO/Dropwave-v0" not in printed
+    assert CENTRE not in printed
+    assert "| hard | interquartile mean | score of play | ToyGraph-v0, T=2 | seconds a round |" in readme.read_text()
+    report = folder / "report"
+    assert (report / "report.html").is_file()
+    assert {path.suffix for path in (report / "figures").iterdir()} == {".svg"}
+    document = as_json(*chosen)
     for table in ("overall", "per_env"):
         written = (report / f"{table}.csv").read_text()
-        assert run("leaderboard", folder, "--csv", "--table", table).stdout == written
-        assert [row["agent"] for row in document[table]] == [
-            line["agent"] for line in csv.DictReader(StringIO(written))
-        ]
-    compared = as_json("compare", folder, "Random", "Optuna")
+        assert run(*chosen, "--csv", "--table", table).stdout == written
+        assert [row["agent"] for row in document[table]] == [row["agent"] for row in csv.DictReader(StringIO(written))]
+
+
+def test_all_modes_failures_and_the_place_of_the_report_are_printed(swept, monkeypatch, tmp_path):
+    monkeypatch.setattr("cbo_gym.evaluation.report.page.write_report", lambda board, folder, **more: folder / "x.html")
+    printed = invoke("leaderboard", swept[0], "--out", tmp_path)
+    assert "All modes, over environments" in printed
+    assert f"failed: {NONSENSE}(bad_round=2) on CBO/Dropwave-v0, seed 0" in printed
+    assert f"Report: {tmp_path}" in printed
+    assert "there are the modes hard, soft" in invoke("leaderboard", swept[0], "-a", "Nobody", code=2)
+
+
+def test_two_agents_are_compared(swept):
+    words = ["compare", swept[0], "Random", CENTRE]
+    compared, lines, text = as_json(*words), as_csv(*words), invoke(*words)
     assert [row["seeds"] for row in compared["per_env"]] == [2] * 4
-    lines = as_csv("compare", folder, "Random", "Optuna")
     assert [line["env"] for line in lines].count("") == len(compared["overall"]) == 6
-    text = invoke("compare", folder, "Random", "Optuna")
-    assert "Score of play: Random minus Optuna" in text
+    assert f"Score of play: Random minus {CENTRE}" in text
     assert "paired permutation test; with the fewest pairs here it cannot be below 0.5" in text
 
-    readme = tmp_path / "README.md"
-    readme.write_text(f"{BEGIN}\n{END}\n")
-    words = ["leaderboard", folder, "--mode", "hard", "--out", str(tmp_path / "hard"), "--markdown", str(readme)]
-    printed = invoke(*words, "-a", "Opt*", "--figures", "svg")
-    assert "CBO/ToyGraph-v0, T=3" in printed
-    assert "CBO/Dropwave-v0" not in printed
-    assert "Random" not in printed
-    assert "| hard | interquartile mean | score of play | ToyGraph-v0, T=3 | seconds a round |" in readme.read_text()
-    assert (tmp_path / "hard" / "report.html").exists()
-    assert "there are the modes hard, soft" in invoke("leaderboard", folder, "-a", "Nobody", code=2)
 
-
-def test_a_failed_run_is_shown_and_sets_the_exit_status(tmp_path):
-    folder = str(tmp_path / "runs")
-    words = ["sweep", folder, "-a", "tests.helpers:Nonsense", "-a", "Random", "-e", "CBO/Dropwave-v0"]
-    words += ["--seeds", "1", "--horizon", "4", "--jobs", "1"]
-    printed = invoke(*words, code=1)
-    assert "1 finished, 1 failed" in printed
-    assert "must lie in [0, 1]; given nan" in printed
-    told = invoke("leaderboard", folder, "--figures", "svg")
-    assert "failed: tests.helpers:Nonsense on CBO/Dropwave-v0, seed 0" in told
-
-
-def test_sweep_then_choose(tmp_path):
-    from cbo_gym.evaluation.compare.parameter_choice import read_chosen
-
-    folder, file = str(tmp_path / "runs"), str(tmp_path / "chosen.yaml")
-    words = ["sweep", folder, "--seeds", "2", "--horizon", "2", "--jobs", "1"]
-    words += ["-e", "CBO/GPBandit1-v0", "-e", "CBO/GPBandit2-v0"]
-    for depth in (40, 50):  # never reached: both play the same
-        words += ["-a", f"StoOO(max_depth={depth})"]
-    invoke(*words)
-    words = ["choose", folder, "--agent", "StoOO", "--parameter", "max_depth", "--metric", "best"]
+def test_a_parameter_is_chosen(tmp_path):
+    folder, file = tmp_path / "runs", tmp_path / "chosen.yaml"
+    # depths that are never reached, so that both play the same
+    agents, envs = [f"StoOO(max_depth={depth})" for depth in (40, 50)], ["CBO/GPBandit1-v0", "CBO/GPBandit2-v0"]
+    kept(folder, played_here(agents, envs, 2, horizon=2))
+    words = ["choose", str(folder), "--agent", "StoOO", "--parameter", "max_depth", "--metric", "best"]
     printed = invoke(*words, "--horizon", "2", "--write", file)
     assert "best on the other environments (seeds: 2)" in printed
     assert "env max_depth=40 max_depth=50 chosen" in printed
     assert "CBO/GPBandit1-v0 0.026 0.026 40" in printed
-    chosen = read_chosen(Path(file), "StoOO", "max_depth", "best")
+    chosen = read_chosen(file, "StoOO", "max_depth", "best")
     assert chosen == {"CBO/GPBandit1-v0": 40, "CBO/GPBandit2-v0": 40}
-    assert f"{' '.join(words)} --horizon 2 --write {file}" in " ".join(Path(file).read_text().split())
+    assert f"{' '.join(words)} --horizon 2 --write {file}" in " ".join(file.read_text().split())
     assert "found 0" in invoke(*words, "--horizon", "3", code=2)
     assert "(seeds: 1)" in invoke(*words, "--seeds", "1")
     assert "metric must be one of ['average_score', 'best']" in invoke(*words, "--metric", "worst", code=2)
@@ -414,10 +384,7 @@ def test_optimum_prints_what_is_recorded():
     ("name", "message"), [("", "is a folder; give a file in it, such as new.parquet"), ("r.csv", "such as r.parquet")]
 )
 def test_a_run_is_written_to_a_parquet_file_alone(tmp_path, name, message):
-    out = str(tmp_path / name)
-    done = CliRunner().invoke(app, ["run", "Random", "CBO/Dropwave-v0", "--horizon", "2", "--out", out])
-    assert done.exit_code == 2
-    assert message in " ".join(done.output.split())
+    assert message in invoke("run", "Random", "CBO/Dropwave-v0", "--horizon", "2", "--out", tmp_path / name, code=2)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -429,20 +396,13 @@ def test_a_run_is_written_to_a_parquet_file_alone(tmp_path, name, message):
         (["list", "--tag", "noizy"], "did you mean 'noisy'?"),
         (["run", "Random", "CBO/ToyGraph-v0", "--recommend", "evry"], "given 'evry'; did you mean 'every'?"),
         (["run", "Random", "CBO/ToyGraph-v0", "--seed", str(2**63)], "seed must be a whole number from 0 to"),
+        (["run", "MCBOO", "CBO/ToyGraph-v0"], "did you mean 'MCBO'.*cbo-gym agents"),
+        (["run", "Random", "CBO/ToyGrap-v0"], "did you mean 'CBO/ToyGraph-v0'.*cbo-gym list"),
+        (["agents", "EIF"], "did you mean 'EIFN'.*cbo-gym agents"),
     ],
 )
 def test_a_misspelt_word_names_the_one_that_was_meant(words, message):
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, words)
-    assert done.exit_code == 2
-    assert re.search(message, " ".join(done.stderr.split()))
-
-
-def test_a_sweep_tells_how_far_its_runs_are(tmp_path, monkeypatch):
-    monkeypatch.setattr("cbo_gym.progress.QUIET_SECONDS", 0.0)
-    words = ["sweep", str(tmp_path), "-a", "Random", "-e", "CBO/ToyGraph-v0", "--seeds", "1"]
-    words += ["--horizon", "4", "--jobs", "1"]
-    said = CliRunner().invoke(app, words).stderr
-    assert re.findall(r"runs: ([\d.]+) of 1 ", said) == ["0.2", "0.5", "0.8", "1"]
+    assert re.search(message, " ".join(run(*words, code=2).stderr.split()))
 
 
 @pytest.mark.slow

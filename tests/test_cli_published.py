@@ -10,7 +10,7 @@ from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.runs.results import name_of, save_run
 from cbo_gym.evaluation.verify.replay import Replay
 from cbo_gym.suites import Suite
-from tests.test_cli import as_json, invoke
+from tests.support.cli import as_json, invoke
 from tests.together import check_here
 
 ENV = "CBO/Dropwave-v0"

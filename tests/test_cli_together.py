@@ -1,24 +1,19 @@
 """Yours beside theirs on the command line, JSON of a run, and guesses from published runs."""
 
-import json
 import warnings
+from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
 from cbo_gym import leaderboard
-from cbo_gym.cli import app
 from cbo_gym.evaluation import load_run, publish
 from cbo_gym.evaluation.play.forecast import PUBLISHED, SAME, forecast
 from cbo_gym.evaluation.play.sweep import plan
+from tests.support.cli import as_json, invoke
 from tests.together import kept, played_here
 
 ENV, OTHER = "CBO/Dropwave-v0", "CBO/ToyGraph-v0"
 CENTRE = "tests.helpers:Centre"
-
-
-def call(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +38,7 @@ def test_theirs_are_compared_on_my_environments(places, which):
     assert (f"{ENV}, T=3", "Random") in rows
     assert (f"{ENV}, T=3", CENTRE) in rows
     assert not any(OTHER in env for env, _ in rows)
-    done = call("leaderboard", mine, "--with", other, "--json")
-    assert {row["agent"] for row in json.loads(done.stdout)["overall"]} == {"Random", CENTRE}
+    assert {row["agent"] for row in as_json("leaderboard", mine, "--with", other)["overall"]} == {"Random", CENTRE}
 
 
 def test_what_differs_is_said(places, tmp_path):
@@ -53,8 +47,6 @@ def test_what_differs_is_said(places, tmp_path):
     with pytest.warns(UserWarning, match=rf"{ENV} \(3 or 5 there, 4 here\); play yours with the horizon that is there"):
         leaderboard(tmp_path / "longer", beside=[theirs])
     run = load_run(next(theirs.glob("*.parquet")))
-    from dataclasses import replace
-
     elsewhere = [replace(run, sources=run.sources | {run.env: "tree+other"})]
     with pytest.warns(UserWarning, match=rf"other code: environment {run.env} \(1 there, tree\+other here\);"):
         leaderboard(elsewhere, beside=theirs)
@@ -62,10 +54,8 @@ def test_what_differs_is_said(places, tmp_path):
         leaderboard([replace(run, env="CBO/Ackley-v0")], beside=mine)
 
 
-def test_a_run_is_one_json_document(tmp_path):
-    done = call("run", "Random", ENV, "--horizon", 3, "--batch", 2, "--json")
-    assert done.exit_code == 0
-    document = json.loads(done.stdout)
+def test_a_run_is_one_json_document():
+    document = as_json("run", "Random", ENV, "--horizon", 3, "--batch", 2)
     assert (document["agent"], document["env"], document["batch"], document["horizon"]) == ("Random", ENV, 2, 3)
     assert [row["round"] for row in document["rounds"]] == [1, 2, 3]
     assert document["seconds_a_round"] > 0.0
@@ -80,34 +70,11 @@ def test_a_dry_run_guesses_from_published_runs(places, tmp_path, monkeypatch):
     assert pair.seconds > 0.0
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").symlink_to(store)
-    done = call("sweep", "new", "-a", "Random", "-e", ENV, "--seeds", 2, "--dry-run")
-    assert "same environment, published" in done.stdout
+    assert "same environment, published" in invoke("sweep", "new", "-a", "Random", "-e", ENV, "--seeds", 2, "--dry-run")
     assert not (tmp_path / "new").exists()
 
 
 def test_a_checkpointed_sweep_from_the_command_line(tmp_path):
     options = "--seeds 1 --horizon 6 --checkpoint-every 2 --batch 2"
-    done = call("sweep", tmp_path, "-a", "Random", "-e", ENV, *options.split())
-    assert done.exit_code == 0
+    invoke("sweep", tmp_path, "-a", "Random", "-e", ENV, *options.split())
     assert [path.suffix for path in tmp_path.iterdir() if path.name[0] != "."] == [".parquet"]
-
-
-@pytest.mark.parametrize(
-    ("words", "first"),
-    [
-        (["run", "MCBOO", ENV], "did you mean 'MCBO'"),
-        (["run", "Random", "CBO/Dropwav-v0"], "did you mean 'CBO/Dropwave-v0'"),
-        (["agents", "EIF"], "did you mean 'EIFN'"),
-    ],
-)
-def test_what_was_meant_comes_before_where_the_list_is(words, first):
-    said = " ".join(call(*words).stderr.split())
-    assert said.index(first) < said.index("cbo-gym ")
-
-
-def test_help_names_every_mode():
-    from cbo_gym.task import Mode
-
-    for command in ("list", "agents", "leaderboard"):
-        text = call(command, "--help").stdout
-        assert all(mode in text for mode in Mode)

@@ -16,7 +16,7 @@ from cbo_gym.registry import find_entry
 from cbo_gym.suites import load_all
 from cbo_gym.task import Mode
 from docs import agent_results, showcase
-from tests.evaluation.test_leaderboard import made_up_run
+from tests.support.runs import made_up_run
 
 ROOT = Path(__file__).parents[1]
 PARTS = sorted(own_store().glob("*.parquet"))

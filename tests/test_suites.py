@@ -8,7 +8,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.registry import entries
 from cbo_gym.suites import Metric, Suite, SuiteError, load, load_all
-from tests.test_cli import invoke
+from tests.support.cli import invoke
 
 GOOD = {
     "name": "mine",

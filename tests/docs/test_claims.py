@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import evaluate
 from cbo_gym.evaluation.metrics.gap import gaps_of
-from tests.evaluation.test_leaderboard import made_up_run
+from tests.support.runs import made_up_run
 
 ENV = "CBO/Dropwave-v0"
 KINDS = ("better", "as good", "equivalent")

@@ -12,7 +12,7 @@ from page_runs import Asked, asked, estimate, grids, missing, play
 from paper_contents import Exhibit, Paper, Said, papers
 
 from cbo_gym.evaluation import load_runs
-from tests.evaluation.test_leaderboard import made_up_run
+from tests.support.runs import made_up_run
 
 TOY = "CBO/ToyGraph-v0"
 FAMILY = "CBO/ErdosRenyi10-v0(instance_seed={})"

@@ -30,7 +30,7 @@ from cbo_gym.specs import Spec, create_agent, find_agent, modes_of
 from cbo_gym.suites import load, load_all
 from cbo_gym.task import Mode
 from cbo_gym.yaml_files import read_yaml
-from tests.evaluation.test_leaderboard import made_up_run
+from tests.support.runs import made_up_run
 from tests.together import by_room
 
 TOY = "CBO/ToyGraph-v0"

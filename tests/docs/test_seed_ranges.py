@@ -16,8 +16,8 @@ from cbo_gym.evaluation.runs.suite_runs import differences
 from cbo_gym.evaluation.store import published
 from cbo_gym.seed_ranges import PUBLICATION, TUNING, TUNING_INSTANCES, is_for_publication
 from cbo_gym.suites import load
-from tests.evaluation.test_leaderboard import made_up_run
 from tests.evaluation.test_published import STRICT
+from tests.support.runs import made_up_run
 
 ROOT = Path(__file__).parents[2]
 #: numbers after a word for seeds: "seeds 0 to 4", "SEEDS = range(100, 110)", "instances 100, 101 and 102"

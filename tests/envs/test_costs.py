@@ -20,7 +20,7 @@ from cbo_gym.oracle import oracle_of
 from cbo_gym.problems import build_problem
 from cbo_gym.registry import find_entry
 from cbo_gym.specs import Spec, make_env
-from tests.evaluation.test_leaderboard import choosing_run, made_up_run
+from tests.support.runs import choosing_run, made_up_run
 
 TOY, PSA, COMPLETE = "CBO/ToyGraph-v0", "CBO/PSAGraph-v0", "CBO/CompleteGraph-v0"
 ALPINE2, CELLS, ARMS, MASKED = (

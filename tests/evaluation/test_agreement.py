@@ -8,7 +8,7 @@ from scipy.stats import permutation_test
 
 from cbo_gym.evaluation.verify.agreement import FEWEST, LEVEL, agreements, p_value_of, rarest, sample_to_compare
 from cbo_gym.evaluation.verify.replay import Replay
-from tests.evaluation.test_leaderboard import made_up_run
+from tests.support.runs import made_up_run
 
 ENV = "CBO/Dropwave-v0"
 

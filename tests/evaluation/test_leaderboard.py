@@ -18,26 +18,7 @@ from cbo_gym.evaluation.report.tables import (
     overall_table,
     provenance,
 )
-
-
-def made_up_run(agent, seed, rewards, env="CBO/Dropwave-v0", mode="soft", **more):
-    """A run on an environment with optimum 1 and random value 0."""
-    rewards = np.array(rewards, dtype=float)
-    rounds = np.arange(1, len(rewards) + 1)
-    table = pl.DataFrame(
-        {
-            "recommended_reward": rewards,
-            "average_regret": np.cumsum(1 - rewards) / rounds,
-            "simple_regret": 1 - rewards,
-            "best_so_far_regret": np.minimum.accumulate(1 - rewards),
-            "cumulative_regret": np.cumsum(1 - rewards),
-            "average_reward": np.cumsum(rewards) / rounds,
-            "act_seconds": np.full(len(rewards), 0.25),
-            "update_seconds": np.full(len(rewards), 0.5),
-            "recommend_seconds": np.full(len(rewards), 0.125),
-        }
-    )
-    return Run(agent, env, seed, len(rewards), mode=mode, optimum=1.0, random_value=0.0, table=table, **more)
+from tests.support.runs import choosing_run, made_up_run
 
 
 def test_means_and_intervals_by_hand():
@@ -77,11 +58,6 @@ def test_to_fail_on_bad_seeds_does_not_pay():
     assert seeds == f"12 ({12 - len(lucky)} failed, scored as random play)"
     probability = board.improvement.filter(agent="picky", other="honest")["probability"].item()
     assert probability < 0.5
-
-
-def choosing_run(agent, seed, chosen, names=("{X1 | C}", "{X2 | C}", "{}")):
-    run = made_up_run(agent, seed, [0.5] * len(chosen), env="CBO/CoCaFig1-v0")
-    return replace(run, choices=names, table=run.table.with_columns(pl.Series("choice", chosen)))
 
 
 def test_choices_are_counted():

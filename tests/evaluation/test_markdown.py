@@ -4,7 +4,7 @@ from cbo_gym import leaderboard
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.report.markdown import BEGIN, END, write_results
 from cbo_gym.evaluation.report.tables import SCORE_NOTE, SECONDS_NOTE
-from tests.evaluation.test_leaderboard import made_up_run
+from tests.support.runs import made_up_run
 
 
 def test_results_replace_what_is_between_the_markers(tmp_path):

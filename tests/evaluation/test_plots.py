@@ -17,7 +17,7 @@ from cbo_gym.evaluation.report.curves import (
     plain,
 )
 from cbo_gym.evaluation.report.palette import looks, of_place
-from tests.evaluation.test_leaderboard import choosing_run, made_up_run
+from tests.support.runs import choosing_run, made_up_run
 
 
 def test_a_band_needs_five_seeds_and_fewer_are_drawn_one_by_one():

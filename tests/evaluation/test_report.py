@@ -21,7 +21,7 @@ from cbo_gym.evaluation.report import page as report
 from cbo_gym.evaluation.report.markdown import escape, escape_latex, latex
 from cbo_gym.evaluation.report.tables import table_of
 from cbo_gym.files import csv_text
-from tests.evaluation.test_leaderboard import choosing_run, made_up_run
+from tests.support.runs import choosing_run, made_up_run
 
 AWKWARD = (
     "<b>A</b>",

@@ -4,7 +4,7 @@ from scipy import stats
 
 from cbo_gym import leaderboard
 from cbo_gym.evaluation.compare.significance import Ranking, rank, ranking
-from tests.evaluation.test_leaderboard import made_up_run
+from tests.support.runs import made_up_run
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from cbo_gym.evaluation import evaluate, leaderboard
 from cbo_gym.evaluation.metrics.targets import has_targets, rounds_to, seconds_to, shares
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.report.plots import draw_targets
-from tests.evaluation.test_leaderboard import made_up_run
+from tests.support.runs import made_up_run
 
 
 def test_a_target_is_reached_in_the_first_round_whose_best_has_the_score():

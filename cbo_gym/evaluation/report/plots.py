@@ -1,21 +1,26 @@
-"""Figures of a leaderboard, as they go into a paper: curves and comparisons of agents, with their uncertainty.
+"""Figures of a leaderboard for a paper: curves and comparisons of agents, with their uncertainty.
 
-Every agent has the look of :mod:`cbo_gym.evaluation.report.palette`. A curve is a mean over seeds with markers; of
-fewer than five seeds the single runs are thin lines, of more the band is a 95 % bootstrap interval of the mean. Legends
-stand outside of the panels. Labels are shown as they are, ``$`` too, and shortened where they are long.
+Every agent has the look of :mod:`cbo_gym.evaluation.report.palette`. A curve is a mean over seeds with markers. With
+fewer than five seeds each run is drawn as a thin line; with more, a band shows the 95 % bootstrap interval of the mean.
+Legends stand outside the panels. Labels are shown literally, ``$`` included, and long ones are shortened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
 from io import BytesIO
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from cbo_gym.arguments import require_word
 from cbo_gym.errors import ArgumentError
@@ -45,13 +50,6 @@ from cbo_gym.fronts import non_dominated
 from cbo_gym.labels import Spec
 from cbo_gym.problems import build_problem
 from cbo_gym.registry import find_entry
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 RECOMMENDED = "recommended_rewards"
 TARGET_POINTS = 100  # of a line of shares of runs that reached a target
@@ -87,55 +85,48 @@ STYLE: Any = {
 }
 
 
-def on_paper(draw: Callable[P, T]) -> Callable[P, T]:
-    """Let a function draw with the settings :data:`STYLE`; figures of your own look like these then."""
-
-    @wraps(draw)
-    def styled(*args: P.args, **kwargs: P.kwargs) -> T:
-        from matplotlib import rc_context  # late, as below: slow to import, and needed only for figures
-
-        with rc_context(STYLE):
-            return draw(*args, **kwargs)
-
-    return styled
+#: Decorator of functions that draw with the settings :data:`STYLE`, for figures of your own too.
+on_paper = rc_context(STYLE)
 
 
 def require_formats(formats: Sequence[str]) -> None:
-    """Raise an ArgumentError if one of them is no format of figures."""
-    if unknown := [kind for kind in formats if kind not in UNDATED]:
+    """Raise an ArgumentError unless all are formats of figures."""
+    if unknown := [name for name in formats if name not in UNDATED]:
         raise ArgumentError(f"figures are written as {', '.join(UNDATED)}; given {', '.join(map(str, unknown))}")
 
 
 @on_paper
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> None:
-    """Write a figure to ``folder/name`` in each of the formats ``png``, ``pdf`` and ``svg`` that are asked for.
+    """Write a figure to ``folder/name`` in each of the given formats: ``png``, ``pdf``, ``svg``.
 
     Raises:
         ArgumentError: for another format.
     """
     require_formats(formats)
+    # one layout for all formats
     figure.draw_without_rendering()
-    figure.set_layout_engine(None)  # what has been laid out once need not be for every format
-    for kind in formats:
-        content = BytesIO()  # of a disk that is full Matplotlib says something else
-        figure.savefig(content, format=kind, dpi=DPI, metadata=UNDATED[kind])
-        write_bytes(folder / f"{name}.{kind}", content.getvalue())
+    figure.set_layout_engine(None)
+    for suffix in formats:
+        # not written by Matplotlib, whose error on a full disk names another cause
+        content = BytesIO()
+        figure.savefig(content, format=suffix, dpi=DPI, metadata=UNDATED[suffix])
+        write_bytes(folder / f"{name}.{suffix}", content.getvalue())
 
 
 @on_paper
 def regret_curves(runs: Sequence[Run], styles: Looks | None = None, against: type[Horizontal] = Rounds) -> Figure:
-    """Average and simple regret against rounds, or against what the actions cost, a row of panels an environment.
+    """Draw average and simple regret against rounds or against cumulative cost, a row of panels per environment.
 
     Regrets are divided by the gap between the optimum and a random action, so 1 is random play. Simple regret has a
-    logarithmic scale, with what is below 1e-4 drawn at 1e-4; the scales follow the means.
+    logarithmic scale, on which values below 1e-4 are drawn at 1e-4. The scales follow the means.
 
     Args:
-        runs: finished ones.
-        styles: of the agents, so that figures of a report agree; by default those of the agents of the runs.
-        against: Rounds, or CostPaid for the environments whose actions have costs.
+        runs: finished runs.
+        styles: looks of the agents, so that figures of a report agree; by default those of the agents of the runs.
+        against: Rounds, or CostPaid, which leaves out environments whose actions have no costs.
 
     Raises:
-        ArgumentError: if none has.
+        ArgumentError: if ``against`` is CostPaid and no environment has costs.
     """
     styles = styles or looks(run.agent for run in runs)
     drawn = [run for run in runs if against is not CostPaid or has_costs(run)]
@@ -145,7 +136,7 @@ def regret_curves(runs: Sequence[Run], styles: Looks | None = None, against: typ
 
 
 def plot_run(run: Run) -> Figure:
-    """Average and simple regret against rounds, see :func:`regret_curves`.
+    """Draw average and simple regret of a run against rounds, see :func:`regret_curves`.
 
     Raises:
         ArgumentError: if the run did not finish.
@@ -158,13 +149,13 @@ def plot_run(run: Run) -> Figure:
 def plot_board(
     board: Leaderboard, kind: Literal["regret", "scores", "profiles"] = "regret", group: str | None = None
 ) -> Figure:
-    """Agents compared in one figure, which belongs to no window.
+    """Compare agents in one figure, which belongs to no window.
 
     Args:
-        board: what is drawn.
-        kind: ``"regret"`` against rounds, a row of panels an environment; ``"scores"`` with their intervals; or
+        board: the leaderboard.
+        kind: ``"regret"`` against rounds, a row of panels per environment; ``"scores"`` with their intervals; or
             performance ``"profiles"``.
-        group: the feedback mode of the last two, or ``"all modes"``; the first of the leaderboard's by default.
+        group: feedback mode of scores and profiles, or ``"all modes"``; by default the leaderboard's first group.
 
     Raises:
         ArgumentError: for another kind or group.
@@ -182,9 +173,7 @@ def plot_board(
 
 @on_paper
 def draw_regrets(shown: Mapping[str, CurvesFigure]) -> Figure:
-    """Environment -> its curves, a row of panels each."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
+    """Draw the curves of each environment as a row of panels."""
     figure, axes = _panels(len(shown), 2, 2.35)
     for row, (env, curves) in zip(axes, shown.items(), strict=True):
         for axis, panel in zip(row, curves.panels, strict=True):
@@ -204,11 +193,11 @@ def draw_regrets(shown: Mapping[str, CurvesFigure]) -> Figure:
 
 
 def _names_with_seeds(curves: Mapping[str, Curve]) -> dict[str, str]:
-    """The agents' labels; where they rest on different numbers of seeds, these beside them."""
+    """Return the agents' labels, with the number of seeds if it differs among them."""
     short = shortened(curves, LABEL_WIDTH)
-    if len({found.seeds for found in curves.values()}) == 1:
+    if len({drawn.seeds for drawn in curves.values()}) == 1:
         return short
-    return {agent: f"{short[agent]} ({_number(found.seeds, 'seed')})" for agent, found in curves.items()}
+    return {agent: f"{short[agent]} ({_number(drawn.seeds, 'seed')})" for agent, drawn in curves.items()}
 
 
 def _number(count: int, noun: str) -> str:
@@ -216,9 +205,7 @@ def _number(count: int, noun: str) -> str:
 
 
 def round_axis(axis: Axes) -> None:
-    """A horizontal axis of rounds, with few whole numbers."""
-    from matplotlib.ticker import MaxNLocator
-
+    """Make the horizontal axis one of rounds, with a few whole numbers as ticks."""
     axis.set_xlabel("Round $t$")
     axis.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
     axis.margins(x=0.01)
@@ -226,15 +213,13 @@ def round_axis(axis: Axes) -> None:
 
 @on_paper
 def score_intervals(board: Leaderboard, group: str, styles: Looks | None = None) -> Figure:
-    """Interquartile mean and mean of the normalised score, with 95 % intervals, the best agent on top."""
-    from matplotlib.lines import Line2D
-
+    """Draw interquartile mean and mean of the normalised score, with 95 % intervals, the best agent on top."""
     rows = board.overall.filter(pl.col("group") == group)
     styles = styles or looks(rows["agent"])
     heights = np.arange(rows.height)
     figure, ((axis,),) = _panels(1, 1, 0.9 + 0.24 * rows.height)
-    kinds = (("iqm", "interquartile mean", -0.14, True), ("score", "mean", 0.14, False))
-    for name, _, shift, filled in kinds:
+    statistics = (("iqm", "interquartile mean", -0.14, True), ("score", "mean", 0.14, False))
+    for name, _, shift, filled in statistics:
         for height, row in zip(heights + shift, rows.iter_rows(named=True), strict=True):
             look, low, high = styles[row["agent"]], row[f"{name}_low"], row[f"{name}_high"]
             if low is not None:
@@ -242,18 +227,18 @@ def score_intervals(board: Leaderboard, group: str, styles: Looks | None = None)
             face = look.colour if filled else "white"
             axis.plot(row[name], height, look.marker, color=look.colour, markerfacecolor=face)
     names = shortened(rows["agent"], LABEL_WIDTH)
-    parts = [
+    labels = [
         for_figure(names[row["agent"]]) + (f" ({row['envs']} of {row['of']} envs)" if row["envs"] < row["of"] else "")
         for row in rows.iter_rows(named=True)
     ]
-    axis.set_yticks(heights, parts)
+    axis.set_yticks(heights, labels)
     axis.grid(False, axis="y")
     axis.set(xlabel="Score (0 = random play, 1 = optimum)", ylim=(rows.height - 0.5, -0.5))
     axis.set_xlim(min(0.0, axis.get_xlim()[0]), max(1.0, axis.get_xlim()[1]))
     axis.set_title(f"{group}: scores over {_number(rows['of'][0], 'environment')}", loc="left")
     handles = [
         Line2D([], [], marker="o", linestyle="", color=GREY, markerfacecolor=GREY if filled else "white", label=label)
-        for _, label, _, filled in kinds
+        for _, label, _, filled in statistics
     ]
     figure.legend(handles=handles, loc="outside upper right", ncols=2)
     return figure
@@ -261,7 +246,7 @@ def score_intervals(board: Leaderboard, group: str, styles: Looks | None = None)
 
 @on_paper
 def draw_profiles(group: str, shown: CurvesFigure) -> Figure:
-    """The share of runs above each score, see :func:`profile_figure`."""
+    """Draw the share of runs above each score, see :func:`profile_figure`."""
     figure, ((axis,),) = _panels(1, 1, 3.0)
     (panel,) = shown.panels
     _draw_curves(axis, panel.curves, shortened(panel.curves, LABEL_WIDTH), shown)
@@ -273,12 +258,11 @@ def draw_profiles(group: str, shown: CurvesFigure) -> Figure:
 
 @on_paper
 def improvement_matrix(board: Leaderboard, group: str) -> Figure:
-    """The probability that a run of the agent in the row scores higher than one of the agent in the column."""
+    """Draw the probability that a run of the agent in the row scores higher than one of the agent in the column."""
     agents = board.overall.filter(pl.col("group") == group)["agent"].to_list()
-    place = {agent: number for number, agent in enumerate(agents)}
-    matrix = np.full((len(agents), len(agents)), np.nan)
-    for row in board.improvement.filter(pl.col("group") == group).iter_rows(named=True):
-        matrix[place[row["agent"]], place[row["other"]]] = row["probability"]
+    pairs = board.improvement.filter(pl.col("group") == group).select("agent", "other", "probability").rows()
+    known = {(agent, other): probability for agent, other, probability in pairs}
+    matrix = np.array([[known.get((agent, other), np.nan) for other in agents] for agent in agents])
     short = shortened(agents, LABEL_WIDTH)
     names = [for_figure(short[agent]) for agent in agents]
     margin = 0.4 + 0.062 * max(len(short[agent]) for agent in agents)
@@ -300,7 +284,7 @@ def improvement_matrix(board: Leaderboard, group: str) -> Figure:
 
 @on_paper
 def critical_differences(ranking: Ranking, styles: Looks | None = None) -> Figure:
-    """Mean ranks, the best agent on top; a bar at the side joins agents that the test does not tell apart."""
+    """Draw mean ranks, the best agent on top; a bar at the side joins agents that the test does not distinguish."""
     styles = styles or looks(ranking.agents)
     heights = np.arange(len(ranking.agents))
     figure, ((axis,),) = _panels(1, 1, 1.1 + 0.24 * len(heights))
@@ -310,23 +294,23 @@ def critical_differences(ranking: Ranking, styles: Looks | None = None) -> Figur
         axis.plot(rank, height, look.marker, color=look.colour, markersize=6)
         axis.annotate(f"{rank:.2f}", (rank, height), (6, 0), textcoords="offset points", va="center", fontsize=7.5)
     end = len(heights) + 0.3
-    for place, members in enumerate(ranking.groups):
+    for index, members in enumerate(ranking.groups):
         if len(members) > 1:
-            at = end + 0.2 + 0.25 * place
-            axis.plot([at, at], [min(members) - 0.2, max(members) + 0.2], color="#333333", linewidth=3, clip_on=False)
+            x = end + 0.2 + 0.25 * index
+            axis.plot([x, x], [min(members) - 0.2, max(members) + 0.2], color="#333333", linewidth=3, clip_on=False)
     axis.set_yticks(heights, [for_figure(names[agent]) for agent in ranking.agents])
     axis.grid(False, axis="y")
     axis.set(xlim=(0.7, end + 0.2 + 0.25 * len(ranking.groups)), ylim=(len(heights) - 0.4, -0.6))
     axis.set_xticks([tick for tick in axis.get_xticks() if 1 <= tick <= len(heights) and tick == int(tick)])
     axis.set_xlabel("Mean rank (1 is best)")
-    told = f"{ranking.group}: bars join what {_number(ranking.envs, 'environment')} do not tell apart"
-    axis.set_title(f"{told}\n{ranking.test_in_short}", loc="left")
+    title = f"{ranking.group}: bars join what {_number(ranking.envs, 'environment')} do not tell apart"
+    axis.set_title(f"{title}\n{ranking.test_in_short}", loc="left")
     return figure
 
 
 @on_paper
 def draw_choices(env: str, shown: CurvesFigure) -> Figure:
-    """How often each target set or scope had been chosen after t rounds on an environment, a panel for each agent."""
+    """Draw how often each target set or scope had been chosen after t rounds, a panel per agent."""
     columns = min(3, len(shown.panels))
     figure, axes = _panels(-(-len(shown.panels) // columns), columns, 2.1)
     short = shortened([panel.title for panel in shown.panels], LABEL_WIDTH)
@@ -352,18 +336,18 @@ def _draw_shares(axis: Axes, curves: Mapping[str, Curve], shown: CurvesFigure) -
 
 
 def has_fronts(runs: Sequence[Run]) -> bool:
-    """Whether there is a front to draw: runs hold what they recommended, and the environment is a registered one."""
+    """Whether the runs hold what they recommended, and the environment's front is recorded."""
     return all(RECOMMENDED in run.columns for run in runs) and _known_front(runs[0].env) is not None
 
 
 @on_paper
 def draw_fronts(env: str, runs: Sequence[Run], styles: Looks) -> Figure:
-    """Expected rewards of what was recommended after the last round, all seeds, a panel a pair of objectives.
+    """Draw the expected rewards recommended after the last round, all seeds, a panel per pair of objectives.
 
     Args:
-        env: the environment's name, as the title has it.
-        runs: of it, for which :func:`has_fronts`.
-        styles: of the agents.
+        env: title of the figure.
+        runs: runs of one environment for which :func:`has_fronts` is true.
+        styles: looks of the agents.
     """
     known = _known_front(runs[0].env)
     assert known is not None, "has_fronts was asked"
@@ -374,15 +358,14 @@ def draw_fronts(env: str, runs: Sequence[Run], styles: Looks) -> Figure:
         recommended.setdefault(run.agent, []).append(vectors[non_dominated(vectors)])
     pairs = list(combinations(range(len(names)), 2))
     figure, (axes,) = _panels(1, max(2, len(pairs)), 2.4)
-    for axis, (one, other) in zip(axes, pairs, strict=False):
-        order = np.argsort(front[:, one])
-        points, line = front[order], "." if len(names) > 2 else "-"
-        axis.plot(points[:, one], points[:, other], line, color=GREY, label="Pareto front")
+    for axis, (i, j) in zip(axes, pairs, strict=False):
+        points, line = front[np.argsort(front[:, i])], "." if len(names) > 2 else "-"
+        axis.plot(points[:, i], points[:, j], line, color=GREY, label="Pareto front")
         for agent, vectors_of_seeds in recommended.items():
             look, points = styles[agent], np.concatenate(vectors_of_seeds)
             style = {"linestyle": "none", "marker": look.marker, "markersize": 3.5, "color": look.colour}
-            axis.plot(points[:, one], points[:, other], label=for_figure(agent), **style)
-        axis.set(xlabel=names[one], ylabel=names[other])
+            axis.plot(points[:, i], points[:, j], label=for_figure(agent), **style)
+        axis.set(xlabel=names[i], ylabel=names[j])
     for axis in axes[len(pairs) :]:
         axis.set_axis_off()
     axes[0].set_title(for_figure(env), loc="left")
@@ -391,25 +374,23 @@ def draw_fronts(env: str, runs: Sequence[Run], styles: Looks) -> Figure:
 
 
 def _known_front(env: str) -> tuple[list[str], np.ndarray] | None:
-    """The names of a registered environment's objectives, and its recorded front; None of any other."""
+    """Return the names of the objectives and the recorded front of an environment; None if there is none."""
     entry = find_entry(env) if Spec.parse(env).name == env else None
     if entry is None or entry.optimum is None or not entry.optimum.front:
         return None
     objectives = build_problem(entry.problem).outcomes.objectives
-    names = [one.name if one.sign > 0 else f"-{one.name}" for one in objectives]
+    names = [objective.name if objective.sign > 0 else f"-{objective.name}" for objective in objectives]
     return names, np.array(entry.optimum.front)
 
 
 @on_paper
 def draw_targets(runs: Sequence[Run], styles: Looks | None = None) -> Figure:
-    """A panel for each target, rounds above and seconds below; each environment counts alike.
+    """Draw the share of runs that reached each target, against rounds and seconds; environments have equal weight.
 
     Args:
-        runs: of several agents, at least one of them with targets, see :func:`has_targets`.
-        styles: of the agents.
+        runs: runs of several agents, at least one of them with targets, see :func:`has_targets`.
+        styles: looks of the agents.
     """
-    from matplotlib.figure import Figure
-
     timed = list(filter(has_targets, runs))
     of_agent = by_agent(timed, dict.fromkeys(run.agent for run in timed))
     styles, names = styles or looks(of_agent), shortened(of_agent, LABEL_WIDTH)
@@ -418,12 +399,12 @@ def draw_targets(runs: Sequence[Run], styles: Looks | None = None) -> Figure:
     for row, label, times in zip(axes, ("Round", "Seconds of the agent"), (rounds_to, seconds_to), strict=True):
         for agent, own in of_agent.items():
             envs = np.array([run.env for run in own])
-            for axis, found in zip(row, np.stack([times(run) for run in own], -1), strict=True):
-                known = found[np.isfinite(found) & (found > 0.0)]
-                at = np.unique(np.geomspace(known.min(), known.max(), TARGET_POINTS)) if len(known) else np.ones(1)
-                reached = np.mean([shares(found[envs == env], at) for env in np.unique(envs)], axis=0)
+            for axis, reached in zip(row, np.stack([times(run) for run in own], -1), strict=True):
+                known = reached[np.isfinite(reached) & (reached > 0.0)]
+                x = np.unique(np.geomspace(known.min(), known.max(), TARGET_POINTS)) if len(known) else np.ones(1)
+                share = np.mean([shares(reached[envs == env], x) for env in np.unique(envs)], axis=0)
                 style = {"markersize": 3.5, "markevery": 12, "drawstyle": "steps-post"} | styles[agent].of_line
-                axis.plot(at, reached, label=for_figure(names[agent]), **style)
+                axis.plot(x, share, label=for_figure(names[agent]), **style)
         for axis in row:
             axis.set(xscale="log", xlabel=label, ylim=(-0.03, 1.03))
         row[0].set_ylabel("Share of runs")
@@ -435,20 +416,20 @@ def draw_targets(runs: Sequence[Run], styles: Looks | None = None) -> Figure:
 
 @on_paper
 def mean_curve(axis: Axes, curves: np.ndarray, label: str, look: Look, floor: float = -np.inf) -> None:
-    """Draw the mean over seeds against rounds; of fewer than five seeds the single runs too, else a 95 % band.
+    """Draw the mean over seeds against rounds, with each run if there are fewer than five seeds, else a 95 % band.
 
     Args:
-        axis: where to draw.
+        axis: axes to draw on.
         curves: shape ``(seeds, rounds)``; rounds in which a seed has NaN are left out.
-        label: of the line, for a legend.
+        label: name of the line in a legend.
         look: colour, dash and marker.
-        floor: what lies below is drawn at it, for logarithmic axes.
+        floor: lower values are drawn at it, for logarithmic axes.
     """
     _draw_curve(axis, curve(curves, floor), label, look)
 
 
 def _draw_curves(axis: Axes, curves: Mapping[str, Curve], names: Mapping[str, str], shown: CurvesFigure) -> None:
-    """Curves with their looks, and the horizontal axis."""
+    """Draw curves with their looks, and the horizontal axis."""
     for key, drawn in curves.items():
         _draw_curve(axis, drawn, names[key], shown.looks[key])
     if isinstance(shown.horizontal, Rounds):
@@ -459,10 +440,9 @@ def _draw_curves(axis: Axes, curves: Mapping[str, Curve], names: Mapping[str, st
 
 
 def _draw_curve(axis: Axes, shown: Curve, label: str, look: Look) -> None:
-    from matplotlib.collections import LineCollection
-
     step = max(1, len(shown.x) // MARKERS_A_LINE)
-    first = int(step * (0.31 * len(axis.lines) % 1.0))  # so that markers of lines that coincide do not
+    # markers of lines that coincide stand apart
+    first = int(step * (0.31 * len(axis.lines) % 1.0))
     style = {"markevery": (first, step), "markeredgecolor": "white", "markeredgewidth": 0.4, **look.of_line}
     axis.plot(shown.x, shown.mean, label=for_figure(label), **style)
     if shown.low is not None and shown.high is not None:
@@ -475,8 +455,8 @@ def _draw_curve(axis: Axes, shown: Curve, label: str, look: Look) -> None:
 def scale_to_lines(axis: Axes) -> None:
     """Limit the height of a panel to its means after their first tenth, with a margin.
 
-    Single runs, and what was played at first, would leave the lines flat. Where they are flat after their first tenth,
-    the panel shows them from the start. An empty panel stays as it is.
+    Single runs and the first rounds would flatten the lines. If the means are flat after their first tenth, the panel
+    shows them from the start. An empty panel stays as it is.
     """
     if not axis.lines:
         return
@@ -490,24 +470,24 @@ def scale_to_lines(axis: Axes) -> None:
 
 @on_paper
 def shared_legend(figure: Figure) -> None:
-    """One legend above all panels, each label once, for which the figure grows."""
+    """Add one legend above all panels, with each label once, and make the figure higher by it."""
     handles = {
         label: handle for axis in figure.axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
     if not handles:
         return
-    inches = 0.55 + 0.062 * max(map(len, handles))  # of a column: handle and text
+    # a column has a handle and a label
+    inches = 0.55 + 0.062 * max(map(len, handles))
     columns = max(1, min(len(handles), int(figure.get_figwidth() / inches)))
     rows = -(-len(handles) // columns)
-    columns = -(-len(handles) // rows)  # rows of equal length
+    # rows of equal length
+    columns = -(-len(handles) // rows)
     figure.set_figheight(figure.get_figheight() + 0.18 * rows)
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns)
 
 
 def _panels(rows: int, columns: int, height: float, width: float = WIDTH) -> tuple[Figure, Any]:
-    """An empty figure, and its panels, shape ``(rows, columns)``, each so many inches high."""
-    from matplotlib.figure import Figure
-
+    """Return an empty figure and its axes, shape ``(rows, columns)``, each ``height`` inches high."""
     figure = Figure(figsize=(width, height * rows + 0.2), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
 
