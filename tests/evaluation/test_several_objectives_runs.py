@@ -22,8 +22,8 @@ PAID, SURFACE = "CBO/PSAGraph-Cost-v0", "CBO/MOCBO3-v0"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
-    counts = sweep(["Random", "GP-UCB"], [PAID, SURFACE], seeds=2, folder=folder, horizon=3, n_jobs=1)
-    assert (counts["finished"], counts["skipped"], counts["failed"]) == (4, 4, 0)
+    counts = sweep(["Random", "GP-UCB"], [PAID, SURFACE], seeds=1, folder=folder, horizon=3, n_jobs=1)
+    assert (counts["finished"], counts["skipped"], counts["failed"]) == (2, 2, 0)
     return folder
 
 
@@ -33,16 +33,15 @@ def test_leaderboards_and_reports_have_hypervolume_regret_distances_and_fronts(f
     assert (table["simple_regret"] > 0).all()
     assert np.isfinite(table["igd_plus"].to_numpy()).all()
     assert (table["gd_plus"] >= 0).all()
-    page = write_report(board, tmp_path, formats=("svg",)).read_text(encoding="utf-8")
+    page = write_report(board, tmp_path, formats=()).read_text(encoding="utf-8")
     assert "IGD+" in page
     assert page.count('<figure class="front"') == 2
-    assert len(list((tmp_path / "figures").glob("front-*.svg"))) == 2
 
 
 def test_published_runs_are_played_again(folder):
     path = publish(folder, folder.parent / "store").path
     finished = [run for run in load_published(path) if run.status == "finished"]
-    assert len(finished) == 4
+    assert len(finished) == 2
     assert "igd_plus" in finished[0].columns
     assert "rewards" not in finished[0].columns  # stores keep no lists
     verdicts = [one.verdict for one in replays(finished[:1], n_jobs=1)]

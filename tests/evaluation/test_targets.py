@@ -18,7 +18,7 @@ def test_a_target_is_reached_in_the_first_round_whose_best_has_the_score():
 
 
 def test_systems_over_time_have_no_targets():
-    assert not has_targets(evaluate("Random", "CBO/DCBOStat-v0", 0, recommend="end"))
+    assert not has_targets(evaluate("Random", "CBO/DCBOStat-v0", 0, recommend="end", horizon=3))
     assert has_targets(made_up_run("A", 0, [0.5]))
 
 
@@ -29,6 +29,5 @@ def test_environments_count_alike_and_the_report_has_the_figure(tmp_path):
     first = figure.axes[0]
     assert [line.get_ydata()[-1] for line in first.lines] == [0.5, 0.0]
     assert {axis.get_xlabel() for axis in figure.axes} == {"Round", "Seconds of the agent"}
-    write_report(leaderboard(runs), tmp_path, formats=["pdf"])
-    assert (tmp_path / "figures" / "targets-soft.pdf").is_file()
-    assert "How soon scores were reached" in (tmp_path / "report.html").read_text()
+    page = write_report(leaderboard(runs), tmp_path, formats=()).read_text()
+    assert "How soon scores were reached" in page
