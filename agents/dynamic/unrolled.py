@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cbo_gym.actions import ChoiceCodec, Domains, Interval
 from cbo_gym.agents.surrogates.causal.causal_prior import EffectNetwork, ObservationalModel, can_be_simulated
-from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel
+from cbo_gym.agents.surrogates.gp.kernels import AdditiveKernel
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, DynamicTask, GraphKnowledge, HardTask, Mode, Observation
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,8 +17,8 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.causal.causal_prior import CausalGP, Effect
-from cbo_gym.agents.surrogates.gp.closed_form import CompositeCovariances, Hyperparameters, Pullback
-from cbo_gym.agents.surrogates.gp.kernels import LARGEST, SquaredExponential
+from cbo_gym.agents.surrogates.gp.closed_form import Bounds, Covariances, Hyperparameters
+from cbo_gym.agents.surrogates.gp.kernels import MAX_LOG_VARIANCE, SquaredExponential
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import LEAST_VARIANCE, USUAL_NOISE, Noise, log_lognormal
 
@@ -139,13 +140,21 @@ def _coregion(count: int, dim: int) -> CoregionKernel:
     return CoregionKernel(dim - 2, count)
 
 
-class CoregionKernel(Kernel):
-    """``B_ij RBF(x, x') + [i = j] sigma sigma'`` of inputs (x, sigma, i), with ``B = L L'``; x has ``dim`` entries."""
+class CoregionKernel(Kernel, Hyperparameters):
+    """``B_ij RBF(x, x') + [i = j] sigma sigma'`` of inputs (x, sigma, i), with ``B = L L'``; x has ``dim`` entries.
+
+    The hyper-parameters of a fit are the entries of L on and below the diagonal, those on it as logarithms, then the
+    lengthscales'. Those of L have normal priors around 0, so every outcome has a variance of about its squared unit,
+    and none is taken for pure noise after a few rounds.
+    """
 
     def __init__(self, dim: int, count: int) -> None:
         super().__init__()
         self.smooth = SquaredExponential(dim)
         self.register_parameter("root", torch.nn.Parameter(torch.eye(count)))
+        self._entries = np.tril_indices(count)
+        self._diagonal = self._entries[0] == self._entries[1]
+        self._precisions = 1.0 / np.where(self._diagonal, LOG_DIAGONAL_STD, 1.0) ** 2
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         smooth = self.smooth.forward(x1[..., :-2], x2[..., :-2], diag=diag)
@@ -153,8 +162,8 @@ class CoregionKernel(Kernel):
             return self._between(x1[..., -1], x2[..., -1]) * smooth + _same(x1, x2)
         return self._weigh(smooth, x1.unsqueeze(-2), x2.unsqueeze(-3))
 
-    def among(self, points: Tensor) -> Tensor:
-        return self._weigh(self.smooth.among(points[..., :-2]), points.unsqueeze(-2), points.unsqueeze(-3))
+    def covariance(self, points: Tensor) -> Tensor:
+        return self._weigh(self.smooth.covariance(points[..., :-2]), points.unsqueeze(-2), points.unsqueeze(-3))
 
     def _weigh(self, smooth: Tensor, first: Tensor, second: Tensor) -> Tensor:
         return self._between(first[..., -1], second[..., -1]) * smooth + _same(first, second)
@@ -163,8 +172,48 @@ class CoregionKernel(Kernel):
         root = self.root.tril()
         return (root @ root.T)[first.long(), second.long()]
 
-    def closed_form(self, points: np.ndarray) -> CoregionCovariances:
-        return CoregionCovariances(self, points)
+    @property
+    def theta(self) -> np.ndarray:
+        values = self.root.detach().cpu().numpy()[self._entries]
+        values[self._diagonal] = np.log(values[self._diagonal])
+        return values
+
+    @theta.setter
+    def theta(self, values: np.ndarray) -> None:
+        self.root.data = torch.from_numpy(self._root(values)).to(self.root)
+
+    @property
+    def bounds(self) -> Bounds:
+        return [(-math.inf, math.inf)] * len(self._diagonal)
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        slope = -self._precisions * values
+        return 0.5 * float(slope @ values), slope
+
+    def _root(self, values: np.ndarray) -> np.ndarray:
+        root = np.zeros(self.root.shape)
+        root[self._entries] = np.where(self._diagonal, np.exp(np.minimum(values, MAX_LOG_VARIANCE / 2.0)), values)
+        return root
+
+    def covariances_of(self, points: np.ndarray) -> Covariances:
+        smooth, number = self.smooth.covariances_of(points[:, :-2]), points[:, -1].astype(int)
+        pairs = number[:, None], number
+        known = (number[:, None] == number) * np.outer(points[:, -2], points[:, -2])
+
+        def function(entries: np.ndarray, own: np.ndarray) -> Any:
+            root = self._root(entries)
+            matrix, pullback = smooth.matrix(own)
+            weights = (root @ root.T)[pairs]
+
+            def gradients(gradient: np.ndarray) -> list[np.ndarray]:
+                between = np.zeros_like(root)
+                np.add.at(between, pairs, gradient * matrix)
+                slope = ((between + between.T) @ root)[self._entries]
+                return [slope * np.where(self._diagonal, root[self._entries], 1.0), pullback(gradient * weights)]
+
+            return weights * matrix + known, gradients
+
+        return Covariances([self, smooth], function)
 
 
 def _same(first: Tensor, second: Tensor) -> Tensor:
@@ -172,73 +221,15 @@ def _same(first: Tensor, second: Tensor) -> Tensor:
     return (first[..., -1] == second[..., -1]) * first[..., -2] * second[..., -2]
 
 
-class Root(Hyperparameters):
-    """The entries of L on and below the diagonal, those on it as logarithms; all have normal priors around 0.
-
-    So every outcome has a variance of about its squared unit, and none is taken for pure noise after a few rounds.
-    """
-
-    def __init__(self, kernel: CoregionKernel) -> None:
-        self._kernel = kernel
-        self.rows, self.columns = np.tril_indices(len(kernel.root))
-        self.diagonal = self.rows == self.columns
-        self._precisions = 1.0 / np.where(self.diagonal, LOG_DIAGONAL_STD, 1.0) ** 2
-
-    def current(self) -> np.ndarray:
-        values = self._kernel.root.detach().cpu().numpy()[self.rows, self.columns]
-        values[self.diagonal] = np.log(values[self.diagonal])
-        return values
-
-    def adopt(self, values: np.ndarray) -> None:
-        self._kernel.root.data = torch.from_numpy(self.matrix(values)).to(self._kernel.root)
-
-    def bounds(self) -> list[tuple[float, float]]:
-        return [(-math.inf, math.inf)] * len(self.rows)
-
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        slope = -self._precisions * values
-        return 0.5 * float(slope @ values), slope
-
-    def matrix(self, values: np.ndarray) -> np.ndarray:
-        """L of such entries."""
-        root = np.zeros(self._kernel.root.shape)
-        root[self.rows, self.columns] = np.where(self.diagonal, np.exp(np.minimum(values, LARGEST / 2.0)), values)
-        return root
-
-
-class CoregionCovariances(CompositeCovariances):
-    """Covariances under a :class:`CoregionKernel`."""
-
-    def __init__(self, kernel: CoregionKernel, points: np.ndarray) -> None:
-        self._root, self._smooth = Root(kernel), kernel.smooth.closed_form(points[:, :-2])
-        super().__init__(self._root, self._smooth)
-        self._number = points[:, -1].astype(int)
-        self._known = (self._number[:, None] == self._number) * np.outer(points[:, -2], points[:, -2])
-
-    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        entries, own = self.split(values)
-        root = self._root.matrix(entries)
-        smooth, pull = self._smooth.matrix(own)
-        weights = (root @ root.T)[self._number[:, None], self._number]
-
-        def pullback(gradient: np.ndarray) -> np.ndarray:
-            between = np.zeros((len(root), len(root)))
-            np.add.at(between, (self._number[:, None], self._number), gradient * smooth)
-            slope = ((between + between.T) @ root)[self._root.rows, self._root.columns]
-            slope *= np.where(self._root.diagonal, root[self._root.rows, self._root.columns], 1.0)
-            return np.concatenate([slope, pull(gradient * weights)])
-
-        return weights * smooth + self._known, pullback
-
-
 class NoiseLevels(Noise):
     """Noise of one variance an outcome, whose number is the last input; lognormal priors as a CausalGP's."""
 
     def __init__(self, count: int) -> None:
-        self.values = np.full(count, math.log(USUAL_NOISE))
+        self.theta = np.full(count, math.log(USUAL_NOISE))
 
-    def bounds(self) -> list[tuple[float, float]]:
-        return [(math.log(LEAST_VARIANCE), math.inf)] * len(self.values)
+    @property
+    def bounds(self) -> Bounds:
+        return [(math.log(LEAST_VARIANCE), math.inf)] * len(self.theta)
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
         return log_lognormal(values, math.log(USUAL_NOISE), 1.0)

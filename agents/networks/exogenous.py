@@ -22,20 +22,13 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.agents.networks.heteroscedastic import HeteroscedasticGP
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
-from cbo_gym.agents.surrogates.gp.closed_form import (
-    Against,
-    CompositeCovariances,
-    Covariances,
-    Hyperparameters,
-    Prior,
-    Pullback,
-    WithOrigin,
-)
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.gp.closed_form import Covariances, CrossCovariance, Prior, WithOrigin
 from cbo_gym.agents.surrogates.gp.fitting import covariances
-from cbo_gym.agents.surrogates.gp.kernels import LogVariances, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, Numbers
-from cbo_gym.agents.surrogates.gp.prediction import Conditional, against
+from cbo_gym.agents.surrogates.gp.posterior import Posterior, cross_covariance
 from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import Action, HardTask, SoftTask
 
@@ -95,7 +88,7 @@ class EncoderDecoder:
     ) -> None:
         dim = len(siblings) + max(1, parents + actions)  # a root has a constant input
         parents += len(siblings)
-        kernel = partial(MechanismKernel, parents=parents) if parents else SquaredExponential
+        kernel = partial(mechanism_kernel, parents=parents) if parents else SquaredExponential
         common: dict[str, Any] = {"rescale": range(parents), "refit_iterations": REFIT_ITERATIONS, "device": device}
         self.encoder = HeteroscedasticGP(name, dim, covariance=kernel, **common)
         self.decoder = DecoderGP(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
@@ -155,8 +148,8 @@ class DecoderGP(GaussianProcess):
     """
 
     _error: Tensor
-    _of: tuple[Tensor, Conditional] | None = None  # draws and model that _combined belongs to
-    _combined: Conditional
+    _of: tuple[Tensor, Posterior] | None = None  # draws and model that _combined belongs to
+    _combined: Posterior
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name not in ("_of", "_combined")}
@@ -191,14 +184,16 @@ class DecoderGP(GaussianProcess):
     def _mechanism_points(self, points: Tensor) -> Tensor:
         return (points - self._low[:-1]) / self._span[:-1]
 
-    def _with_draws(self, exogenous: Tensor) -> Conditional:
+    def _with_draws(self, exogenous: Tensor) -> Posterior:
         """The model of points, ``b x s x d``, each with the draws.
 
         An ascent asks for the same draws many times, so the last answer is kept while draws and model are the same.
         """
         if self._of is None or self._of[0] is not exogenous or self._of[1] is not self._given:
             self._of = exogenous, self._given
-            self._combined = replace(self._given, against=self.kernel.against_with(self._points, exogenous))
+            self._combined = replace(
+                self._given, cross_covariance=self.kernel.cross_covariance_with(self._points, exogenous)
+            )
         return self._combined
 
 
@@ -217,10 +212,10 @@ class DecoderKernel(VarianceKernel):
         self.mechanism = mechanism(dim - 1)
         self.smooth = SquaredExponential(1)
 
-    def count_from(self, zeros: Tensor) -> None:
+    def set_origin(self, zeros: Tensor) -> None:
         """As of the mechanism's kernel, where that knows it: native zeros of the inputs, ``(dim,)``, u included."""
         if isinstance(self.mechanism, WithOrigin):
-            self.mechanism.count_from(zeros[:-1])
+            self.mechanism.set_origin(zeros[:-1])
 
     def along(self, u: Tensor, other: Tensor, diag: bool = False) -> Tensor:
         """The factor of u alone: ``n x 1`` and ``m x 1`` to ``n x m``, or to ``(n,)`` for the diagonal."""
@@ -231,9 +226,9 @@ class DecoderKernel(VarianceKernel):
         mechanism = self.mechanism.forward(x1[..., :-1], x2[..., :-1], diag=diag)
         return mechanism * self.along(x1[..., -1:], x2[..., -1:], diag=diag)
 
-    def against_with(self, data: Tensor, exogenous: Tensor) -> Against:
+    def cross_covariance_with(self, data: Tensor, exogenous: Tensor) -> CrossCovariance:
         """Its prior beside ``data`` of points without u, ``b x s x (d - 1)`` or ``b x 1 x (d - 1)``, with s draws."""
-        mechanism, u = against(self.mechanism, data[:, :-1]), exogenous[:, None]
+        mechanism, u = cross_covariance(self.mechanism, data[:, :-1]), exogenous[:, None]
         along, alone = self.along(u, data[:, -1:]), self.along(u, u, diag=True)
 
         def prior(points: Tensor) -> Prior:
@@ -247,36 +242,24 @@ class DecoderKernel(VarianceKernel):
 
         return prior
 
-    def closed_form(self, points: np.ndarray) -> DecoderCovariances:
-        mechanism, smooth = covariances(self.mechanism, points[:, :-1]), self.smooth.closed_form(points[:, -1:])
-        return DecoderCovariances(LogVariances(self), mechanism, smooth, points[:, -1])
+    def covariances_of(self, points: np.ndarray) -> Covariances:
+        mechanism, smooth = covariances(self.mechanism, points[:, :-1]), self.smooth.covariances_of(points[:, -1:])
+        products = np.outer(points[:, -1], points[:, -1])
 
+        def function(logs: np.ndarray, mechanism_values: np.ndarray, smooth_values: np.ndarray) -> Any:
+            linear_variance, smooth_variance = variances = np.exp(logs)
+            of_z, pull_z = mechanism.matrix(mechanism_values)
+            of_u, pull_u = smooth.matrix(smooth_values)
+            along = 1.0 + linear_variance * products + smooth_variance * of_u
 
-class DecoderCovariances(CompositeCovariances):
-    """Covariances under a :class:`DecoderKernel`: its variances, those of its parts, and u of the points, ``(n,)``."""
+            def gradients(gradient: np.ndarray) -> list[np.ndarray]:
+                inner = gradient * of_z
+                terms = np.array([np.vdot(inner, products), np.vdot(inner, of_u)])
+                return [terms * variances, pull_z(gradient * along), pull_u(smooth_variance * inner)]
 
-    def __init__(
-        self, variances: Hyperparameters, mechanism: Covariances, smooth: Covariances, exogenous: np.ndarray
-    ) -> None:
-        super().__init__(variances, mechanism, smooth)
-        self._mechanism, self._smooth = mechanism, smooth
-        self._products = np.outer(exogenous, exogenous)
+            return of_z * along, gradients
 
-    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        variances, mechanism_values, smooth_values = self.split(values)
-        linear_variance, smooth_variance = variances = np.exp(variances)
-        mechanism, pull_mechanism = self._mechanism.matrix(mechanism_values)
-        smooth, pull_smooth = self._smooth.matrix(smooth_values)
-        along = 1.0 + linear_variance * self._products + smooth_variance * smooth
-
-        def pullback(gradient: np.ndarray) -> np.ndarray:
-            inner = gradient * mechanism
-            terms = np.array([np.vdot(inner, self._products), np.vdot(inner, smooth)])
-            return np.concatenate(
-                [terms * variances, pull_mechanism(gradient * along), pull_smooth(smooth_variance * inner)]
-            )
-
-        return mechanism * along, pullback
+        return Covariances([self, mechanism, smooth], function)
 
 
 class Draws(NamedTuple):

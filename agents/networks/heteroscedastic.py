@@ -37,7 +37,7 @@ class HeteroscedasticGP(GaussianProcess):
         """Covariance of the errors of the means at the data, ``n x n``: ``N - N (K + N)^-1 N``, with N the noise's."""
         self.update()
         noise = self._noise_at(self._points)
-        explained = self._given.inverse_root * noise
+        explained = self._inverse_root * noise
         return self._scale**2 * (torch.diag(noise) - explained.T @ explained)
 
     def _make_noise(self) -> Noise:
@@ -60,9 +60,9 @@ class BumpyNoise(Noise):
         self._centre, self._unit = np.zeros(dim), np.ones(dim)
         self._low, self._span = np.zeros(dim), np.ones(dim)
         self._places = np.linspace(0.0, 1.0, BUMPS)
-        self.values = np.concatenate([[LEVEL_PRIOR[0]], np.zeros(dim * BUMPS)])
+        self.theta = np.concatenate([[LEVEL_PRIOR[0]], np.zeros(dim * BUMPS)])
 
-    def look_at(self, points: np.ndarray, unit: float) -> None:
+    def set_data(self, points: np.ndarray, unit: float) -> None:
         heavy = points[:, self._heavy_tailed]
         self._centre[self._heavy_tailed] = np.median(heavy, 0)
         typical = np.median(np.abs(heavy - np.median(heavy, 0)), 0)
@@ -71,8 +71,9 @@ class BumpyNoise(Noise):
         self._low, span = bent.min(0), np.ptp(bent, 0)
         self._span = np.where(span > 0, span, 1.0)
 
+    @property
     def bounds(self) -> list[tuple[float, float]]:
-        return [(-math.inf, math.inf)] * len(self.values)
+        return [(-math.inf, math.inf)] * len(self.theta)
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
         location, scale = LEVEL_PRIOR

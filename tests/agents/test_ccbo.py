@@ -42,18 +42,18 @@ def test_the_density_of_the_multi_task_model_has_the_gradient_that_it_says():
     rng = np.random.default_rng(0)
     kernel = CoregionKernel(2, 3).double()
     points = np.column_stack([rng.random((12, 3)), np.tile([0, 1, 2], 4)])
-    known, noise = kernel.closed_form(points), NoiseLevels(3)
+    known, noise = kernel.covariances_of(points), NoiseLevels(3)
     posterior = LogPosterior(known, noise, points, rng.normal(size=12), centred=True)
-    values = np.concatenate([known.current() + 0.1 * rng.normal(size=8), noise.values])
+    values = np.concatenate([known.theta + 0.1 * rng.normal(size=8), noise.theta])
     slope = posterior(values)[1]
     steps = 1e-6 * np.eye(len(values))
     numeric = [(posterior(values + step)[0] - posterior(values - step)[0]) / 2e-6 for step in steps]
     np.testing.assert_allclose(slope, numeric, atol=1e-6)
     own, *_ = posterior.split(values)
-    known.adopt(own)
+    known.theta = own
     given = torch.from_numpy(points)
     np.testing.assert_allclose(known.matrix(own)[0], kernel.forward(given, given).detach(), atol=1e-12)
-    np.testing.assert_allclose(known.matrix(own)[0], kernel.among(given).detach(), atol=1e-12)
+    np.testing.assert_allclose(known.matrix(own)[0], kernel.covariance(given).detach(), atol=1e-12)
 
 
 def test_the_multi_task_model_learns_one_outcome_from_another():

@@ -7,7 +7,7 @@ import torch
 from cbo_gym import Task
 from cbo_gym.agents.networks.exogenous import DecoderKernel, EncoderDecoder, ExogenousNetwork, fit_mixture
 from cbo_gym.agents.networks.heteroscedastic import HeteroscedasticGP
-from cbo_gym.agents.surrogates.causal.gp_network import MechanismKernel
+from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
 from tests.agents.helpers import make
 
 
@@ -133,7 +133,7 @@ def test_mixtures_of_few_values(values, components):
 
 
 def test_the_decoder_kernel_is_a_product():
-    mechanism = MechanismKernel(2, parents=1)
+    mechanism = mechanism_kernel(2, parents=1)
     kernel = DecoderKernel(3, lambda dim: mechanism).double()
     points = torch.rand(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     u = points[:, -1]

@@ -9,9 +9,9 @@ import torch
 from cbo_gym.agents.common.search import best_first
 from cbo_gym.agents.networks.exploration import RATE, Effort, Exploration, effort_on
 from cbo_gym.agents.networks.mcbo import MCBO
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
-from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
-from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.gp.kernels import AdditiveKernel, SquaredExponential, TwoPartKernel
+from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from tests.agents.helpers import flat, make, play, started
 
@@ -19,7 +19,7 @@ from tests.agents.helpers import flat, make, play, started
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 @pytest.mark.parametrize(
     "covariance",
-    [SquaredExponential, partial(MechanismKernel, parents=1), AdditiveKernel, partial(TwoPartKernel, first=1)],
+    [SquaredExponential, partial(mechanism_kernel, parents=1), AdditiveKernel, partial(TwoPartKernel, first=1)],
 )
 def test_drawn_functions_have_the_posteriors_moments(covariance, noise) -> None:
     rng = np.random.default_rng(0)

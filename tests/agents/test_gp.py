@@ -6,9 +6,8 @@ import pytest
 import torch
 from gpytorch.kernels import Kernel
 
-from cbo_gym.agents.surrogates.causal.gp_network import MechanismKernel
-from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
-from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential
+from cbo_gym.agents.surrogates.gp.kernels import AdditiveKernel, SquaredExponential, TwoPartKernel
+from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
 from cbo_gym.agents.surrogates.gp.model import (
     GaussianProcess,
     RefitSchedule,
@@ -216,8 +215,8 @@ def test_covariance_that_rounding_made_indefinite_is_saved_by_jitter() -> None:
     "covariance",
     [
         SquaredExponential,
-        partial(MechanismKernel, parents=1),
-        partial(MechanismKernel, parents=2),
+        partial(mechanism_kernel, parents=1),
+        partial(mechanism_kernel, parents=2),
         AdditiveKernel,
         partial(TwoPartKernel, first=1),
     ],

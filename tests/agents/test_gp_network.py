@@ -7,8 +7,8 @@ import torch
 
 from cbo_gym import Agent, Round, Task, agents, make_task
 from cbo_gym.actions import ChoiceCodec
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
-from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.gp.kernels import TwoPartKernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, SurrogateError
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.problems import Problem
@@ -147,39 +147,6 @@ def test_only_the_rewards_ancestors_are_modelled() -> None:
     assert GPNetwork(custom_task(variables, 2)).nodes == ("X", "Y")
 
 
-def test_the_kernel_is_its_formula() -> None:
-    kernel = MechanismKernel(dim=3, parents=2)
-    kernel.initialize(
-        raw_variances=kernel.raw_variances_constraint.inverse_transform(torch.tensor([0.5, 2.0, 3.0, 4.0]))
-    )
-    kernel.smooth.lengthscale, kernel.modulation.lengthscale = torch.tensor([0.3, 0.7, 0.9]), torch.tensor([0.4])
-    kernel = kernel.double()
-    rng = np.random.default_rng(0)
-    x, y = rng.random((4, 3)), rng.random((5, 3))
-    rbf = np.exp(-0.5 * (((x[:, None] - y[None]) / [0.3, 0.7, 0.9]) ** 2).sum(-1))
-    affine = 2.0 + (x[:, None, :2] * y[None, :, :2] * [3.0, 4.0]).sum(-1)
-    by_hand = 0.5 * rbf + affine * np.exp(-0.5 * ((x[:, None, 2] - y[None, :, 2]) / 0.4) ** 2)
-    with torch.no_grad():
-        found = kernel.forward(torch.tensor(x), torch.tensor(y)).numpy()
-        diagonal = kernel.forward(torch.tensor(x), torch.tensor(x), diag=True).numpy()
-        square = kernel.forward(torch.tensor(x), torch.tensor(x)).numpy()
-    np.testing.assert_allclose(found, by_hand, rtol=1e-6)
-    np.testing.assert_allclose(diagonal, np.diag(square), rtol=1e-6)
-
-
-def test_actions_that_all_samples_share_change_nothing() -> None:
-    kernel = MechanismKernel(dim=3, parents=2).double()
-    rng = torch.Generator().manual_seed(0)
-    data, points = torch.rand((7, 3), generator=rng).double(), torch.rand((4, 5, 3), generator=rng).double()
-    points[..., 2] = points[:, :1, 2]
-    gradients = torch.rand((4, 5, 7), generator=rng).double(), torch.rand((4, 5), generator=rng).double()
-    together, apart = kernel.against(data)(points), kernel.against(data)(points.flatten(0, 1))
-    torch.testing.assert_close(together.cross, apart.cross.unflatten(0, (4, 5)))
-    torch.testing.assert_close(
-        together.pullback(*gradients), apart.pullback(*(g.flatten(0, 1) for g in gradients)).unflatten(0, (4, 5))
-    )
-
-
 def test_a_mechanism_linear_in_its_parent_extrapolates() -> None:
     """Twice beyond the parent's values seen, where a stationary kernel would fall back to the mean."""
     task = make("CBO/Alpine2-v0", 0, 1)[1]
@@ -238,42 +205,6 @@ def test_noise_with_a_latent_part_is_not_taken_for_signal() -> None:
         believed.append(float(gp.mean(gp.inputs).std()))
     assert np.mean(left) > 1.4
     assert np.mean(believed) < 0.65 * 2.6
-
-
-def test_the_additive_kernel_is_its_formula() -> None:
-    kernel = AdditiveKernel(2)
-    kernel.initialize(raw_variances=kernel.raw_variances_constraint.inverse_transform(torch.tensor([0.5, 2.0, 3.0])))
-    kernel.whole.lengthscale = torch.tensor([0.3, 0.7])
-    kernel.alone[0].lengthscale, kernel.alone[1].lengthscale = torch.tensor([0.4]), torch.tensor([0.9])
-    kernel = kernel.double()
-    rng = np.random.default_rng(0)
-    x, y = rng.random((2, 3, 2)), rng.random((5, 2))
-    squares = (x[..., None, :] - y) ** 2
-    by_hand = 0.5 * np.exp(-0.5 * (squares / [0.09, 0.49]).sum(-1))
-    by_hand += 2.0 * np.exp(-0.5 * squares[..., 0] / 0.16) + 3.0 * np.exp(-0.5 * squares[..., 1] / 0.81)
-    points = torch.tensor(x, requires_grad=True)
-    prior = kernel.against(torch.tensor(y))(points)
-    np.testing.assert_allclose(prior.cross.detach(), by_hand, rtol=1e-6)
-    torch.testing.assert_close(prior.variance, torch.full((2, 3), 5.5).double())
-    weights = torch.rand_like(prior.cross)
-    (slope,) = torch.autograd.grad((weights * prior.cross).sum(), points)
-    torch.testing.assert_close(prior.pullback(weights, torch.zeros(2, 3).double()), slope)
-    torch.testing.assert_close(kernel.among(points.detach()).diagonal(dim1=-2, dim2=-1), prior.variance)
-
-
-def test_stacked_additive_kernels_say_what_each_says() -> None:
-    generator = torch.Generator().manual_seed(0)
-    kernels = [AdditiveKernel(2).double(), AdditiveKernel(2).double()]
-    kernels[1].alone[0].lengthscale = 0.2
-    data, points = (torch.rand((2, count, 2), generator=generator).double() for count in (7, 4))
-    numbers = [torch.stack(own) for own in zip(*(kernel.numbers() for kernel in kernels), strict=True)]
-    together = AdditiveKernel.against_of(numbers, data)(points)
-    gradient = torch.rand((2, 4, 7), generator=generator).double()
-    slopes = together.pullback(gradient, torch.zeros(2, 4).double())
-    for place, kernel in enumerate(kernels):
-        alone = kernel.against(data[place])(points[place])
-        torch.testing.assert_close(together.cross[place], alone.cross)
-        torch.testing.assert_close(slopes[place], alone.pullback(gradient[place], torch.zeros(4).double()))
 
 
 def custom_task(variables: list[Variable], dims: int) -> Task:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.causal.sets_gp import SetsGP, SetsKernel, novelty
-from cbo_gym.agents.surrogates.gp.fitting import ByAutograd, covariances
+from cbo_gym.agents.surrogates.gp.fitting import RawParameters, covariances
 
 
 def inputs(values: list[float], chosen: list[float], std: float = 0.0, novel: float = 0.0) -> Tensor:
@@ -20,8 +20,8 @@ def inputs(values: list[float], chosen: list[float], std: float = 0.0, novel: fl
 def test_the_priors_are_those_of_the_kernel_s_lengthscales() -> None:
     points = np.random.default_rng(0).random((15, 6))
     shape = SetsKernel(6).double().smooth
-    known, other = covariances(shape, points), ByAutograd(shape, points)
-    logs = known.current() + 0.2
+    known, other = covariances(shape, points), RawParameters(shape)
+    logs = known.theta + 0.2
     assert known.log_prior(logs)[0] == pytest.approx(other.log_prior(np.exp(logs))[0])
 
 

@@ -17,8 +17,10 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
-from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.gp.closed_form import Covariances
+from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import LEAST_VARIANCE, USUAL_NOISE, Noise, NoiseLevel, usual_noise
 from cbo_gym.scm.diagram import CausalDiagram
@@ -147,7 +149,7 @@ class ObservationalModel:
             self._regressions[target] = GaussianProcess(
                 self._task.reward,
                 len(covariates),
-                covariance=partial(MechanismKernel, parents=len(covariates)),
+                covariance=partial(mechanism_kernel, parents=len(covariates)),
                 rescale=range(len(covariates)),
                 device=self._device,
             )
@@ -320,10 +322,9 @@ class CausalKernel(VarianceKernel):
         known = first * second if diag else first.unsqueeze(-1) * second.unsqueeze(-2)
         return self.variances * self.smooth.forward(x1[..., :-1], x2[..., :-1], diag=diag) + known
 
-    def closed_form(self, points: np.ndarray) -> ScaledCovariances:
-        return ScaledCovariances(
-            LogVariances(self), self.smooth.closed_form(points[:, :-1]), np.outer(points[:, -1], points[:, -1])
-        )
+    def covariances_of(self, points: np.ndarray) -> Covariances:
+        known = np.outer(points[:, -1], points[:, -1])
+        return self.scaled_covariances(self.smooth.covariances_of(points[:, :-1]), known)
 
 
 def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str) -> bool:

@@ -22,20 +22,11 @@ from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.surrogates.causal.novelty import gap, ignorance, information, plausible_beyond
-from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
-from cbo_gym.agents.surrogates.gp.closed_form import (
-    Against,
-    CompositeCovariances,
-    Covariances,
-    Function,
-    Hyperparameters,
-    Prior,
-    Pullback,
-)
-from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential, StackableKernel
+from cbo_gym.agents.surrogates.gp.kernels import AdditiveKernel, SquaredExponential, TwoPartKernel
+from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import usual_noise
-from cbo_gym.agents.surrogates.gp.stack import Stack, kind
+from cbo_gym.agents.surrogates.gp.stack import Stack, stack_key
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate, NodeSurrogate
 from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal
@@ -71,7 +62,7 @@ class GPNetwork:
         condense: whether the GPs of noisy networks condense their predictions.
         skips: whether passes leave out mechanisms of nodes that all actions set.
         additive: whether, where latent causes link nodes, noisy nodes of several parents and no action have an
-            :class:`~cbo_gym.agents.surrogates.gp.additive.AdditiveKernel`.
+            :class:`~cbo_gym.agents.surrogates.gp.kernels.AdditiveKernel`.
     """
 
     condense = True
@@ -161,7 +152,7 @@ class GPNetwork:
             return partial(TwoPartKernel, first=own) if own < len(self._columns[node]) else SquaredExponential
         noisy = self.additive and self.confounded and node in self.noisy
         additive = noisy and parents > 1 and not self.actions[node]
-        return AdditiveKernel if additive else partial(MechanismKernel, parents=parents)
+        return AdditiveKernel if additive else partial(mechanism_kernel, parents=parents)
 
     def _by_depth(self) -> list[tuple[str, ...]]:
         """The modelled nodes in an order for passes, those together whose GPs may predict at once."""
@@ -170,7 +161,7 @@ class GPNetwork:
             depth[node] = max((depth[parent] + 1 for parent in self.parents[node]), default=0)
         groups: dict[object, list[str]] = defaultdict(list)
         for node in sorted(self.nodes, key=depth.__getitem__):
-            groups[depth[node], kind(self.surrogates[node]) or node].append(node)
+            groups[depth[node], stack_key(self.surrogates[node]) or node].append(node)
         return [tuple(own) for own in groups.values()]
 
     @property
@@ -437,144 +428,3 @@ class GPNetwork:
             if name in self.surrogates and mask.any():
                 forced[name] = (mask, self._settable.scales[place].to_native(inputs[:, [place]]))
         return forced
-
-
-class MechanismKernel(StackableKernel):
-    """Prior of a mechanism: a smooth function of everything, plus one that is affine in the parents.
-
-    ``k = v RBF(parents, actions) + (w_0 + sum_i w_i x_i x_i') RBF'(actions)`` with BoTorch's dimension-scaled prior
-    of the lengthscales and Gamma(2, 1) priors of the variances v and w. Structural equations are often sums or
-    products of a parent and a function of the action. The affine part lets these extrapolate to values of the parent
-    that were never seen, which optimisation in a chain asks for all the time; a stationary kernel falls back to the
-    mean there, with a variance that is far too small.
-
-    In the affine part a parent is counted from its native zero, or from the end of its data next to that, in units of
-    the farthest value: a product of the parent and a function of the action is then one term. Counted from the least
-    value it would be the difference of two, which is so improbable that the data are taken for a function without
-    structure.
-
-    Without actions there is the smooth part alone: a trend that a few noisy values suggest would send the search to
-    the end of the parent's domain, and be sure of it.
-
-    Args:
-        parents: number of parents, at least 1; they are the first inputs.
-        dim: number of inputs.
-    """
-
-    def __init__(self, dim: int, parents: int) -> None:
-        super().__init__(terms=2 + parents if dim > parents else 1)  # v, w_0 and the w_i
-        self._parents = parents
-        self.origin, self.reach = torch.zeros(parents).double(), torch.ones(parents).double()
-        self.smooth = SquaredExponential(dim)
-        if dim > parents:
-            self.modulation = SquaredExponential(dim - parents)
-
-    def count_from(self, zeros: Tensor) -> None:
-        self.origin = zeros[: self._parents].clamp(0.0, 1.0)
-        self.reach = torch.maximum(self.origin, 1.0 - self.origin)
-
-    def numbers(self) -> tuple[Tensor, ...]:
-        """The variances, ``(2 + parents,)`` or 1, and the lengthscales of the smooth part and of the modulation.
-
-        With a modulation also what parents are counted from, and in which units, ``(parents,)`` each.
-        """
-        variances = self.variances.detach()
-        affine = (*self.modulation.numbers(), self.origin, self.reach) if len(variances) > 1 else ()
-        return variances, *self.smooth.numbers(), *affine
-
-    @classmethod
-    def against_of(cls, numbers: Sequence[Tensor], data: Tensor) -> Against:
-        variances, length, *affine = numbers
-        smooth = SquaredExponential.against_of([length], data, variances[..., 0, None, None])
-        if not affine:
-            return smooth
-        modulating, origin, reach = affine[0], affine[1].unsqueeze(-2), affine[2].unsqueeze(-2)
-        count = origin.shape[-1]
-        modulation = SquaredExponential.against_of([modulating], data[..., count:])
-        constant, slopes = variances[..., 1, None], variances[..., None, 2:]
-        weights = slopes * (data[..., :count] - origin) / reach
-
-        def prior(points: Tensor) -> Prior:
-            parents, actions = (points[..., :count] - origin) / reach, points[..., count:]
-            if actions.dim() == 3 and (actions == actions[:, :1]).all():  # so it is in all samples of a rollout
-                actions = actions[:, :1]
-            whole, part = smooth(points), modulation(actions)
-            affine = (parents @ weights.mT).add_(constant.unsqueeze(-1))
-            own = constant + (parents.square() * slopes).sum(-1)
-
-            def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
-                gradient = whole.pullback(cross_gradient, variance_gradient)
-                slope = (cross_gradient * part.cross) @ weights
-                gradient[..., :count] += (slope + 2.0 * variance_gradient.unsqueeze(-1) * slopes * parents) / reach
-                gradient[..., count:] += part.pullback(cross_gradient * affine, variance_gradient)
-                return gradient
-
-            return Prior(torch.addcmul(whole.cross, affine, part.cross), whole.variance + own, pullback)
-
-        return prior
-
-    def among(self, points: Tensor) -> Tensor:
-        count, variances = self._parents, self.variances.detach()
-        smooth = variances[0] * self.smooth.among(points)
-        if points.shape[-1] == count:
-            return smooth
-        parents = (points[..., :count] - self.origin) / self.reach
-        affine = variances[1] + (variances[2:] * parents) @ parents.transpose(-1, -2)
-        return smooth + affine * self.modulation.among(points[..., count:])
-
-    def draw(self, generator: torch.Generator) -> Function:
-        count, deviations = self._parents, self.variances.detach().sqrt()
-        smooth = self.smooth.draw(generator)
-        if len(deviations) == 1:
-            return lambda points: deviations[0] * smooth(points)
-        modulations = self.modulation.draws(generator, count + 1)
-
-        def function(points: Tensor) -> Tensor:
-            parents = (points[..., :count] - self.origin) / self.reach
-            factors = torch.cat([torch.ones_like(points[..., :1]), parents], -1)
-            affine = (deviations[1:] * factors * modulations(points[..., count:])).sum(-1)
-            return deviations[0] * smooth(points) + affine
-
-        return function
-
-    def closed_form(self, points: np.ndarray) -> CompositeCovariances:
-        smooth = self.smooth.closed_form(points)
-        if points.shape[1] == self._parents:
-            return ScaledCovariances(LogVariances(self), smooth)
-        modulation = self.modulation.closed_form(points[:, self._parents :])
-        parents = (points[:, : self._parents] - self.origin.cpu().numpy()) / self.reach.cpu().numpy()
-        return MechanismCovariances(LogVariances(self), smooth, modulation, parents)
-
-
-class MechanismCovariances(CompositeCovariances):
-    """Covariances under a :class:`MechanismKernel` of parents and actions.
-
-    Args:
-        variances: v, w_0 and the w_i.
-        smooth: the covariances under RBF.
-        modulation: those under RBF'.
-        parents: what the affine part is affine in, ``n x p``.
-    """
-
-    def __init__(
-        self, variances: Hyperparameters, smooth: Covariances, modulation: Covariances, parents: np.ndarray
-    ) -> None:
-        super().__init__(variances, smooth, modulation)
-        self._smooth, self._modulation = smooth, modulation
-        columns = np.column_stack([np.ones(len(parents)), parents]).T
-        self._products = (columns[:, :, None] * columns[:, None]).reshape(len(columns), -1)
-
-    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        variances, smooth_values, modulation_values = self.split(values)
-        smooth_variance, *_ = variances = np.exp(variances)
-        smooth, pull_smooth = self._smooth.matrix(smooth_values)
-        modulation, pull_modulation = self._modulation.matrix(modulation_values)
-        affine = (variances[1:] @ self._products).reshape(smooth.shape)
-
-        def pullback(gradient: np.ndarray) -> np.ndarray:
-            terms = np.concatenate([[np.vdot(gradient, smooth)], self._products @ (gradient * modulation).ravel()])
-            return np.concatenate(
-                [terms * variances, pull_smooth(gradient * smooth_variance), pull_modulation(gradient * affine)]
-            )
-
-        return smooth_variance * smooth + affine * modulation, pullback

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,8 +12,8 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.causal.causal_prior import RewardGP
-from cbo_gym.agents.surrogates.gp.closed_form import CompositeCovariances, Pullback
-from cbo_gym.agents.surrogates.gp.kernels import LARGEST, LogVariances, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.closed_form import Covariances
+from cbo_gym.agents.surrogates.gp.kernels import MAX_LOG_VARIANCE, SquaredExponential, VarianceKernel
 from cbo_gym.agents.surrogates.gp.noise import log_lognormal
 from cbo_gym.sums import add_up
 
@@ -111,8 +112,26 @@ class SetsKernel(VarianceKernel):
         novel = x1[..., -1].unsqueeze(-1) * x2[..., -1].unsqueeze(-2)
         return self.smooth.forward(x1[..., :-2], x2[..., :-2]) * (error + known + beyond * novel)
 
-    def closed_form(self, points: np.ndarray) -> SetsCovariances:
-        return SetsCovariances(self, points)
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_modes(values, [ERROR, (BEYOND[0] + math.log(self.share), BEYOND[1])])
+
+    def covariances_of(self, points: np.ndarray) -> Covariances:
+        smooth = self.smooth.covariances_of(points[:, :-2])
+        known, novel = (np.outer(column, column) for column in points[:, -2:].T)
+
+        def function(logs: np.ndarray, own: np.ndarray) -> Any:
+            error, beyond = np.exp(np.minimum(logs, MAX_LOG_VARIANCE))
+            shape, pullback = smooth.matrix(own)
+            heights = error + known + beyond * novel
+
+            def gradients(gradient: np.ndarray) -> list[np.ndarray]:
+                weighted = gradient * shape
+                slopes = np.array([error * weighted.sum(), beyond * np.vdot(weighted, novel)])
+                return [slopes, pullback(gradient * heights)]
+
+            return shape * heights, gradients
+
+        return Covariances([self, smooth], function)
 
 
 class SetsShape(SquaredExponential):
@@ -139,39 +158,6 @@ def _lengthscales(kernel: SetsShape) -> Tensor:
 
 def _set_lengthscales(kernel: SetsShape, value: Tensor) -> None:
     kernel.lengthscale = value
-
-
-class SetsVariances(LogVariances):
-    """The logarithms of v and w; what the rewards' noise leaves of their variance is the scale of w."""
-
-    def __init__(self, kernel: SetsKernel) -> None:
-        super().__init__(kernel)
-        self._beyond = BEYOND[0] + math.log(kernel.share), BEYOND[1]
-
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        return log_modes(values, [ERROR, self._beyond])
-
-
-class SetsCovariances(CompositeCovariances):
-    """Covariances of points ``n x d`` under a :class:`SetsKernel`."""
-
-    def __init__(self, kernel: SetsKernel, points: np.ndarray) -> None:
-        self._shape = kernel.smooth.closed_form(points[:, :-2])
-        super().__init__(SetsVariances(kernel), self._shape)
-        self._known, self._novel = (np.outer(column, column) for column in points[:, -2:].T)
-
-    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        logs, own = self.split(values)
-        error, beyond = np.exp(np.minimum(logs, LARGEST))
-        shape, pull = self._shape.matrix(own)
-        heights = error + self._known + beyond * self._novel
-
-        def pullback(gradient: np.ndarray) -> np.ndarray:
-            weighted = gradient * shape
-            slopes = [error * weighted.sum(), beyond * np.vdot(weighted, self._novel)]
-            return np.concatenate([slopes, pull(gradient * heights)])
-
-        return shape * heights, pullback
 
 
 def log_modes(logs: np.ndarray, priors: Sequence[Lognormal]) -> tuple[float, np.ndarray]:

@@ -1,7 +1,8 @@
-"""Closed forms that a kernel may have, beside the ``forward`` of all kernels of GPyTorch.
+"""What a kernel may know in closed form, beside the ``forward`` of all kernels of GPyTorch.
 
-A kernel declares it by having the method of a protocol. :func:`~cbo_gym.agents.surrogates.gp.fitting.covariances` and
-:func:`~cbo_gym.agents.surrogates.gp.prediction.against` ask by type, and fall back on autograd.
+The gradient of its covariances in the points serves searches (``cross_covariance``), that in the hyper-parameters
+serves fits (``covariances_of``). For other kernels :mod:`cbo_gym.agents.surrogates.gp.posterior` and
+:mod:`cbo_gym.agents.surrogates.gp.fitting` use autograd.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from torch import Tensor
 
 from cbo_gym.sums import add_up
 
+Bounds = list[tuple[float, float]]
+#: takes gradients with respect to covariances, ``n x n``, to those with respect to k hyper-parameters, ``(k,)``
 Pullback = Callable[[np.ndarray], np.ndarray]
+#: hyper-parameters of each part -> covariances, ``n x n``, and their gradients with respect to each part
+CovarianceFunction = Callable[..., tuple[np.ndarray, Callable[[np.ndarray], Sequence[np.ndarray]]]]
 Function = Callable[[Tensor], Tensor]  # points ``... x d`` to values ``...``, differentiable
 
 
@@ -25,8 +30,8 @@ class Prior(NamedTuple):
 
     Attributes:
         cross: covariances with the data, ``... x n``.
-        variance: of the points, ``...``.
-        pullback: of gradients with respect to ``cross`` and ``variance`` to those with respect to the points.
+        variance: prior variance of the points, ``...``.
+        pullback: takes gradients with respect to ``cross`` and ``variance`` to those with respect to the points.
     """
 
     cross: Tensor
@@ -34,115 +39,100 @@ class Prior(NamedTuple):
     pullback: Callable[[Tensor, Tensor], Tensor]
 
 
-Against = Callable[[Tensor], Prior]
+CrossCovariance = Callable[[Tensor], Prior]
 
 
 class Hyperparameters(ABC):
-    """Some hyper-parameters of a kernel, k in number, as a flat array."""
+    """Some hyper-parameters, k in number, as a flat array."""
 
+    @property
     @abstractmethod
-    def current(self) -> np.ndarray:
-        """Those that the kernel has, ``(k,)``."""
+    def theta(self) -> np.ndarray:
+        """The present values, ``(k,)``; they can be set."""
 
+    @theta.setter
     @abstractmethod
-    def adopt(self, values: np.ndarray) -> None:
-        """Give them to the kernel."""
+    def theta(self, values: np.ndarray) -> None: ...
 
+    @property
     @abstractmethod
-    def bounds(self) -> list[tuple[float, float]]:
-        """Of each."""
+    def bounds(self) -> Bounds:
+        """Lower and upper bound of each."""
 
     @abstractmethod
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        """Log density of their prior, and its gradient ``(k,)``."""
+        """Log density of the prior at ``values``, and its gradient, ``(k,)``."""
 
 
 class Covariances(Hyperparameters):
-    """The covariances of given points under a kernel, as a function of its hyper-parameters."""
-
-    @abstractmethod
-    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        """The covariances, ``n x n``, and their pullback: ``n x n`` to ``(k,)``."""
-
-
-class CompositeCovariances(Covariances):
-    """Covariances with hyper-parameters in several parts, which follow each other.
+    """The covariances of n points under a kernel, as a function of its hyper-parameters.
 
     Args:
-        parts: of the hyper-parameters.
+        parts: the hyper-parameters, which follow each other.
+        function: from those of each part to the covariances and their gradients.
     """
 
-    def __init__(self, *parts: Hyperparameters) -> None:
-        self._parts = parts
-        self._cuts = np.cumsum([len(part.bounds()) for part in parts])[:-1]
+    def __init__(self, parts: Sequence[Hyperparameters], function: CovarianceFunction) -> None:
+        self._parts, self._function = parts, function
+        self._cuts = np.cumsum([len(part.bounds) for part in parts])[:-1]
 
-    def split(self, values: np.ndarray) -> list[np.ndarray]:
-        """The hyper-parameters of each part."""
-        return np.split(values, self._cuts)
+    @property
+    def theta(self) -> np.ndarray:
+        return np.concatenate([part.theta for part in self._parts])
 
-    def current(self) -> np.ndarray:
-        return np.concatenate([part.current() for part in self._parts])
+    @theta.setter
+    def theta(self, values: np.ndarray) -> None:
+        for part, own in zip(self._parts, np.split(values, self._cuts), strict=True):
+            part.theta = own
 
-    def adopt(self, values: np.ndarray) -> None:
-        for part, own in zip(self._parts, self.split(values), strict=True):
-            part.adopt(own)
-
-    def bounds(self) -> list[tuple[float, float]]:
-        return [pair for part in self._parts for pair in part.bounds()]
+    @property
+    def bounds(self) -> Bounds:
+        return [pair for part in self._parts for pair in part.bounds]
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        own = zip(self._parts, self.split(values), strict=True)
+        own = zip(self._parts, np.split(values, self._cuts), strict=True)
         densities, slopes = zip(*(part.log_prior(some) for part, some in own), strict=True)
         return add_up(densities), np.concatenate(slopes)
+
+    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        """The covariances, ``n x n``, and their pullback."""
+        matrix, gradients = self._function(*np.split(values, self._cuts))
+        return matrix, lambda gradient: np.concatenate(gradients(gradient))
 
 
 @runtime_checkable
 class WithClosedFit(Protocol):
     """Knows the gradient of its covariances in the hyper-parameters."""
 
-    def closed_form(self, points: np.ndarray) -> Covariances:
-        """Its covariances of points ``n x d``."""
+    def covariances_of(self, points: np.ndarray) -> Covariances:
+        """The covariances of points ``n x d``."""
 
 
 @runtime_checkable
 class WithClosedPrior(Protocol):
-    """Knows the gradient of its covariances in the points."""
-
-    def against(self, data: Tensor) -> Against:
-        """Its prior of points beside ``data``, ``n x d``."""
-
-
-@runtime_checkable
-class WithStackedPrior(WithClosedPrior, Protocol):
-    """Knows the same of several kernels of its class at once."""
+    """Knows the gradient of its covariances in the points, and how to draw functions and sets of values."""
 
     def numbers(self) -> tuple[Tensor, ...]:
         """All of its hyper-parameters."""
 
-    @classmethod
-    def against_of(cls, numbers: Sequence[Tensor], data: Tensor) -> Against:
-        """The prior of points beside data ``n x d``, or ``g x n x d`` with the numbers of g kernels stacked."""
+    def cross_covariance(self, data: Tensor, numbers: Sequence[Tensor] | None = None) -> CrossCovariance:
+        """The prior of points beside data ``n x d``, or ``g x n x d`` with the ``numbers`` of g such kernels stacked.
 
+        Args:
+            data: as said.
+            numbers: the hyper-parameters; None for the kernel's own.
+        """
 
-@runtime_checkable
-class WithJointPrior(Protocol):
-    """Knows the covariances of sets of points."""
-
-    def among(self, points: Tensor) -> Tensor:
-        """Prior covariances of points among themselves, ``... x q x d`` to ``... x q x q``."""
-
-
-@runtime_checkable
-class WithDraws(Protocol):
-    """Knows how to draw functions."""
+    def covariance(self, points: Tensor) -> Tensor:
+        """Prior covariances of the points of each set, ``... x q x d`` to ``... x q x q``."""
 
     def draw(self, generator: torch.Generator) -> Function:
-        """A function drawn from its prior."""
+        """A function drawn from the prior."""
 
 
 @runtime_checkable
 class WithOrigin(Protocol):
     """Knows where its inputs are zero."""
 
-    def count_from(self, zeros: Tensor) -> None:
-        """Native zeros of the inputs among points whose data fill [0, 1], ``(d,)``."""
+    def set_origin(self, zeros: Tensor) -> None:
+        """Take native zeros of the inputs, ``(d,)``, in units in which the data fill [0, 1]."""

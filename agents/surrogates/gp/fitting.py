@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +20,7 @@ from scipy.linalg import lapack
 from scipy.optimize import minimize
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.closed_form import Covariances, Pullback, WithClosedFit
+from cbo_gym.agents.surrogates.gp.closed_form import Bounds, Covariances, Hyperparameters, WithClosedFit
 from cbo_gym.agents.surrogates.gp.noise import Noise
 
 RELATIVE_GAIN = 1e-7  # of the log density per datum, at which a fit stops
@@ -27,18 +29,16 @@ JITTERS = (0.0, 1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that 
 
 def covariances(kernel: Kernel, points: np.ndarray) -> Covariances:
     """The covariances of ``points``, shape ``n x d``, as a function of the kernel's hyper-parameters."""
-    return kernel.closed_form(points) if isinstance(kernel, WithClosedFit) else ByAutograd(kernel, points)
+    if isinstance(kernel, WithClosedFit):
+        return kernel.covariances_of(points)
+    raw = RawParameters(kernel)
+    return Covariances([raw], partial(raw.covariances, torch.from_numpy(points).to(kernel.device)))
 
 
-class ByAutograd(Covariances):
-    """Covariances under any kernel of GPyTorch; the hyper-parameters are its raw parameters.
+class RawParameters(Hyperparameters):
+    """The raw parameters of any kernel of GPyTorch, with gradients by autograd."""
 
-    Args:
-        kernel: under which.
-        points: shape ``n x d``.
-    """
-
-    def __init__(self, kernel: Kernel, points: np.ndarray) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         parameters, limits = get_parameters_and_bounds(kernel)
         free = (-math.inf, math.inf)
@@ -49,34 +49,37 @@ class ByAutograd(Covariances):
             for low, high in [limits.get(name, free)] * tensor.numel()
         ]
         self._priors = list(kernel.named_priors())
-        self._points = torch.from_numpy(points).to(kernel.device)
 
-    def current(self) -> np.ndarray:
-        return _flat(self._tensors)
+    @property
+    def theta(self) -> np.ndarray:
+        return _flatten(self._tensors)
 
-    def adopt(self, values: np.ndarray) -> None:
+    @theta.setter
+    def theta(self, values: np.ndarray) -> None:
         self._vary(values)
         self._kernel.requires_grad_(False)
 
-    def bounds(self) -> list[tuple[float, float]]:
+    @property
+    def bounds(self) -> Bounds:
         return self._bounds
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
         self._vary(values)
         with torch.enable_grad():
             densities = [prior.log_prob(closure(module)).sum() for _, module, prior, closure, _ in self._priors]
-            total = torch.stack([self._points.new_zeros(()), *densities]).sum()
+            total = torch.stack([torch.zeros((), dtype=torch.float64, device=self._kernel.device), *densities]).sum()
         return float(total.detach()), self._gradient(total, torch.ones_like(total))
 
-    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+    def covariances(self, points: Tensor, values: np.ndarray) -> Any:
+        """The covariances of points ``n x d``, and their gradient, as of :class:`Covariances`."""
         self._vary(values)
         with torch.enable_grad():
-            matrix = self._kernel.forward(self._points, self._points)
+            matrix = self._kernel.forward(points, points)
 
-        def pullback(gradient: np.ndarray) -> np.ndarray:
-            return self._gradient(matrix, torch.from_numpy(gradient).to(matrix))
+        def gradients(gradient: np.ndarray) -> list[np.ndarray]:
+            return [self._gradient(matrix, torch.from_numpy(gradient).to(matrix))]
 
-        return matrix.detach().cpu().numpy(), pullback
+        return matrix.detach().cpu().numpy(), gradients
 
     def _vary(self, values: np.ndarray) -> None:
         """Give the kernel hyper-parameters with respect to which what follows can be differentiated."""
@@ -89,10 +92,10 @@ class ByAutograd(Covariances):
     def _gradient(self, output: Tensor, upstream: Tensor) -> np.ndarray:
         if not output.requires_grad:
             return np.zeros(len(self._bounds))
-        return _flat(torch.autograd.grad(output, self._tensors, upstream, materialize_grads=True))
+        return _flatten(torch.autograd.grad(output, self._tensors, upstream, materialize_grads=True))
 
 
-def _flat(tensors: Sequence[Tensor]) -> np.ndarray:
+def _flatten(tensors: Sequence[Tensor]) -> np.ndarray:
     return np.concatenate([np.empty(0), *(tensor.detach().cpu().numpy().ravel() for tensor in tensors)])
 
 
@@ -114,8 +117,8 @@ class LogPosterior:
     ) -> None:
         self._covariances, self._noise = covariances, noise
         self._points, self._targets, self._centred = points, targets, centred
-        first = len(covariances.bounds())
-        self._cuts = [first, first + len(noise.bounds())]
+        first = len(covariances.bounds)
+        self._cuts = [first, first + len(noise.bounds)]
 
     def split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Those of the covariances, of the noise, and the mean."""
@@ -152,7 +155,7 @@ class LogPosterior:
                 best = (density, values.copy())
             return -density, -slope
 
-        limits = self._covariances.bounds() + self._noise.bounds()
+        limits = self._covariances.bounds + self._noise.bounds
         limits += [] if self._centred else [(-math.inf, math.inf)]
         options = {"maxiter": iterations, "ftol": RELATIVE_GAIN}
         with np.errstate(all="ignore"):  # where the covariance matrix cannot be factorised

@@ -1,16 +1,11 @@
-"""The building blocks of the surrogates' kernels: stationary kernels, and variances with a prior.
-
-The kernels are GPyTorch modules, with two closed forms besides: between points and data with the gradient in the
-points, for searches (``against``), and between the data with that in the hyper-parameters, for fits (``closed_form``).
-"""
+"""The kernels of the surrogates: squared exponentials, and sums of them with variances that have a prior."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,28 +16,27 @@ from gpytorch.priors import GammaPrior
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.gp.closed_form import (
-    Against,
-    CompositeCovariances,
+    Bounds,
     Covariances,
+    CrossCovariance,
     Function,
     Hyperparameters,
     Prior,
-    Pullback,
 )
 from cbo_gym.agents.surrogates.gp.noise import log_lognormal
+from cbo_gym.sums import add_up
 
 SHAPE, RATE = 2.0, 1.0  # of the variances' gamma prior
 RANDOM_FEATURES = 256  # of a function drawn from a prior
 LENGTHS = (3.0, 6.0)  # shape and rate of a gamma prior of lengthscales, once BoTorch's default
-LEAST_LENGTH = 0.01
-LARGEST = 700.0  # logarithm of a variance that a line search may try; its exponential is still a number
+MIN_LENGTH = 0.01
+MAX_LOG_VARIANCE = 700.0  # that a line search may try; its exponential is still a number
 
 
-class SquaredExponential(Kernel):
+class SquaredExponential(Kernel, Hyperparameters):
     """BoTorch's default kernel, with its dimension-scaled lognormal prior of the lengthscales (Hvarfner et al. 2024).
 
-    The exponent ``-|a - b|^2 / 2`` of scaled points is one matrix product, of ``(a, -|a|^2 / 2, 1)`` and
-    ``(b, 1, -|b|^2 / 2)``, so that neither values nor gradients take more than two passes over the entries.
+    The hyper-parameters of a fit are the logarithms of the lengthscales.
 
     Args:
         dim: number of inputs.
@@ -51,18 +45,30 @@ class SquaredExponential(Kernel):
     has_lengthscale = True
 
     def __init__(self, dim: int) -> None:
-        prior, constraint = self.lengths(dim)
+        prior, constraint = self.length_prior(dim)
         super().__init__(ard_num_dims=dim, lengthscale_prior=prior, lengthscale_constraint=constraint)
 
     @staticmethod
-    def lengths(dim: int) -> tuple[Any, Any]:
+    def length_prior(dim: int) -> tuple[Any, Any]:
         """The lengthscales' prior, and their constraint, which has a lower bound and no transform."""
         usual = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
         return usual.lengthscale_prior, usual.raw_lengthscale_constraint
 
-    def log_prior(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
-        """Log density of lengthscales, and its gradient with respect to their logarithms ``(d,)``."""
-        return log_lognormal(logs, *self._lognormal)
+    @property
+    def theta(self) -> np.ndarray:
+        return self.raw_lengthscale.detach().log().flatten().cpu().numpy()
+
+    @theta.setter
+    def theta(self, values: np.ndarray) -> None:
+        raw = self.raw_lengthscale
+        raw.data = torch.from_numpy(np.exp(values)).to(raw).reshape(raw.shape)
+
+    @property
+    def bounds(self) -> Bounds:
+        return [(math.log(float(self.raw_lengthscale_constraint.lower_bound)), math.inf)] * self.raw_lengthscale.numel()
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_lognormal(values, *self._lognormal)
 
     @cached_property
     def _lognormal(self) -> tuple[float, float]:
@@ -71,26 +77,25 @@ class SquaredExponential(Kernel):
         return float(prior.loc), float(prior.scale)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        return torch.ones_like(x1[..., 0]) if diag else self.against(x2)(x1).cross
-
-    def against(self, data: Tensor, variance: Tensor | None = None) -> Against:
-        """Its prior beside ``data``, times a variance, which is 1 if None."""
-        return self.against_of(self.numbers(), data, variance)
+        return torch.ones_like(x1[..., 0]) if diag else self.cross_covariance(x2)(x1).cross
 
     def numbers(self) -> tuple[Tensor, ...]:
-        """Its lengthscales, ``1 x d``."""
         return (self.raw_lengthscale.detach(),)  # the constraint has no transform: raw lengthscales are lengthscales
 
-    @classmethod
-    def against_of(cls, numbers: Sequence[Tensor], data: Tensor, variance: Tensor | None = None) -> Against:
-        """The prior of one kernel, or of g of them at once, beside data ``n x d`` or ``g x n x d``.
+    def cross_covariance(
+        self, data: Tensor, numbers: Sequence[Tensor] | None = None, variance: Tensor | None = None
+    ) -> CrossCovariance:
+        """The prior of points beside data, see :class:`~cbo_gym.agents.surrogates.gp.closed_form.WithClosedPrior`.
+
+        The exponent ``-|a - b|^2 / 2`` of scaled points is one matrix product, of ``(a, -|a|^2 / 2, 1)`` and
+        ``(b, 1, -|b|^2 / 2)``, so that neither values nor gradients take more than two passes over the entries.
 
         Args:
-            numbers: of :meth:`numbers`, or g of these stacked.
-            data: as said.
-            variance: a scalar, or ``g x 1 x 1``; 1 if None.
+            data: ``n x d`` or ``g x n x d``.
+            numbers: the lengthscales, ``1 x d`` or ``g x 1 x d``; None for the kernel's own.
+            variance: a factor, a scalar or ``g x 1 x 1``; 1 if None.
         """
-        inverse = numbers[0].reciprocal()
+        inverse = (numbers or self.numbers())[0].reciprocal()
         # Far from the origin the product loses digits; without data there is no mean.
         origin = data.mean(-2, keepdim=True).nan_to_num()
         height = data.new_ones(()) if variance is None else variance
@@ -111,82 +116,55 @@ class SquaredExponential(Kernel):
 
         return prior
 
-    def closed_form(self, points: np.ndarray) -> SquaredExponentials:
-        return SquaredExponentials(self, points)
+    def covariances_of(self, points: np.ndarray) -> Covariances:
+        shape = len(points), len(points)
+        squares = np.square(points.T[:, :, None] - points.T[:, None]).reshape(points.shape[1], -1)
 
-    def among(self, points: Tensor) -> Tensor:
+        def function(logs: np.ndarray) -> Any:
+            precisions = np.exp(-2.0 * logs)
+            flat = np.exp(-0.5 * (precisions @ squares))
+            return flat.reshape(shape), lambda gradient: [precisions * (squares @ (gradient.ravel() * flat))]
+
+        return Covariances([self], function)
+
+    def covariance(self, points: Tensor) -> Tensor:
         scaled = points / self.raw_lengthscale.detach()
         return (-0.5 * (scaled.unsqueeze(-2) - scaled.unsqueeze(-3)).square().sum(-1)).exp()
 
     def draw(self, generator: torch.Generator) -> Function:
-        drawn = self.draws(generator, 1)
-        return lambda points: drawn(points).squeeze(-1)
+        functions = self.draw_functions(generator, 1)
+        return lambda points: functions(points).squeeze(-1)
 
-    def draws(self, generator: torch.Generator, count: int) -> Function:
-        """Functions drawn from its prior, by random Fourier features that they share (Rahimi & Recht 2007).
+    def draw_functions(self, generator: torch.Generator, count: int) -> Function:
+        """Functions drawn from the prior, by random Fourier features that they share (Rahimi & Recht 2007).
 
         They take points ``... x d`` to values ``... x count``.
         """
         lengthscale = self.raw_lengthscale.detach().flatten()
         dim = len(lengthscale)
         normal = torch.randn((count + dim, RANDOM_FEATURES), dtype=torch.float64, generator=generator).to(lengthscale)
-        turns = torch.rand(RANDOM_FEATURES, dtype=torch.float64, generator=generator).to(lengthscale)
+        phases = torch.rand(RANDOM_FEATURES, dtype=torch.float64, generator=generator).to(lengthscale)
         weights = (2.0 / RANDOM_FEATURES) ** 0.5 * normal[:count].T
         frequencies = normal[count:] / lengthscale[:, None]
-        return lambda points: (points @ frequencies + 2.0 * math.pi * turns).cos() @ weights
-
-
-class SquaredExponentials(Covariances):
-    """Covariances under a squared-exponential kernel; the hyper-parameters are the logarithms of its lengthscales."""
-
-    def __init__(self, kernel: SquaredExponential, points: np.ndarray) -> None:
-        self._kernel = kernel
-        self._side = len(points)
-        self._squares = np.square(points.T[:, :, None] - points.T[:, None]).reshape(points.shape[1], -1)
-
-    def current(self) -> np.ndarray:
-        return self._kernel.raw_lengthscale.detach().log().flatten().cpu().numpy()
-
-    def adopt(self, values: np.ndarray) -> None:
-        raw = self._kernel.raw_lengthscale
-        raw.data = torch.from_numpy(np.exp(values)).to(raw).reshape(raw.shape)
-
-    def bounds(self) -> list[tuple[float, float]]:
-        least = float(self._kernel.raw_lengthscale_constraint.lower_bound)
-        return [(math.log(least), math.inf)] * len(self._squares)
-
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        return self._kernel.log_prior(values)
-
-    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        precisions = np.exp(-2.0 * values)
-        flat = np.exp(-0.5 * (precisions @ self._squares))
-
-        def pullback(gradient: np.ndarray) -> np.ndarray:
-            return precisions * (self._squares @ (gradient.ravel() * flat))
-
-        return flat.reshape(self._side, self._side), pullback
+        return lambda points: (points @ frequencies + 2.0 * math.pi * phases).cos() @ weights
 
 
 class ShortSquaredExponential(SquaredExponential):
-    """The same with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years.
-
-    Args:
-        dim: number of inputs.
-    """
+    """The same with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years."""
 
     @staticmethod
-    def lengths(dim: int) -> tuple[Any, Any]:
+    def length_prior(dim: int) -> tuple[Any, Any]:
         shape, rate = LENGTHS
-        least = GreaterThan(LEAST_LENGTH, transform=None, initial_value=(shape - 1.0) / rate)
-        return GammaPrior(shape, rate), least
+        return GammaPrior(shape, rate), GreaterThan(MIN_LENGTH, transform=None, initial_value=(shape - 1.0) / rate)
 
-    def log_prior(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
-        return log_gamma(logs, *LENGTHS)
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_gamma(values, *LENGTHS)
 
 
-class VarianceKernel(Kernel):
+class VarianceKernel(Kernel, Hyperparameters):
     """A kernel whose terms have variances of their own, each with a Gamma(2, 1) prior and 1 at first.
+
+    The hyper-parameters of a fit are the logarithms of the variances; those of the kernels that it is made of follow.
 
     Args:
         terms: number of variances, at least 1.
@@ -196,17 +174,48 @@ class VarianceKernel(Kernel):
         super().__init__()
         self.register_parameter("raw_variances", torch.nn.Parameter(torch.zeros(terms)))
         self.register_constraint("raw_variances", Positive(initial_value=1.0))
-        self.register_prior(
-            "variances_prior",
-            GammaPrior(SHAPE, RATE),
-            _variances,
-            _set_variances,
-        )
+        self.register_prior("variances_prior", GammaPrior(SHAPE, RATE), _variances, _set_variances)
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
+        prior = self.cross_covariance(x2)(x1)
+        return prior.variance if diag else prior.cross
+
+    def covariance(self, points: Tensor) -> Tensor:
+        return self.forward(points, points)
 
     @property
     def variances(self) -> Tensor:
-        """Shape ``(terms,)``."""
+        """The variances, ``(terms,)``."""
         return self.raw_variances_constraint.transform(self.raw_variances)
+
+    @property
+    def theta(self) -> np.ndarray:
+        return self.variances.detach().log().cpu().numpy()
+
+    @theta.setter
+    def theta(self, values: np.ndarray) -> None:
+        raw = self.raw_variances
+        raw.data = self.raw_variances_constraint.inverse_transform(torch.from_numpy(np.exp(values)).to(raw))
+
+    @property
+    def bounds(self) -> Bounds:
+        return [(-math.inf, math.inf)] * self.raw_variances.numel()
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_gamma(values, SHAPE, RATE)
+
+    def scaled_covariances(self, part: Covariances, known: np.ndarray | float = 0.0) -> Covariances:
+        """The only variance times the covariances of ``part``, plus ``known`` ones, ``n x n``."""
+
+        def function(logs: np.ndarray, own: np.ndarray) -> Any:
+            variance = math.exp(min(logs[0], MAX_LOG_VARIANCE))
+            matrix, pullback = part.matrix(own)
+            return (
+                variance * matrix + known,
+                lambda gradient: [variance * np.vdot(gradient, matrix)[None], variance * pullback(gradient)],
+            )
+
+        return Covariances([self, part], function)
 
 
 def _variances(kernel: VarianceKernel) -> Tensor:
@@ -217,70 +226,83 @@ def _set_variances(kernel: VarianceKernel, value: Tensor) -> None:
     kernel.initialize(raw_variances=kernel.raw_variances_constraint.inverse_transform(value))
 
 
-class StackableKernel(VarianceKernel):
-    """A kernel with variances that is a :class:`~cbo_gym.agents.surrogates.gp.closed_form.WithStackedPrior`."""
+class SumKernel(VarianceKernel):
+    """``sum_i v_i RBF_i``, squared exponentials of some inputs each, with variances v.
 
-    @abstractmethod
+    Args:
+        dim: number of inputs.
+        columns: the inputs of each term.
+        rbf: class of the terms.
+    """
+
+    def __init__(self, dim: int, columns: Sequence[slice], rbf: type[SquaredExponential] = SquaredExponential) -> None:
+        super().__init__(len(columns))
+        self.columns = tuple(columns)
+        self._terms = torch.nn.ModuleList(rbf(len(range(dim)[own])) for own in columns)
+
+    @property
+    def terms(self) -> list[SquaredExponential]:
+        """The squared exponentials."""
+        return cast("list[SquaredExponential]", list(self._terms))
+
     def numbers(self) -> tuple[Tensor, ...]:
-        """All of its hyper-parameters."""
+        """The variances, ``(terms,)``, and the lengthscales of each term."""
+        return self.variances.detach(), *(term.raw_lengthscale.detach() for term in self.terms)
 
-    @classmethod
-    @abstractmethod
-    def against_of(cls, numbers: Sequence[Tensor], data: Tensor) -> Against:
-        """The prior of one kernel, or of g of them at once, beside data ``n x d`` or ``g x n x d``.
+    def cross_covariance(self, data: Tensor, numbers: Sequence[Tensor] | None = None) -> CrossCovariance:
+        variances, *lengths = numbers or self.numbers()
+        parts = [
+            term.cross_covariance(data[..., own], [length], variances[..., index, None, None])
+            for index, (term, own, length) in enumerate(zip(self.terms, self.columns, lengths, strict=True))
+        ]
+        if len(parts) == 1:
+            return parts[0]
 
-        Args:
-            numbers: of :meth:`numbers`, or g of these stacked.
-            data: as said.
-        """
+        def prior(points: Tensor) -> Prior:
+            crosses, variances, pullbacks = zip(
+                *(part(points[..., own]) for part, own in zip(parts, self.columns, strict=True)), strict=True
+            )
 
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        prior = self.against(x2)(x1)
-        return prior.variance if diag else prior.cross
+            def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
+                gradient = torch.zeros_like(points)
+                for own, pull in zip(self.columns, pullbacks, strict=True):
+                    gradient[..., own] += pull(cross_gradient, variance_gradient)
+                return gradient
 
-    def against(self, data: Tensor) -> Against:
-        return self.against_of(self.numbers(), data)
+            return Prior(add_up(crosses[1:], crosses[0]), add_up(variances[1:], variances[0]), pullback)
 
+        return prior
 
-class LogVariances(Hyperparameters):
-    """The logarithms of the variances of a kernel's terms."""
+    def covariances_of(self, points: np.ndarray) -> Covariances:
+        parts = [term.covariances_of(points[:, own]) for term, own in zip(self.terms, self.columns, strict=True)]
+        if len(parts) == 1:
+            return self.scaled_covariances(parts[0])
 
-    def __init__(self, kernel: VarianceKernel) -> None:
-        self._kernel = kernel
+        def function(logs: np.ndarray, *own: np.ndarray) -> Any:
+            variances = np.exp(logs)
+            matrices, pullbacks = zip(*(part.matrix(some) for part, some in zip(parts, own, strict=True)), strict=True)
 
-    def current(self) -> np.ndarray:
-        return self._kernel.variances.detach().log().cpu().numpy()
+            def gradients(gradient: np.ndarray) -> list[np.ndarray]:
+                sizes = [np.vdot(gradient, matrix) for matrix in matrices]
+                slopes = [variance * pull(gradient) for variance, pull in zip(variances, pullbacks, strict=True)]
+                return [sizes * variances, *slopes]
 
-    def adopt(self, values: np.ndarray) -> None:
-        raw, constraint = self._kernel.raw_variances, self._kernel.raw_variances_constraint
-        raw.data = constraint.inverse_transform(torch.from_numpy(np.exp(values)).to(raw))
+            return add_up(variance * matrix for variance, matrix in zip(variances, matrices, strict=True)), gradients
 
-    def bounds(self) -> list[tuple[float, float]]:
-        return [(-math.inf, math.inf)] * self._kernel.raw_variances.numel()
+        return Covariances([self, *parts], function)
 
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        return log_gamma(values, SHAPE, RATE)
+    def draw(self, generator: torch.Generator) -> Function:
+        deviations = self.variances.detach().sqrt()
+        functions = [term.draw(generator) for term in self.terms]
 
+        def function(points: Tensor) -> Tensor:
+            values = [own(points[..., columns]) for own, columns in zip(functions, self.columns, strict=True)]
+            return (deviations * torch.stack(values, -1)).sum(-1)
 
-class ScaledCovariances(CompositeCovariances):
-    """A variance times other covariances, plus known ones, ``n x n``."""
-
-    def __init__(self, variance: Hyperparameters, scaled: Covariances, known: np.ndarray | float = 0.0) -> None:
-        super().__init__(variance, scaled)
-        self._scaled, self._known = scaled, known
-
-    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        (log_variance,), own = self.split(values)
-        variance = math.exp(min(log_variance, LARGEST))
-        scaled, pull = self._scaled.matrix(own)
-
-        def pullback(gradient: np.ndarray) -> np.ndarray:
-            return variance * np.concatenate([[np.vdot(gradient, scaled)], pull(gradient)])
-
-        return variance * scaled + self._known, pullback
+        return function
 
 
-class ScaledSquaredExponential(VarianceKernel):
+class ScaledSquaredExponential(SumKernel):
     """A variance times a :class:`ShortSquaredExponential` kernel.
 
     Args:
@@ -288,17 +310,72 @@ class ScaledSquaredExponential(VarianceKernel):
     """
 
     def __init__(self, dim: int) -> None:
-        super().__init__(terms=1)
-        self.shape = ShortSquaredExponential(dim)
+        super().__init__(dim, [slice(dim)], ShortSquaredExponential)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        return self.variances * self.shape.forward(x1, x2, diag=diag)
+        return self.variances * self.terms[0].forward(x1, x2, diag=diag)
 
-    def against(self, data: Tensor) -> Against:
-        return self.shape.against(data, self.variances.detach().squeeze())
 
-    def closed_form(self, points: np.ndarray) -> ScaledCovariances:
-        return ScaledCovariances(LogVariances(self), self.shape.closed_form(points))
+class TwoPartKernel(SumKernel):
+    """``k = v RBF(x_1 ... x_f) + w RBF(x_f+1 ... x_d)``: a function of the first inputs, plus one of the others.
+
+    Args:
+        dim: number of inputs d, at least 2.
+        first: number f of inputs of the first function, from 1 to ``dim - 1``.
+    """
+
+    def __init__(self, dim: int, first: int) -> None:
+        super().__init__(dim, [slice(first), slice(first, dim)])
+
+
+class AdditiveKernel(SumKernel):
+    """``k = v RBF(x) + sum_i w_i RBF_i(x_i)``, the first two orders that matter of Duvenaud et al. (2011).
+
+    Structural equations are often sums of functions of one parent each. What such a function is then follows from all
+    data, whatever the other parents were, where a kernel of all inputs learns only from data that are near in each of
+    them.
+
+    Args:
+        dim: number of inputs, at least 2.
+
+    References:
+        Duvenaud, Nickisch & Rasmussen (2011), Additive Gaussian processes.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, [slice(dim), *(slice(index, index + 1) for index in range(dim))])
+
+    def cross_covariance(self, data: Tensor, numbers: Sequence[Tensor] | None = None) -> CrossCovariance:
+        variances, length, *alone = numbers or self.numbers()
+        heights = variances[..., None, None]
+        together = self.terms[0].cross_covariance(data, [length], heights.select(-3, 0))
+        each = self.terms[
+            1
+        ].cross_covariance(  # the functions of one input side by side, as kernels of one stack
+            _side_by_side(data), [torch.stack(alone)], heights[..., 1:, :, :].movedim(-3, 0)
+        )
+
+        def prior(points: Tensor) -> Prior:
+            whole, parts = together(points), each(_side_by_side(points.reshape(*data.shape[:-2], -1, data.shape[-1])))
+            cross = whole.cross + parts.cross.sum(0).reshape(whole.cross.shape)
+
+            def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
+                gradient = whole.pullback(cross_gradient, variance_gradient)
+                own = cross_gradient.reshape(parts.cross.shape[1:]).expand(parts.cross.shape)
+                slopes = parts.pullback(own, variance_gradient)  # which stationary variances do not enter
+                return gradient + slopes.squeeze(-1).movedim(0, -1).reshape(gradient.shape)
+
+            return Prior(cross, whole.variance + variances[..., 1:].sum(-1, keepdim=True), pullback)
+
+        return prior
+
+    def covariance(self, points: Tensor) -> Tensor:
+        return super().cross_covariance(points)(points).cross  # whose terms broadcast over the sets
+
+
+def _side_by_side(points: Tensor) -> Tensor:
+    """Points ``... x d`` as d sets of points with one coordinate, ``d x ... x 1``."""
+    return points.movedim(-1, 0).unsqueeze(-1)
 
 
 def log_gamma(logs: np.ndarray, shape: float, rate: float) -> tuple[float, np.ndarray]:

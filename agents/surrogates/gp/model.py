@@ -22,11 +22,11 @@ from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.closed_form import Function, WithDraws, WithJointPrior, WithOrigin
+from cbo_gym.agents.surrogates.gp.closed_form import Function, WithOrigin
 from cbo_gym.agents.surrogates.gp.fitting import LogPosterior, covariances
 from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential
 from cbo_gym.agents.surrogates.gp.noise import KnownNoise, Noise, NoiseLevel
-from cbo_gym.agents.surrogates.gp.prediction import Conditional, against, condensed
+from cbo_gym.agents.surrogates.gp.posterior import Posterior, condense, cross_covariance
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Task
@@ -81,7 +81,7 @@ class State(NamedTuple):
         span: what they are then divided by, ``(d,)``.
     """
 
-    given: Conditional
+    given: Posterior
     points: Tensor
     low: Tensor
     span: Tensor
@@ -156,7 +156,8 @@ class GaussianProcess:
         self._low = self._tensor([0.0] * dim)
         self._span = self._tensor([1.0] * dim)
         self._points = self.inputs  # those that the model knows, rescaled: the first ones added
-        self._given: Conditional
+        self._inverse_root: Tensor
+        self._given: Posterior
 
     def learn_noise(self, noise: Callable[[], Noise]) -> None:
         """Take the outputs' noise for unknown, and for of the kind that ``noise`` makes."""
@@ -171,13 +172,13 @@ class GaussianProcess:
         """All but the functions that follow from the kernel and the points."""
         kept = dict(self.__dict__)
         if "_given" in kept:
-            kept["_given"] = {name: value for name, value in vars(self._given).items() if name != "against"}
+            kept["_given"] = {name: value for name, value in vars(self._given).items() if name != "cross_covariance"}
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
         if "_given" in kept:
-            self._given = Conditional(against(self.kernel, self._points), **kept["_given"])
+            self._given = Posterior(cross_covariance(self.kernel, self._points), **kept["_given"])
 
     def __len__(self) -> int:
         """Number of observations added."""
@@ -247,18 +248,13 @@ class GaussianProcess:
             return mean, std.unsqueeze(-1)
         self.update()
         inner = self.rescaled(points)
-        kernel: WithJointPrior = self.kernel
-        mean, covariance = self._given.mean_and_covariance(inner, kernel.among(inner))
-        return mean, self._scale * self._root(covariance)
-
-    def _root(self, covariance: Tensor) -> Tensor:
-        """Cholesky factors of covariances of standardised outputs, positive also where points are equal or known."""
-        return self._cholesky(covariance + JITTER * torch.eye(covariance.shape[-1]).to(covariance))
+        mean, covariance = self._given.mean_and_covariance(inner, self.kernel.covariance(inner))
+        return mean, self._scale * self._cholesky(covariance + JITTER * torch.eye(covariance.shape[-1]).to(covariance))
 
     def prior_std(self, points: Tensor) -> Tensor:
         """Standard deviations before any data, under the hyper-parameters of the last fit: ``... x d`` to ``...``."""
         self.update()
-        return self._scale * self._given.against(self.rescaled(points)).variance.sqrt()
+        return self._scale * self._given.cross_covariance(self.rescaled(points)).variance.sqrt()
 
     def draw(self, generator: torch.Generator) -> Function:
         """A function drawn from the posterior: one from the prior, moved to the data (Wilson et al. 2020).
@@ -267,16 +263,15 @@ class GaussianProcess:
         data so far.
         """
         self.update()
-        kernel: WithDraws = self.kernel
-        prior, given = kernel.draw(generator), self._given
+        prior, given = self.kernel.draw(generator), self._given
         noise = torch.randn(len(self._points), dtype=torch.float64, generator=generator).to(self._points)
         residuals = (self.outputs - self._location) / self._scale - self.constant - prior(self._points)
         residuals = residuals - self._noise_at(self._points).sqrt() * noise
-        weights = given.inverse_root.T @ (given.inverse_root @ residuals)
+        weights = self._inverse_root.T @ (self._inverse_root @ residuals)
 
         def function(points: Tensor) -> Tensor:
             inner = self.rescaled(points)
-            return given.offset + given.scale * (prior(inner) + given.against(inner).cross @ weights)
+            return given.offset + given.scale * (prior(inner) + given.cross_covariance(inner).cross @ weights)
 
         return function
 
@@ -315,7 +310,7 @@ class GaussianProcess:
             self.schedule.record(len(self))
             self._factorise(0)
         elif not len(self) and "_given" not in vars(self):
-            self._noise.look_at(np.zeros((1, self.dim)), float(self._scale))
+            self._noise.set_data(np.zeros((1, self.dim)), float(self._scale))
             self._factorise(0)
         elif known < len(self):
             self._factorise(known)
@@ -335,7 +330,7 @@ class GaussianProcess:
             self._low[self.rescale] = low
             self._span[self.rescale] = torch.where(high > low, high - low, torch.ones_like(low))
             if isinstance(self.kernel, WithOrigin):
-                self.kernel.count_from(-self._low / self._span)
+                self.kernel.set_origin(-self._low / self._span)
 
     def _fit(self) -> None:
         """Fit the hyper-parameters, starting from their last values, at first from the modes of their priors.
@@ -346,29 +341,29 @@ class GaussianProcess:
         """
         points = self.rescaled(self.inputs).cpu().numpy()
         targets = ((self.outputs - self._location) / self._scale).cpu().numpy()
-        self._noise.look_at(points, float(self._scale))
+        self._noise.set_data(points, float(self._scale))
         known = covariances(self.kernel, points)
         posterior = LogPosterior(known, self._noise, points, targets, self.centred)
         mean = [] if self.centred else [self.constant]
-        starts = [np.concatenate([known.current(), self._noise.values, mean])]
+        starts = [np.concatenate([known.theta, self._noise.theta, mean])]
         if len(self) >= self.schedule.growth * self._searched:
             starts.append(self._best_lengthscale(posterior, points))
             self._searched = len(self)
         iterations = self.refit_iterations if self.schedule.fits else FIT_ITERATIONS
         _, best = max((posterior.maximise(start, iterations) for start in starts), key=lambda end: end[0])
-        kernel_values, self._noise.values, self.constant = posterior.split(best)
-        known.adopt(kernel_values)
+        kernel_values, self._noise.theta, self.constant = posterior.split(best)
+        known.theta = kernel_values
 
     def _best_lengthscale(self, posterior: LogPosterior, points: np.ndarray) -> np.ndarray:
         """Hyper-parameters with one lengthscale for all inputs, the others at the modes of their priors."""
         fresh = self._make_kernel()
-        others = np.concatenate([self._make_noise().values, [] if self.centred else [0.0]])
+        others = np.concatenate([self._make_noise().theta, [] if self.centred else [0.0]])
 
         def with_lengthscale(lengthscale: float) -> np.ndarray:
             for kernel in fresh.modules():
                 if isinstance(kernel, Kernel) and kernel.has_lengthscale:
                     kernel.lengthscale = lengthscale
-            return np.concatenate([covariances(fresh, points[:0]).current(), others])
+            return np.concatenate([covariances(fresh, points[:0]).theta, others])
 
         return max(map(with_lengthscale, LENGTHSCALES), key=lambda values: posterior(values)[0])
 
@@ -386,7 +381,7 @@ class GaussianProcess:
 
     def _noise_at(self, points: Tensor) -> Tensor:
         """Variance of the noise of standardised outputs at rescaled points, ``n x d`` to ``n``."""
-        variances, _ = self._noise.at(points.detach().cpu().numpy(), self._noise.values)
+        variances, _ = self._noise.at(points.detach().cpu().numpy(), self._noise.theta)
         return torch.from_numpy(variances).to(points)
 
     def _noise_covariance(self, points: Tensor) -> Tensor:
@@ -405,25 +400,24 @@ class GaussianProcess:
         prior = self.kernel.forward(new, new)
         covariance = prior + self._noise_covariance(new)
         if known:
-            projected = self._given.inverse_root @ self.kernel.forward(points[:known], new)
+            projected = self._inverse_root @ self.kernel.forward(points[:known], new)
             covariance = covariance - projected.T @ projected
         root = self._cholesky(covariance)
         corner = torch.linalg.solve_triangular(root, torch.eye(len(new)).to(new), upper=False)
         inverse_root = new.new_zeros((len(points), len(points)))
         inverse_root[known:, known:] = corner
         if known:
-            inverse_root[:known, :known] = self._given.inverse_root
-            inverse_root[known:, :known] = -corner @ projected.T @ self._given.inverse_root
+            inverse_root[:known, :known] = self._inverse_root
+            inverse_root[known:, :known] = -corner @ projected.T @ self._inverse_root
         residuals = (self.outputs - self._location) / self._scale - self.constant
         root = self._root_of_predictions(known, inverse_root, prior)
-        self._points = points
-        self._given = Conditional(
-            against(self.kernel, points),
+        self._points, self._inverse_root = points, inverse_root
+        self._given = Posterior(
+            cross_covariance(self.kernel, points),
             self._scale * (inverse_root.T @ (inverse_root @ residuals)),
             self._location + self._scale * self.constant,
             self._scale,
             root,
-            inverse_root,
         )
 
     def _root_of_predictions(self, known: int, inverse_root: Tensor, prior: Tensor) -> Tensor:
@@ -431,7 +425,7 @@ class GaussianProcess:
         if not self.condense:
             return inverse_root
         if not known:
-            return condensed(inverse_root, prior, self.noise)
+            return condense(inverse_root, prior, self.noise)
         earlier = torch.nn.functional.pad(self._given.root, (0, len(prior)))
         return torch.cat([earlier, inverse_root[known:]])
 

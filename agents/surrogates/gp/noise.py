@@ -18,17 +18,18 @@ class Noise(ABC):
     """The noise's variance, given k hyper-parameters.
 
     Attributes:
-        values: the hyper-parameters that it has now, shape ``(k,)``.
+        theta: the present hyper-parameters, shape ``(k,)``.
     """
 
-    values: np.ndarray
+    theta: np.ndarray
 
-    def look_at(self, points: np.ndarray, unit: float) -> None:  # noqa: B027  (few kinds of noise need to)
+    def set_data(self, points: np.ndarray, unit: float) -> None:  # noqa: B027  (few kinds of noise need to)
         """Note where the data lie that a fit will see, ``n x d``, and the unit that their outputs are divided by."""
 
+    @property
     @abstractmethod
     def bounds(self) -> list[tuple[float, float]]:
-        """Of the hyper-parameters."""
+        """Lower and upper bound of each hyper-parameter."""
 
     @abstractmethod
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -45,11 +46,12 @@ class KnownNoise(Noise):
     def __init__(self, std: float) -> None:
         self._std = std
         self._variance = NO_NOISE
-        self.values = np.empty(0)
+        self.theta = np.empty(0)
 
-    def look_at(self, points: np.ndarray, unit: float) -> None:
+    def set_data(self, points: np.ndarray, unit: float) -> None:
         self._variance = max(NO_NOISE, (self._std / unit) ** 2)
 
+    @property
     def bounds(self) -> list[tuple[float, float]]:
         return []
 
@@ -78,12 +80,13 @@ class NoiseLevel(Noise):
         start: float | None = None,
     ) -> None:
         self._location, self._scale, self._least = location, scale, least
-        self.values = np.array([location - scale**2 if start is None else math.log(start)])
+        self.theta = np.array([location - scale**2 if start is None else math.log(start)])
 
     def expect(self, variance: float, scale: float) -> None:
         """Make a variance the most probable one, the logarithm having a standard deviation of ``scale``."""
         self._location, self._scale = math.log(variance) + scale**2, scale
 
+    @property
     def bounds(self) -> list[tuple[float, float]]:
         return [(math.log(self._least), math.inf)]
 

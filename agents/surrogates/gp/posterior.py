@@ -1,4 +1,4 @@
-"""Conditional: posterior means and standard deviations of a GP, with their gradients in closed form.
+"""Posterior means and standard deviations of a GP, with their gradients in closed form.
 
 The ascent of an acquisition function asks for them thousands of times a round, for few points and data, where
 autograd would spend more on its bookkeeping than on numbers.
@@ -14,17 +14,17 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.closed_form import Against, Prior, WithClosedPrior
+from cbo_gym.agents.surrogates.gp.closed_form import CrossCovariance, Prior, WithClosedPrior
 
 ENTRIES = 80_000  # covariances that are computed at a time: with many more each costs up to three times as much
-NEGLIGIBLE = 1e-8  # of the prior variance
+NEGLIGIBLE = 1e-8  # share of the prior variance
 MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the square root finite at data points
 
 
-def against(kernel: Kernel, data: Tensor) -> Against:
-    """The kernel's prior of points beside ``data``, ``n x d``. Kernels may bring their own (``against``)."""
+def cross_covariance(kernel: Kernel, data: Tensor) -> CrossCovariance:
+    """The prior of points beside ``data``, ``n x d``, in closed form if the kernel has one, else by autograd."""
     if isinstance(kernel, WithClosedPrior):
-        return kernel.against(data)
+        return kernel.cross_covariance(data)
 
     def by_autograd(points: Tensor) -> Prior:
         with torch.enable_grad():
@@ -47,65 +47,54 @@ def against(kernel: Kernel, data: Tensor) -> Against:
 
 
 @dataclass(frozen=True)
-class Predictive:
-    """All that predictions of a GP, or of g of them at once, are computed from.
+class Posterior:
+    """A GP given its data, or g of them at once.
 
-    With W the inverse of the Cholesky factor of the data's covariance and k the covariances of a point with the data,
-    the mean is ``k W'W y`` and the variance ``k(x, x) - |W k|^2``. Any R will do there with ``|R k| = |W k|``.
+    The outputs y are standardised, ``(y - location) / scale - constant``. With W the inverse of the Cholesky factor of
+    the data's covariance and k the covariances of a point with the data, the mean is ``k W'W y`` and the variance
+    ``k(x, x) - |W k|^2``. Any R will do there with ``|R k| = |W k|``.
 
-    Args:
-        against: the kernel's prior beside the data.
+    Attributes:
+        cross_covariance: the kernel's prior beside the data.
         weights: ``W'W y`` times the scale, ``(n,)`` or ``g x n x 1``.
         offset: ``location + scale constant``, a scalar or ``g x 1``.
-        scale: of the outputs, likewise.
+        scale: scale of the outputs, likewise.
         root: R, ``r x n`` or ``g x r x n``.
     """
 
-    against: Against
+    cross_covariance: CrossCovariance
     weights: Tensor
     offset: Tensor
     scale: Tensor
     root: Tensor
 
-    def at_once(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Means and standard deviations at points ``... x d`` or ``g x b x d``, differentiable in them."""
-        return _MeanAndStd.apply(points, self)
-
-    def weigh(self, cross: Tensor) -> Tensor:
-        """The means less the offset, from covariances with the data."""
-        product = cross @ self.weights
-        return product if self.weights.dim() == 1 else product.squeeze(-1)
-
-
-@dataclass(frozen=True)
-class Conditional(Predictive):
-    """A GP given its data, whose outputs y were standardised as ``(y - location) / scale - constant``.
-
-    Args:
-        inverse_root: W, ``n x n``.
-    """
-
-    inverse_root: Tensor
-
     def mean(self, points: Tensor) -> Tensor:
-        """Posterior means at points ``... x d``, or what else ``against`` takes."""
-        return torch.cat([self.offset + self.against(block).cross @ self.weights for block in self._blocks(points)])
+        """Posterior means of one GP at points ``... x d``, or what else ``cross_covariance`` takes."""
+        blocks = self._blocks(points)
+        return torch.cat([self.offset + self.cross_covariance(block).cross @ self.weights for block in blocks])
 
     def mean_and_std(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """The means, and the standard deviations; differentiable in the points."""
+        """Means and standard deviations of one GP at points ``... x d``, differentiable in them."""
         means, stds = zip(*map(self.at_once, self._blocks(points)), strict=True)
         return torch.cat(means), torch.cat(stds)
 
-    def mean_and_covariance(self, points: Tensor, among: Tensor) -> tuple[Tensor, Tensor]:
-        """The means at sets of q points, ``... x q x d``, and the covariances in each set, of standardised outputs.
+    def at_once(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """The same for all points in one go, also of g GPs: ``g x b x d`` to ``g x b`` each."""
+        return _MeanAndStd.apply(points, self)
 
-        ``among`` are the prior covariances of the points of each set, ``... x q x q``, as what is returned.
-        Differentiable in the points by autograd.
+    def mean_and_covariance(self, points: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor]:
+        """The means at sets of q points, and the covariances in each set, of standardised outputs.
+
+        Args:
+            points: ``... x q x d``.
+            covariance: prior covariances of the points of each set, ``... x q x q``.
+
+        Returns:
+            ``... x q`` and ``... x q x q``, differentiable in the points by autograd.
         """
-        cross = self.against(points).cross
+        cross = self.cross_covariance(points).cross
         projected = cross @ self.root.T
-        covariance = among - projected @ projected.transpose(-1, -2)
-        return cross @ self.weights + self.offset, covariance
+        return cross @ self.weights + self.offset, covariance - projected @ projected.transpose(-1, -2)
 
     def _blocks(self, points: Tensor) -> tuple[Tensor, ...]:
         """Parts of points ``b x ... x d`` along the first dimension whose covariances stay in the cache."""
@@ -113,20 +102,20 @@ class Conditional(Predictive):
         return points.split(max(1, ENTRIES // max(1, each)))
 
 
-def stacked(parts: Sequence[Conditional], against: Against) -> Predictive:
-    """Several GPs with n data each as one, whose points are ``g x b x d``; ``against`` is the prior of all."""
-    rows = max(len(part.root) for part in parts)
-    return Predictive(
-        against,
-        torch.stack([part.weights for part in parts]).unsqueeze(-1),
-        torch.stack([part.offset for part in parts])[:, None],
-        torch.stack([part.scale for part in parts])[:, None],
-        torch.stack([torch.nn.functional.pad(part.root, (0, 0, 0, rows - len(part.root))) for part in parts]),
+def stack_posteriors(posteriors: Sequence[Posterior], cross_covariance: CrossCovariance) -> Posterior:
+    """Several GPs with n data each as one, whose points are ``g x b x d``, given the prior of all of them."""
+    rows = max(len(own.root) for own in posteriors)
+    return Posterior(
+        cross_covariance,
+        torch.stack([own.weights for own in posteriors]).unsqueeze(-1),
+        torch.stack([own.offset for own in posteriors])[:, None],
+        torch.stack([own.scale for own in posteriors])[:, None],
+        torch.stack([torch.nn.functional.pad(own.root, (0, 0, 0, rows - len(own.root))) for own in posteriors]),
     )
 
 
-def condensed(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
-    """R of :class:`Predictive` with few rows, where the noise drowns most directions of the data.
+def condense(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
+    """R of :class:`Posterior` with few rows, where the noise drowns most directions of the data.
 
     An eigenvector of the prior covariance with eigenvalue l has a product with k of at most ``sqrt(l k(x, x))``, so
     that it takes at most ``l / (l + noise)`` of the prior variance away. Those are left out that take no more than
@@ -152,13 +141,14 @@ class _MeanAndStd(torch.autograd.Function):
     """The gradient of the variance with respect to k is ``-2 W'(W k)``."""
 
     @staticmethod
-    def forward(ctx: Any, points: Tensor, given: Predictive) -> tuple[Tensor, Tensor]:
-        cross, variance, pullback = given.against(points)
+    def forward(ctx: Any, points: Tensor, given: Posterior) -> tuple[Tensor, Tensor]:
+        cross, variance, pullback = given.cross_covariance(points)
         projected = cross @ given.root.mT
         std = (variance - torch.linalg.vector_norm(projected, dim=-1).square_()).clamp_min_(MIN_VARIANCE).sqrt_()
         ctx.save_for_backward(projected, std)
         ctx.given, ctx.pullback = given, pullback
-        return given.weigh(cross).add_(given.offset), given.scale * std
+        mean = cross @ given.weights
+        return (mean if given.weights.dim() == 1 else mean.squeeze(-1)).add_(given.offset), given.scale * std
 
     @staticmethod
     def backward(ctx: Any, mean_gradient: Tensor, std_gradient: Tensor) -> tuple[Tensor, None]:
