@@ -1,4 +1,4 @@
-"""Expected rewards and optima of a problem in a feedback mode. For evaluation and teaching; agents have no access."""
+"""Expected rewards and optima of a problem in a feedback mode, for evaluation and teaching; agents have no access."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, transform_of
 from cbo_gym.registry import RecordedOptimum, find_entry
 from cbo_gym.task import Mode
 
-OF_THE_SESSION = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")  # Gymnasium puts them there too
+# Keywords of Gymnasium, and keywords whose effect on the optimum is none or known.
+GYMNASIUM_KEYWORDS = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")
+IGNORED = (*GYMNASIUM_KEYWORDS, *GRAPH_KEYWORDS, "costs", INSTANCE_KEYWORD)
 
 __all__ = [
     "AdversarialOracle",
@@ -33,7 +35,7 @@ __all__ = [
     "oracle_of",
 ]
 
-#: the oracles of modes in which what an action is worth depends on the round
+# Oracles of the modes in which the expected reward of an action depends on the round.
 OF_MODES: dict[Mode, type[Oracle]] = {
     Mode.CONTEXTUAL: ContextualOracle,
     Mode.ADVERSARIAL: AdversarialOracle,
@@ -42,14 +44,14 @@ OF_MODES: dict[Mode, type[Oracle]] = {
 
 
 def oracle_for(feedback: Feedback, recorded: RecordedOptimum | None = None) -> Oracle:
-    """The oracle of a problem in a mode."""
+    """Return the oracle of a problem in a mode."""
     outcomes = feedback.problem.outcomes
     usual = ConstrainedOracle if outcomes.constraints else SeveralObjectivesOracle if outcomes.objectives else Oracle
     return OF_MODES.get(feedback.mode, usual)(feedback, recorded=recorded)
 
 
 def oracle_of(env: Any) -> Oracle:
-    """The oracle of an environment, scalar or vectorised; it knows the recorded optimum of a registered one.
+    """Return the oracle of an environment, scalar or vectorised; it knows the recorded optimum of a registered one.
 
     Raises:
         ArgumentTypeError: if it is no environment of this package.
@@ -58,39 +60,34 @@ def oracle_of(env: Any) -> Oracle:
     feedback = getattr(base, "feedback", None)
     if not isinstance(feedback, Feedback):
         raise ArgumentTypeError(f"an oracle needs an environment of cbo_gym; given {type(base).__name__}")
-    return oracle_for(feedback, _turned(_recorded(base.spec), feedback))
+    return oracle_for(feedback, _of_instance(_recorded(base.spec), feedback))
 
 
 def _recorded(spec: Any) -> RecordedOptimum | None:
-    """The registry's optimum, if the environment is a registered one as it stands."""
+    """Return the registry's optimum if the environment is registered and no keyword changes the problem."""
     entry = find_entry(spec.id) if spec is not None else None
     if entry is None:
         return None
-    aside = (
-        *OF_THE_SESSION,
-        *GRAPH_KEYWORDS,
-        "costs",
-        INSTANCE_KEYWORD,
-    )  # which change nothing, or in a way that is known
     made_with, registered = (
-        {key: value for key, value in one.items() if key not in aside} for one in (spec.kwargs, entry.made_with)
+        {key: value for key, value in keywords.items() if key not in IGNORED}
+        for keywords in (spec.kwargs, entry.made_with)
     )
     return entry.optimum if made_with == registered else None
 
 
-def _turned(recorded: RecordedOptimum | None, feedback: Feedback) -> RecordedOptimum | None:
-    """The optimum of an instance, from that of the problem as published."""
+def _of_instance(recorded: RecordedOptimum | None, feedback: Feedback) -> RecordedOptimum | None:
+    """Transform the optimum of a problem as published to that of an instance."""
     transform = transform_of(feedback.truth.problem)
     if recorded is None or transform is None:
         return recorded
-    scale, place = transform.reward.slope, transform.reward.to_new
+    scale, to_new = transform.reward.slope, transform.reward.to_new
     names = [old for old, new in transform.names.items() if new in feedback.problem.action_names]
-    told = {
-        "value": float(place(recorded.value)),
+    changes = {
+        "value": float(to_new(recorded.value)),
         "action": transform.record(recorded.action, feedback.mode, names),
         "standard_error": scale * recorded.standard_error,
-        # what is bent changes how random actions are spread, so that theirs is estimated anew
-        "random_value": float(place(recorded.random_value)) if transform.keeps_measure else None,
+        # a bend changes the distribution of random actions, so that their mean must be estimated again
+        "random_value": float(to_new(recorded.random_value)) if transform.keeps_measure else None,
         "random_standard_error": scale * recorded.random_standard_error,
     }
-    return recorded.model_copy(update=told)
+    return recorded.model_copy(update=changes)

@@ -14,30 +14,33 @@ from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws
 from cbo_gym.task import Action, Observation
 
-CONTEXTS = 2**6  # a replicate, for the optimum
-POINTS = 2**6  # noise draws a replicate in each of these contexts
-SEARCH_PAIRS = 8  # antithetic noise draws of a search: exact where zero-mean noise enters linearly
-POPULATION = 16  # a coordinate
+# Contexts a replicate for the value of the optimum, and noise draws a replicate in each of them.
+CONTEXTS = 2**6
+POINTS = 2**6
+# Antithetic pairs of noise draws of a search, exact if zero-mean noise enters linearly.
+SEARCH_PAIRS = 8
+# Members of the population a coordinate, and generations at most.
+POPULATION = 16
 GENERATIONS = 300
 
 
 class ContextualOracle(Oracle):
-    """E[Y | x, c] by quasi-Monte Carlo over the noise given the context; its maximum by theory, else by search.
+    """E[Y | x, c] by quasi-Monte Carlo over the noise given the context; its maximum by theory or by search.
 
-    What it inherits concerns actions played whatever the context: :meth:`expected_rewards` is their mean over
-    contexts.
+    Inherited methods such as :meth:`expected_rewards` average over contexts.
 
     Args:
         feedback: the problem, played in contextual mode.
-        seed: of the quasi-Monte Carlo points and the search.
-        recorded: the optimum, where it has been searched for already.
+        seed: seed of the quasi-Monte Carlo points and of the search.
+        recorded: the optimum, if it is known.
     """
 
     feedback: ContextualFeedback
-    fewest_points: ClassVar[int] = 2**4  # given the context often little noise is left
+    # little noise is left once the context is given
+    fewest_points: ClassVar[int] = 2**4
 
     def expected_given(self, actions: list[Action], contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
-        """E[Y | x, c] of each action in its context, shape ``(n,)``.
+        """Return E[Y | x, c] of each action in its context, shape ``(n,)``.
 
         Args:
             actions: n elements of the action space.
@@ -53,13 +56,13 @@ class ContextualOracle(Oracle):
 
     def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
         """The best is max over x of E[Y | x, c], so that the luck of the context does not count."""
-        contexts = np.stack([one["context"] for one in seen])
+        contexts = np.stack([observation["context"] for observation in seen])
         best = self.best_given(contexts).value
         expected = self.expected_given(played, contexts[:-1])
         return Scores(expected, self.expected_given(recommended, contexts[1:]), best[:-1], best[1:])
 
     def mean_given(self, intervention: Intervention, contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
-        """E[Y | x, c] for interventions of shape ``()`` or ``(n,)`` in contexts of shape ``(k,)`` or ``(n, k)``."""
+        """Return E[Y | x, c] for interventions ``()`` or ``(n,)`` in contexts of shape ``(k,)`` or ``(n, k)``."""
 
         def estimate_with(points: int) -> Estimate:
             replicates = self._replicates_given(intervention, np.atleast_2d(contexts), points)
@@ -70,20 +73,20 @@ class ContextualOracle(Oracle):
         return self._refine(estimate_with, tolerance)
 
     def best_given(self, contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
-        """max over the values of all scopes of E[Y | x, c], for contexts of shape ``(n, k)``."""
+        """Return the maximum of E[Y | x, c] over the values of all scopes, for contexts of shape ``(n, k)``."""
         if not len(contexts):
             return Estimate(np.zeros(0), np.zeros(0))
         return self.mean_given(self._best_response(contexts), contexts, tolerance)
 
     def find_optimum(self) -> Optimum:
-        """The best policy over all scopes: in every context the best response.
+        """Return the best policy over all scopes, which gives the best response to every context.
 
-        Where its value is not known it is a mean over quasi-random contexts, each with independent noise.
+        If its value is not known, it is estimated over quasi-random contexts, each with independent noise.
         """
-        known = self.feedback.contexts
+        contexts = self.feedback.contexts
         random = self._random_value()
-        if known.value is not None and self._has_known_response:
-            return Optimum(known.value, known.policy, 0.0, *random)
+        if contexts.value is not None and self._has_known_response:
+            return Optimum(contexts.value, contexts.policy, 0.0, *random)
         rows = self.feedback.natural_contexts(self._noise(CONTEXTS))
         check = ContextualOracle(self.feedback, seed=self._seed + 1)
         replicates = check._replicates_given(self._best_response(rows), rows, POINTS)
@@ -91,12 +94,12 @@ class ContextualOracle(Oracle):
         values = np.einsum("rcr->rc", replicates.reshape(REPLICATES, CONTEXTS, REPLICATES)).mean(axis=1)
         error = values.std(ddof=1) / np.sqrt(REPLICATES)
         sets = [", ".join(sorted(chosen)) for chosen in self.feedback.variable_sets() if chosen]
-        found = f"the best values of {' or '.join(sets)} in each context, by search"
-        policy = known.policy if self._has_known_response else found
+        by_search = f"the best values of {' or '.join(sets)} in each context, by search"
+        policy = contexts.policy if self._has_known_response else by_search
         return Optimum(float(values.mean()), policy, float(error), *random)
 
     def _replicates_given(self, intervention: Intervention, contexts: np.ndarray, points: int) -> np.ndarray:
-        """Means of the reward over each replicate's noise given the contexts, shape ``(n, REPLICATES)``."""
+        """Return means of the reward over each replicate's noise given the contexts, shape ``(n, REPLICATES)``."""
         batch = intervention.broadcast((len(contexts),))
         uniforms = self._uniforms(points)
         size = max(1, CHUNK // uniforms.shape[1])
@@ -110,13 +113,15 @@ class ContextualOracle(Oracle):
         return np.concatenate(means)
 
     def _noise_given(self, contexts: np.ndarray, uniforms: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Noise in contexts ``(n, k)``: of shape ``(n, 1)`` where they tell it, ``(n, m)`` or ``(m,)`` where not."""
+        """Return noise given contexts ``(n, k)``: ``(n, 1)`` if they determine it, else ``(n, m)`` or ``(m,)``."""
         columns = dict(zip(self.feedback.contexts.names, contexts.T[..., None], strict=True))
         numbers = {v.name: row for v, row in zip(self.scm.noisy, uniforms, strict=True)}
         noise_given = self.feedback.contexts.noise_given
         assert noise_given is not None, "a played problem knows its mechanisms"
-        told = noise_given(columns, numbers)
-        return tuple(told[v.name] if v.name in told else v.noise.from_uniform(numbers[v.name]) for v in self.scm.noisy)
+        given = noise_given(columns, numbers)
+        return tuple(
+            given[v.name] if v.name in given else v.noise.from_uniform(numbers[v.name]) for v in self.scm.noisy
+        )
 
     @property
     def _has_known_response(self) -> bool:
@@ -124,11 +129,11 @@ class ContextualOracle(Oracle):
         respond = self.feedback.contexts.best_response
         if respond is None:
             return False
-        some = dict.fromkeys(self.feedback.contexts.names, np.zeros(1))
-        return frozenset(respond(some)) in self.feedback.variable_sets()
+        context = dict.fromkeys(self.feedback.contexts.names, np.zeros(1))
+        return frozenset(respond(context)) in self.feedback.variable_sets()
 
     def _best_response(self, contexts: np.ndarray) -> Intervention:
-        """A batch of ``n`` interventions, each the best in its context."""
+        """Return a batch of ``n`` interventions, each the best in its context."""
         respond = self.feedback.contexts.best_response
         if respond is None or not self._has_known_response:
             return self._search_responses(contexts)
@@ -139,24 +144,25 @@ class ContextualOracle(Oracle):
     def _search_responses(self, contexts: np.ndarray) -> Intervention:
         half = self._uniforms(1)[:, :SEARCH_PAIRS]
         noise = self._noise_given(contexts, np.concatenate([half, 1.0 - half], axis=1))
-        found = []
-        for place, chosen in enumerate(self.feedback.variable_sets()):
-            # the noise of what is set has no effect, and often no other is left
+        actions, values = [], []
+        for scope, chosen in enumerate(self.feedback.variable_sets()):
+            # the noise of variables that are set has no effect, and often no other noise is left
             needed = [
                 column[..., :1] if v.name in chosen else column for v, column in zip(self.scm.noisy, noise, strict=True)
             ]
-            means = partial(self._means, place, tuple(needed))
-            point = _maximise_each(means, len(contexts), len(chosen), np.random.default_rng([self._seed, place]))
-            found.append((self.feedback.actions_at(place, point), means(point[None])[0]))
-        best = np.argmax([values for _, values in found], axis=0)
-        rows = np.arange(len(contexts))
-        actions = {key: np.stack([action[key] for action, _ in found])[best, rows] for key in found[0][0]}
-        return self.feedback.decode_batch(actions)
+            means = partial(self._means, scope, tuple(needed))
+            point = _maximise_each(means, len(contexts), len(chosen), np.random.default_rng([self._seed, scope]))
+            actions.append(self.feedback.actions_at(scope, point))
+            values.append(means(point[None])[0])
+        best, rows = np.argmax(values, axis=0), np.arange(len(contexts))
+        return self.feedback.decode_batch(
+            {key: np.stack([action[key] for action in actions])[best, rows] for key in actions[0]}
+        )
 
-    def _means(self, place: int, noise: Draws, points: np.ndarray) -> np.ndarray:
-        """Means over a search's noise for values of shape ``(p, n, dim)`` of a scope's variables, shape ``(p, n)``."""
+    def _means(self, scope: int, noise: Draws, points: np.ndarray) -> np.ndarray:
+        """Return means over a search's noise for values ``(p, n, dim)`` of a scope's variables, shape ``(p, n)``."""
         tried, count, dim = points.shape
-        actions = self.feedback.actions_at(place, points.reshape(tried * count, dim))
+        actions = self.feedback.actions_at(scope, points.reshape(tried * count, dim))
         batch: Any = self.feedback.decode_batch(actions).broadcast((tried * count,))
         hard = {
             name: (mask.reshape(tried, count, 1), values.reshape(tried, count, 1))
@@ -169,16 +175,10 @@ class ContextualOracle(Oracle):
 def _maximise_each(
     function: Callable[[np.ndarray], np.ndarray], count: int, dim: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Maximisers over the unit box of ``count`` functions at once, shape ``(count, dim)``; differential evolution.
+    """Maximise ``count`` functions over the unit box at once by differential evolution, shape ``(count, dim)``.
 
     Half of the mutants start from the best member, half from a random one (Storn & Price 1997: best/1 and rand/1,
-    binomial crossover).
-
-    Args:
-        function: points of shape ``(p, count, dim)`` to values ``(p, count)``.
-        count: number of functions.
-        dim: number of coordinates, maybe 0.
-        rng: of the search.
+    binomial crossover). ``function`` maps points ``(p, count, dim)`` to values ``(p, count)``; ``dim`` may be 0.
     """
     if dim == 0:
         return np.zeros((count, 0))
@@ -198,7 +198,6 @@ def _maximise_each(
         tried = function(trial)
         better = tried >= values
         population, values = np.where(better[..., None], trial, population), np.where(better, tried, values)
-        spread = np.ptp(values, axis=0)
-        if (spread <= 1e-9 * np.abs(values).max(axis=0) + 1e-12).all():
+        if (np.ptp(values, axis=0) <= 1e-9 * np.abs(values).max(axis=0) + 1e-12).all():
             break
     return population[values.argmax(axis=0), columns]

@@ -7,27 +7,28 @@ from itertools import groupby, islice, product
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from gymnasium.vector.utils import batch_space, iterate
 
+from cbo_gym.feedback import Region
 from cbo_gym.feedback.dynamic import DynamicFeedback, Past
-from cbo_gym.oracle.plain import SEARCH_POINTS, Estimate, Optimum, Oracle, Scores, tidied
+from cbo_gym.oracle.plain import NOISE_DRAWS, SEARCH_POINTS, Estimate, Optimum, Oracle, Scores, tidy_if_harmless
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation
 
-SEQUENCES = 2**12  # random ones, for what random play earns
-TRIED, STARTS = 2**14, 4  # random ones, and how many of the best of them a search for the best sequence starts from
-RANDOM_PLAYS = 2**10  # random actions of a slice, for what they earn in it
-RANDOM_DRAWS = 8  # of the noise that each of them meets
-# Of the search in a slice, whose sets have few variables: quasi-random points, then generations around the best ones.
+# Random sequences that estimate the value of random play.
+SEQUENCES = 2**12
+# Random sequences, of the best of which a search for the best sequence starts.
+TRIED, STARTS = 2**14, 4
+# Random actions that estimate the value of random play in one slice.
+RANDOM_PLAYS = 2**10
+# The search in a slice, whose sets have few variables: quasi-random points, then generations around the best ones.
 FIRST_TRIED = 2**10
 SURVIVORS, CHILDREN = 8, 16
 RADIUS, SHRINKING, GENERATIONS = 0.1, 0.6, 24
-GAIN = 1e-9  # of the value, below which exchanging an action of a sequence is no improvement
+# Relative gain below which exchanging an action of a sequence is no improvement.
+GAIN = 1e-9
 
-Means = Callable[[np.ndarray], np.ndarray]  # points (n, dim) -> values (n,)
 
-
-class Found(NamedTuple):
+class SliceOptimum(NamedTuple):
     """The best action of a slice after a past, with its expected reward."""
 
     action: Action
@@ -35,19 +36,19 @@ class Found(NamedTuple):
 
 
 class DynamicOracle(Oracle):
-    """E[Y_t | action, what was implemented] and two kinds of optimum.
+    """E[Y_t | action, past interventions] and two kinds of optimum.
 
-    * :attr:`optimum` is of sequences: its value is the greatest mean over slices of the expected reward of what is
-      implemented there. A sacrifice in one slice may pay in later ones.
-    * The best in a round is myopic: the greatest E[Y_t | action, past] over the actions of its slice, given what was
-      implemented before. Regret is counted from it, so that what an earlier slice has spoilt is not counted again.
+    * :attr:`optimum` is the best sequence: its value is the greatest mean over slices of the expected reward of the
+      implemented interventions. A sacrifice in one slice may pay in later ones.
+    * The best in a round is myopic: the greatest E[Y_t | action, past] over the actions of its slice. Regret is
+      measured from it, so that the damage of an earlier slice is not counted again.
 
-    A recommendation is judged as an action of the slice of the round that was played last.
+    A recommendation is scored as an action of the slice of the last round.
 
     Args:
         feedback: the problem, played in dynamic mode.
-        seed: of the quasi-Monte Carlo points and the search.
-        recorded: the optimum, where it has been searched for already.
+        seed: seed of the quasi-Monte Carlo points and of the search.
+        recorded: the optimum, if it is known.
     """
 
     feedback: DynamicFeedback
@@ -55,31 +56,27 @@ class DynamicOracle(Oracle):
 
     def __init__(self, feedback: DynamicFeedback, seed: int = 0, recorded: Any = None) -> None:
         super().__init__(feedback, seed, recorded)
-        self._best_after: dict[object, Found] = {}
+        self._best_after: dict[object, SliceOptimum] = {}
 
     def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
         pasts = self._pasts(played)
-        rows: dict[str, list[np.ndarray]] = {name: [] for name in ("of_played", "of_recommended", "best", "random")}
+        of_played, of_recommended, best, random = [], [], [], []
         for place, rounds in groupby(range(len(played)), key=self.feedback.slice_of):
-            members = list(rounds)
-            past = pasts[place]
-            rows["of_played"].append(np.stack(self.expected_after([played[i] for i in members], past)))
-            rows["of_recommended"].append(np.stack(self.expected_after([recommended[i] for i in members], past)))
-            rows["best"].append(np.full(len(members), self.best_after(past).value))
-            rows["random"].append(np.full(len(members), self.random_after(past)))
-        of_played, of_recommended = (
-            Estimate(*np.concatenate(rows[name], axis=1)) for name in ("of_played", "of_recommended")
-        )
-        best = np.concatenate(rows["best"])
-        return Scores(of_played, of_recommended, best, best, at_random=np.concatenate(rows["random"]))
+            members, past = list(rounds), pasts[place]
+            of_played.append(np.stack(self.expected_after([played[i] for i in members], past)))
+            of_recommended.append(np.stack(self.expected_after([recommended[i] for i in members], past)))
+            best += [self.best_after(past).value] * len(members)
+            random += [self.random_after(past)] * len(members)
+        expected, expected_next = (Estimate(*np.concatenate(parts, axis=1)) for parts in (of_played, of_recommended))
+        return Scores(expected, expected_next, np.array(best), np.array(best), at_random=np.array(random))
 
     def expected_after(self, actions: list[Action], past: Past) -> Estimate:
-        """E[Y_t | action, past] of each action in a slice, shape ``(len(actions),)``."""
+        """Return E[Y_t | action, past] of each action in a slice, shape ``(len(actions),)``."""
         batch = self.feedback.situate(self.feedback.decode_batch(self._stacked(actions)), past)
         return Estimate(*(np.broadcast_to(part, len(actions)) for part in self.mean_of(batch)))
 
     def past_of(self, implemented: Sequence[Action]) -> Past:
-        """The past that the rounds of a slice depend on, once these actions were implemented in the slices before."""
+        """Return the past of the rounds of a slice, given the actions implemented in the slices before."""
         past = self.feedback.start()
         for action in implemented:
             done = self.feedback.situate(self.feedback.decode(action), past)
@@ -88,11 +85,11 @@ class DynamicOracle(Oracle):
 
     def _pasts(self, played: list[Action]) -> list[Past]:
         last = self.feedback.slice_of(len(played) - 1) if played else 0
-        ends = [(place + 1) * self.feedback.trials - 1 for place in range(last)]
-        return [self.past_of([played[end] for end in ends[:place]]) for place in range(last + 1)]
+        implemented = [played[(place + 1) * self.feedback.trials - 1] for place in range(last)]
+        return [self.past_of(implemented[:place]) for place in range(last + 1)]
 
-    def best_after(self, past: Past) -> Found:
-        """The myopic best of the slice that comes after a past."""
+    def best_after(self, past: Past) -> SliceOptimum:
+        """Return the myopic best action of the slice after a past."""
         place = self.feedback.slice_of(past.rounds)
         implemented = sorted((name, bool(mask), float(value)) for name, (mask, value) in past.implemented.items())
         key = (place, tuple(implemented))
@@ -101,15 +98,15 @@ class DynamicOracle(Oracle):
         return self._best_after[key]
 
     def random_after(self, past: Past) -> float:
-        """The mean of E[Y_t | action, past] over random actions of the slice that comes after a past."""
+        """Return the mean of E[Y_t | action, past] over random actions of the slice after a past."""
         batch = self.feedback.situate(self.feedback.decode_batch(self._random_actions(RANDOM_PLAYS, 0)), past)
-        return float(self._met_once(batch, RANDOM_PLAYS).mean())
+        return float(self._with_drawn_noise(batch, RANDOM_PLAYS).mean())
 
     def best_in_round(self, intervention: Intervention, seen: Observation) -> np.ndarray:
         shape = intervention.batch_shape
-        places = range(shape[0]) if shape else [0]
         whole = intervention.broadcast(shape or (1,))
-        return np.array([self.best_after(self._past_in(whole.at(i))).value for i in places]).reshape(shape)
+        pasts = [self._past_in(whole.at(i)) for i in (range(shape[0]) if shape else [0])]
+        return np.array([self.best_after(past).value for past in pasts]).reshape(shape)
 
     def _past_in(self, intervention: Intervention) -> Past:
         place = int(intervention.soft[0])
@@ -118,39 +115,30 @@ class DynamicOracle(Oracle):
         return Past(place * self.feedback.trials, implemented)
 
     def find_optimum(self) -> Optimum:
-        """Search for the best sequence: from the myopic one and from good random ones on, slice by slice."""
+        """Search for the best sequence slice by slice, from the myopic one and from good random ones."""
         starts = [self.myopic_sequence(), *self._good_sequences()]
         best = max(map(self._exchange, starts), key=self._value_of)
         check = DynamicOracle(self.feedback, seed=self._seed + 1)
-        parts = [check.mean_of(one, tolerance=0.0) for one in self._in_each_slice(self._hard_of(best))]
+        parts = [check.mean_of(one, tolerance=0.0) for one in self._in_each_slice(self.past_of(best).implemented)]
         value, error = (float(np.mean(part)) for part in zip(*parts, strict=True))
-        return Optimum(value, self._in_words(best), error, *self._random_value())
+        codec = self.feedback.codec
+        words = [f"slice {place}: {codec.to_text(codec.to_record(action))}" for place, action in enumerate(best)]
+        return Optimum(value, "; ".join(words), error, *self._random_value())
 
     def myopic_sequence(self) -> list[Action]:
-        """The best action of each slice after those before it."""
+        """Return the best action of each slice after those before it."""
         sequence: list[Action] = []
         for _ in range(self.feedback.slices.count):
             sequence.append(self.best_after(self.past_of(sequence)).action)
         return sequence
 
     def value_of(self, sequence: Sequence[Action]) -> float:
-        """The mean over slices of E[Y_t] where these actions are implemented, one in each slice."""
-        parts = [self.mean_of(one, tolerance=0.0).value for one in self._in_each_slice(self._hard_of(sequence))]
-        return float(np.mean(parts))
+        """Return the mean over slices of E[Y_t] if these actions are implemented, one in each slice."""
+        situations = self._in_each_slice(self.past_of(sequence).implemented)
+        return float(np.mean([self.mean_of(one, tolerance=0.0).value for one in situations]))
 
     def _value_of(self, sequence: Sequence[Action]) -> float:
-        return float(self._mean_over_slices(self._hard_of(sequence)))
-
-    def _hard_of(self, sequence: Sequence[Action]) -> Any:
-        return self.past_of(sequence).implemented
-
-    def _all_done(self, batches: list[Any]) -> dict[str, Any]:
-        """Return what batches of actions set, the first of them in the first slice and so on."""
-        hard: dict[str, Any] = {}
-        for place, batch in enumerate(batches):
-            past = Past(place * self.feedback.trials, {})
-            hard |= self.feedback.situate(self.feedback.decode_batch(batch), past).hard
-        return hard
+        return float(self._mean_over_slices(self.past_of(sequence).implemented))
 
     def _in_each_slice(self, hard: Any) -> list[Intervention]:
         return [Intervention((float(place),), hard) for place in range(self.feedback.slices.count)]
@@ -159,37 +147,39 @@ class DynamicOracle(Oracle):
         return np.mean([self._mean(one) for one in self._in_each_slice(hard)], axis=0)
 
     def _mean(self, intervention: Intervention) -> np.ndarray:
-        """Means as a search takes them: exact, or over fixed noise."""
-        exact = self._exactly(intervention)
-        return self._quasi_monte_carlo(intervention, SEARCH_POINTS).value if exact is None else exact
+        return self._estimate(intervention, SEARCH_POINTS).value
 
-    def _search_slice(self, means: Callable[[Intervention], np.ndarray]) -> Found:
-        """The best action of a slice by what ``means`` makes of batches of them."""
-        found = []
+    def _search_slice(self, means: Callable[[Intervention], np.ndarray]) -> SliceOptimum:
+        """Return the best action of a slice, where ``means`` gives the values of a batch of actions."""
+        candidates = []
         for region in self.feedback.regions():
-            to_actions = region.to_actions
 
-            def value(points: np.ndarray, to_actions: Any = to_actions) -> np.ndarray:
-                return np.broadcast_to(means(self.feedback.decode_batch(to_actions(points))), len(points))
+            def value(points: np.ndarray, region: Region = region) -> np.ndarray:
+                return np.broadcast_to(means(self.feedback.decode_batch(region.to_actions(points))), len(points))
 
             point = _zoom(value, region.dim, self._seed)
-            one = batch_space(self.feedback.action_space, 1)
-            action = next(iter(iterate(one, to_actions(point[None]))))
-            found.append(Found(action, float(value(point[None])[0])))
-        enough = max(one.value for one in found)
-        enough -= GAIN * (1.0 + abs(enough))
-        return next(one for one in found if one.value >= enough)  # smaller sets come first
+            candidates.append(SliceOptimum(self._action_at(region, point), float(value(point[None])[0])))
+        best = max(candidate.value for candidate in candidates)
+        # smaller sets come first
+        return next(c for c in candidates if c.value >= best - GAIN * (1.0 + abs(best)))
+
+    def _random_sequences(self, count: int) -> tuple[list[Any], Any]:
+        """Return random actions of each slice, batches of ``count``, and the variables that they set together."""
+        batches = [self._random_actions(count, self._seed + place) for place in range(self.feedback.slices.count)]
+        hard: dict[str, Any] = {}
+        for place, batch in enumerate(batches):
+            hard |= self.feedback.situate(
+                self.feedback.decode_batch(batch), Past(place * self.feedback.trials, {})
+            ).hard
+        return batches, hard
 
     def _good_sequences(self) -> list[list[Action]]:
-        """The best of many random sequences."""
-        count, slices = TRIED, self.feedback.slices.count
-        batches = [self._random_actions(count, self._seed + place) for place in range(slices)]
-        values = np.broadcast_to(self._mean_over_slices(self._all_done(batches)), count)
-        best = np.argsort(-values)[:STARTS]
+        batches, hard = self._random_sequences(TRIED)
+        best = np.argsort(-np.broadcast_to(self._mean_over_slices(hard), TRIED))[:STARTS]
         return [[{key: part[i] for key, part in batch.items()} for batch in batches] for i in best]
 
     def _exchange(self, sequence: list[Action]) -> list[Action]:
-        """The sequence after exchanging one action at a time for the best in its place, until none gains."""
+        """Exchange one action at a time for the best in its slice, until nothing is gained."""
         sequence, value = list(sequence), self._value_of(sequence)
         while True:
             before = value
@@ -197,52 +187,37 @@ class DynamicOracle(Oracle):
             for place in range(len(sequence)):
                 found = self._search_slice(lambda batch, place=place: self._with(sequence, place, batch))  # type: ignore[misc]
                 if found.value > value + enough or (
-                    found.value >= value - enough and self._is_simpler(found.action, sequence[place])
+                    found.value >= value - enough and self._size(found.action) < self._size(sequence[place])
                 ):
                     sequence[place], value = found
             if value <= before + enough:
                 return sequence
 
-    def _is_simpler(self, one: Action, other: Action) -> bool:
-        size = [len(self.feedback.codec.sets[self.feedback.codec.chosen(action)]) for action in (one, other)]
-        return size[0] < size[1]
+    def _size(self, action: Action) -> int:
+        return len(self.feedback.codec.sets[self.feedback.codec.chosen(action)])
 
     def _with(self, sequence: list[Action], place: int, batch: Intervention) -> np.ndarray:
         own = self.feedback.situate(batch, Past(place * self.feedback.trials, {})).hard
         names = {f"{name}_{place}" for name in self.feedback.manipulable}
-        others = {name: pair for name, pair in self._hard_of(sequence).items() if name not in names}
+        others = {name: pair for name, pair in self.past_of(sequence).implemented.items() if name not in names}
         return self._mean_over_slices({**others, **own})
 
-    def _in_words(self, sequence: list[Action]) -> str:
-        codec = self.feedback.codec
-        return "; ".join(f"slice {place}: {codec.to_text(codec.to_record(a))}" for place, a in enumerate(sequence))
-
-    def _random_actions(self, count: int, seed: int) -> Any:
-        space = batch_space(self.feedback.action_space, count)
-        space.seed(seed)
-        return space.sample()
-
     def _random_value(self, count: int = SEQUENCES) -> tuple[float, float]:
-        """Mean and standard error, over random sequences, of the mean over slices."""
-        batches = [self._random_actions(count, self._seed + place) for place in range(self.feedback.slices.count)]
-        parts = self._in_each_slice(self._all_done(batches))
-        values = np.mean([self._met_once(one, count) for one in parts], axis=0)
+        """Return the mean and standard error, over random sequences, of the mean over slices."""
+        parts = self._in_each_slice(self._random_sequences(count)[1])
+        values = np.mean([self._with_drawn_noise(part, count) for part in parts], axis=0)
         return float(values.mean()), float(values.std(ddof=1) / np.sqrt(count))
 
-    def _met_once(self, batch: Intervention, count: int) -> np.ndarray:
-        """Rewards of ``count`` random actions, each met by a few noise draws of its own."""
-        exact = self._exactly(batch)
-        if exact is not None:
-            return np.broadcast_to(exact, count)
-        noise = self.scm.draw_noise(np.random.default_rng(self._seed), (count, RANDOM_DRAWS))
-        return np.broadcast_to(self._rewards(batch.expand(), noise), (count, RANDOM_DRAWS)).mean(axis=1)
+    def _with_drawn_noise(self, batch: Intervention, count: int) -> np.ndarray:
+        noise = self.scm.draw_noise(np.random.default_rng(self._seed), (count, NOISE_DRAWS))
+        return np.broadcast_to(self._with_noise(batch, noise), count)
 
 
-def _zoom(function: Means, dim: int, seed: int) -> np.ndarray:
-    """A maximiser over the unit box of few dimensions: quasi-random points, then ever smaller steps from the best."""
+def _zoom(function: Callable[[np.ndarray], np.ndarray], dim: int, seed: int) -> np.ndarray:
+    """Maximise over a unit box of few dimensions: quasi-random points, then smaller and smaller steps from the best."""
     if dim == 0:
         return np.zeros(0)
-    from scipy.stats import qmc  # late: slow to import, and needed only here
+    from scipy.stats import qmc  # late, because it is slow to import
 
     rng = np.random.default_rng(seed)
     corners = np.array(list(islice(product((0.0, 1.0), repeat=dim), FIRST_TRIED)))
@@ -256,4 +231,4 @@ def _zoom(function: Means, dim: int, seed: int) -> np.ndarray:
         children = np.clip(points[:, None] + steps, 0.0, 1.0).reshape(-1, dim)
         points, values = np.concatenate([points, children]), np.concatenate([values, function(children)])
         radius *= SHRINKING
-    return tidied(function, points[np.argmax(values)])[0]
+    return tidy_if_harmless(function, points[np.argmax(values)])[0]

@@ -1,7 +1,4 @@
-"""The expected reward of actions and the optimum, with their standard errors.
-
-Only the evaluator and :class:`cbo_gym.wrappers.OracleInfo` use it; agents never do.
-"""
+"""Expected rewards of actions and the optimum, with their standard errors; not for agents."""
 
 from __future__ import annotations
 
@@ -22,29 +19,41 @@ from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws
 from cbo_gym.task import Action, Observation
 
-REPLICATES = 16  # independent scramblings of the quasi-Monte Carlo points; their spread is the standard error
-MOST_POINTS = 2**14  # a replicate
+# Independent scramblings of the quasi-Monte Carlo points; their spread gives the standard error.
+REPLICATES = 16
+# Points a replicate: at most, and in a search.
+MAX_POINTS = 2**14
 SEARCH_POINTS = 2**6
-# Where the mean of so few points has its maximum, E[Y | a] may be lower than at its own by ten standard errors of the
-# value reported; the search ends with a climb on more of them.
+# Noise draws that each random action meets.
+NOISE_DRAWS = 8
+# The maximiser of a mean over SEARCH_POINTS may be worse than the maximiser of E[Y | a] by ten standard errors, so a
+# search ends with a local ascent on more points.
 CLIMB_POINTS = 2**10
 # Relative loss of value by rounding a point that only a discontinuity explains.
 JUMP = 1e-6
-CLIMB_STEP = 1e-5  # of the differences that stand for its gradient
-FIRST_POINTS = 2**3  # on which every action of an enumeration is tried
-MOST_STATES = 2**12  # of the noise, where all are gone through
-TIE_DECIMALS = 12  # to which expected rewards are equal
-DOUBT = 6.0  # standard errors behind the best at which enumeration drops an action; of 16 replicates, so Student's t
-# Of the searches in a box: changing few coordinates at a time finds the best of many local optima that differ in single
-# coordinates, as on Alpine2, and changing most of them follows narrow valleys.
+# Step of the finite differences of an ascent.
+CLIMB_STEP = 1e-5
+# Points a replicate with which an enumeration evaluates every action.
+FIRST_POINTS = 2**3
+# Largest number of states of the noise that is enumerated.
+MAX_STATES = 2**12
+# Decimals to which expected rewards are equal.
+TIE_DECIMALS = 12
+# Standard errors behind the best at which an enumeration drops an action (16 replicates, so Student's t).
+DOUBT = 6.0
+# Differential evolution runs twice: changing few coordinates at a time finds the best of many local optima that differ
+# in single coordinates, as on Alpine2, and changing most of them follows narrow valleys.
 RECOMBINATION = (0.3, 0.7)
-CHUNK = 2**17  # values of one variable held at a time
-RANDOM_ACTIONS = 2**11  # decoded at a time
-RELATIVE_TOLERANCE = 0.002  # of the gap between the optimum and a random action
+# Values of one variable that are held in memory at a time.
+CHUNK = 2**17
+# Random actions that are decoded at a time.
+RANDOM_ACTIONS = 2**11
+# Default tolerance, as a share of the gap between the optimum and a random action.
+RELATIVE_TOLERANCE = 0.002
 
 
 class Estimate(NamedTuple):
-    """Means and their standard errors, arrays of one shape."""
+    """Means and their standard errors, two arrays of one shape."""
 
     value: np.ndarray
     standard_error: np.ndarray
@@ -52,25 +61,31 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best expected reward over all actions, an action that reaches it, and what a random action earns."""
+    """The best expected reward over all actions, an action that reaches it, and a random action's expected reward."""
 
     value: float
     action: Action
     standard_error: float
     random_value: float
     random_standard_error: float
-    more: Mapping[str, Any] = field(default_factory=dict)  # what is recorded besides
+    #: further fields of the registry's record
+    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Scores(NamedTuple):
-    """The expected rewards of a run's rounds and recommendations, and the best that was possible.
+    """The expected rewards of a run's actions and recommendations, and the best possible ones; one entry a round.
 
-    ``expected`` and ``recommended`` are of the actions played and recommended; ``best`` and ``best_next`` are the best
-    expected rewards in the rounds that were played, and in those after them, in which recommendations would be.
-    ``at_random`` is what a random action earns in each round, where that changes. Where there are constraints,
-    ``missed`` and ``missed_next`` are by how much the actions played and recommended miss them, shape
-    ``(rounds, constraints)``. ``more`` and ``more_next`` are further columns of a run's table, one entry per round, of
-    the actions played and of those recommended.
+    Attributes:
+        expected: of the actions played.
+        recommended: of the recommendations.
+        best: the best expected reward in each round.
+        best_next: the best expected reward in the round after each, in which its recommendation would be played.
+        missed: violations of the constraints by the actions played, shape ``(rounds, constraints)``; ``None`` without
+            constraints.
+        missed_next: violations by the recommendations.
+        at_random: expected reward of a random action; ``None`` if it is the same in all rounds.
+        more: further columns of the run's table, about the actions played.
+        more_next: further columns about the recommendations.
     """
 
     expected: Estimate
@@ -85,19 +100,20 @@ class Scores(NamedTuple):
 
 
 class Oracle:
-    """Expected rewards by quasi-Monte Carlo with common random numbers; exact where noise does not matter.
+    """Expected rewards by quasi-Monte Carlo with common random numbers, or exact if noise does not matter.
 
     Args:
         feedback: the problem in the mode in which it is played.
-        seed: of the quasi-Monte Carlo points and the search.
-        recorded: the optimum, where it has been searched for already.
+        seed: seed of the quasi-Monte Carlo points and of the search.
+        recorded: the optimum, if it is known.
 
     Raises:
-        ArgumentTypeError: if ``feedback`` is something else, an environment for example.
+        ArgumentTypeError: if ``feedback`` is something else, for example an environment.
     """
 
-    fewest_points: ClassVar[int] = 2**8  # a replicate
-    #: whether regret is counted from what is best in each round by itself, see :class:`Scores`
+    #: points a replicate of the first estimate
+    fewest_points: ClassVar[int] = 2**8
+    #: whether the best expected reward differs from round to round, see :class:`Scores`
     best_changes: ClassVar[bool] = False
 
     def __init__(self, feedback: Feedback, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
@@ -115,23 +131,23 @@ class Oracle:
         self._noise_cache: dict[int, Draws] = {}
 
     def expected_rewards(self, actions: list[Action], tolerance: float | None = None) -> Estimate:
-        """E[Y | action] of each action, shape ``(len(actions),)``.
+        """Return E[Y | action] of each action, shape ``(len(actions),)``.
 
         Args:
             actions: elements of the action space.
             tolerance: standard error to reach; None for 0.2 % of the gap between the optimum and a random action.
-                The number of points stops growing at 2**18 in all.
+                At most 2**18 points are used.
         """
         if not actions:
             return Estimate(np.zeros(0), np.zeros(0))
-        stacked = self._stacked(actions)
+        stacked, rows = self._stacked(actions), None
         if isinstance(stacked, np.ndarray):  # bandits play one action many times
-            stacked, places = np.unique(stacked, axis=0, return_inverse=True)
-            found = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
-            return Estimate(*(part[places.reshape(-1)] for part in found))
-        found = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
-        # a batch of nothing but observations holds no entry that shows its size
-        return Estimate(*(np.broadcast_to(part, len(actions)) for part in found))
+            stacked, rows = np.unique(stacked, axis=0, return_inverse=True)
+        estimate = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
+        if rows is not None:
+            return Estimate(*(part[rows.reshape(-1)] for part in estimate))
+        # a batch of nothing but observations has no entry that shows its size
+        return Estimate(*(np.broadcast_to(part, len(actions)) for part in estimate))
 
     def _stacked(self, actions: list[Action]) -> Actions:
         space = self.feedback.action_space
@@ -139,37 +155,37 @@ class Oracle:
         return concatenate(space, actions, empty)
 
     def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
-        """The expected reward of an intervention after what was seen before it; of a batch, in a batch of rounds."""
+        """Return the expected reward of an intervention, or of each of a batch, given the observation before it."""
         return self.mean_of(intervention)
 
     def meets_constraints(self, actions: list[Action]) -> np.ndarray:
-        """Whether each action meets the problem's constraints in expectation, boolean: all do where there are none."""
+        """Return whether each action meets the problem's constraints in expectation, shape ``(len(actions),)``."""
         return np.ones(len(actions), dtype=bool)
 
     def best_in_round(self, intervention: Intervention, seen: Observation) -> np.ndarray:
-        """The best expected reward in the round in which an intervention is played, from which its regret is counted.
+        """Return the best expected reward in the round of an intervention, or in each of a batch of rounds.
 
         Args:
-            intervention: situated, of one round or of a batch of them.
-            seen: before the round.
+            intervention: as :meth:`Feedback.situate` returns it.
+            seen: the observation before the round.
         """
         return np.broadcast_to(self.optimum.value, intervention.batch_shape[self.feedback.own_axes :])
 
-    def worth(self, rewards: np.ndarray) -> np.ndarray:
-        """The value of each round of a run as one number, shape ``(rounds,)``: its reward.
+    def scalarize(self, rewards: np.ndarray) -> np.ndarray:
+        """Return the value of each round of a run as one number, shape ``(rounds,)``: its reward.
 
         Args:
-            rewards: as the environment gave them, one per round.
+            rewards: the environment's rewards, one entry a round.
         """
         return rewards
 
     def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
-        """The expected rewards of a run's actions and recommendations, and the best that could be had in each round.
+        """Return the expected rewards of a run's actions and recommendations, and the best ones possible.
 
         Args:
-            played: the actions, one per round.
+            played: the action of each round.
             recommended: the recommendation after each round.
-            seen: what was seen before each round, and after the last one.
+            seen: the observation before each round, and after the last one.
         """
         both = self.expected_rewards([*played, *recommended])
         first, second = (Estimate(*parts) for parts in zip(*[np.split(p, [len(played)]) for p in both], strict=True))
@@ -177,31 +193,36 @@ class Oracle:
         return Scores(first, second, best, best)
 
     def mean_of(self, intervention: Intervention, tolerance: float | None = None) -> Estimate:
-        """E[Y | intervention] for a batch of interventions, of the batch's shape (``()`` or ``(n,)``).
+        """Return E[Y | intervention] for a batch of interventions, of the batch's shape (``()`` or ``(n,)``).
 
-        Axes in front of the batch's, the mode's own, are not counted.
+        The mode's own axes, in front of the batch's, are averaged over.
         """
-        value = self._exactly(intervention)
-        if value is not None:
-            return Estimate(value, np.zeros_like(value))
-        return self._refine(partial(self._quasi_monte_carlo, intervention), tolerance)
+        return self._refine(partial(self._estimate, intervention), tolerance)
 
     def _refine(self, estimate_with: Callable[[int], Estimate], tolerance: float | None) -> Estimate:
-        """An estimate with as many points as the tolerance asks for."""
-        if tolerance is None:
-            gap = self.optimum.value - self.optimum.random_value
-            tolerance = RELATIVE_TOLERANCE * gap
+        """Return an estimate with as many points as the tolerance needs."""
         points = self.fewest_points
-        while True:
-            estimate = estimate_with(points)
-            if points >= MOST_POINTS or np.max(estimate.standard_error, initial=0.0) <= tolerance:
-                return estimate
+        estimate = estimate_with(points)
+        while points < MAX_POINTS and (error := np.max(estimate.standard_error, initial=0.0)) > 0.0:
+            if tolerance is None:
+                tolerance = RELATIVE_TOLERANCE * (self.optimum.value - self.optimum.random_value)
+            if error <= tolerance:
+                break
             points *= 4
+            estimate = estimate_with(points)
+        return estimate
+
+    def _estimate(self, intervention: Intervention, points: int) -> Estimate:
+        """Return E[Y | intervention] for a batch: exact if possible, else with ``points`` in each replicate."""
+        replicates = self._replicates(intervention, points)
+        count = replicates.shape[-1]
+        error = replicates.std(axis=-1, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(replicates.shape[:-1])
+        return Estimate(replicates.mean(axis=-1), error)
 
     def _exactly(self, intervention: Intervention) -> np.ndarray | None:
-        """E[Y | intervention] without an error: from one noiseless pass, or over all states of the noise; else None."""
+        """Return E[Y | intervention] from one noiseless pass or all states of the noise, if possible."""
         if self._is_exact(intervention):
-            return self._rewards(intervention.expand(), self._no_noise)[..., 0]
+            return self._rewards(intervention.expand(), tuple(np.zeros(1) for _ in self.scm.noisy))[..., 0]
         if self._states is None:
             return None
         noise, probabilities = self._states
@@ -214,44 +235,39 @@ class Oracle:
 
     @cached_property
     def _states(self) -> tuple[Draws, np.ndarray] | None:
-        """All values of the noise behind the reward with their probabilities; None where they are not few."""
-        behind = self._noise_behind
-        some = np.array([0.5])  # of the noise of others any draw will do
-        atoms = [v.noise.atoms if v.name in behind else (v.noise.from_uniform(some), [1.0]) for v in self.scm.noisy]
-        known = [found for found in atoms if found is not None]
-        count = math.prod(len(values) for values, _ in known)
-        if len(known) < len(atoms) or count > MOST_STATES:
+        """All states of the noise behind the reward with their probabilities; ``None`` if they are too many."""
+        middle = np.array([0.5])  # noise that does not reach the reward may have any value
+        atoms = [
+            v.noise.atoms if v.name in self._noise_behind else (v.noise.from_uniform(middle), [1.0])
+            for v in self.scm.noisy
+        ]
+        finite = [pair for pair in atoms if pair is not None]
+        count = math.prod(len(values) for values, _ in finite)
+        if len(finite) < len(atoms) or count > MAX_STATES:
             return None
         noise, probabilities, rest = [], np.ones(count), np.arange(count)
-        for values, weights in known:
-            rest, place = np.divmod(rest, len(values))
-            noise.append(np.asarray(values)[place])
-            probabilities *= np.asarray(weights)[place]
+        for values, weights in finite:
+            rest, index = np.divmod(rest, len(values))
+            noise.append(np.asarray(values)[index])
+            probabilities *= np.asarray(weights)[index]
         return tuple(noise), probabilities
 
     @property
     def _noise_behind(self) -> frozenset[str]:
-        """The noisy variables on whose draws depends what is measured."""
+        """Noisy variables that affect what is measured."""
         return self.scm.noise_of_reward
 
-    @property
-    def _no_noise(self) -> Draws:
-        return tuple(np.zeros(1) for _ in self.scm.noisy)
-
     def _rewards(self, intervention: Intervention, noise: Draws) -> np.ndarray:
-        """Rewards of shape ``batch + (number of draws,)`` of an expanded batch."""
+        """Return rewards of shape ``batch + (number of draws,)`` for an expanded batch."""
         reward = self._measured(self.feedback.play(noise, intervention))
         draws = np.broadcast_shapes(*[np.shape(column) for column in noise])
         shape = np.broadcast_shapes(intervention.batch_shape[self.feedback.own_axes :], draws or (1,))
         return np.broadcast_to(reward, shape)
 
-    def _quasi_monte_carlo(self, intervention: Intervention, points: int) -> Estimate:
-        replicates = self._replicates(intervention, points)
-        error = replicates.std(axis=-1, ddof=1) / np.sqrt(REPLICATES)
-        return Estimate(replicates.mean(axis=-1), error)
-
     def _replicates(self, intervention: Intervention, points: int) -> np.ndarray:
-        """Means over each scrambling of the points, shape ``batch + (REPLICATES,)``."""
+        """Return means over each scrambling of ``points``, ``batch + (REPLICATES,)``; one exact entry if possible."""
+        if (exact := self._exactly(intervention)) is not None:
+            return exact[..., None]
 
         def means(rewards: np.ndarray) -> np.ndarray:
             return rewards.reshape(-1, REPLICATES, points).mean(axis=2)
@@ -261,7 +277,7 @@ class Oracle:
     def _reduced(
         self, intervention: Intervention, noise: Draws, reduce: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
-        """The rewards under each of a batch, shape ``(n, draws)``, reduced by ``reduce`` some rows at a time."""
+        """Return the rewards under each of a batch, shape ``(n, draws)``, after ``reduce`` on some rows at a time."""
         own = intervention.batch_shape[: self.feedback.own_axes]
         shape = intervention.batch_shape[self.feedback.own_axes :]
         count = shape[0] if shape else 1
@@ -272,8 +288,8 @@ class Oracle:
         for start in range(0, count, size):
             part = batch.rows(slice(start, start + size)).expand()
             parts.append(reduce(self._rewards(part, noise).reshape(-1, draws)))
-        found = np.concatenate(parts)
-        return found.reshape((*shape, *found.shape[1:]))
+        reduced = np.concatenate(parts)
+        return reduced.reshape((*shape, *reduced.shape[1:]))
 
     def _noise(self, points: int) -> Draws:
         if points not in self._noise_cache:
@@ -282,7 +298,7 @@ class Oracle:
 
     def _uniforms(self, points: int) -> np.ndarray:
         """Quasi-random numbers in (0, 1), shape ``(noisy variables, REPLICATES * points)``, replicate by replicate."""
-        from scipy.stats import qmc  # late: slow to import, and needed only here
+        from scipy.stats import qmc  # late, because it is slow to import
 
         dims = len(self.scm.noisy)
         seeds = np.random.SeedSequence(self._seed).spawn(REPLICATES)
@@ -292,22 +308,23 @@ class Oracle:
 
     @cached_property
     def optimum(self) -> Optimum:
-        """The recorded optimum where there is one, else a search's result: of the problem with its graph known."""
+        """The recorded optimum, or the result of a search; always that of the problem with its graph known."""
         if self.feedback.truth is not self.feedback:
             return type(self)(self.feedback.truth, self._seed, self._recorded).optimum
         recorded = self._recorded
         if recorded is None:
             return self.find_optimum()
         random: tuple[float, float] = recorded.random_value, recorded.random_standard_error
-        if recorded.random_value is None:  # of an instance
+        if recorded.random_value is None:  # a bent instance
             random = self._random_value()
-        action = self.feedback.codec.from_record(cast("Record", recorded.action))  # lists of actions are read elsewhere
+        # SeveralObjectivesOracle reads lists of actions
+        action = self.feedback.codec.from_record(cast("Record", recorded.action))
         return Optimum(recorded.value, action, recorded.standard_error, *random)
 
     def find_optimum(self) -> Optimum:
-        """Search for the optimum: a known maximiser where the problem has one, else by enumeration or by region.
+        """Search for the optimum: take a known maximiser, or enumerate the actions, or search each region.
 
-        The search maximises the mean over fixed noise; the value reported is of independent, more numerous points.
+        The search maximises the mean over fixed noise; the value returned is estimated with more, independent points.
         """
         best = self._find_maximiser()
         check = type(self)(self.feedback, seed=self._seed + 1)
@@ -322,110 +339,111 @@ class Oracle:
         return self._search_box(list(self.feedback.regions())) if every is None else self._best_of(every)
 
     def _best_of(self, actions: np.ndarray) -> Action:
-        """The best of an array of actions: the first with the greatest E[Y | a], where that is known exactly.
+        """Return the first action with the greatest E[Y | a], if that is exact.
 
-        Elsewhere all are tried on the same noise, and only those within reach of the best go on to more points: actions
-        whose difference from it, which common noise makes far less uncertain than either mean, is at most ``DOUBT``
-        standard errors.
+        Otherwise all actions meet the same noise, in rounds with more and more points, and an action is dropped when
+        its mean difference from the best one exceeds ``DOUBT`` standard errors of that difference.
         """
-        known = self._exactly(self.feedback.decode_batch(actions))
-        if known is not None:
-            return actions[np.argmax(np.round(known, TIE_DECIMALS))]
+        exact = self._exactly(self.feedback.decode_batch(actions))
+        if exact is not None:
+            return actions[np.argmax(np.round(exact, TIE_DECIMALS))]
         points = FIRST_POINTS
         while len(actions) > 1:
             means = self._replicates(self.feedback.decode_batch(actions), points)
             behind = means[np.argmax(means.mean(axis=1))] - means
             error = behind.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
             actions = actions[behind.mean(axis=1) <= DOUBT * error]
-            if points >= MOST_POINTS:
+            if points >= MAX_POINTS:
                 break
             points *= 4
-        means = self._replicates(self.feedback.decode_batch(actions), MOST_POINTS).mean(axis=1)
+        means = self._replicates(self.feedback.decode_batch(actions), MAX_POINTS).mean(axis=1)
         return actions[np.argmax(means)]
 
     def _search_box(self, regions: list[Region]) -> Action:
-        """The best action of all regions: that of the best of their searches, after a climb on more noise."""
+        """Search each region, and climb from the best point on more noise."""
         searched = [(self._means_in(region), region.dim) for region in regions]
         points, values = zip(
-            *(tidied(means, maximise_in_box(means, dim, self._seed)) for means, dim in searched), strict=True
+            *(tidy_if_harmless(means, maximise_in_box(means, dim, self._seed)) for means, dim in searched), strict=True
         )
-        place = int(np.argmax(values))
-        region, point = regions[place], points[place]
+        best = int(np.argmax(values))
+        region, point = regions[best], points[best]
         if region.dim and not self._is_exact(self.feedback.decode_batch(region.to_actions(point[None]))):
             point = _climb_in_box(self._means_in(region, CLIMB_POINTS), point)
-        return self._unstacked(region.to_actions(point[None]))
+        return self._action_at(region, point)
 
-    def _unstacked(self, actions: Actions) -> Action:
-        return next(iter(iterate(batch_space(self.feedback.action_space, 1), actions)))
+    def _action_at(self, region: Region, point: np.ndarray) -> Action:
+        return next(iter(iterate(batch_space(self.feedback.action_space, 1), region.to_actions(point[None]))))
 
     def _means_in(self, region: Region, count: int = SEARCH_POINTS) -> Callable[[np.ndarray], np.ndarray]:
-        """The function of a region's points ``(n, dim)`` to search: means over fixed noise, ``count`` a replicate."""
+        """Return the function to maximise over a region: points ``(n, dim)`` to means over fixed noise ``(n,)``."""
 
         def means(points: np.ndarray) -> np.ndarray:
             intervention = self.feedback.decode_batch(region.to_actions(points))
-            exact = self._exactly(intervention)
-            if exact is not None:
-                return np.broadcast_to(exact, len(points))
-            return np.broadcast_to(self._quasi_monte_carlo(intervention, count).value, len(points))
+            return np.broadcast_to(self._estimate(intervention, count).value, len(points))
 
         return means
 
     def _random_value(self, count: int = 2**14) -> tuple[float, float]:
-        """Mean and standard error of E[Y | a] over random actions a, each met by a few noise draws of its own.
+        """Return the mean and standard error of E[Y | a] over random feasible actions, each with its own noise draws.
 
-        Without an error where all actions can be gone through: spaces of finitely many sample them uniformly.
+        The error is 0 if all actions can be enumerated, because finite spaces sample them uniformly.
         """
         every = self.feedback.all_actions()
-        known = None if every is None else self._exactly(self.feedback.decode_batch(every))
-        if every is not None and known is not None:
-            return float(_those(known, self._counting(self.feedback.decode_batch(every), len(known))).mean()), 0.0
-        space = batch_space(self.feedback.action_space, count)
-        space.seed(self._seed)
-        rng = np.random.default_rng(self._seed)
-        actions = space.sample()
-        noise = self.scm.draw_noise(rng, (count, 8))
-        parts, counting = [], []
-        for start in range(0, count, RANDOM_ACTIONS):  # an aggregated action may be a thousand points
+        if every is not None:
+            batch = self.feedback.decode_batch(every)
+            if (exact := self._exactly(batch)) is not None:
+                return float(_feasible(exact, self._is_feasible(batch, len(exact))).mean()), 0.0
+        actions = self._random_actions(count, self._seed)
+        noise = self.scm.draw_noise(np.random.default_rng(self._seed), (count, NOISE_DRAWS))
+        parts, feasible = [], []
+        for start in range(0, count, RANDOM_ACTIONS):  # an aggregated action may have a thousand points
             rows = slice(start, start + RANDOM_ACTIONS)
             chosen = {k: v[rows] for k, v in actions.items()} if isinstance(actions, dict) else actions[rows]
             intervention = self.feedback.decode_batch(chosen)
-            exact = self._exactly(intervention)
-            if exact is None:
-                drawn = tuple(column[rows] for column in noise)
-                exact = self._rewards(intervention.expand(), drawn).mean(axis=1)
-            parts.append(np.atleast_1d(exact))
-            counting.append(self._counting(intervention, len(parts[-1])))
-        rewards = _those(np.concatenate(parts), np.concatenate(counting))
+            parts.append(np.atleast_1d(self._with_noise(intervention, tuple(column[rows] for column in noise))))
+            feasible.append(self._is_feasible(intervention, len(parts[-1])))
+        rewards = _feasible(np.concatenate(parts), np.concatenate(feasible))
         return float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(len(rewards)))
 
-    def _counting(self, intervention: Intervention, count: int) -> np.ndarray:
-        """Which of a batch of ``count`` interventions count as random actions, boolean, shape ``(count,)``."""
+    def _random_actions(self, count: int, seed: int) -> Actions:
+        space = batch_space(self.feedback.action_space, count)
+        space.seed(seed)
+        return space.sample()
+
+    def _with_noise(self, batch: Intervention, noise: Draws) -> np.ndarray:
+        """Return the mean reward of each of a batch over its own draws, shape ``(n, draws)``; exact if possible."""
+        exact = self._exactly(batch)
+        return self._rewards(batch.expand(), noise).mean(axis=1) if exact is None else exact
+
+    def _is_feasible(self, intervention: Intervention, count: int) -> np.ndarray:
+        """Whether each of a batch of ``count`` interventions is feasible, shape ``(count,)``."""
         return np.ones(count, dtype=bool)
 
 
-def _those(rewards: np.ndarray, counting: np.ndarray) -> np.ndarray:
-    """The rewards that count; all where none does."""
-    return rewards[counting] if counting.any() else rewards
+def _feasible(rewards: np.ndarray, feasible: np.ndarray) -> np.ndarray:
+    """Return the rewards of feasible actions, or all rewards if no action is feasible."""
+    return rewards[feasible] if feasible.any() else rewards
 
 
 def maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, seed: int) -> np.ndarray:
-    """A maximiser over the unit box of a vectorised function of points ``(n, dim)``; differential evolution."""
+    """Maximise a vectorised function of points ``(n, dim)`` over the unit box by differential evolution."""
     if dim == 0:
         return np.zeros(0)
-    from scipy.optimize import differential_evolution  # late: slow to import, and needed only here
+    from scipy.optimize import differential_evolution  # late, because it is slow to import
 
-    def lacking(x: np.ndarray) -> np.ndarray:
+    def negative(x: np.ndarray) -> np.ndarray:
         values = function(x.T.reshape(-1, dim).clip(0.0, 1.0))
         if not np.isfinite(values).all():
-            raise OperationError(  # SciPy makes something else of a ValueError
+            # SciPy replaces a ValueError by one of its own
+            raise OperationError(
                 "expected rewards are not finite: some equation divides by zero, overflows, or takes a logarithm or a "
                 "root of a negative number"
             )
         return -values.reshape(x.shape[1:])
 
-    found = [
+    results = [
         differential_evolution(
-            lacking,
+            negative,
             bounds=[(0.0, 1.0)] * dim,
             vectorized=True,
             updating="deferred",
@@ -438,32 +456,33 @@ def maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, seed
         )
         for run, recombination in enumerate(RECOMBINATION)
     ]
-    return np.clip(min(found, key=lambda result: result.fun).x, 0.0, 1.0)
+    return np.clip(min(results, key=lambda result: result.fun).x, 0.0, 1.0)
+
+
+def with_gradient(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Return the value ``(...)`` of a vectorised function at ``x``, and its finite differences ``(..., dim)``."""
+    steps = np.where(x + CLIMB_STEP > 1.0, -CLIMB_STEP, CLIMB_STEP)
+    values = function(np.vstack([x, x + np.diag(steps)]))
+    return values[0], (values[1:] - values[0]).T / steps
 
 
 def _climb_in_box(function: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
-    """A local maximiser over the unit box, near ``start`` and no worse: L-BFGS with differences for the gradient."""
-    from scipy.optimize import minimize  # late: slow to import, and needed only here
+    """Return a local maximiser over the unit box, near ``start`` and no worse, by L-BFGS."""
+    from scipy.optimize import minimize  # late, because it is slow to import
 
-    def lacking(x: np.ndarray) -> tuple[float, np.ndarray]:
-        steps = np.where(x + CLIMB_STEP > 1.0, -CLIMB_STEP, CLIMB_STEP)
-        values = -function(np.vstack([x, x + np.diag(steps)]))
-        return float(values[0]), (values[1:] - values[0]) / steps
-
-    found = minimize(
-        lacking, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(start), options={"ftol": 1e-15}
-    )
-    reached = tidy(found.x)
-    here, there = function(np.stack([start, reached]))
-    return reached if there > here else start
+    negative = partial(with_gradient, lambda points: -function(points))
+    box = [(0.0, 1.0)] * len(start)
+    end = tidy(minimize(negative, start, jac=True, method="L-BFGS-B", bounds=box, options={"ftol": 1e-15}).x)
+    at_start, at_end = function(np.stack([start, end]))
+    return end if at_end > at_start else start
 
 
-def tidied(function: Callable[[np.ndarray], np.ndarray], point: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return a point, by :func:`tidy` unless that steps over a jump of the function, and the value there."""
+def tidy_if_harmless(function: Callable[[np.ndarray], np.ndarray], point: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return a point and its value, after :func:`tidy` unless that crosses a discontinuity of the function."""
     rounded, exact = function(np.stack([tidy(point), point])).tolist()
     return (point, exact) if exact > rounded + JUMP * (1.0 + abs(exact)) else (tidy(point), rounded)
 
 
 def tidy(point: np.ndarray) -> np.ndarray:
-    """0 and 1 rather than 1e-12 beside them."""
+    """Round a point, so that 1e-12 becomes 0."""
     return np.clip(np.round(point, 9), 0.0, 1.0)

@@ -49,17 +49,16 @@ class CausalDiagram:
 
     @classmethod
     def read(cls, source: Any, *, allow_cycles: bool = False) -> Self:
-        """Read a diagram from any form that is known.
+        """Read a diagram in any of the forms below.
 
         Args:
-            source: a diagram; a text of DAGitty or DOT; a graph of networkx, pgmpy, DoWhy or causal-learn; or a list of
+            source: a diagram; DAGitty or DOT code; a graph of networkx, pgmpy, DoWhy or causal-learn; or a list of
                 pairs ``(cause, effect)``.
             allow_cycles: as for the class.
 
         Raises:
             ArgumentTypeError: for another form.
-            ArgumentError: as :meth:`from_dot` and :meth:`from_networkx`; for a graph of causal-learn in which the
-                direction of an edge is open.
+            ArgumentError: as :meth:`from_dot` and :meth:`from_networkx`, and if the direction of an edge is open.
         """
         if isinstance(source, cls):
             return source
@@ -67,33 +66,27 @@ class CausalDiagram:
 
     @classmethod
     def from_networkx(
-        cls,
-        graph: Any,
-        *,
-        latents: Iterable[str] = (),
-        nodes: Iterable[str] | None = None,
-        allow_cycles: bool = False,
+        cls, graph: Any, *, latents: Iterable[str] = (), nodes: Iterable[str] | None = None, allow_cycles: bool = False
     ) -> Self:
-        """The diagram of a networkx graph, hidden nodes projected out (:meth:`latent_projection`).
+        """Read a networkx graph and project latent nodes out (:meth:`latent_projection`).
 
         Args:
-            graph: a ``DiGraph`` or ``MultiDiGraph``. A node is hidden if it is among ``latents`` or has the attribute
+            graph: a ``DiGraph`` or ``MultiDiGraph``. A node is latent if it is among ``latents`` or has the attribute
                 ``observed="no"`` (DoWhy's) or ``latent=True``; an edge is bidirected with ``dir="both"`` (DOT's),
                 ``type="bidirected"`` (pgmpy's) or ``bidirected=True``.
-            latents: hidden nodes.
-            nodes: the observed variables in their order, of which the graph may name no other; None for those of the
-                graph as they come.
+            latents: latent nodes.
+            nodes: the observed variables in their order, which include all those of the graph; None for the graph's.
             allow_cycles: as for the class.
 
         Raises:
-            ArgumentTypeError: if it is no directed graph of networkx, or a name is no text.
+            ArgumentTypeError: if it is no directed graph of networkx, or a name is no string.
             ArgumentError: for a cycle that is not allowed, a self loop, or an unknown variable.
         """
         return cls._from_parts(diagram_graphs.read_networkx(graph, latents), nodes, allow_cycles)
 
     @classmethod
     def from_pgmpy(cls, model: Any, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
-        """The diagram of a DAG, an ADMG or a Bayesian network of pgmpy, its ``latents`` projected out.
+        """Read a DAG, an ADMG or a Bayesian network of pgmpy and project its ``latents`` out.
 
         Arguments and errors are those of :meth:`from_networkx`.
         """
@@ -101,7 +94,7 @@ class CausalDiagram:
 
     @classmethod
     def from_dowhy(cls, model: Any, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
-        """The diagram of DoWhy's ``CausalModel`` or of a model of ``dowhy.gcm``, unobserved nodes projected out.
+        """Read DoWhy's ``CausalModel`` or a model of ``dowhy.gcm`` and project unobserved nodes out.
 
         Arguments and errors are those of :meth:`from_networkx`.
         """
@@ -109,68 +102,81 @@ class CausalDiagram:
 
     @classmethod
     def from_dot(cls, text: str, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
-        """The diagram of a text in the DOT language of Graphviz; of one in DAGitty's too, as :meth:`from_dagitty`.
+        """Read code in the DOT language of Graphviz, or in DAGitty's, see :meth:`from_dagitty`.
 
-        ``A -> B [dir=both]`` is a bidirected edge, ``A <-> B`` too, though Graphviz does not know it; ``arrowhead`` and
-        ``arrowtail`` count as well. Nodes with ``observed=no`` (DoWhy's) or ``latent`` are projected out. Labels are
-        the names where all nodes are numbers, as causal-learn writes them.
+        ``A -> B [dir=both]`` is a bidirected edge, and so is ``A <-> B``, which Graphviz does not know; ``arrowhead``
+        and ``arrowtail`` count as well. Nodes with ``observed=no`` (DoWhy's) or ``latent`` are projected out. If all
+        nodes are numbers, their labels are the names, as causal-learn writes them.
 
         Args:
             text: ``digraph { ... }``.
-            nodes: the observed variables in their order, of which the text may name no other; None for those of the
-                text as they come.
+            nodes: the observed variables in their order, which include all those of the code; None for the code's.
             allow_cycles: as for the class.
 
         Raises:
-            ArgumentError: for a text that cannot be read (naming the line), one of more than 500 variables or 5,000
-                edges, an edge without a direction, a cycle that is not allowed, a self loop, or an unknown variable.
+            ArgumentError: for code that cannot be read (naming the line), more than 500 variables or 5,000 edges, an
+                edge without a direction, a cycle that is not allowed, a self loop, or an unknown variable.
         """
         return cls._from_parts(diagram_text.read_text(text), nodes, allow_cycles)
 
     @classmethod
     def from_dagitty(cls, text: str, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
-        """The diagram of a text in the language of DAGitty, ``dag { ... }``; ``[latent]`` nodes are projected out.
+        """Read code in the language of DAGitty, ``dag { ... }``; ``[latent]`` nodes are projected out.
 
-        As in DAGitty, the frame ``dag { }`` may be missing, and code from before version 3 is read. Arguments and
-        errors are those of :meth:`from_dot`. Textor, van der Zander, Gilthorpe, Liskiewicz & Ellison
-        (2016), Robust causal inference using directed acyclic graphs: the R package 'dagitty'.
+        As in DAGitty, ``dag { }`` may be missing, and code from before version 3 is read. Arguments and errors are
+        those of :meth:`from_dot`. Textor, van der Zander, Gilthorpe, Liskiewicz & Ellison (2016), Robust causal
+        inference using directed acyclic graphs: the R package 'dagitty'.
         """
         return cls.from_dot(text, nodes=nodes, allow_cycles=allow_cycles)
 
     @classmethod
     def _from_parts(cls, parts: Parts, nodes: Iterable[str] | None, allow_cycles: bool) -> Self:
         whole = cls(parts.attributes, parts.directed, parts.bidirected, allow_cycles=allow_cycles)
-        seen = whole.latent_projection(parts.latents)
-        parts.require_few(len(seen.directed) + len(seen.bidirected))
-        listed = seen.nodes if nodes is None else tuple(nodes)
-        if unknown := [name for name in seen.nodes if name not in listed]:
-            hints = "".join(did_you_mean(name, listed) for name in unknown)
-            raise ArgumentError(f"unknown variables {unknown}; the diagram is to have {list(listed)}{hints}")
-        return cls(listed, seen.directed, seen._pairs, allow_cycles=allow_cycles)
+        projected = whole.latent_projection(parts.latents)
+        parts.require_few(len(projected.directed) + len(projected.bidirected))
+        names = projected.nodes if nodes is None else tuple(nodes)
+        if unknown := [name for name in projected.nodes if name not in names]:
+            hints = "".join(did_you_mean(name, names) for name in unknown)
+            raise ArgumentError(f"unknown variables {unknown}; the diagram is to have {list(names)}{hints}")
+        return cls(names, projected.directed, projected._pairs, allow_cycles=allow_cycles)
 
     def to_networkx(self) -> nx.DiGraph:
-        """A new directed graph in which each confounded pair has a hidden common cause, a node ``observed="no"``.
+        """Return a directed graph in which each confounded pair has a latent common cause, a node ``observed="no"``.
 
-        DoWhy and the algorithms of networkx take it as it is (of a DOT text, DoWhy reads bidirected edges as directed
+        DoWhy and the algorithms of networkx take it as it is (DoWhy reads bidirected edges of DOT code as directed
         ones); :meth:`from_networkx` leads back.
         """
-        return diagram_graphs.write_networkx(self.nodes, sorted(self.directed), self._pairs)
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.nodes, observed="yes")
+        graph.add_edges_from(sorted(self.directed))
+        for a, b in self._pairs:
+            cause = f"U_{a}_{b}"
+            while cause in graph:
+                cause += "_"
+            graph.add_node(cause, observed="no")
+            graph.add_edges_from([(cause, a), (cause, b)])
+        return graph
 
     def to_dot(self) -> str:
-        """The diagram in the DOT language; bidirected edges are dashed with two arrowheads.
+        """Return the diagram in the DOT language; bidirected edges are dashed with two arrowheads.
 
         Raises:
-            ArgumentError: if a name is empty or holds a backslash or a line break.
+            ArgumentError: if a name is empty or has a backslash or a line break.
         """
-        return diagram_text.write_dot(self.nodes, sorted(self.directed), self._pairs)
+        pairs = [(pair, "{} -> {} [dir=both, style=dashed]") for pair in self._pairs]
+        return diagram_text.write("digraph", self.nodes, self._arrows + pairs, ";")
 
     def to_dagitty(self) -> str:
-        """The diagram in the language of DAGitty, which itself knows no variables named ``graph`` or ``node``.
+        """Return the diagram in the language of DAGitty, which knows no variables named ``graph`` or ``node``.
 
         Raises:
             ArgumentError: as :meth:`to_dot`.
         """
-        return diagram_text.write_dagitty(self.nodes, sorted(self.directed), self._pairs)
+        return diagram_text.write("dag", self.nodes, self._arrows + [(pair, "{} <-> {}") for pair in self._pairs], "")
+
+    @property
+    def _arrows(self) -> list[tuple[Edge, str]]:
+        return [(edge, "{} -> {}") for edge in sorted(self.directed)]
 
     @property
     def _pairs(self) -> list[Edge]:
@@ -187,7 +193,7 @@ class CausalDiagram:
             if len(set(pair)) != 2:
                 raise ArgumentError(f"an edge joins two different nodes; given a self loop at {set(pair)}")
         if not self.allow_cycles and not self.is_acyclic:
-            cycle = [edge[0] for edge in nx.find_cycle(self.graph)]
+            cycle = [cause for cause, _ in nx.find_cycle(self.graph)]
             hint = f"; an unobserved common cause is written {' <-> '.join(cycle)}" if len(cycle) == 2 else ""
             raise ArgumentError(
                 f"the diagram must be acyclic; it holds the cycle {' -> '.join([*cycle, cycle[0]])}{hint}"
@@ -195,8 +201,7 @@ class CausalDiagram:
 
     def _require(self, names: Iterable[str]) -> frozenset[str]:
         wanted = frozenset(names)
-        unknown = sorted(wanted.difference(self.nodes))
-        if unknown:
+        if unknown := sorted(wanted.difference(self.nodes)):
             raise ArgumentError(f"unknown variables {unknown}; the diagram has {list(self.nodes)}")
         return wanted
 
@@ -222,7 +227,7 @@ class CausalDiagram:
 
     @cached_property
     def topological_order(self) -> tuple[str, ...]:
-        """Causes before effects; ties in the order of :attr:`nodes`.
+        """Nodes with causes before effects; ties in the order of :attr:`nodes`.
 
         Raises:
             ArgumentError: if the diagram has a directed cycle.
@@ -233,32 +238,32 @@ class CausalDiagram:
         return tuple(nx.lexicographical_topological_sort(self.graph, key=rank.__getitem__))
 
     def parents(self, name: str) -> tuple[str, ...]:
-        """Direct causes, in the order of :attr:`nodes`."""
+        """Return the direct causes, in the order of :attr:`nodes`."""
         self._require([name])
         return tuple(node for node in self.nodes if (node, name) in self.directed)
 
     def children(self, name: str) -> tuple[str, ...]:
-        """Direct effects, in the order of :attr:`nodes`."""
+        """Return the direct effects, in the order of :attr:`nodes`."""
         self._require([name])
         return tuple(node for node in self.nodes if (name, node) in self.directed)
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
-        """The variables in ``names`` and everything with a directed path into them."""
+        """Return ``names`` and all variables with a directed path into them."""
         return _reach(self._require(names), self._neighbours[0])
 
     def descendants(self, names: Iterable[str]) -> frozenset[str]:
-        """The variables in ``names`` and everything that they reach by a directed path."""
+        """Return ``names`` and all variables that they reach by a directed path."""
         return _reach(self._require(names), self._neighbours[1])
 
     def m_connected(self, names: Iterable[str], given: Iterable[str] = ()) -> frozenset[str]:
-        """The variables that are m-connected to one of ``names`` given ``given`` (Richardson & Spirtes 2002, sec. 3.4).
+        """Return the variables m-connected to ``names`` given ``given`` (Richardson & Spirtes 2002, sec. 3.4).
 
         A path is active if its colliders are ancestors of ``given`` (or in it) and no other inner variable is in
         ``given``. Bidirected edges have an arrowhead at both ends. A variable C of ``given`` is returned if it is
-        connected given the others, ``given - {C}``; among what a policy sees these are requisite (Shachter 1998).
+        connected given the others, ``given - {C}``; such contexts of a policy are requisite (Shachter 1998).
 
         Args:
-            names: where the paths start; none of them in ``given``.
+            names: where the paths start.
             given: the conditioning set.
 
         Raises:
@@ -269,7 +274,7 @@ class CausalDiagram:
             raise ArgumentError(f"paths cannot start in the conditioning set; in both: {sorted(start & observed)}")
         opened = self.ancestors(observed)
         parents, children, siblings = self._neighbours
-        # a walk's state: where it is, and whether it came there along an arrowhead
+        # the state of a walk: its node, and whether it arrived along an arrowhead
         pending = [(name, False) for name in start]
         visited = set(pending)
         while pending:
@@ -286,7 +291,7 @@ class CausalDiagram:
         return frozenset(name for name, _ in visited)
 
     def m_separated(self, first: Iterable[str], second: Iterable[str], given: Iterable[str] = ()) -> bool:
-        """Whether no path between ``first`` and ``second`` is active given ``given``; see :meth:`m_connected`."""
+        """Return whether no path between ``first`` and ``second`` is active, see :meth:`m_connected`."""
         return not self.m_connected(first, given) & self._require(second)
 
     @cached_property
@@ -304,17 +309,17 @@ class CausalDiagram:
         return parents, children, siblings
 
     def c_component(self, name: str) -> frozenset[str]:
-        """The variables joined to ``name`` by bidirected paths (Tian & Pearl 2002), itself included."""
+        """Return ``name`` and the variables joined to it by bidirected paths (Tian & Pearl 2002)."""
         self._require([name])
         return frozenset(nx.node_connected_component(self.confounding, name))
 
     @cached_property
     def c_components(self) -> tuple[frozenset[str], ...]:
-        """The partition of the variables into c-components."""
+        """Partition of the variables into c-components."""
         return tuple(frozenset(part) for part in nx.connected_components(self.confounding))
 
     def mutilate(self, targets: Iterable[str]) -> CausalDiagram:
-        """The diagram under ``do(targets)``: every edge into a target removed, bidirected ones too."""
+        """Return the diagram under ``do(targets)``: without all edges into a target, bidirected ones included."""
         cut = self._require(targets)
         return self._derived(
             self.nodes,
@@ -323,12 +328,12 @@ class CausalDiagram:
         )
 
     def without_effects(self, names: Iterable[str]) -> CausalDiagram:
-        """The diagram without the directed edges that leave one of ``names``."""
+        """Return the diagram without the directed edges that leave ``names``."""
         quiet = self._require(names)
         return self._derived(self.nodes, (edge for edge in self.directed if edge[0] not in quiet), self.bidirected)
 
     def with_inputs(self, inputs: Mapping[str, Iterable[str]]) -> CausalDiagram:
-        """The diagram in which each variable named depends on the inputs given and on nothing else.
+        """Return the diagram in which some variables depend on the given inputs and on nothing else.
 
         Args:
             inputs: variable -> its new parents.
@@ -341,7 +346,7 @@ class CausalDiagram:
         return cut._derived(self.nodes, cut.directed | added, cut.bidirected)
 
     def subgraph(self, names: Iterable[str]) -> CausalDiagram:
-        """The diagram induced by ``names``: the edges with both ends among them."""
+        """Return the diagram induced by ``names``: the edges with both ends among them."""
         keep = self._require(names)
         return self._derived(
             (node for node in self.nodes if node in keep),
@@ -352,8 +357,8 @@ class CausalDiagram:
     def latent_projection(self, latents: Iterable[str]) -> CausalDiagram:
         """Project ``latents`` out (Verma & Pearl 1990; Tian & Pearl 2002, sec. 5).
 
-        One latent at a time: its parents are joined to its children, its children (and the variables
-        confounded with it) become confounded among themselves.
+        One latent at a time: its parents become parents of its children, and its children and the variables
+        confounded with it become confounded.
         """
         hidden = self._require(latents)
         parents, children, siblings = ({name: set(near) for name, near in side.items()} for side in self._neighbours)
@@ -379,17 +384,17 @@ class CausalDiagram:
         ``render`` shows values and actions too.
 
         Args:
-            path: where to save the picture; its ending names the format, as in ``graph.svg`` or ``graph.png``.
+            path: file of the picture; its ending names the format, as in ``graph.svg`` or ``graph.png``.
 
         Returns:
-            The Matplotlib figure, which belongs to no window.
+            The Matplotlib figure, without a window.
 
         Raises:
             ArgumentError: if the path has another ending, or is a folder.
             MissingExtraError: without Matplotlib.
         """
         with naming_the_extra("a picture"):
-            from cbo_gym.drawing import Picture  # late: pictures are rare
+            from cbo_gym.drawing import Picture  # late, because pictures are rare
 
             figure = Picture(self).figure
         if path is not None:
@@ -398,7 +403,7 @@ class CausalDiagram:
         return figure
 
     def _repr_svg_(self) -> str:
-        from cbo_gym.drawing.html import svg_of  # late, as above
+        from cbo_gym.drawing.html import svg_of
 
         return svg_of(self.plot())
 
@@ -426,7 +431,7 @@ class CausalDiagram:
 
 
 def _reach(start: frozenset[str], neighbours: dict[str, set[str]]) -> frozenset[str]:
-    """``start`` and all that is reached from it by steps to neighbours."""
+    """Return ``start`` and all that is reached from it by steps to neighbours."""
     reached, pending = set(start), list(start)
     while pending:
         new = neighbours[pending.pop()] - reached

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
 import networkx as nx
 
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, shown
-from cbo_gym.scm.diagram_parts import ARROW, CIRCLE, TAIL, Edge, Parts, free_name, is_invisible, marks_of
+from cbo_gym.scm.diagram_parts import ARROW, CIRCLE, TAIL, Parts, is_invisible, marks_of
 from cbo_gym.scm.diagram_text import read_text
 
 
 def read_networkx(graph: Any, latents: Iterable[str] = ()) -> Parts:
-    """The contents of a directed graph.
-
-    Args:
-        graph: a ``DiGraph`` or ``MultiDiGraph``; attributes of nodes and edges may mark them as hidden or bidirected.
-        latents: further nodes that are not observed.
-
-    Raises:
-        ArgumentTypeError: if it is no networkx graph, or undirected, or a name is no text.
-        ArgumentError: if there is no node of the name of a latent one, or an edge has no direction.
-    """
+    """Read a ``DiGraph`` or ``MultiDiGraph``; see :meth:`CausalDiagram.from_networkx`."""
     if not isinstance(graph, nx.Graph):
         raise ArgumentTypeError(f"a diagram is made from a graph of networkx; given {type(graph).__name__}")
     if not graph.is_directed():
@@ -42,33 +33,24 @@ def read_networkx(graph: Any, latents: Iterable[str] = ()) -> Parts:
             parts.add_edge(tail, head, marks_of(attributes))
     parts = parts.with_labels()
     if odd := [node for node in parts.attributes if not isinstance(node, str)]:
-        raise ArgumentTypeError(f"names of variables are text; given {odd}: networkx.relabel_nodes(graph, str) helps")
+        raise ArgumentTypeError(f"names of variables are strings; given {odd}; try networkx.relabel_nodes(graph, str)")
     return parts
 
 
-def read_causal_learn(graph: Any) -> Parts:
-    """The contents of a graph of causal-learn, or of a search's result, which holds one.
-
-    Raises:
-        ArgumentError: if the direction of an edge is open.
-    """
+def _read_causal_learn(graph: Any) -> Parts:
+    """Read a graph of causal-learn, or a search's result, which holds one."""
     graph = getattr(graph, "G", graph)
     marks = {"TAIL": TAIL, "ARROW": ARROW}
     parts = Parts()
     for node in graph.get_nodes():
         parts.add_node(node.get_name(), {"latent": "yes"} if node.get_node_type().name == "LATENT" else {})
     for edge in graph.get_graph_edges():
-        ends = (marks.get(end.name, CIRCLE) for end in (edge.get_endpoint1(), edge.get_endpoint2()))
-        parts.add_edge(edge.get_node1().get_name(), edge.get_node2().get_name(), (next(ends), next(ends)))
+        first, second = (marks.get(end.name, CIRCLE) for end in (edge.get_endpoint1(), edge.get_endpoint2()))
+        parts.add_edge(edge.get_node1().get_name(), edge.get_node2().get_name(), (first, second))
     return parts
 
 
-def read_pairs(pairs: Iterable[Any]) -> Parts:
-    """The contents of a list of pairs ``(cause, effect)``.
-
-    Raises:
-        ArgumentTypeError: if it holds anything but pairs of strings.
-    """
+def _read_pairs(pairs: Iterable[Any]) -> Parts:
     parts = Parts()
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(name, str) for name in pair):
@@ -80,70 +62,43 @@ def read_pairs(pairs: Iterable[Any]) -> Parts:
 
 
 def read_pgmpy(model: Any) -> Parts:
-    """The contents of a model of pgmpy: a DAG, a Bayesian network or another class with ``latents``.
-
-    Raises:
-        ArgumentTypeError: if it has no ``latents``, or as :func:`read_networkx`.
-    """
+    """Read a DAG, a Bayesian network or another class of pgmpy with ``latents``."""
     if not hasattr(model, "latents"):
         raise ArgumentTypeError(f"a model of pgmpy is a graph with 'latents'; given {type(model).__name__}")
     return read_networkx(model, model.latents)
 
 
 def read_dowhy(model: Any) -> Parts:
-    """The contents of a model of DoWhy: a ``CausalModel``, or a model of ``dowhy.gcm``.
-
-    Raises:
-        ArgumentTypeError: if it has no graph, or as :func:`read_networkx`.
-    """
-    graph = getattr(model, "graph", None)  # of dowhy.gcm
-    graph = getattr(getattr(model, "_graph", graph), "_graph", graph)  # of CausalModel, and of its CausalGraph
+    """Read a ``CausalModel`` of DoWhy, or a model of ``dowhy.gcm``."""
+    # dowhy.gcm has model.graph, and CausalModel has model._graph, a CausalGraph with another _graph
+    graph = getattr(model, "graph", None)
+    graph = getattr(getattr(model, "_graph", graph), "_graph", graph)
     if not isinstance(graph, nx.Graph):
         raise ArgumentTypeError(f"a model of DoWhy is a CausalModel, or one of dowhy.gcm; given {type(model).__name__}")
     return read_networkx(graph)
 
 
 def read_any(source: Any) -> Parts:
-    """The contents of a diagram in any of these forms, or of a list of pairs, or of a text.
-
-    Raises:
-        ArgumentTypeError: if it has another form.
-        ArgumentError: as those that read the form.
-    """
+    """Read a diagram in any of these forms, a list of pairs, or a string. Raise ArgumentTypeError for other forms."""
     if isinstance(source, str):
         return read_text(source)
     if isinstance(source, list | tuple | set | frozenset):
-        return read_pairs(source)
+        return _read_pairs(source)
     if hasattr(getattr(source, "G", source), "get_graph_edges"):
-        return read_causal_learn(source)
+        return _read_causal_learn(source)
     if hasattr(source, "latents"):
         return read_pgmpy(source)
     if isinstance(source, nx.Graph):
         return read_networkx(source)
     if hasattr(source, "graph"):
         return read_dowhy(source)
-    raise ArgumentTypeError(
-        "a causal diagram is a text of DAGitty or DOT, a CausalDiagram, a graph of networkx, pgmpy, DoWhy or "
-        f"causal-learn, or a list of pairs (cause, effect); given {shown(source)}{_hint(source)}"
-    )
-
-
-def _hint(source: Any) -> str:
+    hint = ""
     if isinstance(source, PurePath):
-        return "; give what is in the file: path.read_text()"
-    # networkx takes the values of a mapping for effects, other libraries for causes.
+        hint = "; give the file's contents: path.read_text()"
     if isinstance(source, Mapping):
-        return "; a mapping does not say which are the causes: networkx.DiGraph takes one from causes to effects"
-    return ""
-
-
-def write_networkx(nodes: Sequence[str], directed: Iterable[Edge], bidirected: Iterable[Edge]) -> nx.DiGraph:
-    """A directed graph in which each pair has a common cause, a node of its own with ``observed="no"``."""
-    graph = nx.DiGraph()
-    graph.add_nodes_from(nodes, observed="yes")
-    graph.add_edges_from(directed)
-    for a, b in bidirected:
-        cause = free_name(f"U_{a}_{b}", graph)
-        graph.add_node(cause, observed="no")
-        graph.add_edges_from([(cause, a), (cause, b)])
-    return graph
+        # networkx takes the values of a mapping for effects, other libraries for causes
+        hint = "; a mapping does not say which are the causes: networkx.DiGraph takes one from causes to effects"
+    raise ArgumentTypeError(
+        "a causal diagram is DAGitty or DOT code, a CausalDiagram, a graph of networkx, pgmpy, DoWhy or causal-learn, "
+        f"or a list of pairs (cause, effect); given {shown(source)}{hint}"
+    )

@@ -1,8 +1,8 @@
-"""Nodes and edges of a diagram in another form while it is read, and the attributes that mark them."""
+"""Nodes and edges of a diagram while it is read, and the attributes that mark them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,21 +12,22 @@ Edge = tuple[str, str]
 # Marks at the two ends of an edge.
 Marks = tuple[str, str]
 TAIL, ARROW, CIRCLE = "tail", "arrow", "circle"
-HIDDEN = ("latent", "unobserved")  # DAGitty's marks of a variable that is not observed
-SHORT = ("l", "u")  # the same in short, without a value
+# DAGitty's attributes of a latent variable; the short ones have no value.
+HIDDEN, SHORT = ("latent", "unobserved"), ("l", "u")
 YES, NO = ("", "yes", "true", "1"), ("no", "false", "0")
+# DOT's directions, and whether an edge has a head at its first and at its second node.
 DIRECTIONS = {"forward": (False, True), "back": (True, False), "both": (True, True), "none": (False, False)}
-# A text of 12 kB can hold a million edges, {1000 names} -> {1000 names}.
+# 12 kB of text can hold a million edges, {1000 names} -> {1000 names}.
 MAX_NODES = 500
 MAX_EDGES = 5_000
 
 
 @dataclass
 class Parts:
-    """Nodes and edges as they were read.
+    """Nodes and edges in the order in which they were read.
 
     Attributes:
-        attributes: of each node by name, latent ones included, in the order in which they first came.
+        attributes: attributes of each node by name, latent nodes included.
         directed: edges ``(cause, effect)``.
         bidirected: pairs.
     """
@@ -37,26 +38,18 @@ class Parts:
 
     @property
     def latents(self) -> list[str]:
-        """The nodes that are not observed."""
-        return [name for name, attributes in self.attributes.items() if is_hidden(attributes)]
+        """Names of the latent nodes."""
+        return [name for name, attributes in self.attributes.items() if _is_hidden(attributes)]
 
     def add_node(self, name: str, attributes: Mapping[str, Any]) -> None:
-        """Add a node unless it is known.
-
-        Raises:
-            ArgumentError: beyond the largest number of nodes.
-        """
+        """Add a node unless it is known. Raise ArgumentError beyond the largest number of nodes."""
         if name not in self.attributes:
             self.attributes[name] = dict(attributes)
             if len(self.attributes) > MAX_NODES:
                 raise ArgumentError(f"a diagram of at most {MAX_NODES} variables is read; this one has more")
 
     def add_edge(self, first: str, second: str, marks: Marks) -> None:
-        """Add an edge with these marks at its ends.
-
-        Raises:
-            ArgumentError: for an edge whose direction is open, or beyond the largest number of edges.
-        """
+        """Add an edge. Raise ArgumentError if its direction is open, or beyond the largest number of edges."""
         self.require_few(len(self.directed) + len(self.bidirected) + 1)
         if marks == (ARROW, ARROW):
             self.bidirected.append((first, second))
@@ -73,12 +66,12 @@ class Parts:
             )
 
     def require_few(self, edges: int) -> None:
-        """Refuse more edges than are read, those that come of latent variables among them."""
+        """Raise ArgumentError for too many edges; a projection of latent nodes adds some."""
         if edges > MAX_EDGES:
             raise ArgumentError(f"a diagram of at most {MAX_EDGES} edges is read; this one has more")
 
     def with_labels(self) -> Parts:
-        """Return the parts with labels for names if nodes are numbers and each has a label, as in causal-learn."""
+        """Rename nodes to their labels if all are numbers with distinct labels, as causal-learn writes them."""
         labels = {name: _unquoted(attributes.get("label", "")) for name, attributes in self.attributes.items()}
         numbered = all(str(name).isdecimal() for name in labels)
         plain = all(label and label[0] not in "<\\" for label in labels.values())
@@ -91,11 +84,8 @@ class Parts:
         )
 
 
-def is_hidden(attributes: Mapping[str, Any]) -> bool:
-    """Whether a node's attributes say that it is not observed: ``observed="no"`` as in DoWhy, ``latent`` as in DAGitty.
-
-    Attributes without a value have the value ``""``.
-    """
+def _is_hidden(attributes: Mapping[str, Any]) -> bool:
+    """Whether a node has ``observed="no"`` as in DoWhy, or ``latent`` as in DAGitty."""
     return (
         _word(attributes.get("observed", "yes")) in NO
         or any(_word(attributes.get(mark, "no")) in YES for mark in HIDDEN)
@@ -109,35 +99,24 @@ def is_invisible(attributes: Mapping[str, Any]) -> bool:
 
 
 def marks_of(attributes: Mapping[str, Any], direction: str = "forward") -> Marks:
-    """The marks at the ends of an edge with these attributes.
+    """Return the marks at the ends of an edge.
 
     Args:
         attributes: ``dir``, ``arrowtail`` and ``arrowhead`` as in DOT, ``type`` as in pgmpy's ADMG, or ``bidirected``.
-        direction: the one without ``dir``.
-
-    Raises:
-        ArgumentError: for a direction that DOT does not have.
+        direction: the direction if there is no ``dir``.
     """
     if _word(attributes.get("bidirected", "no")) in YES or _word(attributes.get("type")) == "bidirected":
         return ARROW, ARROW
     wanted = _word(attributes.get("dir", direction))
     if wanted not in DIRECTIONS:
         raise ArgumentError(f"dir={wanted} is no direction; write {', '.join(DIRECTIONS)}")
-    backward, forward = DIRECTIONS[wanted]
-    shapes = (_word(attributes.get(end, "normal")) for end in ("arrowtail", "arrowhead"))
-    return _mark(next(shapes), backward), _mark(next(shapes), forward)
+    has_tail, has_head = DIRECTIONS[wanted]
+    return _mark(attributes.get("arrowtail"), has_tail), _mark(attributes.get("arrowhead"), has_head)
 
 
-def _mark(shape: str, drawn: bool) -> str:
-    return TAIL if not drawn or shape == "none" else CIRCLE if shape.endswith("dot") else ARROW
-
-
-def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """``wanted``, with as many ``_`` behind it as it takes to be none of ``taken``."""
-    known = set(taken)
-    while wanted in known:
-        wanted += "_"
-    return wanted
+def _mark(shape: Any, drawn: bool) -> str:
+    word = _word("normal" if shape is None else shape)
+    return TAIL if not drawn or word == "none" else CIRCLE if word.endswith("dot") else ARROW
 
 
 def _word(value: Any) -> str:
@@ -145,5 +124,5 @@ def _word(value: Any) -> str:
 
 
 def _unquoted(value: Any) -> str:
-    """An attribute's value without the quotation marks that some parsers leave in place."""
+    """Remove the quotation marks that some parsers keep."""
     return str(value).strip().strip('"')

@@ -1,14 +1,14 @@
-"""Causal diagrams as text: in the DOT language of Graphviz, and in that of DAGitty, which is derived from it.
+"""Causal diagrams in the DOT language of Graphviz, and in that of DAGitty, which is derived from it.
 
-One small parser reads both. Statements are nodes, chains of edges (``A -> B <-> C``, ``A -> {B C}``) and subgraphs; of
-the attributes those count that say that a variable is latent or where an edge has its arrowheads, and others are passed
-over. DAGitty has edges that DOT lacks, and pydot reads ``A -- B`` as ``A -> B`` and ``A <-> B`` as three nodes.
+One small parser reads both. Statements are nodes, chains of edges (``A -> B <-> C``, ``A -> {B C}``) and subgraphs;
+attributes that mark latent variables or arrowheads are read, and others are ignored. pydot is no substitute: it lacks
+edges of DAGitty, and reads ``A -- B`` as ``A -> B`` and ``A <-> B`` as three nodes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise, product
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote
@@ -18,7 +18,7 @@ from cbo_gym.scm.diagram_parts import ARROW, CIRCLE, TAIL, Edge, Marks, Parts, i
 
 MAX_CHARACTERS = 500_000
 BLANK = r"(?:\s+|//[^\n]*|/\*.*?\*/|\#[^\n]*)"
-# Graphviz takes all beyond ASCII for letters; here not blanks, what is invisible, arrows and quotation marks.
+# Characters beyond ASCII are letters as in Graphviz, except blanks, invisible characters, arrows and quotation marks.
 LETTER = r"(?:[\w.]|[^\x00-\x7f\s\u00ad\u200b-\u201f\u2060\u2212\ufeff←→↔⟵⟶⟷])"
 # Word processors turn hyphens into other dashes.
 DASH = r"[-\u2010-\u2015\u2212]"
@@ -30,7 +30,7 @@ TOKEN = re.compile(
       | (?P<mark>[{{}}\[\];,=:])""",
     re.VERBOSE | re.DOTALL,
 )
-# Circles as other programs write them: letters, which are names unless they stand between two nodes of one line.
+# Circles as other programs write them: the letter o, between two nodes of one line.
 CIRCLES = re.compile(r"(?<=\s)(?:o-{1,2}[>o]?|<?-{1,2}o)(?=\s)")
 HEAD = re.compile(
     rf"""{BLANK}*(?:strict\b{BLANK}*)?(?P<kind>digraph|graph|dag|pdag|mag|pag)\b{BLANK}*
@@ -38,7 +38,7 @@ HEAD = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 ARROWS = {"→": "->", "⟶": "->", "←": "<-", "⟵": "<-", "↔": "<->", "⟷": "<->"}
-# of DAGitty before version 3: a line for each node, a blank line, and lines of a node and its children
+# DAGitty before version 3: a line for each node, a blank line, and lines of a node and its children.
 OLD_NODE = re.compile(r"(?P<name>\S.*?)\s+(?P<status>[EOAU]+|\d+)(?:\s+@\S+)?\s*")
 PATH = re.compile(r"[^\n{}>]*(?:[/\\]|\.\w{1,8}$)[^\n{}>]*")
 READERS = {
@@ -57,21 +57,16 @@ FOREIGN = {
     r"\A\s*(?:strict\s+)?(?:dag|pdag|mag|pag|digraph)\s+[^-<\s]": "one whose braces are missing",
     r"\A[^>]*~": "formulas, which are not read",
 }
-EXAMPLES = "a text of DAGitty, dag { X -> Y }, or of DOT, digraph { X -> Y }"
+EXAMPLES = "DAGitty code, dag { X -> Y }, or DOT code, digraph { X -> Y }"
 BARE = re.compile(r"[A-Za-z_]\w*|\d+", re.ASCII)
-# Keywords, which are quoted where they are names.
+# Keywords, which are quoted if they are names.
 KEYWORDS = ("strict", "digraph", "graph", "subgraph", "node", "edge")
-# Keywords of DOT's statements about all that follows.
+# Keywords of statements about defaults.
 DEFAULTS = ("graph", "node", "edge")
 
 
 def read_text(text: str) -> Parts:
-    """The contents of a text of DOT or DAGitty.
-
-    Raises:
-        ArgumentTypeError: if it is no string.
-        ArgumentError: naming the line at fault, or the format, if it is another one.
-    """
+    """Read DOT or DAGitty code. Raise ArgumentError naming the line at fault, or the format if it is another one."""
     if not isinstance(text, str):
         raise ArgumentTypeError(f"a causal diagram is {EXAMPLES}; given {type(text).__name__}")
     if len(text) > MAX_CHARACTERS:
@@ -98,14 +93,14 @@ def read_text(text: str) -> Parts:
 
 
 def _refuse_foreign(text: str) -> None:
-    """Refuse a text that is not a list of edges, naming the format that it seems to have."""
+    """Raise ArgumentError if the code has no arrows, naming the format that it seems to have."""
     if PATH.fullmatch(text.strip()):
         ending = "." + text.strip().rpartition(".")[2].lower()
-        found = f"{shown(text)} looks like the path of a file"
+        problem = f"{shown(text)} looks like the path of a file"
         if ending in READERS:
-            raise ArgumentError(f"{found} of {READERS[ending]}; or give {EXAMPLES}")
+            raise ArgumentError(f"{problem} of {READERS[ending]}; or give {EXAMPLES}")
         how = "" if "://" in text else f": pathlib.Path({text.strip()!r}).read_text()"
-        raise ArgumentError(f"{found}; give what is in it{how}")
+        raise ArgumentError(f"{problem}; give its contents{how}")
     for pattern, what in FOREIGN.items():
         if re.search(pattern, text):
             raise ArgumentError(f"a causal diagram is {EXAMPLES}; this looks like {what}")
@@ -114,11 +109,11 @@ def _refuse_foreign(text: str) -> None:
 
 
 def _old_blocks(text: str) -> tuple[list[re.Match[str]], list[str]] | None:
-    """The nodes and the lines of edges of a text of DAGitty before version 3."""
+    """Return the nodes and the lines of edges of DAGitty code before version 3; ``None`` for other code."""
     nodes, _, edges = re.sub(r"\n[ \t]*\n", "\n\n", text.replace("\r", "").strip()).partition("\n\n")
-    found = [OLD_NODE.fullmatch(line.strip()) for line in nodes.splitlines()]
-    matches = [match for match in found if match]
-    return (matches, edges.split("\n")) if matches and len(matches) == len(found) else None
+    lines = nodes.splitlines()
+    matches = [match for line in lines if (match := OLD_NODE.fullmatch(line.strip()))]
+    return (matches, edges.split("\n")) if matches and len(matches) == len(lines) else None
 
 
 def _read_old(nodes: list[re.Match[str]], lines: list[str]) -> Parts:
@@ -138,7 +133,7 @@ def _read_old(nodes: list[re.Match[str]], lines: list[str]) -> Parts:
 
 
 def _old_names(words: list[str], known: Iterable[str]) -> Iterator[str]:
-    """The nodes of a line, whose names may hold blanks; without the positions of arrows."""
+    """Yield the nodes of a line, whose names may have blanks; ignore the positions of arrows."""
     rest = [word for word in words if not word.startswith("@")]
     while rest:
         lengths = (length for length in range(1, len(rest) + 1) if unquote(" ".join(rest[:length])) in known)
@@ -149,37 +144,19 @@ def _old_names(words: list[str], known: Iterable[str]) -> Iterator[str]:
         rest = rest[length:]
 
 
-def write_dot(nodes: Sequence[str], directed: Iterable[Edge], bidirected: Iterable[Edge]) -> str:
-    """A DOT text; bidirected edges are dashed and have two arrowheads.
-
-    Raises:
-        ArgumentError: for a name that the text cannot hold.
-    """
-    return _write("digraph", nodes, directed, bidirected, "{} -> {} [dir=both, style=dashed]", ";")
-
-
-def write_dagitty(nodes: Sequence[str], directed: Iterable[Edge], bidirected: Iterable[Edge]) -> str:
-    """A DAGitty text.
-
-    Raises:
-        ArgumentError: for a name that the text cannot hold.
-    """
-    return _write("dag", nodes, directed, bidirected, "{} <-> {}", "")
-
-
-def _write(
-    head: str, nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[Edge], both: str, end: str
-) -> str:
-    lines = [*map(_name, nodes), *(f"{_name(a)} -> {_name(b)}" for a, b in directed)]
-    lines += [both.format(_name(a), _name(b)) for a, b in bidirected]
+def write(head: str, nodes: Iterable[str], edges: Iterable[tuple[Edge, str]], end: str) -> str:
+    """Write a diagram: ``edges`` are pairs of names, each with a template; ``end`` follows each statement."""
+    lines = [*map(_quoted, nodes), *(template.format(*map(_quoted, edge)) for edge, template in edges)]
     return "\n".join([f"{head} {{", *(f"  {line}{end}" for line in lines), "}", ""])
 
 
-def _name(name: str) -> str:
+def _quoted(name: str) -> str:
     if BARE.fullmatch(name) and name.lower() not in KEYWORDS:
         return name
     if not name or any(char in "\\\n\r" for char in name):
-        raise ArgumentError(f"a name in a text is not empty and has no backslash or line break; given {name!r}")
+        raise ArgumentError(
+            f"a name in DAGitty or DOT code is not empty and has no backslash or line break; given {name!r}"
+        )
     escaped = name.replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -191,20 +168,19 @@ class _Token(NamedTuple):
 
 
 def _tokens(text: str, index: int, line: int, language: str) -> Iterator[_Token]:
-    """The tokens of a text from an index on, which lies in this line."""
+    """Yield the tokens from an index on, which lies in this line."""
     last = _Token("", "", line)
     while index < len(text):
-        found = CIRCLES.match(text, index) if last.kind in ("word", "quoted") and last.line == line else None
-        kind = "arrow"
-        if found is None and last.text == "=" and text[index] == "<":
+        circle = CIRCLES.match(text, index) if last.kind in ("word", "quoted") and last.line == line else None
+        if circle:
+            piece, kind = circle.group().replace("o", "@"), "arrow"
+        elif last.text == "=" and text[index] == "<":
             piece, kind = _html(text, index, line), "quoted"
-        elif found is None:
-            found = TOKEN.match(text, index)
-            if found is None:
-                _refuse(language, text[index], line)
-            piece, kind = found.group(), str(found.lastgroup)
         else:
-            piece = found.group().replace("o", "@")
+            match = TOKEN.match(text, index)
+            if match is None:
+                _refuse(language, text[index], line)
+            piece, kind = match.group(), str(match.lastgroup)
         if kind != "blank":
             plain = re.sub(r"\\(?:\n|(?=[\"']))", "", piece[1:-1]) if piece[0] in "\"'" else piece
             last = _Token(kind, plain, line)
@@ -214,7 +190,7 @@ def _tokens(text: str, index: int, line: int, language: str) -> Iterator[_Token]
 
 
 def _html(text: str, start: int, line: int) -> str:
-    """A label in HTML: all up to the bracket that closes the first one."""
+    """Return a label in HTML, up to the bracket that closes the first one."""
     depth = 0
     for index in range(start, len(text)):
         depth += {"<": 1, ">": -1}.get(text[index], 0)
@@ -235,7 +211,7 @@ def _refuse(language: str, what: str, line: int, where: str = "") -> NoReturn:
 
 
 class _Parser:
-    """Recursive descent over the tokens behind the first brace of a text; ``parts`` is called once."""
+    """Recursive descent over the tokens after the first brace; ``parts`` is called once."""
 
     def __init__(self, text: str, language: str, start: int) -> None:
         self._language = language
@@ -254,7 +230,7 @@ class _Parser:
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
 
     def _take(self, *marks: str) -> bool:
-        """Whether the next token is one of these marks; it is passed over then."""
+        """Consume the next token if it is one of these marks; return whether it was."""
         taken = self._peek().kind == "mark" and self._peek().text in marks
         self._next += taken
         return taken
@@ -270,7 +246,7 @@ class _Parser:
         _refuse(self._language, self._peek().text, self._peek().line, where)
 
     def _statements(self) -> list[str]:
-        """All up to the closing brace; the names that come in it."""
+        """Read up to the closing brace; return the names in it."""
         names: dict[str, None] = {}
         while not self._take("}"):
             if self._take(";"):
@@ -286,7 +262,7 @@ class _Parser:
         return list(names)
 
     def _default(self) -> str | None:
-        """The keyword of a statement about all that follows, passed over; None if it is a name."""
+        """Consume the keyword of a statement about defaults and return it; ``None`` if the next token is a name."""
         token, after = self._peek(), self._peek(1)
         kind = token.text if self._language == "DAGitty" else token.text.lower()
         if token.kind != "word" or kind not in DEFAULTS or (after.kind, after.text) != ("mark", "["):
@@ -297,7 +273,7 @@ class _Parser:
         return kind
 
     def _chain(self) -> list[str]:
-        """Nodes, or groups of them, joined by arrows; the names that come in it."""
+        """Read nodes or groups of nodes joined by arrows; return the names in them."""
         groups, arrows = [self._group()], []
         while self._peek().kind == "arrow":
             arrows.append(self._peek())
@@ -330,7 +306,8 @@ class _Parser:
             self._defaults = outer
             return names
         name, line = self._word(), self._peek(-1).line
-        while self._take(":"):  # a port, where an arrow touches the picture of a node
+        # a port, where an arrow touches the picture of a node
+        while self._take(":"):
             self._word()
         try:
             self._parts.add_node(name, self._defaults["node"])
@@ -349,7 +326,7 @@ class _Parser:
 
 
 def _marks(arrow: str, attributes: dict[str, Any]) -> Marks:
-    """The marks of an arrow; attributes count where it is one of DOT's."""
+    """Return the marks of an arrow, which attributes may change if it is one of DOT's."""
     arrow = ARROWS.get(arrow, arrow)
     ends = {"<": ARROW, ">": ARROW, "@": CIRCLE}
     left, right = ends.get(arrow[0], TAIL), ends.get(arrow[-1], TAIL)

@@ -13,9 +13,13 @@ from cbo_gym.oracle import ContextualOracle, Oracle, oracle_of
 from cbo_gym.oracle.contextual import _maximise_each
 from cbo_gym.problems import Contexts
 from cbo_gym.registry import entries, find_entry
+from tests.registered import ONE_OF_A_KIND
 
 ENTRIES = [entry for entry in entries() if entry.mode == "contextual"]
-every_env = pytest.mark.parametrize("env_id", [entry.id for entry in ENTRIES])
+every_env = pytest.mark.parametrize(
+    "env_id",
+    [pytest.param(e.id, marks=[] if e.id in ONE_OF_A_KIND else [pytest.mark.slow]) for e in ENTRIES],
+)
 
 
 def oracle_on(env_id: str, **parameters) -> ContextualOracle:

@@ -95,9 +95,9 @@ def test_names_that_no_text_holds_are_refused(name: str) -> None:
     ("read", "given", "message"),
     [
         (CausalDiagram.from_networkx, nx.Graph([("A", "B")]), "directed edges; given an undirected Graph"),
-        (CausalDiagram.from_networkx, nx.DiGraph([(1, 2)]), r"names of variables are text; given \[1, 2\]"),
+        (CausalDiagram.from_networkx, nx.DiGraph([(1, 2)]), r"names of variables are strings; given \[1, 2\]"),
         (CausalDiagram.from_networkx, {"A": ["B"]}, "graph of networkx; given dict"),
-        (CausalDiagram.from_dot, b"digraph { }", "a text of DAGitty, .* or of DOT, .*; given bytes"),
+        (CausalDiagram.from_dot, b"digraph { }", "DAGitty code, .* or DOT code, .*; given bytes"),
         (CausalDiagram.from_pgmpy, nx.DiGraph(), "graph with 'latents'; given DiGraph"),
         (CausalDiagram.from_dowhy, object(), "CausalModel, or one of dowhy.gcm; given object"),
     ],

@@ -82,8 +82,8 @@ def test_names_are_kept_and_travel_through_every_form(text: str) -> None:
 
 
 REFUSED = {
-    "": "a text of DAGitty, dag { X -> Y }, or of DOT, digraph { X -> Y }; given ''",
-    "yield": "a text of DAGitty",
+    "": "DAGitty code, dag { X -> Y }, or DOT code, digraph { X -> Y }; given ''",
+    "yield": "DAGitty code",
     "dag { x -- y }": "line 1: the edge between x and y has no direction; write x -> y, y -> x or, .* x <-> y",
     "pdag {\nx -> m\nm -- y }": "line 3: the edge between m and y has no direction; .* candidates",
     "graph { a -- b }": "line 1: the edge between a and b has no direction",
@@ -187,14 +187,14 @@ def test_objects_of_every_kind_are_read() -> None:
     ("source", "message"),
     [
         (nx.Graph([("x", "y")]), r"directed edges; given an undirected Graph; .* pairs \(cause, effect\)"),
-        (nx.DiGraph([(("x", 0), ("y", 0))]), r"names of variables are text; given .*networkx.relabel_nodes"),
+        (nx.DiGraph([(("x", 0), ("y", 0))]), r"names of variables are strings; given .*networkx.relabel_nodes"),
         (nx.DiGraph([("x", "y"), ("y", "x")]), "cycle x -> y -> x"),
         ({"y": ["x"]}, "a mapping does not say which are the causes: networkx.DiGraph takes one from causes"),
-        (Path("model.dot"), r"give what is in the file: path.read_text\(\)"),
+        (Path("model.dot"), r"give the file.s contents: path.read_text\(\)"),
         (["x -> y"], r"pairs of names, \(cause, effect\); given 'x -> y'"),
         ([("x", "y", 1)], "pairs of names"),
-        (3, "a causal diagram is a text of DAGitty or DOT, .*; given 3"),
-        (b"dag { x -> y }", "a causal diagram is a text"),
+        (3, "a causal diagram is DAGitty or DOT code, .*; given 3"),
+        (b"dag { x -> y }", "a causal diagram is DAGitty or DOT code"),
     ],
 )  # fmt: skip
 def test_objects_that_are_no_diagram_are_refused(source, message: str) -> None:

@@ -190,7 +190,7 @@ def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
     counting = dict(zip(distinct, oracle.meets_constraints(list(distinct.values())), strict=True))
     expected = oracle.expected_rewards(list(distinct.values())).value[list(counting.values())]
     rewards = [
-        float(oracle.worth(np.array([past.reward]))[0])
+        float(oracle.scalarize(np.array([past.reward]))[0])
         for record, past in zip(records, task.initial_data, strict=True)
         if record and counting[str(record)]
     ]
@@ -199,7 +199,7 @@ def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
 
 def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) -> pl.DataFrame:
     codec = oracle.feedback.codec
-    reward = oracle.worth(rewards := np.asarray(played["reward"], dtype=float))
+    reward = oracle.scalarize(rewards := np.asarray(played["reward"], dtype=float))
     seen: list[Observation] = played["seen"]
     first = next(action for action in played["recommended"] if action is not None)
     # a round without one has another's, which is judged with the rest but not told
