@@ -14,7 +14,7 @@ from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
 from cbo_gym.problems.variations.constraints import constrain, require_told
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS, tell
-from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, turned
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, transform_problem
 from cbo_gym.task import Mode
 
 OUTCOME_KEYWORDS = ("constraints", "costs")  # what is asked of rounds, of any problem
@@ -67,11 +67,11 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     of_mode = {key: value for key, value in parameters.items() if key in own}
     _require_one_objective(built, kind, instance)
     truth = kind(built, **of_mode)  # which checks names as the user knows them
-    if (turned_one := turned(built, kind.mode, instance)) is not built:
-        truth = kind(turned_one, **of_mode)
+    if (transformed := transform_problem(built, kind.mode, instance)) is not built:
+        truth = kind(transformed, **of_mode)
     if (told := tell(built, **of_graph)) is built:
         return truth
-    feedback = kind(turned(told, kind.mode, instance, built), **of_mode)
+    feedback = kind(transform_problem(told, kind.mode, instance, built), **of_mode)
     require_told(told.outcomes, feedback.told)
     feedback.truth = truth
     return feedback

@@ -13,7 +13,7 @@ from cbo_gym.oracle.dynamic import DynamicOracle
 from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Scores
 from cbo_gym.oracle.several_objectives import SeveralObjectivesOracle
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
-from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, transform_of
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 from cbo_gym.registry import RecordedOptimum, find_entry
 from cbo_gym.task import Mode
 
@@ -77,7 +77,7 @@ def _recorded(spec: Any) -> RecordedOptimum | None:
 
 def _of_instance(recorded: RecordedOptimum | None, feedback: Feedback) -> RecordedOptimum | None:
     """Transform the optimum of a problem as published to that of an instance."""
-    transform = transform_of(feedback.truth.problem)
+    transform = feedback.truth.problem.transform
     if recorded is None or transform is None:
         return recorded
     scale, to_new = transform.reward.slope, transform.reward.to_new

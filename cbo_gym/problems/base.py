@@ -17,6 +17,7 @@ from cbo_gym.actions import Domains, Interval
 from cbo_gym.arguments import is_finite_number, require_not_negative, require_positive
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.outcomes import Outcomes, check_constraints, check_objectives
+from cbo_gym.problems.transform import Transform
 from cbo_gym.scm import (
     Distribution,
     Floats,
@@ -41,7 +42,11 @@ class ModeData(ABC):
 
     @abstractmethod
     def check(self, problem: Any) -> None:
-        """Raise ArgumentError if it does not fit the problem's system."""
+        """Raise ArgumentError if the data do not fit the problem's system."""
+
+    def transform(self, transform: Transform) -> ModeData:
+        """Return the data of an instance; raise ArgumentError if there are no instances in this mode."""
+        raise ArgumentError(f"there are no instances: {type(self).__name__} cannot be transformed; leave instance at 0")
 
 
 Data = TypeVar("Data", bound=ModeData)
@@ -177,12 +182,15 @@ class Problem(ProblemStatement):
         told: what agents are told of the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; None
             for all of it.
         modes: what single feedback modes need beyond that, at most one of a kind, see :mod:`cbo_gym.problems.modes`.
+        transform: how an instance differs from the published problem, see
+            :mod:`cbo_gym.problems.variations.instance`; None for the published problem.
 
     Raises:
         ArgumentError: if domains, null action, targets, scopes, arms, slices, constraints and SCM do not fit together.
     """
 
     scm: System
+    transform: Transform | None = None
 
 
 def _require_name(name: object) -> None:

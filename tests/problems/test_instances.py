@@ -12,7 +12,6 @@ from cbo_gym import Mode, make_task
 from cbo_gym.actions.units import Unit
 from cbo_gym.errors import ArgumentError
 from cbo_gym.oracle import oracle_of
-from cbo_gym.problems.variations.instance import transform_of
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import Empirical, GaussianMixture, Normal, Uniform
 from cbo_gym.scm.noise import Arcsine, Discrete, TruncatedNormal, scaled
@@ -23,7 +22,7 @@ from tests.registered import LAST_OF_MODE, ONE_OF_A_KIND
 EXACT, OF_CELLS = 1e-9, 1e-5  # cells are no points
 
 
-def same_action(one, other, turn, rng):
+def same_action(one, other, transform, rng):
     """An action of the published task, and the same one turned, as interventions."""
     published, instance = one.feedback, other.feedback
     if published.mode is Mode.AGGREGATED:
@@ -31,12 +30,12 @@ def same_action(one, other, turn, rng):
         action = np.array([corner, corner + 1e-9])  # a cell that is bent has other points
     else:
         action = published.read(one.action_space.sample())
-    record = turn.record(published.codec.to_record(action), published.mode, list(published.problem.action_names))
+    record = transform.record(published.codec.to_record(action), published.mode, list(published.problem.action_names))
     turned = instance.read(instance.codec.from_record(record))
     both = [published.decode(action), instance.decode(turned)]
     if published.mode is Mode.ADVERSARIAL:
         move = published.moves[1]
-        turned_move = np.array(turn.point([*action, *move])[len(action) :])
+        turned_move = np.array(transform.point([*action, *move])[len(action) :])
         return published.against(both[0], move), instance.against(both[1], turned_move)
     return [feedback.situate(do, feedback.start()) for feedback, do in zip((published, instance), both, strict=True)]
 
@@ -44,37 +43,37 @@ def same_action(one, other, turn, rng):
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_an_instance_is_the_same_task_turned(env_id):
     published, instance = (gym.make(env_id, instance=k).unwrapped for k in (0, 7))
-    turn, rng = transform_of(instance.problem), np.random.default_rng(3)
+    transform, rng = instance.problem.transform, np.random.default_rng(3)
     published.action_space.seed(5)
     noise = published.scm.draw_noise(rng, 64)
     tolerance = OF_CELLS if published.mode is Mode.AGGREGATED else EXACT
     for _ in range(3):
-        before, after = same_action(published, instance, turn, rng)
+        before, after = same_action(published, instance, transform, rng)
         was = published.feedback.play(noise, before.expand())
         now = instance.feedback.play(noise, after.expand())
         for name in published.scm.nodes:
-            expected = np.asarray(turn.unit(name).to_new(np.asarray(was[name])))
+            expected = np.asarray(transform.unit(name).to_new(np.asarray(was[name])))
             size = 1.0 + np.abs(expected).max()
-            assert np.abs(expected - now[turn.names[name]]).max() <= tolerance * size
-        reward = turn.reward.to_new(np.asarray(published.problem.outcomes.reward(was)))
+            assert np.abs(expected - now[transform.names[name]]).max() <= tolerance * size
+        reward = transform.reward.to_new(np.asarray(published.problem.outcomes.reward(was)))
         assert np.allclose(reward, instance.problem.outcomes.reward(now), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_the_optimum_of_an_instance_is_known(env_id):
     published, instance = (oracle_of(gym.make(env_id, instance=k)) for k in (0, 7))
-    turn = transform_of(instance.problem)
-    assert instance.optimum.value == pytest.approx(turn.reward.to_new(published.optimum.value), rel=1e-12)
+    transform = instance.problem.transform
+    assert instance.optimum.value == pytest.approx(transform.reward.to_new(published.optimum.value), rel=1e-12)
     gap = instance.optimum.value - instance.optimum.random_value
     assert gap > 0
-    if turn.keeps_measure:
-        at_random = turn.reward.to_new(published.optimum.random_value)
+    if transform.keeps_measure:
+        at_random = transform.reward.to_new(published.optimum.random_value)
         assert instance.optimum.random_value == pytest.approx(at_random, rel=1e-12)
     if isinstance(instance.optimum.action, str) or instance.feedback.mode is Mode.DYNAMIC:
         return
     (earned,) = instance.expected_rewards([instance.optimum.action]).value
     (before,) = published.expected_rewards([published.optimum.action]).value
-    assert earned == pytest.approx(turn.reward.to_new(before), abs=0.01 * gap)
+    assert earned == pytest.approx(transform.reward.to_new(before), abs=0.01 * gap)
 
 
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
@@ -95,7 +94,7 @@ def test_an_instance_is_a_problem_like_any_other(mode):
     problem = gym.make(env_id, instance=5).unwrapped.problem
     again = pickle.loads(pickle.dumps(copy.deepcopy(problem)))
     assert again.scm.nodes == problem.scm.nodes
-    assert transform_of(again) == transform_of(problem)
+    assert again.transform == problem.transform
 
 
 def test_instance_0_is_the_system_as_published():
@@ -118,11 +117,11 @@ def test_what_is_told_goes_with_the_turn(told):
     env = gym.make("CBO/ToyGraph-v0", instance=4, **told)
     task, feedback = make_task(env, 100), env.unwrapped.feedback
     assert set(task.nodes) == {"V1", "V2", "R"}
-    assert transform_of(feedback.problem) == transform_of(feedback.truth.problem)
+    assert feedback.problem.transform == feedback.truth.problem.transform
     assert list(feedback.problem.manipulable) == list(feedback.truth.problem.manipulable)
     if "constraints" in told:
         (limit,) = task.constraints
-        unit = transform_of(feedback.problem).unit("X0")
+        unit = feedback.problem.transform.unit("X0")
         assert limit.threshold == unit.to_new(3.0)
         assert limit.side == (">=" if unit.reflected else "<=")
 
@@ -131,11 +130,11 @@ def test_what_is_told_goes_with_the_turn(told):
 def test_costs_go_with_the_turn(reference):
     costs = {"base": 1.0, "variables": {"X0": 2.0}, "per_unit": {"X1": 3.0}, "reference": reference}
     one, other = (gym.make("CBO/ToyGraph-v0", instance=k, costs=costs).unwrapped.feedback for k in (0, 4))
-    turn = transform_of(other.problem)
+    transform = other.problem.transform
     action = {"target": 1, "values": np.array([0.3, 0.8])}
     for target in range(len(one.problem.targets)):
         action["target"] = target
-        turned = other.codec.from_record(turn.record(one.codec.to_record(action), one.mode, []))
+        turned = other.codec.from_record(transform.record(one.codec.to_record(action), one.mode, []))
         assert other.cost(other.decode(turned)) == pytest.approx(one.cost(one.decode(action)))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import ModeData, Problem
+from cbo_gym.problems.transform import Transform
 from cbo_gym.scm import Uniform
 
 MOST_PAIRS = 2**20  # of an action and a move
@@ -51,3 +52,6 @@ class Adversary(ModeData):
             )
         if shared := {v.name for v in problem.scm.variables}.intersection(problem.domains.names[own:]):
             raise ArgumentError(f"{problem.name}: {sorted(shared)} name variables and coordinates of the adversary")
+
+    def transform(self, transform: Transform) -> Adversary:
+        return replace(self, luck=transform.names[self.luck])

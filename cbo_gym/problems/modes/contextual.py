@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import ModeData, ProblemStatement
+from cbo_gym.problems.transform import CONTEXTS, SETS, Transform
 from cbo_gym.scm.scopes import Scope, scope_diagram
 
 Columns = Mapping[str, np.ndarray]  # variable -> array
@@ -55,6 +56,19 @@ class Contexts(ModeData):
         for scope in self.scopes:
             self._check_scope(scope, problem)
 
+    def transform(self, transform: Transform) -> Contexts:
+        names, policy = transform.names, _TransformedPolicy(transform, self)
+        scopes = [frozenset((names[name], transform.rename(given)) for name, given in scope) for scope in self.scopes]
+        return replace(
+            self,
+            names=transform.shuffle([names[name] for name in self.names], CONTEXTS),
+            scopes=transform.shuffle(scopes, SETS),
+            noise_given=policy.noise_given,
+            best_response=policy.best_response if self.best_response else None,
+            policy=None if self.policy is None else transform.in_words(self.policy),
+            value=None if self.value is None else float(transform.reward.to_new(self.value)),
+        )
+
     def _check_scope(self, scope: Scope, problem: ProblemStatement) -> None:
         for variable, given in sorted(scope, key=itemgetter(0)):  # errors do not hang on the hash seed
             if variable not in problem.manipulable:
@@ -66,3 +80,27 @@ class Contexts(ModeData):
                     f"{problem.name}: {unknown} cannot be contexts of {variable}; choose from {list(self.names)}"
                 )
         scope_diagram(problem.scm.diagram, scope)  # raises for a cycle
+
+
+@dataclass(frozen=True)
+class _TransformedPolicy:
+    """The noise given the contexts, and the best response to them, by new names and in new units."""
+
+    transform: Transform
+    known: Contexts
+
+    def _old(self, contexts: Columns) -> Columns:
+        return {
+            name: self.transform.unit(name).to_old(contexts[self.transform.names[name]]) for name in self.known.names
+        }
+
+    def noise_given(self, contexts: Columns, uniforms: Columns) -> Columns:
+        assert self.known.noise_given is not None, "a played problem knows its mechanisms"
+        old = {name: uniforms[new] for name, new in self.transform.names.items() if new in uniforms}
+        noise = self.known.noise_given(self._old(contexts), old)
+        return {self.transform.names[name]: draws for name, draws in noise.items()}
+
+    def best_response(self, contexts: Columns) -> Columns:
+        assert self.known.best_response is not None
+        response = self.known.best_response(self._old(contexts))
+        return {self.transform.names[name]: self.transform.unit(name).to_new(x) for name, x in response.items()}

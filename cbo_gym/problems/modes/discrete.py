@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cbo_gym.arguments import is_finite_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import ModeData, ProblemStatement
+from cbo_gym.problems.transform import ARMS, Transform
 
 MOST_ARMS = 2**14
 
@@ -39,6 +40,9 @@ class Arms(ModeData):
             raise ArgumentError(
                 f"{problem.name}: the arms must be different interventions; two of {len(self.interventions)} agree"
             )
+
+    def transform(self, transform: Transform) -> Arms:
+        return Arms(transform.shuffle([transform.values(arm) for arm in self.interventions], ARMS))
 
 
 def arms_of(problem: ProblemStatement) -> Sequence[Mapping[str, float]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cbo_gym.actions import Interval
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import ModeData, Problem, require_interval
+from cbo_gym.problems.transform import SETS, Transform
 from cbo_gym.scm import System
 
 
@@ -54,3 +55,12 @@ class Slices(ModeData):
             raise ArgumentError(f"{problem.name}: no domain is given for the targets {sorted(missing)}")
         if frozenset() not in self.targets:
             raise ArgumentError(f"{problem.name}: the empty set must be among the targets of a slice")
+
+    def transform(self, transform: Transform) -> Slices:
+        return replace(
+            self,
+            names=[transform.names[name] for name in self.names],
+            manipulable=transform.domains(self.manipulable),
+            targets=transform.shuffle([transform.rename(target) for target in self.targets], SETS),
+            history=transform.system(self.history, self.history.nodes),
+        )

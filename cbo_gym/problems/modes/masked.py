@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cbo_gym.actions import Interval
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import ModeData, Problem
+from cbo_gym.problems.transform import Transform
 from cbo_gym.scm import Component, DistributionFamily
 
 
@@ -39,3 +40,6 @@ class SuperArms(ModeData):
                 f"{problem.name}: a super arm must hold at least 1 and at most all of the {q} base arms, each with a "
                 f"signal; given the size {shown(self.size)} and {len(self.exogenous)} signals"
             )
+
+    def transform(self, transform: Transform) -> SuperArms:
+        return replace(self, exogenous=transform.reorder([transform.names[name] for name in self.exogenous]))

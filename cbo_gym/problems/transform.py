@@ -1,0 +1,132 @@
+"""Transform: the symmetry by which an instance differs from its problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cbo_gym.actions import Interval
+from cbo_gym.actions.units import SAME, TransformedComposition, Unit
+from cbo_gym.scm.noise import scaled
+from cbo_gym.scm.system import System
+from cbo_gym.scm.transform import TransformedSystem
+from cbo_gym.task import Mode
+
+INSTANCE_STREAM = 7  # keeps instances apart from other random streams of small numbers
+TRANSFORM, NODES, DOMAINS, SETS, ARMS, CONTEXTS = range(6)  # random streams of an instance
+SETTING = (Mode.HARD, Mode.CONTEXTUAL, Mode.DYNAMIC)  # modes in which variables are set to any value
+Record = Any  # an action as the registry writes it
+Item = TypeVar("Item")
+
+
+def instance_generator(instance: int, stream: int) -> np.random.Generator:
+    """The random stream of one part of an instance."""
+    return np.random.default_rng(np.random.SeedSequence(instance, spawn_key=(INSTANCE_STREAM, stream)))
+
+
+@dataclass(frozen=True)
+class Transform:
+    """New names, units and orders of a problem's variables, soft parameters and sets.
+
+    Attributes:
+        instance: Number of the instance, which draws the orders of sets.
+        names: New name of each variable, and of each named soft parameter.
+        units: Unit of each transformed node, by its old name.
+        reward: Unit of the reward.
+        coordinates: New index and unit of each old soft parameter.
+    """
+
+    instance: int
+    names: Mapping[str, str]
+    units: Mapping[str, Unit]
+    reward: Unit
+    coordinates: tuple[tuple[int, Unit], ...]
+
+    @property
+    def keeps_measure(self) -> bool:
+        """Whether the expected reward of a random action stays the same, in the reward's new unit."""
+        return not any(unit.bend for unit in (*self.units.values(), *(unit for _, unit in self.coordinates)))
+
+    def unit(self, name: str) -> Unit:
+        """The unit of a node by its old name."""
+        return self.units.get(name, SAME)
+
+    def point(self, point: Sequence[float]) -> tuple[float, ...]:
+        """Soft parameters in [0, 1], each at its new index."""
+        transformed = [0.0] * len(point)
+        for value, (index, unit) in zip(point, self.coordinates, strict=True):
+            (low, high), (first, last) = unit.old, unit.new
+            share = (unit.to_new(low + (high - low) * value) - first) / (last - first) if unit is not SAME else value
+            transformed[index] = min(max(float(share), 0.0), 1.0)
+        return tuple(transformed)
+
+    def values(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Native values by variable."""
+        return {self.names[name]: float(self.unit(name).to_new(value)) for name, value in values.items()}
+
+    def record(self, record: Record, mode: Mode, parameters: Sequence[str]) -> Record:
+        """An action as the registry writes it.
+
+        Args:
+            record: The action in the published problem.
+            mode: Mode in which it is played.
+            parameters: Names of the soft parameters; empty if they have none of their own.
+        """
+        if isinstance(record, str):
+            return self.in_words(record)
+        if isinstance(record, Mapping):
+            pairs = () if mode in SETTING else zip(parameters, self.coordinates, strict=False)
+            units = {name: unit for name, (_, unit) in pairs}
+            soft = {
+                self.names[name]: float(units[name].to_new(value)) for name, value in record.items() if name in units
+            }
+            return soft | self.values({name: value for name, value in record.items() if name not in units})
+        if mode is Mode.AGGREGATED:
+            ends = np.sort([self.point(end) for end in np.reshape(record, (2, -1)).tolist()], axis=0)
+            return ends.ravel().tolist()
+        return list(self.point(record))
+
+    def in_words(self, policy: str) -> str:
+        """The description of a policy, in words of the published problem."""
+        return f"as in instance 0, transformed: {policy}"
+
+    def rename(self, names: Iterable[str]) -> frozenset[str]:
+        """A set of variables by their new names."""
+        return frozenset(self.names[name] for name in names)
+
+    def reorder(self, items: Sequence[Item]) -> list[Item]:
+        """Items of the soft parameters in their new order."""
+        indices = [index for index, _ in self.coordinates]
+        return [items[indices.index(index)] for index in range(len(items))]
+
+    def shuffle(self, items: Sequence[Item], stream: int) -> list[Item]:
+        """Items in another order, which depends on their number, the instance and the stream."""
+        return [items[index] for index in instance_generator(self.instance, stream).permutation(len(items))]
+
+    def domains(self, domains: Mapping[str, Interval]) -> dict[str, Interval]:
+        """Domains of hard interventions, in another order."""
+        pairs = [(self.names[name], self._interval(name, domain)) for name, domain in domains.items()]
+        return dict(self.shuffle(pairs, DOMAINS))
+
+    def _interval(self, name: str, domain: Interval) -> Interval:
+        if name not in self.units:
+            return domain[0], domain[1]
+        low, high = sorted(float(self.units[name].to_new(end)) for end in (domain[0], domain[1]))
+        return low, high
+
+    def system(self, system: System, nodes: Sequence[str]) -> TransformedSystem:
+        """A system in new names and units, its nodes in the order of ``nodes``, which has old names.
+
+        Noise of a bent node, and noise without a form in the new unit, is known by its old distribution.
+        """
+        slopes = {name: unit.slope for name, unit in self.units.items() if not unit.bend}
+        noise = {v.name: scaled(v.noise, slopes[v.name]) for v in system.variables if v.name in slopes}
+        known = {name: distribution for name, distribution in noise.items() if distribution is not None}
+        return TransformedSystem(system, self.names, self.units, nodes, self.coordinates, known)
+
+    def composition(self, known: Callable[..., Any], nodes: Sequence[str]) -> TransformedComposition:
+        """A known function of the nodes, which gives the reward."""
+        return TransformedComposition(known, {name: (self.names[name], self.unit(name)) for name in nodes}, self.reward)
