@@ -13,9 +13,8 @@ import pytest
 import yaml
 from scipy.integrate import solve_ivp
 
-import cbo_gym
 from cbo_gym.oracle import Oracle, oracle_of
-from cbo_gym.problems.systems.chemostat import FILE_NAME, chemostat, chemostat_days, load_coefficients
+from cbo_gym.problems.systems.chemostat import chemostat, chemostat_days, load_coefficients
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
 from tests.problems.checks import monte_carlo_agrees, nodes_follow
@@ -289,7 +288,3 @@ def test_the_script_says_what_is_missing(script, tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("time (days),algae (10^6 cells/ml)\n0,1\n")
     with pytest.raises(SystemExit, match=r"has no column \['rotifers', .*it has \['time \(days\)'"):
         script.read_table(tmp_path / "data.csv")
-
-
-def test_the_coefficients_are_package_data() -> None:
-    assert (Path(cbo_gym.__file__).parent / "problems" / "systems" / FILE_NAME).is_file()

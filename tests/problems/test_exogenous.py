@@ -18,14 +18,6 @@ from tests.problems.checks import monte_carlo_agrees, nodes_follow
 
 TWO = [[0.5, -0.5, 0.05], [0.5, 0.5, 0.1]]
 THREE = [[1, -0.5, 0.05], [1, 0.0, 0.1], [1, 0.5, 0.05]]
-IDS = [
-    "CBO/Dropwave-GMM-v0",
-    "CBO/Dropwave-GMM3-v0",
-    "CBO/Alpine2-DGM-v0",
-    "CBO/Alpine2-DGM3-v0",
-    "CBO/Alpine2-NonDGM-v0",
-    "CBO/Alpine2-NonDGM3-v0",
-]
 Values = dict[str, float]
 
 
@@ -82,6 +74,7 @@ def test_every_node_equals_its_formula(
     actions = np.random.default_rng(1).random((300, problem.scm.action_dim))
     actions[:20] *= 0.03  # near the edge, where a shift can leave the square root's domain
     assert [v.name for v in problem.scm.noisy] == list(problem.scm.nodes)
+    assert not problem.noise_known
     nodes_follow(problem, actions, by_hand)
 
 

@@ -22,6 +22,15 @@ def script():
     return module
 
 
+@pytest.fixture(scope="module")
+def simulated(script, tmp_path_factory):
+    """The known components, the hours and the edges of a simulated network."""
+    known = {(1, 0): Linear(0.5), (2, 1): Tanh(0.1, 4.0, 0.0), (0, 2): Linear(0.3), (3, 2): Linear(0.4)}
+    hourly, connections = script.simulate(tmp_path_factory.mktemp("network"))
+    data = script.read_hours(hourly)
+    return known, data, script.read_connections(connections, data.stations)
+
+
 def plain_map(fitted, y, b):
     """F(y) + b, straight from the file."""
     names = [station["name"] for station in fitted["stations"]]
@@ -84,11 +93,8 @@ def test_the_file_holds_no_hourly_values():
     assert all(len(station["quantiles"]) == 21 for station in fitted["stations"])
 
 
-def test_the_script_recovers_a_known_network(script, tmp_path):
-    known = {(1, 0): Linear(0.5), (2, 1): Tanh(0.1, 4.0, 0.0), (0, 2): Linear(0.3), (3, 2): Linear(0.4)}
-    hourly, connections = script.simulate(tmp_path)
-    data = script.read_hours(hourly)
-    edges = script.read_connections(connections, data.stations)
+def test_the_script_recovers_a_known_network(script, simulated):
+    known, data, edges = simulated
     assert set(edges) == set(known)
     scaled = script.scale(data)
     fitted = script.fit(scaled, edges, contraction=0.8)
@@ -107,10 +113,8 @@ def test_the_script_recovers_a_known_network(script, tmp_path):
         np.testing.assert_allclose(learnt - learnt[0], expected, atol=0.03)
 
 
-def test_the_slopes_of_each_fitted_equation_are_bounded(script, tmp_path):
-    hourly, connections = script.simulate(tmp_path)
-    data = script.read_hours(hourly)
-    edges = script.read_connections(connections, data.stations)
+def test_the_slopes_of_each_fitted_equation_are_bounded(script, simulated):
+    _, data, edges = simulated
     scaled = script.scale(data)
     loose, tight = (script.fit(scaled, edges, contraction) for contraction in (0.8, 0.2))
     networks = [script.describe(data, scaled, fitted, edges) for fitted in (loose, tight)]
