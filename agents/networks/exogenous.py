@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
+from cbo_gym.agents.common.quasi_random import uniforms
 from cbo_gym.agents.networks.heteroscedastic import HeteroscedasticGP
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.gp.closed_form import Covariances, CrossCovariance, Prior, WithOrigin
@@ -323,9 +323,8 @@ class ExogenousNetwork(GPNetwork):
 
     def draw(self, count: int, seed: int) -> Draws:
         """``count`` pairs of quasi-random draws, which share u^ and whose deviations are opposite."""
-        uniforms = SobolEngine(max(1, len(self.exogenous)), scramble=True, seed=seed).draw(count, dtype=torch.float64)
-        columns = iter(uniforms.clamp(1e-9, 1.0 - 1e-9).unbind(-1))
-        exogenous = {node: self._from_mixture(node, next(columns)).repeat(2) for node in self.exogenous}
+        columns = uniforms(self.exogenous, count, seed)
+        exogenous = {node: self._from_mixture(node, column).repeat(2) for node, column in columns.items()}
         upstream = self.nodes[:-1]
         normal = torch.randn(count, count, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
         directions = torch.linalg.qr(normal).Q[:, : len(upstream)].to(self.device)
@@ -358,8 +357,8 @@ class ExogenousNetwork(GPNetwork):
             return mean + std * draws.deviations[node]
 
         *others, reward = self.nodes
-        values = self._pass(inputs, others, decode)
-        points = self._beside(reward, self._points(reward, values, inputs), centres)
+        values = self.propagate(inputs, decode, others)
+        points = self._beside(reward, self.node_inputs(reward, values, inputs), centres)
         mean, std = self._bounds(reward, points, draws)
         if mean.shape[-1] == 1:
             return mean[:, 0], std[:, 0]
@@ -381,16 +380,16 @@ class ExogenousNetwork(GPNetwork):
                 centres[node] = self.exogenous[node].encoder.mean(points)
             return self.exogenous[node].decode_mean(points, half[node])
 
-        return self._pass(inputs, self.nodes, decode)[self.nodes[-1]].mean(-1)
+        return self.propagate(inputs, decode)[self.nodes[-1]].mean(-1)
 
     def reward_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         return self.reward_belief(inputs, self.draw(BELIEF_SAMPLES, seed=0))
 
     def expected_nodes(self, action: Action) -> dict[str, float]:
         """The reward under an action; the other nodes are known by their decoders alone."""
-        inputs = self.features.inputs(self.features.encode(action)).to(self.inputs)
+        inputs = self.features.of_actions([action]).to(self.inputs)
         with torch.no_grad():
-            return {self.task.reward: float(self.estimates(inputs[None], self.draw(BELIEF_SAMPLES, seed=0))[0])}
+            return {self.task.reward: float(self.estimates(inputs, self.draw(BELIEF_SAMPLES, seed=0))[0])}
 
     def _bounds(self, node: str, points: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of a node's mechanism, its inputs ``b x s x d`` to ``b x s``."""

@@ -18,6 +18,12 @@ from torch import Tensor
 
 from cbo_gym.agents.common.search import GENERATIONS, RAW_SAMPLES, RESTARTS, maximise, screen
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.causal.novelty import (
+    distance_to_data,
+    plausible_beyond,
+    relative_posterior_std,
+    reward_inputs,
+)
 from cbo_gym.task import Action
 
 RATE = 2.0  # chosen, with what counts as known, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave
@@ -67,7 +73,9 @@ class Exploration:
         self.spent = 0
         self._generator = torch.Generator().manual_seed(seed)
         self._looks = deque([*also, self._drawn_optimum, self._edge, self._widest_gap])
-        self._edges = deque((column, sign) for column in network.driven for sign in (1.0, -1.0))
+        parents = enumerate(network.parents[network.task.reward])
+        driven = [column for column, parent in parents if parent not in network.settable.names]
+        self._edges = deque((column, sign) for column in driven for sign in (1.0, -1.0))
 
     def instead_of(self, action: Action, played: list[Action], best: float, seed: int) -> Action:
         """``action``, unless it teaches nothing: then an exploring one if that is due, else one beside it.
@@ -82,7 +90,7 @@ class Exploration:
         """
         features = self.network.features
         with torch.no_grad():
-            if self.network.ignorance(features.inputs(features.encode(action).to(self.device))[None]) >= 1.0:
+            if relative_posterior_std(self.network, features.of_actions([action]).to(self.device)) >= 1.0:
                 return action
         if self.spent < RATE * len(played) ** 0.5:
             self.spent += 1
@@ -96,7 +104,7 @@ class Exploration:
         """None if nothing that is unknown and may be better was found."""
 
         def width(inputs: Tensor) -> Tensor:
-            return self.network.gap(inputs.squeeze(-2), best)
+            return distance_to_data(self.network, inputs.squeeze(-2), best)
 
         features = self.network.features
         point = screen(width, features, played, seed=seed, **effort_on(self.network), device=self.device)[0]
@@ -111,7 +119,7 @@ class Exploration:
             self._edges.rotate(-1)
             point = self._extreme(column, sign, played, seed)
             with torch.no_grad():
-                beyond = self.network.plausible_beyond(column, sign, features.inputs(point)[None])
+                beyond = plausible_beyond(self.network, column, sign, features.inputs(point)[None])
             if beyond > best and (tried - point).abs().amax(-1).min() > CLOSE:
                 return features.decode(point)
         return None
@@ -120,7 +128,7 @@ class Exploration:
         """The search point that drives an input of the reward's GP farthest."""
 
         def reached(inputs: Tensor) -> Tensor:
-            return self.network.driven_to(column, sign, inputs.squeeze(-2))
+            return sign * reward_inputs(self.network, inputs.squeeze(-2))[:, column]
 
         effort = effort_on(self.network)
         return screen(reached, self.network.features, played, seed=seed, **effort, device=self.device)[0]

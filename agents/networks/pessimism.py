@@ -1,4 +1,4 @@
-"""Constraints in function-network methods: optimism about the reward, pessimism about what is limited.
+"""Constraints in function-network methods: optimism about the reward, pessimism about what is constrained.
 
 Networks drawn from the posterior of all functions tell how large E[node | action] may be. An action is safe where the
 mean of these draws is inside every constraint by some of their standard deviations; what is missed is charged for, at a
@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.common.feasibility import CAUTION, violations
-from cbo_gym.agents.surrogates.causal.causal_prior import normal_columns
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.task import Constraint
 
@@ -49,19 +48,9 @@ class Pessimism:
 
     def _beliefs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of E[node | action] over the networks, ``b x constraints`` each."""
-        network = self._network
-        eta = normal_columns(network.nodes, FUNCTIONS)
-        draws = network.draw_noise(NOISE_SAMPLES, seed=0)
-        noise = {node: draw.repeat(FUNCTIONS) for node, draw in draws.items()}
-
-        def drawn(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-            return mean + std * eta[node].repeat_interleave(NOISE_SAMPLES).to(mean)
-
-        values = network.rollout(inputs, drawn, noise)
-        shape = len(inputs), FUNCTIONS * NOISE_SAMPLES
-        found = [values[one.node].expand(shape).unflatten(1, (FUNCTIONS, -1)).mean(-1) for one in self._constraints]
-        expected = torch.stack(found, 1)
-        return expected.mean(-1), expected.std(-1)
+        noise = self._network.draw_noise(NOISE_SAMPLES, seed=0)
+        nodes = [constraint.node for constraint in self._constraints]
+        return self._network.expectations(inputs, nodes, noise, FUNCTIONS, NOISE_SAMPLES)
 
     def _spread(self, node: str) -> Tensor:
         seen = self._network.surrogates[node].outputs

@@ -17,6 +17,7 @@ from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.search import maximise
 from cbo_gym.agents.networks.eta import WithEta, rewards_within
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.causal.novelty import information
 from cbo_gym.task import Action, HardTask, Round
 
 EARLY = 20  # rounds, of which every second is spent so,
@@ -78,7 +79,7 @@ class WarmupExploration:
         near = [action for action in played if task.targets[int(action["target"])] in targets]
 
         return maximise(
-            lambda inputs: network.information(inputs.squeeze(-2)),
+            lambda inputs: information(network, inputs.squeeze(-2)),
             features_of(task, targets),
             near or played[:1],
             seed=seed,

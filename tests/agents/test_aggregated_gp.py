@@ -75,19 +75,19 @@ def test_the_integral_kernel_in_two_dimensions_is_a_product_and_the_limit_of_man
     np.testing.assert_allclose(AverageKernel(0.3, 1.7, 401).covariance(left, right), found, rtol=2e-3)
 
 
-@pytest.mark.parametrize(("dim", "points"), [(1, 10), (1, 1), (2, 5)])
-def test_500_row_updates_equal_a_solve_from_scratch(dim: int, points: int) -> None:
+@pytest.mark.parametrize(("dim", "points"), [(1, 1), (2, 5)])
+def test_200_row_updates_equal_a_solve_from_scratch(dim: int, points: int) -> None:
     rng = np.random.default_rng(1)
-    cells, rewards, others = random_cells(500, dim), rng.normal(size=500), random_cells(60, dim, seed=2)
-    cells[300:400] = cells[:100]  # cells that are played again
+    cells, rewards, others = random_cells(200, dim), rng.normal(size=200), random_cells(60, dim, seed=2)
+    cells[100:150] = cells[:50]  # cells that are played again
     kernel = AverageKernel(0.05, 0.1, points)
     gp = AggregatedGP(kernel, 0.1)
     gp.track(others[:20])
     for place, (cell, reward) in enumerate(zip(cells, rewards, strict=True)):
         gp.add(cell, reward)
-        if place == 250:
+        if place == 100:
             gp.track(others[20:])
-    covariance = kernel.covariance(cells, cells) + 0.1**2 * np.eye(500)
+    covariance = kernel.covariance(cells, cells) + 0.1**2 * np.eye(200)
     cross = kernel.covariance(cells, others)
     mean = cross.T @ np.linalg.solve(covariance, rewards)
     variance = kernel.variance(others) - (cross * np.linalg.solve(covariance, cross)).sum(axis=0)
@@ -95,7 +95,7 @@ def test_500_row_updates_equal_a_solve_from_scratch(dim: int, points: int) -> No
         np.testing.assert_allclose(found_mean, mean, atol=1e-8, rtol=0)
         np.testing.assert_allclose(found_std, np.sqrt(variance), atol=1e-8, rtol=0)
     np.testing.assert_array_equal(gp.tracked, others)
-    assert len(gp) == 500
+    assert len(gp) == 200
 
 
 def test_without_data_the_posterior_is_the_prior() -> None:

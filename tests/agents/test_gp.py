@@ -112,13 +112,14 @@ def test_refits_follow_all_arrivals_but_those_that_are_few_among_many(sizes: ran
     assert fitted_at == expected
 
 
-def test_prediction_refits_as_scheduled() -> None:
-    gp = filled(10)
+def test_a_prediction_refits_as_scheduled_and_leaves_the_global_random_state_alone() -> None:
+    before, gp = torch.get_rng_state(), filled(10)
     for expected in range(1, 4):
         gp.posterior(gp.inputs)
         gp.posterior(gp.inputs)
         assert gp.schedule.fits == expected
         gp.add([0.1 * expected, 0.5], 3.0)
+    assert torch.equal(before, torch.get_rng_state())
 
 
 def test_noiseless_gp_interpolates() -> None:
@@ -129,7 +130,7 @@ def test_noiseless_gp_interpolates() -> None:
     assert std.max() < 0.01
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_ripple_is_found_by_a_fit_that_took_it_for_noise(seed: int) -> None:
     """Eleven waves, in noise of half their amplitude: invisible in 12 points, plain in 90."""
     rng = np.random.default_rng(seed)
@@ -158,21 +159,20 @@ def test_rescaled_columns_make_units_immaterial() -> None:
         torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("noise_std", [None, 0.0, 0.1])
+@pytest.mark.parametrize("noise_std", [None, 0.0])
 @pytest.mark.parametrize(
     ("inputs", "outputs"),
     [
         ([[0.2, 0.4]], [3.0]),
         ([[0.2, 0.4]], [0.0]),
         (np.random.default_rng(0).random((9, 2)), [0.1] * 9),
-        (np.random.default_rng(0).random((9, 2)), [0.0] * 9),
         ([[0.3, 0.3]] * 8, [1.0] * 8),
         ([[0.3, 0.3]] * 8, list(range(8))),
         (np.random.default_rng(0).random((9, 2)), 1e6 * np.random.default_rng(1).random(9)),
         (np.random.default_rng(0).random((9, 2)), 1e6 + np.random.default_rng(1).random(9)),
         (np.random.default_rng(0).random((9, 2)), [0.0] * 8 + [1e6]),
     ],
-    ids=["single", "zero", "constant", "zeros", "duplicates", "clash", "large", "offset", "outlier"],
+    ids=["single", "zero", "constant", "duplicates", "clash", "large", "offset", "outlier"],
 )
 def test_awkward_data_give_finite_predictions(inputs, outputs, noise_std: float | None) -> None:
     gp = GaussianProcess("X", 2, noise_std=noise_std)
@@ -198,13 +198,10 @@ class Constant(Kernel):
         return 1.0 + self.extra * (x1.unsqueeze(-2) == x2.unsqueeze(-3)).all(-1).to(x1)
 
 
-def test_indefinite_covariance_names_the_node() -> None:
+def test_a_covariance_that_rounding_made_indefinite_is_saved_by_jitter_another_names_the_node() -> None:
     gp = filled(2, noise_std=0.0, covariance=lambda dim: Constant(-0.5))
     with pytest.raises(SurrogateError, match=r"node X \(2 points\) cannot be factorised"):
         gp.update()
-
-
-def test_covariance_that_rounding_made_indefinite_is_saved_by_jitter() -> None:
     gp = filled(3, noise_std=0.0, covariance=lambda dim: Constant(-1e-5))
     mean, std = gp.posterior(torch.rand(5, 2, dtype=torch.float64))
     torch.testing.assert_close(mean, gp.outputs.mean().expand(5), rtol=0.0, atol=1e-3)
@@ -223,7 +220,7 @@ def test_covariance_that_rounding_made_indefinite_is_saved_by_jitter() -> None:
 )
 def test_without_data_a_gp_is_its_prior(covariance) -> None:
     gp = GaussianProcess("X", 2, noise_std=0.5, covariance=covariance)
-    gp.assume(5.0, 2.0)
+    gp.set_prior(5.0, 2.0)
     points = torch.rand(4, 2, dtype=torch.float64, requires_grad=True)
     mean, std = gp.posterior(points)
     assert mean.tolist() == [5.0] * 4
@@ -237,12 +234,6 @@ def test_without_data_a_gp_is_its_prior(covariance) -> None:
     assert root.shape == (4, 4)
     gp.add([0.3, 0.2], 1.0)
     assert float(gp.posterior(points[:1].detach())[0]) != 5.0
-
-
-def test_global_random_state_is_left_alone() -> None:
-    before = torch.get_rng_state()
-    filled().update()
-    assert torch.equal(before, torch.get_rng_state())
 
 
 def test_what_the_task_tells_about_noise() -> None:

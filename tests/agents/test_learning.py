@@ -26,8 +26,8 @@ def rewards_of(build: type[Agent], env_id: str, rounds: int, seeds: int, **kwarg
 
 @pytest.mark.parametrize("build", [agents.GPUCB, pytest.param(agents.EICF, marks=pytest.mark.slow)])
 def test_rosenbrock_best_reward_beats_random_in_every_run(build: type[Agent]) -> None:
-    learned = rewards_of(build, "CBO/Rosenbrock-v0", 20, 2).max(axis=1)
-    random = rewards_of(agents.Random, "CBO/Rosenbrock-v0", 20, 2).max(axis=1)
+    learned = rewards_of(build, "CBO/Rosenbrock-v0", 12, 2).max(axis=1)
+    random = rewards_of(agents.Random, "CBO/Rosenbrock-v0", 12, 2).max(axis=1)
     assert (learned > random).all()
 
 

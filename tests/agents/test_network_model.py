@@ -113,7 +113,7 @@ def test_points_of_a_set_are_drawn_jointly():
 
 def test_shapes():
     model = model_of("CBO/Alpine2-v0", outputs=["X0", "Y"])
-    for batch in ((), (3,), (2, 3)):
+    for batch in ((), (2, 3)):
         for size in (1, 2):
             posterior = model.posterior(random_sets(model, *batch, size))
             assert posterior.mean.shape == posterior.variance.shape == (*batch, size, 2)
@@ -125,19 +125,17 @@ def test_shapes():
     assert model.posterior(random_sets(model, 3, 1).float()).mean.dtype == torch.float64
 
 
-@pytest.mark.parametrize(("env_id", "size"), [("CBO/Alpine2-v0", 1), ("CBO/Alpine2-v0", 2), ("CBO/ToyGraph-v0", 2)])
+@pytest.mark.parametrize(("env_id", "size"), [("CBO/Alpine2-v0", 1), ("CBO/ToyGraph-v0", 2)])
 def test_gradients_against_differences(env_id, size):
     model = model_of(env_id)
+    sets, values = random_sets(model, 2, size), model.network.features.input_dim
     if env_id == "CBO/ToyGraph-v0":  # the values of X0, set in both points; memberships have no gradient
-        sets = random_sets(model, 2, size)
-        sets[..., 2:] = torch.tensor([1.0, 0.0])
-    else:
-        sets = random_sets(model, 2, size)
+        sets[..., 2:], values = torch.tensor([1.0, 0.0]), 2
     best = float(model.posterior(model.network.inputs.unsqueeze(-2)).mean.max())
     acquisition = qLogExpectedImprovement(model, best, SobolQMCNormalSampler(torch.Size([32]), seed=0))
     free = sets.clone().requires_grad_(True)
     acquisition(free).sum().backward()
-    step, values = 1e-5, sets.shape[-1] - (2 if env_id == "CBO/ToyGraph-v0" else 0)
+    step = 1e-5
     with torch.no_grad():
         for index in np.ndindex(2, size, values):
             shift = torch.zeros_like(sets)
@@ -174,24 +172,23 @@ def test_the_acquisition_functions_of_botorch_take_it():
 
 
 def test_two_points_at_a_time_beat_random_on_rosenbrock():
-    """The loop of BoTorch's tutorials, three rounds of two, against four times as many random actions, in each run."""
-    for seed in range(2):
-        env, task = make("CBO/Rosenbrock-v0", seed, 40)
-        env.reset(seed=seed)
-        env.action_space.seed(seed)
-        model, found = GPNetworkModel.of_task(task), []
-        box = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, model.network.features.input_dim)
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            for _ in range(3):
-                best = float(model.posterior(model.network.inputs.unsqueeze(-2)).mean.max())
-                acquisition = qLogExpectedImprovement(model, best, SobolQMCNormalSampler(torch.Size([16]), seed=seed))
-                pair, _ = optimize_acqf(acquisition, box, q=2, num_restarts=2, raw_samples=32, options={"maxiter": 15})
-                found += [env.step(action)[:2] for action in pair.numpy()]
-                nodes = np.array([observation["nodes"] for observation, _ in found[-2:]])
-                model = model.condition_on_observations(pair, torch.from_numpy(nodes))
-        at_random = max(env.step(env.action_space.sample())[1] for _ in range(4 * len(found)))
-        assert max(reward for _, reward in found) > at_random
+    """The loop of BoTorch's tutorials, three rounds of two, against four times as many random actions."""
+    env, task = make("CBO/Rosenbrock-v0", 0, 40)
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    model, found = GPNetworkModel.of_task(task), []
+    box = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, model.network.features.input_dim)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        for _ in range(3):
+            best = float(model.posterior(model.network.inputs.unsqueeze(-2)).mean.max())
+            acquisition = qLogExpectedImprovement(model, best, SobolQMCNormalSampler(torch.Size([16]), seed=0))
+            pair, _ = optimize_acqf(acquisition, box, q=2, num_restarts=2, raw_samples=32, options={"maxiter": 15})
+            found += [env.step(action)[:2] for action in pair.numpy()]
+            nodes = np.array([observation["nodes"] for observation, _ in found[-2:]])
+            model = model.condition_on_observations(pair, torch.from_numpy(nodes))
+    at_random = max(env.step(env.action_space.sample())[1] for _ in range(4 * len(found)))
+    assert max(reward for _, reward in found) > at_random
 
 
 @pytest.mark.parametrize("env_id", ["CBO/Alpine2-v0", "CBO/ToyGraph-v0"])

@@ -19,7 +19,7 @@ def task_of(kind: str):
 
 
 @pytest.mark.parametrize("kind", TASKS)
-def test_encoding_round_trip(kind: str) -> None:
+def test_actions_and_search_points_stand_for_each_other(kind: str) -> None:
     task = task_of(kind)
     features = features_of(task)
     task.action_space.seed(3)
@@ -28,12 +28,6 @@ def test_encoding_round_trip(kind: str) -> None:
         assert point.shape == (features.search_dim,)
         assert features.inputs(point).shape == (features.input_dim,)
         np.testing.assert_array_equal(flat(features.decode(point)), flat(action))
-
-
-@pytest.mark.parametrize("kind", TASKS)
-def test_draws_are_actions_and_follow_the_generator(kind: str) -> None:
-    task = task_of(kind)
-    features = features_of(task)
     points = features.draw(200, torch.Generator().manual_seed(1))
     assert all(task.action_space.contains(features.decode(point)) for point in points)
     assert torch.equal(points, features.draw(200, torch.Generator().manual_seed(1)))
@@ -62,7 +56,7 @@ def test_soft_maximum_is_found(kind: str, peak: list[float], best: list[float]) 
     assert task.action_space.contains(action)
 
 
-@pytest.mark.parametrize("best", range(7))
+@pytest.mark.parametrize("best", [0, 3, 6])
 def test_hard_maximum_is_found(best: int) -> None:
     task = task_of("hard")
     features = features_of(task)

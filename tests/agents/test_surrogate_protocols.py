@@ -1,4 +1,4 @@
-"""Agents ask of a surrogate what the protocols say, so that models of other classes can stand in its place."""
+"""Agents use only what the protocols of surrogates have, so models of other classes can take a GP's place."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def members(protocol):
 
 
 class Other:
-    """No GaussianProcess, and all that it lets through is what a protocol has."""
+    """Lets through only what a protocol has, and is no GaussianProcess."""
 
     members: set[str]
 
@@ -54,9 +54,5 @@ def test_a_model_of_another_class_plays_as_well(agent, other, env):
     class Plugged(agent):
         make_surrogate = other
 
-    theirs, ours = (evaluate(one(), env, seed=0, horizon=4).table["reward"] for one in (Plugged, agent))
+    theirs, ours = (evaluate(one(), env, seed=0, horizon=2).table["reward"] for one in (Plugged, agent))
     np.testing.assert_array_equal(theirs, ours)
-
-
-def test_the_network_asks_for_more():
-    assert members(Surrogate) < members(NodeSurrogate)

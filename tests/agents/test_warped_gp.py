@@ -14,18 +14,13 @@ from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 
 
 @pytest.mark.parametrize("power", [0.0, 1e-12, 0.3, 1.0, 1.7, 2.0])
-def test_the_inverse_undoes_the_transform(power: float) -> None:
+def test_the_inverse_undoes_the_transform_and_rises(power: float) -> None:
     values = np.linspace(-5, 5, 41)
-    back = inverse_yeo_johnson(torch.from_numpy(yeojohnson(values, power)), power)
-    np.testing.assert_allclose(back.numpy(), values, atol=1e-9)
-
-
-def test_the_inverse_is_differentiable_and_rising() -> None:
-    for power in (0.0, 0.5, 2.0):
-        points = torch.linspace(-3, 3, 31, dtype=torch.float64, requires_grad=True)
-        (slope,) = torch.autograd.grad(inverse_yeo_johnson(points, power).sum(), points)
-        assert (slope > 0).all()
-        assert torch.isfinite(slope).all()
+    points = torch.from_numpy(yeojohnson(values, power)).requires_grad_(True)
+    back = inverse_yeo_johnson(points, power)
+    np.testing.assert_allclose(back.detach().numpy(), values, atol=1e-9)
+    (slope,) = torch.autograd.grad(back.sum(), points)
+    assert ((slope > 0) & slope.isfinite()).all()
 
 
 def test_the_kernel_starts_unwarped() -> None:
@@ -60,8 +55,8 @@ def test_warping_helps_where_the_function_is_not_stationary_and_its_scale_skewed
         model.add(x, function(x))
         return float(np.abs(model.bound(torch.from_numpy(new), 0.0).numpy() - function(new)).mean())
 
-    warped = np.mean([error(WarpedGP("Y", 1), seed) for seed in range(8)])
-    plain = np.mean([error(BACKENDS["plain"]("Y", 1), seed) for seed in range(8)])
+    warped = np.mean([error(WarpedGP("Y", 1), seed) for seed in range(3)])
+    plain = np.mean([error(BACKENDS["plain"]("Y", 1), seed) for seed in range(3)])
     assert warped < 0.7 * plain
 
 

@@ -7,14 +7,13 @@ nothing was set. ``CausalGP`` models the reward of one target set with these as 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
@@ -130,18 +129,10 @@ class ObservationalModel:
         inputs = values.new_zeros((len(values), 2 * len(manipulable)))
         inputs[:, members] = values
         inputs[:, [len(manipulable) + place for place in members]] = 1.0
-        draws = network.draw_noise(NOISE_SAMPLES, seed=0)
         # the reward's own noise has mean zero and goes no further
-        noise = {node: draw.repeat(FUNCTIONS) for node, draw in draws.items() if node != self._task.reward}
-        eta = normal_columns(network.nodes, FUNCTIONS)
-
-        def drawn(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-            return mean + std * eta[node].repeat_interleave(NOISE_SAMPLES).to(mean)
-
-        rewards = network.rollout(inputs, drawn, noise)[self._task.reward]
-        rewards = rewards.expand(len(values), FUNCTIONS * NOISE_SAMPLES)
-        expected = rewards.reshape(len(values), FUNCTIONS, NOISE_SAMPLES).mean(-1)
-        return expected.mean(-1), expected.std(-1)
+        noise = {n: draw for n, draw in network.draw_noise(NOISE_SAMPLES, seed=0).items() if n != self._task.reward}
+        mean, std = network.expectations(inputs, [self._task.reward], noise, FUNCTIONS, NOISE_SAMPLES)
+        return mean[:, 0], std[:, 0]
 
     def _adjust(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         if target not in self._regressions:
@@ -183,9 +174,9 @@ class EffectNetwork(GPNetwork):
     skips = True
     additive = False  # as the defaults that rest on it were chosen
 
-    def _points(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
+    def node_inputs(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
         root = not (self.parents[node] or self.actions[node])
-        return inputs.new_zeros((1, 1, 1)) if root else super()._points(node, values, inputs)
+        return inputs.new_zeros((1, 1, 1)) if root else super().node_inputs(node, values, inputs)
 
 
 class RewardGP(GaussianProcess):
@@ -283,8 +274,7 @@ class CausalGP(RewardGP):
     def refresh(self) -> None:
         """Recompute the prior of the data, after ``effect`` has changed."""
         mean, std = self._effect(self._values)
-        self.inputs, self.outputs = torch.cat([self._values, std[:, None]], -1), self._rewards - mean
-        self._points = self._points[:0]
+        self.replace(torch.cat([self._values, std[:, None]], -1), self._rewards - mean)
 
     def predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of E[Y | do(values)], each ``(n,)``, for values ``n x d`` in [0, 1].
@@ -349,10 +339,3 @@ def adjustment_set(diagram: CausalDiagram, target: frozenset[str], reward: str) 
         if name in chosen and cut.m_separated(target, {reward}, chosen - {name}):
             chosen -= {name}
     return chosen
-
-
-def normal_columns(names: Iterable[str], count: int) -> dict[str, Tensor]:
-    """Quasi-random standard normal numbers, ``(count,)`` for each name."""
-    listed = list(names)
-    uniforms = SobolEngine(len(listed), scramble=True, seed=1).draw(count, dtype=torch.float64)
-    return dict(zip(listed, torch.special.ndtri(uniforms.clamp(1e-9, 1 - 1e-9)).unbind(-1), strict=True))

@@ -1,55 +1,91 @@
-"""How little a GP knows yet, in units that need no tuning: relative to its prior and to the noise of its outputs."""
+"""How little a network knows, in units that need no tuning: relative to the priors and to the noise of its GPs."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.protocols import NodeSurrogate
 
 KNOWN = 0.002  # of the prior standard deviation; half of that is left at exact data, by what steadies the matrices
-HEARD = 0.5  # of the noise's standard deviation
+KNOWN_NOISE = 0.5  # of the noise's standard deviation
 UNKNOWN = 0.5  # of the prior standard deviation
 PLAUSIBLE = 3.0  # posterior standard deviations above the mean
-BEYOND = torch.linspace(0.0, 0.05, 17, dtype=torch.float64)[1:]  # of the range of an input that was seen
+BEYOND = torch.linspace(0.0, 0.05, 17, dtype=torch.float64)[1:]  # of the range of an input in the data
 
 
-def ignorance(gp: NodeSurrogate, points: Tensor) -> Tensor:
-    """The posterior standard deviation at points, in units of ``KNOWN`` prior ones plus ``HEARD`` of the noise.
+def relative_posterior_std(network: GPNetwork, inputs: Tensor) -> Tensor:
+    """The greatest relative posterior standard deviation of the nodes that actions leave to their mechanisms, ``(b,)``.
 
-    Below 1 one more observation teaches next to nothing. With noise, known or learned, about ``1 / HEARD^2``
-    repetitions lead there.
+    It is in units of ``KNOWN`` prior standard deviations plus ``KNOWN_NOISE`` of the noise. Below 1 one more
+    observation teaches next to nothing. With noise, known or learned, about ``1 / KNOWN_NOISE^2`` repetitions lead
+    there.
     """
-    _, std = gp.posterior(points)
-    return std / (KNOWN * gp.prior_std(points) + HEARD * gp.noise_scale)
+
+    def of_node(gp: NodeSurrogate, points: Tensor) -> Tensor:
+        _, std = gp.posterior(points)
+        return std / (KNOWN * gp.prior_std(points) + KNOWN_NOISE * gp.noise_scale)
+
+    return _of_free_nodes(network, inputs, of_node).amax(0)
 
 
-def information(gp: NodeSurrogate, points: Tensor) -> Tensor:
-    """The information that an observation gives of the function: ``log(1 + std^2 / noise^2)``, twice the gain in nats.
+def information(network: GPNetwork, inputs: Tensor) -> Tensor:
+    """The information that an observation gives of these nodes' functions, ``(b,)``.
 
-    Noise that is smaller than ``KNOWN`` prior standard deviations counts as that.
+    It is the sum of ``log(1 + std^2 / noise^2)``, twice the gain in nats. Noise below ``KNOWN`` prior standard
+    deviations counts as that.
     """
-    _, std = gp.posterior(points)
-    return (std / (KNOWN * gp.prior_std(points)).maximum(gp.noise_scale)).square().log1p()
+
+    def of_node(gp: NodeSurrogate, points: Tensor) -> Tensor:
+        _, std = gp.posterior(points)
+        return (std / (KNOWN * gp.prior_std(points)).maximum(gp.noise_scale)).square().log1p()
+
+    return _of_free_nodes(network, inputs, of_node).sum(0)
 
 
-def gap(gp: NodeSurrogate, points: Tensor, best: float) -> Tensor:
-    """Distances of points ``n x d`` from the nearest input that was seen, in units of the inputs' ranges, ``(n,)``.
+def _of_free_nodes(network: GPNetwork, inputs: Tensor, measure: Callable[[NodeSurrogate, Tensor], Tensor]) -> Tensor:
+    """A measure of the nodes' GPs where the posterior means lead, 0 of nodes that are set: ``nodes x b``."""
+    settings = network.settings(inputs)
+    measured = {node: torch.zeros_like(inputs[:, 0]) for node in network.nodes}
 
-    They are -1 where there is nothing to look for: where the output is half known, its posterior standard deviation
+    def value(node: str, points: Tensor) -> Tensor:
+        unknown = measure(network.surrogates[node], points).mean(-1)
+        measured[node] = unknown.where(~settings[node][0][:, 0], measured[node]) if node in settings else unknown
+        return network.mean(node, points)
+
+    network.propagate(inputs, value)
+    return torch.stack([measured[node].expand(len(inputs)) for node in network.nodes])
+
+
+def reward_inputs(network: GPNetwork, inputs: Tensor) -> Tensor:
+    """The inputs of the reward's GP where the posterior means lead, ``b x d``."""
+    *others, reward = network.nodes
+    return network.node_inputs(reward, network.propagate(inputs, network.mean, others), inputs)[:, 0]
+
+
+def distance_to_data(network: GPNetwork, inputs: Tensor, best: float) -> Tensor:
+    """Distances of the reward node's inputs from the nearest in the data, in units of the inputs' ranges, ``(b,)``.
+
+    They are -1 where there is nothing to look for: where the reward is half known, its posterior standard deviation
     being below ``UNKNOWN`` prior ones, or not plausibly above ``best``, which is beyond ``PLAUSIBLE`` of them.
     """
+    gp, points = network.surrogates[network.task.reward], reward_inputs(network, inputs)
     mean, std = gp.posterior(points)
     promising = (std > UNKNOWN * gp.prior_std(points)) & (mean + PLAUSIBLE * std > best)
     distances = torch.cdist(gp.rescaled(points), gp.rescaled(gp.inputs)).amin(-1) if len(gp) else torch.ones_like(mean)
     return distances.where(promising, -torch.ones_like(distances))
 
 
-def plausible_beyond(gp: NodeSurrogate, point: Tensor, column: int, sign: float) -> Tensor:
-    """The best output that is plausible a little beyond a point: its mean plus ``PLAUSIBLE`` standard deviations.
+def plausible_beyond(network: GPNetwork, column: int, sign: float, inputs: Tensor) -> Tensor:
+    """The best reward that is plausible a little beyond an action's input of the reward node, a scalar.
 
-    What goes on is the input of one column, to greater values of it if ``sign`` is 1, to smaller ones if it is -1.
+    It is the mean plus ``PLAUSIBLE`` standard deviations, where one input goes on, to greater values if ``sign`` is 1,
+    to smaller ones if it is -1; ``inputs`` are of one action, ``1 x input_dim``.
     """
+    gp, point = network.surrogates[network.task.reward], reward_inputs(network, inputs)[0]
     seen = gp.inputs[:, column] if len(gp) else point.new_tensor([0.0, 1.0])
     points = point.repeat(len(BEYOND), 1)
     points[:, column] += sign * (seen.max() - seen.min()) * BEYOND.to(points)

@@ -152,7 +152,7 @@ class GaussianProcess:
         self._searched = 0  # number of points when a rival fit was last made
         self.inputs = self._tensor(np.empty((0, dim)))
         self.outputs = self._tensor([])
-        self.assume(0.0, 1.0)
+        self.set_prior(0.0, 1.0)
         self._low = self._tensor([0.0] * dim)
         self._span = self._tensor([1.0] * dim)
         self._points = self.inputs  # those that the model knows, rescaled: the first ones added
@@ -164,7 +164,7 @@ class GaussianProcess:
         self.noise_std, self._unknown_noise = None, noise
         self._noise = self._make_noise()
 
-    def assume(self, mean: float, std: float) -> None:
+    def set_prior(self, mean: float, std: float) -> None:
         """Set the mean and the scale of the outputs that are expected before any data, in their units."""
         self._location, self._scale = self._tensor(mean), self._tensor(std)
 

@@ -1,0 +1,30 @@
+"""Quasi-random numbers from scrambled Sobol sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import torch
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+EDGE = 1e-9  # least distance of uniform numbers from 0 and 1, where quantiles may be infinite
+
+
+def uniforms(names: Collection[str], count: int, seed: int) -> dict[str, Tensor]:
+    """Numbers in (0, 1), ``(count,)`` for each name."""
+    return _columns(names, _draw(names, count, seed))
+
+
+def normals(names: Collection[str], count: int, seed: int) -> dict[str, Tensor]:
+    """Standard normal numbers, ``(count,)`` for each name."""
+    return _columns(names, torch.special.ndtri(_draw(names, count, seed)))
+
+
+def _draw(names: Collection[str], count: int, seed: int) -> Tensor:
+    engine = SobolEngine(max(1, len(names)), scramble=True, seed=seed)
+    return engine.draw(count, dtype=torch.float64).clamp(EDGE, 1.0 - EDGE)
+
+
+def _columns(names: Collection[str], points: Tensor) -> dict[str, Tensor]:
+    return dict(zip(names, points.unbind(-1), strict=False))
