@@ -90,7 +90,7 @@ class EnvEntry(StrictModel):
 
 
 class Registry(NamedTuple):
-    """The contents of a registry file: the valid entries, and for the others what is wrong, by id or place."""
+    """The contents of a registry file: the valid entries, and for the others what is wrong, by id or number."""
 
     entries: tuple[EnvEntry, ...]
     broken: dict[str, RegistryError]
@@ -124,16 +124,16 @@ def read_registry(path: Path | None = None) -> Registry:
         raise RegistryError(f"{path} must hold a list of environments; it holds {type(loaded).__name__}")
     right: dict[str, EnvEntry] = {}
     broken: dict[str, RegistryError] = {}
-    for place, item in enumerate(loaded, start=1):
+    for index, item in enumerate(loaded, start=1):
         given = item.get("id") if isinstance(item, dict) else None
         name = given if isinstance(given, str) else None
         try:
             entry = EnvEntry.model_validate(item)
         except ValidationError as error:
             what = name or ("without id" if isinstance(item, dict) else "not a mapping")
-            wrong = RegistryError(f"{path}, entry {place} ({what}): {field_errors(error, EnvEntry)}")
+            wrong = RegistryError(f"{path}, entry {index} ({what}): {field_errors(error, EnvEntry)}")
             wrong.__cause__ = error
-            broken[name or f"entry {place}"] = wrong
+            broken[name or f"entry {index}"] = wrong
             continue
         if entry.id in right:
             broken[entry.id] = RegistryError(f"{path}: the id {entry.id} is given twice")
@@ -196,12 +196,12 @@ def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
         RegistryError: if the file has no such entry.
     """
     lines = path.read_text(encoding="utf-8").splitlines()
-    starts = [place for place, line in enumerate(lines) if line.startswith("- id: ")] + [len(lines)]
+    starts = [index for index, line in enumerate(lines) if line.startswith("- id: ")] + [len(lines)]
     try:
-        first = next(place for place in starts[:-1] if lines[place] == f"- id: {env_id}")
+        first = next(index for index in starts[:-1] if lines[index] == f"- id: {env_id}")
     except StopIteration:
         raise RegistryError(f"{path} has no entry {env_id}") from None
-    last = next(place for place in starts if place > first)
+    last = next(index for index in starts if index > first)
     entry = [line for line in lines[first:last] if line.strip()]
     old = next((i for i, line in enumerate(entry) if line.startswith("  optimum:")), len(entry))
     style = False if isinstance(optimum.action, str) else None  # None: only an action's numbers go on one line

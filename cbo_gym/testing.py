@@ -182,10 +182,10 @@ def _overwrite(handed: Action | Observation) -> None:
 
 
 def _require_equal(one: list[Action], other: list[Action], what: str) -> None:
-    for place, (a, b) in enumerate(zip(one, other, strict=True)):
+    for index, (a, b) in enumerate(zip(one, other, strict=True)):
         if _frozen(a) != _frozen(b):
-            kind = "recommendation" if place % 2 else "action"
-            raise ContractError(f"{what}: the {kind} of round {place // 2 + 1} is {a!r} in one and {b!r} in the other")
+            kind = "recommendation" if index % 2 else "action"
+            raise ContractError(f"{what}: the {kind} of round {index // 2 + 1} is {a!r} in one and {b!r} in the other")
 
 
 @contextmanager
@@ -353,7 +353,7 @@ def _check_environments(problem: str | Problem, feedback: Feedback, parameters: 
     scalars = [CausalBanditEnv(problem, mode=feedback.mode, **parameters) for _ in range(2)]
     both = CausalBanditVectorEnv(2, problem, mode=feedback.mode, **parameters)
     seen, _ = both.reset(seed=seed)
-    firsts = [env.reset(seed=seed + place)[0] for place, env in enumerate(scalars)]
+    firsts = [env.reset(seed=seed + index)[0] for index, env in enumerate(scalars)]
     _require_same_seen(where, firsts, seen)
     for number in range(3):
         actions = _some_actions(feedback, 2, seed + number)
@@ -370,9 +370,9 @@ def _check_environments(problem: str | Problem, feedback: Feedback, parameters: 
 
 
 def _require_same_seen(where: str, singles: list[Observation], together: Observation) -> None:
-    for place, single in enumerate(singles):
-        if not _close(single, {key: value[place] for key, value in together.items()}):
-            raise ContractError(f"{where}: experiment {place} of the vectorised environment sees something else")
+    for index, single in enumerate(singles):
+        if not _close(single, {key: value[index] for key, value in together.items()}):
+            raise ContractError(f"{where}: experiment {index} of the vectorised environment sees something else")
 
 
 def _check_rewards(feedback: Feedback, seed: int) -> None:

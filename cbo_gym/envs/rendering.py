@@ -62,7 +62,7 @@ def _table(state: Snapshot) -> str:
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     aligned = [
-        cell.rjust(width) if place == 2 else cell.ljust(width)
-        for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        cell.rjust(width) if index == 2 else cell.ljust(width)
+        for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return "  ".join(aligned).rstrip()

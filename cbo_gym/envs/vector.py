@@ -224,8 +224,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
     def _outcome(self, noise: Draws, intervention: Intervention) -> tuple[Values, Observations, np.ndarray]:
         values = self.feedback.play(noise, intervention)
         nodes = np.empty((self.num_envs, len(self.feedback.nodes)))
-        for place, name in enumerate(self.feedback.nodes):
-            nodes[:, place] = values[name]
+        for index, name in enumerate(self.feedback.nodes):
+            nodes[:, index] = values[name]
         if self._several:
             found = self.feedback.objectives(values, intervention)
             return (

@@ -12,8 +12,8 @@ from cbo_gym.errors import ArgumentError, did_you_mean, shortened, shown
 from cbo_gym.feedback.base import Feedback, Region
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
-from cbo_gym.problems.variations.constraints import constrain, require_told
-from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS, tell
+from cbo_gym.problems.variations.constraints import constrain, require_known
+from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS, with_knowledge
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, transform_problem
 from cbo_gym.task import Mode
 
@@ -69,10 +69,10 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     truth = kind(built, **of_mode)  # which checks names as the user knows them
     if (transformed := transform_problem(built, kind.mode, instance)) is not built:
         truth = kind(transformed, **of_mode)
-    if (told := tell(built, **of_graph)) is built:
+    if (known_problem := with_knowledge(built, **of_graph)) is built:
         return truth
-    feedback = kind(transform_problem(told, kind.mode, instance, built), **of_mode)
-    require_told(told.outcomes, feedback.told)
+    feedback = kind(transform_problem(known_problem, kind.mode, instance, built), **of_mode)
+    require_known(known_problem.outcomes, feedback.told)
     feedback.truth = truth
     return feedback
 

@@ -26,14 +26,14 @@ def suggested(codec: Codec, trial: Any) -> Action:
     False by its name, and beyond the limit the first ones count.
     """
     return codec.to_action(
-        np.array([_unit(codec, place, trial, name) for place, name in enumerate(codec.domains.names)])
+        np.array([_unit(codec, index, trial, name) for index, name in enumerate(codec.domains.names)])
     )
 
 
 @suggested.register
 def _cell(codec: CellCodec, trial: Any) -> Action:
     ends = [
-        [_unit(codec, place, trial, f"{name}, {end}") for place, name in enumerate(codec.domains.names)]
+        [_unit(codec, index, trial, f"{name}, {end}") for index, name in enumerate(codec.domains.names)]
         for end in ("one end", "other end")
     ]
     return codec.to_action(np.ravel(ends))
@@ -58,9 +58,9 @@ def _arm(codec: ArmCodec, trial: Any) -> Action:
     return texts.index(trial.suggest_categorical(SET, texts))
 
 
-def _unit(codec: Codec, place: int, trial: Any, name: str) -> float:
-    native = trial.suggest_float(name, *codec.domains.intervals[place])
-    return float(np.clip(codec.domains.scales[place].to_unit(native), 0.0, 1.0))
+def _unit(codec: Codec, index: int, trial: Any, name: str) -> float:
+    native = trial.suggest_float(name, *codec.domains.intervals[index])
+    return float(np.clip(codec.domains.scales[index].to_unit(native), 0.0, 1.0))
 
 
 class OptunaObjective:

@@ -1,4 +1,4 @@
-"""The named benchmark systems, and how systems of one's own become problems."""
+"""The named benchmark systems, and custom problems."""
 
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.build import build_problem

@@ -92,7 +92,7 @@ class ProblemStatement:
             )
         if self.outcomes is None:
             object.__setattr__(self, "outcomes", Outcomes(self.scm.reward))
-        if self.outcomes.objective != self.scm.reward:  # agents are told that the last node is the one to maximise
+        if self.outcomes.objective != self.scm.reward:  # agents maximise the last node
             raise ArgumentError(
                 f"{self.name}: the objective must be the system's reward {self.scm.reward!r}; "
                 f"given {shown(self.outcomes.objective)}"
@@ -131,7 +131,7 @@ class ProblemStatement:
         return next((data for data in self.modes if isinstance(data, kind)), None)
 
     def with_data(self, data: ModeData, **changes: Any) -> Self:
-        """The problem with other data of their kind, and with other fields besides."""
+        """The problem with other data of one mode, and other changed fields."""
         return replace(self, modes=[*(one for one in self.modes if type(one) is not type(data)), data], **changes)
 
     def require_settable(self, names: Iterable[str]) -> None:
@@ -175,12 +175,12 @@ class Problem(ProblemStatement):
             that enters the reward linearly).
         composition: the reward as a *known* function of the other observed nodes (name -> value; plain operators
             only, so that it takes NumPy arrays and torch tensors), for methods of composite optimisation; else None.
-        noise_known: whether agents are told the exogenous distributions.
+        noise_known: whether agents know the exogenous distributions.
         kernel: ``(lengthscale, variance)`` of the squared-exponential kernel behind the reward function, over actions
-            in [0, 1], where agents are told it; else None.
+            in [0, 1], if agents know it; else None.
         outcomes: what counts of a round; None for the system's reward as the objective.
-        told: what agents are told of the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; None
-            for all of it.
+        told: what agents know of the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; None for
+            all of it.
         modes: what single feedback modes need beyond that, at most one of a kind, see :mod:`cbo_gym.problems.modes`.
         transform: how an instance differs from the published problem, see
             :mod:`cbo_gym.problems.variations.instance`; None for the published problem.
@@ -194,7 +194,7 @@ class Problem(ProblemStatement):
 
 
 def _require_name(name: object) -> None:
-    """Refuse what cannot stand in a line of a terminal, a table or a page."""
+    """Refuse a name that cannot be shown in a terminal, a table or a page."""
     fits = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() and not set("<>") & set(name)
     if not fits:
         raise ArgumentError(
@@ -204,7 +204,7 @@ def _require_name(name: object) -> None:
 
 
 def require_interval(what: str, given: object) -> None:
-    """Refuse what is not ``(low, high)``, finite numbers with low < high.
+    """Refuse anything but ``(low, high)``, finite numbers with low < high.
 
     Raises:
         ArgumentError: naming ``what`` it should be.
@@ -220,7 +220,7 @@ def minimal_targets(scm: System, manipulable: Iterable[str], limited: Iterable[s
     Args:
         scm: the system.
         manipulable: what may be set.
-        limited: nodes under constraints, which are reasons to set a variable as the reward is.
+        limited: constrained nodes, whose causes may be set as those of the reward are.
 
     Raises:
         ArgumentError: if there are more than ``MOST_TARGETS``.
@@ -231,7 +231,7 @@ def minimal_targets(scm: System, manipulable: Iterable[str], limited: Iterable[s
 
 
 def gaussian_noise(std: float, name: str = "noise_std") -> Distribution:
-    """Zero-mean normal noise; none at all for ``std == 0``.
+    """Zero-mean normal noise; no noise for ``std == 0``.
 
     Raises:
         ArgumentError: if ``std`` is negative or not finite; ``name`` is what the user knows it by.

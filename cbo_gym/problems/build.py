@@ -11,17 +11,17 @@ from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean, import_hint
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.custom.problem_file import load_problem
 
-#: what comes of calling a function with what it is not made for
+#: errors of a function that is called with unsuitable arguments
 FAULTS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError, OSError)
 
 
 def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
     """A problem from its builder's import path, ``"package.module:function"``, or from a YAML file's path.
 
-    A Problem is returned as it is. An import path runs that module's code; a YAML file is read without running any.
+    A Problem is returned unchanged. An import path runs that module's code; reading a YAML file runs none.
 
     Raises:
-        ArgumentError: if the path leads nowhere, or a parameter is not one of the builder's.
+        ArgumentError: if there is nothing at the path, or the builder has no such parameter.
     """
     if isinstance(builder, Problem) or _is_file(builder):
         if parameters:
@@ -46,13 +46,13 @@ def builder_parameters(builder: str | Problem) -> list[str]:
     """The keyword arguments that a builder takes; a ready Problem and a YAML file take none.
 
     Raises:
-        ArgumentError: if the import path leads nowhere.
+        ArgumentError: if there is nothing at the import path.
     """
     if isinstance(builder, Problem) or _is_file(builder):
         return []
     try:
         return list(inspect.signature(builder_of(builder)).parameters)
-    except (TypeError, ValueError) as error:  # nothing that can be called, or that tells its parameters
+    except (TypeError, ValueError) as error:  # not callable, or without a signature
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(f"{shown(builder)} names no function that builds a problem ({error})") from error
@@ -72,15 +72,15 @@ def _is_file(builder: str | None) -> bool:
 
 
 def is_yaml_file(path: str) -> bool:
-    """Whether the path of a problem is that of a YAML file, by its ending."""
+    """Whether a path ends as that of a YAML file."""
     return path.lower().endswith((".yaml", ".yml"))
 
 
 def builder_of(path: str) -> Callable[..., Problem]:
-    """The object that an import path leads to; importing it runs that module's code.
+    """The object at an import path; importing it runs that module's code.
 
     Raises:
-        ArgumentError: if it leads nowhere.
+        ArgumentError: if there is nothing there.
     """
     module_name, _, attribute = path.partition(":")
     try:

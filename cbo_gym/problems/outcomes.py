@@ -1,4 +1,4 @@
-"""Outcomes: what counts of a round."""
+"""Outcomes: objectives, constraints and costs of a problem."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cbo_gym.task import Constraint, Objective
 
 SIDES = ("<=", ">=")
 DIRECTIONS = ("maximize", "minimize")
-COST = "cost"  # the objective that is no variable
+COST = "cost"  # the objective that is not a variable
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Outcomes:
 
     @cached_property
     def reward(self) -> Callable[[Mapping[str, Floats]], Floats]:
-        """Called with the values of rounds, by variable: their rewards, of the rounds' shape."""
+        """Function of the values of rounds, by variable, that returns their rewards, of the rounds' shape."""
         return itemgetter(self.objective)
 
     def several(self, values: Mapping[str, Floats], cost: Floats) -> dict[str, Floats]:
@@ -49,29 +49,29 @@ class Outcomes:
 
         Args:
             values: of the rounds, by variable.
-            cost: what they cost.
+            cost: their costs.
         """
         return {one.name: cost if one.name == COST else values[one.name] for one in self.objectives}
 
     def rewards(self, found: Mapping[str, Floats], shape: tuple[int, ...]) -> np.ndarray:
         """The reward vectors of these values, of shape ``(*shape, number of objectives)``."""
         rewards = np.empty((*shape, len(self.objectives)))
-        for place, one in enumerate(self.objectives):
-            rewards[..., place] = one.sign * found[one.name]
+        for index, one in enumerate(self.objectives):
+            rewards[..., index] = one.sign * found[one.name]
         return rewards
 
     @property
     def is_paid_for(self) -> bool:
-        """Whether what rounds cost is an objective."""
+        """Whether the cost of a round is an objective."""
         return any(one.name == COST for one in self.objectives)
 
 
 @dataclass(frozen=True)
 class PlayedSlice(Outcomes):
-    """The objective of the slice that is played, in a problem with slices.
+    """The objective of the slice being played, in a problem with slices.
 
     Args:
-        bare: the objective's name in a slice, under which a round gives it for the slice that is played.
+        bare: Name of the objective in a slice; a round returns its value in the slice being played under this name.
     """
 
     bare: str = field(kw_only=True)
@@ -116,7 +116,7 @@ def check_objectives(name: str, outcomes: Outcomes, scm: Structure, settable: It
 
     Raises:
         ArgumentError: for a single one, one that comes twice, is no observed variable or can be set, another
-            direction, costs without prices, constraints beside them, or if the system's reward is none of them.
+            direction, costs without prices, constraints as well, or if the system's reward is not among them.
     """
     names = [one.name for one in outcomes.objectives if isinstance(one, Objective)]
     if not outcomes.objectives:

@@ -125,7 +125,7 @@ def test_constraints_that_cannot_be_are_refused():
         gym.make("CBO/CompleteGraph-v0", constraints=["U1 <= 1"])
     with pytest.raises(ArgumentError, match="none can be put on SurveyChainContextual"):
         gym.make("CBO/SurveyChain-Contextual-v0", constraints=["W <= 1"])
-    with pytest.raises(ArgumentError, match="agents are not told of"):
+    with pytest.raises(ArgumentError, match="agents do not know"):
         gym.make("CBO/CompleteGraph-v0", constraints=["C <= 9"], graph="wrong", graph_omitted=["C"])
     with pytest.raises(ArgumentError, match="least violation that was found misses W >= 3 by 1"):
         gym.make("CBO/Custom-v0", problem=two_parameters(), constraints=["W >= 3"])

@@ -180,7 +180,7 @@ def test_what_does_not_fit_is_named(changes, message):
 
 def test_a_context_that_does_not_tell_its_noise_is_refused():
     mechanisms = {"C": lambda u: u**2, "X": lambda u: u, "Y": lambda X, C: X * C}  # noqa: N803
-    with pytest.raises(ArgumentError, match=r"C does not tell the noise of C.*give noise_given"):
+    with pytest.raises(ArgumentError, match=r"C does not determine the noise of C.*give noise_given"):
         custom_problem(
             mechanisms, reward="Y", noise={"C": 1.0, "X": 1.0}, manipulable={"X": (0.0, 1.0)}, contexts=["C"]
         )

@@ -125,5 +125,5 @@ def test_other_modes_and_instances_refuse_several_objectives() -> None:
         gym.make("CBO/MOCBO1-v0", instance=3)
     with pytest.raises(ArgumentError, match="constraints cannot be put"):
         gym.make("CBO/MOCBO1-v0", constraints=["X1 <= 1"])
-    with pytest.raises(ArgumentError, match=r"objectives \['minimize Y1'\] are nodes that agents are not told of"):
+    with pytest.raises(ArgumentError, match=r"objectives \['minimize Y1'\] are nodes that agents do not know"):
         gym.make("CBO/MOCBO1-v0", graph="wrong", graph_omitted=["Y1"])

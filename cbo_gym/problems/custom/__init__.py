@@ -1,1 +1,1 @@
-"""Problems of somebody's own: in Python, in YAML files, or worked out from one that was observed."""
+"""Custom problems: from Python functions or YAML files."""

@@ -1,4 +1,4 @@
-"""Abduction: what contexts that are seen tell about the exogenous noise (Pearl, *Causality*, 2009, sec. 7.1)."""
+"""Abduction: the exogenous noise given the contexts (Pearl, *Causality*, 2009, sec. 7.1)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ ADVICE = "give noise_given, which draws the noise given the contexts, or see oth
 
 
 class Abduction:
-    """The noise given the contexts, where each context tells one noise that the contexts before it have not told.
+    """The noise given the contexts, if each context determines one noise that earlier contexts do not determine.
 
-    What it tells is found by bisection, so that a context may be any function that rises or falls strictly with the
-    noise. Other noise keeps its distribution, since the contexts do not depend on it.
+    It is found by bisection, so that a context may be any function strictly monotone in the noise. Other noise keeps
+    its distribution, because the contexts do not depend on it.
 
     Args:
         scm: a model without soft parameters.
         contexts: variables of it.
 
     Raises:
-        ArgumentError: if some context depends on several noises that no other context tells, or does not rise or fall
-            strictly with its noise.
+        ArgumentError: if a context depends on several noises that no other context determines, or is not strictly
+            monotone in its noise.
     """
 
     def __init__(self, scm: StructuralCausalModel, contexts: Iterable[str]) -> None:
@@ -40,14 +40,14 @@ class Abduction:
             self._require_monotone(context, source)
 
     def __call__(self, contexts: Columns, uniforms: Columns) -> Columns:
-        """The draws that the contexts' values tell, by variable; see :class:`cbo_gym.problems.base.Contexts`."""
-        told: dict[str, np.ndarray] = {}
+        """The noise determined by the contexts, by variable; see :class:`cbo_gym.problems.Contexts`."""
+        noise: dict[str, np.ndarray] = {}
         for context, source in self._source.items():
-            told[source] = self._solve(context, source, contexts[context], told)
-        return told
+            noise[source] = self._solve(context, source, contexts[context], noise)
+        return noise
 
     def _match(self) -> dict[str, str]:
-        """Context -> the variable whose noise it tells, in an order in which they can be told."""
+        """Context -> the variable whose noise it determines, in an order in which they can be solved."""
         found: dict[str, str] = {}
         pending = list(self._lineage)
         while pending:
@@ -55,8 +55,8 @@ class Abduction:
             context = min(pending, key=lambda name: len(unknown[name]))
             if len(unknown[context]) > 1:
                 raise ArgumentError(
-                    f"the context {context} depends on the noise of {unknown[context]}, which cannot be told apart by "
-                    f"the contexts {list(self._lineage)}; {ADVICE}"
+                    f"the context {context} depends on the noise of {unknown[context]}, which cannot be identified "
+                    f"from the contexts {list(self._lineage)}; {ADVICE}"
                 )
             pending.remove(context)
             if unknown[context]:
@@ -84,16 +84,16 @@ class Abduction:
         steps = np.diff(values, axis=1)
         if not ((steps > 0).all(axis=1) | (steps < 0).all(axis=1)).all():
             raise ArgumentError(
-                f"the context {context} does not tell the noise of {source}, since it does not rise or fall strictly "
-                f"with it; {ADVICE}"
+                f"the context {context} does not determine the noise of {source}, because it does not rise or fall "
+                f"strictly with it; {ADVICE}"
             )
 
     @np.errstate(all="ignore")
-    def _solve(self, context: str, source: str, wanted: np.ndarray, told: Columns) -> np.ndarray:
+    def _solve(self, context: str, source: str, wanted: np.ndarray, noise: Columns) -> np.ndarray:
         low, high = (np.full(np.shape(wanted), end) for end in self._ends(source))
-        rises = self._value(context, {**told, source: high}) > self._value(context, {**told, source: low})
+        rises = self._value(context, {**noise, source: high}) > self._value(context, {**noise, source: low})
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            above = (self._value(context, {**told, source: middle}) > wanted) == rises
+            above = (self._value(context, {**noise, source: middle}) > wanted) == rises
             low, high = np.where(above, low, middle), np.where(above, middle, high)
         return 0.5 * (low + high)

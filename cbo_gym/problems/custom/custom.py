@@ -43,7 +43,7 @@ def custom_problem(
     name: str = "Custom",
     description: str = "",
 ) -> Problem:
-    """A Problem from one function per variable, whose argument names say what it depends on.
+    """A Problem from one function per variable, whose argument names are the variables that it depends on.
 
     An argument is the name of another variable, the name of a soft parameter, or ``u``: the variable's own noise. Any
     other must have a default. Mechanisms built from arithmetic and NumPy ufuncs take numbers and arrays alike::
@@ -73,12 +73,12 @@ def custom_problem(
         manipulable: variable -> native ``(low, high)`` of its hard interventions.
         targets: the sets that a hard intervention may set, the empty set included; None for the minimal
             intervention sets of the manipulable variables.
-        contexts: observed variables that are seen before acting, in contextual mode; such a problem has no ``actions``.
+        contexts: variables that are observed before acting, in contextual mode; such a problem has no ``actions``.
         scopes: what may be done there, at most 1,024, each a mapping from the variables that are set to the contexts
             that their values may follow, ``{}`` to only observe; None for every set of ``targets``, its variables by
             all contexts that they do not affect.
         noise_given: the noise given the contexts, as in :class:`~cbo_gym.problems.modes.contextual.Contexts`. None
-            where every context tells one noise, as :class:`~cbo_gym.problems.custom.abduction.Abduction` finds it.
+            if every context determines one noise, as :class:`~cbo_gym.problems.custom.abduction.Abduction` finds it.
         arms: the interventions of the discrete mode, each a mapping from variables to the values that they are set to,
             ``{}`` to only observe. The reward must then lie in [0, 1].
         latent: variables that are not observed.
@@ -93,9 +93,9 @@ def custom_problem(
     mechanisms, noise = _mapping("mechanisms", mechanisms), _mapping("noise", noise)
     actions, manipulable = _domains("actions", actions), _domains("manipulable", manipulable)
     hidden, seen = _names("latent", latent), _names("contexts", contexts)
-    for what, text in (("reward", reward), ("name", name), ("description", description)):
-        if not isinstance(text, str):
-            raise ArgumentError(f"{what} must be a text; given {shown(text)}")
+    for what, string in (("reward", reward), ("name", name), ("description", description)):
+        if not isinstance(string, str):
+            raise ArgumentError(f"{what} must be a string; given {shown(string)}")
     _require_known("reward", [reward], mechanisms)
     for what, named in (("noise", noise), ("latent", hidden), ("contexts", seen), ("manipulable", manipulable)):
         _require_known(what, named, mechanisms)
@@ -138,7 +138,7 @@ def custom_problem(
         targets=may_be_set,
         modes=[
             *([Arms(listed)] if (listed := _arms(arms)) else []),
-            *([told] if (told := _contexts(scm, seen, scopes, noise_given, may_be_set)) else []),
+            *([data] if (data := _contexts(scm, seen, scopes, noise_given, may_be_set)) else []),
         ],
     )
 
@@ -251,9 +251,9 @@ def _arguments(name: str, function: Callable[..., Floats], spelled: Mapping[str,
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"the mechanism of {name}, {function!r}, does not tell its arguments; {advice}") from error
+        raise ArgumentError(f"the mechanism of {name}, {function!r}, has no signature; {advice}") from error
     if unnamed := [str(p) for p in parameters if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]:
-        raise ArgumentError(f"the mechanism of {name} takes {unnamed}, no plain arguments; {advice}")
+        raise ArgumentError(f"the mechanism of {name} takes {unnamed}, which are not plain arguments; {advice}")
     return {
         p.name: spelled.get(p.name, p.name)
         for p in parameters

@@ -1,4 +1,4 @@
-"""Mechanisms that take single numbers only, or mix the entries of arrays: found when a problem is made."""
+"""Mechanisms that take only single numbers, or mix the entries of arrays: detected when a problem is made."""
 
 from __future__ import annotations
 
@@ -130,12 +130,12 @@ def _require_same(name: str, values: Sequence[float], again: Sequence[float]) ->
         if value != other and not np.isnan(value):
             raise ArgumentError(
                 f"the mechanism of {name} gives {value:.6g} and then {other:.6g} for the same arguments; it must not "
-                "keep a state or draw random numbers: what is random is the argument u, whose distribution is in noise"
+                "keep a state or draw random numbers: randomness enters by the argument u, which noise describes"
             )
 
 
 def _agrees(function: Callable[..., Any], columns: Sequence[np.ndarray], expected: Any) -> bool:
-    """Whether arrays give the expected values, or none that is finite where there is none, and stay as they are."""
+    """Whether arrays give the expected values, not finite where these are not, and are not changed."""
     given, wanted = [column.copy() for column in columns], np.array(expected)
     try:
         found = np.asarray(function(*given))

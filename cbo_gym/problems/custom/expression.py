@@ -1,7 +1,7 @@
-"""Mechanisms written as text: ``"2 * exp(-dose) * Light + u"``.
+"""Mechanisms from strings: ``"2 * exp(-dose) * Light + u"``.
 
-Only arithmetic, comparisons and the functions listed in ``FUNCTIONS`` are allowed. The text is read step by step, and
-never run as Python, so a file of equations can compute numbers and nothing else.
+Only arithmetic, comparisons and the functions listed in ``FUNCTIONS`` are allowed. The string is parsed and never run
+as Python, so that a file of equations can only compute numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cbo_gym.scm.expression import ARITY, NODE, NUMBER, STEPS, Expression, Step
 _NAMES = ("arctan", "clip", "cos", "exp", "log", "maximum", "minimum", "sin", "sqrt", "tan", "tanh", "where")
 FUNCTIONS = {"abs": "numpy_absolute"} | {name: name for name in _NAMES}
 CONSTANTS = {"pi": math.pi, "e": math.e}
-UNNAMEABLE = "__debug__"  # no argument of Python's can be called so
+UNNAMEABLE = "__debug__"  # not a valid name of an argument in Python
 RESERVED = frozenset({*FUNCTIONS, *CONSTANTS, UNNAMEABLE})
 LONGEST = 5_000  # characters
 DEEPEST = 200  # parts within parts; a sum of n terms counts n
@@ -50,22 +50,22 @@ def spelling(names: Iterable[str]) -> dict[str, str]:
 
 
 class Equation:
-    """The right-hand side of an equation as a function; its arguments are the names in the text, sorted.
+    """The right-hand side of an equation as a function; its arguments are the names in it, sorted.
 
     Args:
-        text: the right-hand side. Equations are copied, compared and sent to other processes as their texts.
+        string: The right-hand side, by which equations are copied, compared and pickled.
 
     Raises:
-        ArgumentError: if the text is no expression, holds something that is not allowed, or a part of it that does
-            not vary is not a finite number.
+        ArgumentError: if the string is not an expression, contains something that is not allowed, or a constant part
+            of it is not a finite number.
     """
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        tree = _parse(text)
-        reader = _Reader(_shown(text))
-        place = reader.place(reader.read(tree.body))
-        self._expression = Expression((*reader.steps, ("same", place)))
+    def __init__(self, string: str) -> None:
+        self.string = string
+        tree = _parse(string)
+        reader = _Reader(_shown(string))
+        index = reader.index(reader.read(tree.body))
+        self._expression = Expression((*reader.steps, ("same", index)))
         self._names = sorted(reader.nodes)
         self.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in self._names])
 
@@ -73,38 +73,40 @@ class Equation:
         return self._expression(dict(zip(self._names, values, strict=True)))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Equation, (self.text,)
+        return Equation, (self.string,)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Equation) and self.text == other.text
+        return isinstance(other, Equation) and self.string == other.string
 
     def __hash__(self) -> int:
-        return hash(self.text)
+        return hash(self.string)
 
     def __repr__(self) -> str:
-        return f"Equation({self.text!r})"
+        return f"Equation({self.string!r})"
 
 
-def _parse(text: str) -> ast.Expression:
-    if not isinstance(text, str):
-        raise ArgumentError(f"an equation is a text; given {shown(text)}")
-    if len(text) > LONGEST:
-        raise ArgumentError(f"the equation {_shown(text)} has {len(text)} characters; at most {LONGEST} are allowed")
+def _parse(string: str) -> ast.Expression:
+    if not isinstance(string, str):
+        raise ArgumentError(f"an equation is a string; given {shown(string)}")
+    if len(string) > LONGEST:
+        raise ArgumentError(
+            f"the equation {_shown(string)} has {len(string)} characters; at most {LONGEST} are allowed"
+        )
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = ast.parse(string.strip(), mode="eval")
         if _depth(tree) <= DEEPEST:
             return tree
     except SyntaxError as error:
-        raise ArgumentError(f"cannot read the equation {_shown(text)}: {error.msg}") from error
+        raise ArgumentError(f"cannot read the equation {_shown(string)}: {error.msg}") from error
     except ValueError as error:
-        raise ArgumentError(f"cannot read the equation {_shown(text)}: {error}") from error
+        raise ArgumentError(f"cannot read the equation {_shown(string)}: {error}") from error
     except (RecursionError, MemoryError):
         pass
-    raise ArgumentError(f"the equation {_shown(text)} is nested more than {DEEPEST} deep; split it into variables")
+    raise ArgumentError(f"the equation {_shown(string)} is nested more than {DEEPEST} deep; split it into variables")
 
 
-def _shown(text: str) -> str:
-    return repr(text) if len(text) <= SHOWN else f"{text[:SHOWN]!r}..."
+def _shown(string: str) -> str:
+    return repr(string) if len(string) <= SHOWN else f"{string[:SHOWN]!r}..."
 
 
 def _depth(tree: ast.AST) -> int:
@@ -115,15 +117,15 @@ def _depth(tree: ast.AST) -> int:
 
 
 class _Step(ast.expr):
-    """A part that varies; ``place`` is that of its step."""
+    """A part that depends on variables; ``index`` is that of its step."""
 
-    place: int
+    index: int
 
 
 class _Reader:
-    """Writes a syntax tree down as steps; parts that do not vary become numbers, so that errors are found at once.
+    """Turns a syntax tree into steps; constant parts become numbers, so that their errors are found at once.
 
-    All are floats: in whole numbers, which have no largest one, a tower of powers might never end.
+    All numbers are floats: with Python's unlimited integers a tower of powers might never end.
     """
 
     def __init__(self, shown: str) -> None:
@@ -163,7 +165,7 @@ class _Reader:
                 holds = self._applied(node, name, node.left, *node.comparators)
                 # a float: truth values of numbers and of arrays add up differently
                 return self._applied(node, "multiply", ast.Constant(1.0), holds)
-        return self._operator(node)  # which refuses it
+        return self._operator(node)  # raises
 
     def _read_name(self, name: str) -> ast.Constant | _Step:
         if name == UNNAMEABLE:
@@ -197,7 +199,7 @@ class _Reader:
 
     def _applied(self, node: ast.expr, name: str, *given: ast.expr) -> ast.Constant | _Step:
         constant = all(isinstance(one, ast.Constant) for one in given)
-        return self._number(node, name, *given) if constant else self._step(name, *map(self.place, given))
+        return self._number(node, name, *given) if constant else self._step(name, *map(self.index, given))
 
     def _number(self, node: ast.expr, name: str, *given: Any) -> ast.Constant:
         try:
@@ -208,18 +210,18 @@ class _Reader:
         if not math.isfinite(value):
             raise ArgumentError(
                 f"{_written(node)} in the equation {self._shown} is not a finite number: it is too large, "
-                "divides by zero, or takes a logarithm or a root where there is none"
+                "divides by zero, or takes a logarithm or a root that does not exist"
             )
         return ast.Constant(value)
 
     def _step(self, *step: object) -> _Step:
         self.steps.append(step)
         part = _Step()
-        part.place = len(self.steps) - 1
+        part.index = len(self.steps) - 1
         return part
 
-    def place(self, part: Any) -> int:
-        return (part if isinstance(part, _Step) else self._step(NUMBER, part.value)).place
+    def index(self, part: Any) -> int:
+        return (part if isinstance(part, _Step) else self._step(NUMBER, part.value)).index
 
 
 def _written(node: ast.expr) -> str:

@@ -1,4 +1,4 @@
-"""Problems of your own as text: a short YAML file of equations."""
+"""Custom problems in short YAML files of equations."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ class Adversary(ModeData):
             )
         if (pairs := levels**problem.scm.action_dim) > MOST_PAIRS:
             raise ArgumentError(
-                f"{problem.name}: {levels} levels make {pairs} pairs of an action and a move; at most {MOST_PAIRS} can "
-                "be gone through"
+                f"{problem.name}: {levels} levels make {pairs} pairs of an action and a move; at most {MOST_PAIRS} are "
+                "allowed"
             )
         kept = {v.name: v.noise for v in problem.scm.noisy if not v.observed}
         if kept.get(self.luck) != Uniform(0.0, 1.0) or self.luck in problem.scm.noise_of_reward:

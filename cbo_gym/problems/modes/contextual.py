@@ -19,11 +19,11 @@ MOST_SCOPES = 1024
 
 @dataclass(frozen=True)
 class Contexts(ModeData):
-    """The variables seen before acting, and what they tell about the noise, for the contextual mode of a problem.
+    """The variables observed before acting, and the noise given their values, for the contextual mode of a problem.
 
     Args:
-        names: the context variables: observed, never set, not the reward. What is seen of them are their natural
-            values, those of the un-intervened system.
+        names: the context variables: observed, never set, not the reward. Their natural values, those of the
+            un-intervened system, are observed.
         scopes: the scopes that may be played.
         noise_given: called with the contexts' values and with independent U(0, 1) numbers for every noisy variable,
             arrays by name that broadcast together; returns draws of the exogenous variables given the contexts, by
@@ -70,7 +70,7 @@ class Contexts(ModeData):
         )
 
     def _check_scope(self, scope: Scope, problem: ProblemStatement) -> None:
-        for variable, given in sorted(scope, key=itemgetter(0)):  # errors do not hang on the hash seed
+        for variable, given in sorted(scope, key=itemgetter(0)):  # so that errors do not depend on the hash seed
             if variable not in problem.manipulable:
                 raise ArgumentError(
                     f"{problem.name}: a scope cannot set {variable!r}; choose from {list(problem.manipulable)}"

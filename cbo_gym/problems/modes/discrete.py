@@ -31,10 +31,10 @@ class Arms(ModeData):
             raise ArgumentError(
                 f"{problem.name}: at most {MOST_ARMS} arms can be played; given {len(self.interventions)}"
             )
-        for place, arm in enumerate(self.interventions):
+        for index, arm in enumerate(self.interventions):
             if not all(map(is_finite_number, arm.values())):
                 raise ArgumentError(
-                    f"{problem.name}: arm {place} must set variables to finite numbers; given {dict(arm)}"
+                    f"{problem.name}: arm {index} must set variables to finite numbers; given {dict(arm)}"
                 )
         if len({frozenset(arm.items()) for arm in self.interventions}) < len(self.interventions):
             raise ArgumentError(
@@ -46,6 +46,6 @@ class Arms(ModeData):
 
 
 def arms_of(problem: ProblemStatement) -> Sequence[Mapping[str, float]]:
-    """The interventions of a problem's discrete mode; none where it has no such mode."""
+    """The interventions of a problem's discrete mode; empty if it has no such mode."""
     arms = problem.data(Arms)
     return arms.interventions if arms else ()

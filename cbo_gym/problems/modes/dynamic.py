@@ -36,7 +36,7 @@ class Slices(ModeData):
 
     def check(self, problem: Problem) -> None:
         reward = self.names[-1]
-        needed = [f"{name}_{place}" for place in range(self.count) for name in self.names]
+        needed = [f"{name}_{index}" for index in range(self.count) for name in self.names]
         if set(needed) != set(problem.scm.nodes) or problem.scm.reward != f"{reward}_{self.count - 1}":
             raise ArgumentError(
                 f"{problem.name}: {self.count} slices of {list(self.names)} need the variables {needed}, the last of "

@@ -22,9 +22,8 @@ class SuperArms(ModeData):
         size: the largest number s of base arms in a super arm.
         exogenous: the variables that hold the signals let through, in the order of the arms.
         signal_range: an interval that holds every signal.
-        signal_family: the family from which the signals' distributions were drawn, where agents are told it.
-        components: one function of each family that the equations are made of, where agents are told them; up to
-            factors, which they are not told.
+        signal_family: the family from which the signals' distributions were drawn, if agents know it.
+        components: one function of each family in the equations, up to unknown factors, if agents know them.
     """
 
     size: int

@@ -65,10 +65,10 @@ def dynamic_problem(
 
     def system(factor: float) -> StructuralCausalModel:
         unrolled, noises = {}, {}
-        for place in range(count):
-            for variable, equation in equations[min(place, len(equations) - 1)].items():
-                noises[f"{variable}_{place}"] = _scaled(own.get(variable, UNIT), factor)
-                unrolled[f"{variable}_{place}"] = _in_slice(equation, names, place)
+        for index in range(count):
+            for variable, equation in equations[min(index, len(equations) - 1)].items():
+                noises[f"{variable}_{index}"] = _scaled(own.get(variable, UNIT), factor)
+                unrolled[f"{variable}_{index}"] = _in_slice(equation, names, index)
         return StructuralCausalModel(read_equations(unrolled, noises), reward=f"{names[-1]}_{count - 1}")
 
     trials = system(float(trial_noise))
@@ -91,11 +91,11 @@ def dynamic_problem(
     )
 
 
-def _in_slice(equation: str, names: Sequence[str], place: int) -> str:
+def _in_slice(equation: str, names: Sequence[str], index: int) -> str:
     for word in set(findall(r"[A-Za-z_]\w*", equation)):
         name, before = word.removesuffix("_before"), word.endswith("_before")
         if name in names:
-            equation = sub(rf"\b{word}\b", f"{name}_{place - before}", equation)
+            equation = sub(rf"\b{word}\b", f"{name}_{index - before}", equation)
     return equation
 
 

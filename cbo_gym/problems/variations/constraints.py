@@ -125,13 +125,14 @@ def _matches(string: str, names: Collection[str]) -> Iterator[_Match]:
             yield _Match(name, sorted(limits, reverse=True))
 
 
-def require_told(outcomes: Outcomes, told: GraphKnowledge) -> None:
-    """Refuse to leave constrained nodes, or objectives, out of what agents are told.
+def require_known(outcomes: Outcomes, knowledge: GraphKnowledge) -> None:
+    """Refuse constrained nodes, or objectives, that agents do not know.
 
     Raises:
         ArgumentError: naming them.
     """
-    if untold := [str(one) for one in outcomes.constraints if one.node not in told.nodes]:
-        raise ArgumentError(f"the constraints {untold} are on nodes that agents are not told of: {list(told.nodes)}")
-    if unknown := [str(one) for one in outcomes.objectives if one.name not in (*told.nodes, COST)]:
-        raise ArgumentError(f"the objectives {unknown} are nodes that agents are not told of: {list(told.nodes)}")
+    nodes = list(knowledge.nodes)
+    if hidden := [str(constraint) for constraint in outcomes.constraints if constraint.node not in nodes]:
+        raise ArgumentError(f"the constraints {hidden} are on nodes that agents do not know; they know {nodes}")
+    if hidden := [str(objective) for objective in outcomes.objectives if objective.name not in (*nodes, COST)]:
+        raise ArgumentError(f"the objectives {hidden} are nodes that agents do not know; they know {nodes}")

@@ -1,11 +1,11 @@
-"""What agents are told of a problem's causal graph: all of it, names alone, something wrong, or candidates.
+"""What agents know of a problem's causal graph: all of it, the names alone, a wrong diagram, or candidates.
 
-Rewards, optimum and regret are those of the true problem. What agents may do and see follows from what they are told:
+Rewards, optimum and regret are those of the true problem. Actions and observations follow from the known graph:
 
-* Variables come in a topological order of the diagram that is told; else sorted by name, or in the order of base arms.
-* Hard mode offers the minimal intervention sets of the diagram that is told, or of any candidate; where only names
-  are told, all sets; never larger ones than the problem lists itself. Sets that do not come from a graph are kept.
-* Which nodes soft actions enter, scopes and noise are told as ever. A known composition goes with a diagram.
+* Variables are in a topological order of the known diagram, else sorted by name or in the order of base arms.
+* Hard mode offers the minimal intervention sets of the known diagram or of any candidate, else all sets, but none
+  larger than those of the problem. Sets that do not come from a graph are kept.
+* The nodes of soft actions, scopes and noise stay known. A composition is known only with a diagram.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from cbo_gym.scm.scopes import is_minimal, scope_diagram
 from cbo_gym.task import GraphKnowledge
 
 CHANGES = ("graph_missing", "graph_added", "graph_reversed", "graph_omitted")
-#: keyword arguments that a kind of telling takes
-TAKEN: dict[str, tuple[str, ...]] = {
+#: keyword arguments of each value of ``graph``
+KEYWORDS: dict[str, tuple[str, ...]] = {
     "known": (),
     "hidden": (),
     "wrong": (*CHANGES, "graph_seed"),
@@ -41,60 +41,60 @@ TAKEN: dict[str, tuple[str, ...]] = {
 GRAPH_KEYWORDS = ("graph", *CHANGES, "graph_seed", "graph_candidates")
 MOST_CANDIDATES = 64
 TRIES = 1000
-LEAST_TRIES, SEARCHED_PAIRS = 100, 1_000_000  # in great graphs there are fewer tries, for each takes longer
+# Large graphs have fewer tries, because each takes longer.
+LEAST_TRIES, SEARCHED_PAIRS = 100, 1_000_000
 
-Change = int | Sequence[Any]  # how many, drawn at random, or which
+Change = int | Sequence[Any]  # a number of random changes, or a list of them
 
 
 class _NoSuchChangeError(ArgumentError):
-    """The change that was drawn would not do."""
+    """No random change of the graph is valid."""
 
 
-def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
-    """The problem as agents are told of it.
+def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
+    """The problem with another knowledge of its graph.
 
     Args:
-        problem: with its graph known.
-        graph: ``"known"``; ``"hidden"``: the variables' names; ``"wrong"``: another diagram, as if it were the true
-            one; ``"partial"``: candidates, of which one should be the true one.
-        keywords: of ``"wrong"``: ``graph_missing``, ``graph_added``, ``graph_reversed`` (numbers of directed edges, or
-            lists of edges ``(cause, effect)``) and ``graph_omitted`` (a number of variables that no action sets or
-            enters, or a list of them; their edges go with them), by default one missing edge; and ``graph_seed``, at
-            least 0, of what is drawn. Of ``"partial"``: ``graph_candidates``, at most 64: None for the Markov
-            equivalence class with the reward as a sink, or so many of it; a number of diagrams, of which all but the
-            true one have an edge missing, added or reversed; or a list of diagrams or of lists of edges; and
-            ``graph_seed``. A list without the true one is allowed, and said in a warning.
+        problem: A problem whose graph is known.
+        graph: ``"known"``; ``"hidden"``: only the variables' names; ``"wrong"``: another diagram in place of the true
+            one; ``"partial"``: candidates, one of which should be the true diagram.
+        keywords: With ``"wrong"``: ``graph_missing``, ``graph_added``, ``graph_reversed`` (numbers of directed edges,
+            or lists of edges ``(cause, effect)``) and ``graph_omitted`` (a number of variables that no action sets or
+            enters, or a list of them), one missing edge by default; and ``graph_seed``, at least 0. With
+            ``"partial"``: ``graph_candidates``, at most 64 (None for the Markov equivalence class with the reward as a
+            sink; a number of diagrams, all but the true one with an edge missing, added or reversed; or a list of
+            diagrams or of lists of edges, with a warning if the true one is missing), and ``graph_seed``.
 
     Raises:
-        ArgumentError: if the kind or a keyword is unknown; for more changes than there are edges or variables; if the
-            diagram would have a cycle, an edge out of the reward, or nothing left to act on that affects the reward.
+        ArgumentError: if ``graph`` or a keyword is unknown; for more changes than there are edges or variables; if the
+            diagram has a cycle, an edge out of the reward, or nothing to act on that affects the reward.
     """
-    require_word("graph", graph, TAKEN)
-    if strangers := sorted(set(keywords) - set(TAKEN[graph])):
-        raise ArgumentError(f"graph={graph!r} takes the keywords {list(TAKEN[graph])}; given also {strangers}")
+    require_word("graph", graph, KEYWORDS)
+    if strangers := sorted(set(keywords) - set(KEYWORDS[graph])):
+        raise ArgumentError(f"graph={graph!r} takes the keywords {list(KEYWORDS[graph])}; given also {strangers}")
     if graph == "known":
         return problem
     rng = np.random.default_rng(whole_number("graph_seed", keywords.pop("graph_seed", 0), at_least=0))
     if graph == "wrong":
         diagram = wrong_diagram(problem, rng, **(keywords or {"graph_missing": 1}))
-        told = GraphKnowledge(diagram.nodes, diagram)
+        knowledge = GraphKnowledge(diagram.nodes, diagram)
     else:
-        told = GraphKnowledge(_listed(problem)) if graph == "hidden" else _partial(problem, rng, **keywords)
-    composition = problem.composition if _keeps_composition(problem, told) else None
-    return replace(problem, told=told, targets=_targets(problem, told), composition=composition)
+        knowledge = GraphKnowledge(_listed(problem)) if graph == "hidden" else _partial(problem, rng, **keywords)
+    composition = problem.composition if _keeps_composition(problem, knowledge) else None
+    return replace(problem, told=knowledge, targets=_targets(problem, knowledge), composition=composition)
 
 
 def describe_knowledge(problem: Problem) -> str:
-    """A summary of what agents are told of a problem's graph, for those who may know the truth."""
-    told, truth = problem.told, problem.scm.diagram
-    if told is None:
+    """A summary of what agents know of a problem's graph, which tells the true one."""
+    knowledge, truth = problem.told, problem.scm.diagram
+    if knowledge is None:
         return "the true graph"
-    if told.diagram is not None:
-        return ", ".join(f"{cause} -> {effect}" for cause, effect in sorted(told.diagram.directed)) or "no edges"
-    if not told.candidates:
+    if knowledge.diagram is not None:
+        return ", ".join(f"{cause} -> {effect}" for cause, effect in sorted(knowledge.diagram.directed)) or "no edges"
+    if not knowledge.candidates:
         return "the names of the variables"
-    without = "" if truth in told.candidates else ", without the true one"
-    return f"candidates: {len(told.candidates)}{without}"
+    without = "" if truth in knowledge.candidates else ", without the true one"
+    return f"candidates: {len(knowledge.candidates)}{without}"
 
 
 def _partial(
@@ -131,7 +131,7 @@ def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> lis
             continue
         try:
             diagram = wrong_diagram(problem, rng, **{change: 1})
-        except _NoSuchChangeError:  # which takes long to find out
+        except _NoSuchChangeError:  # found only after many tries
             patience[change] -= 1
             continue
         except ArgumentError:
@@ -149,12 +149,12 @@ def wrong_diagram(
     graph_reversed: Change = 0,
     graph_omitted: Change = 0,
 ) -> CausalDiagram:
-    """The problem's diagram with changes, its nodes in topological order; see :func:`tell`.
+    """The problem's diagram with changes, its nodes in topological order; see :func:`with_knowledge`.
 
-    Changes that are drawn are drawn again while they make a cycle or leave nothing to act on.
+    Random changes are drawn again while they make a cycle or leave nothing to act on.
 
     Raises:
-        ArgumentError: as :func:`tell`.
+        ArgumentError: as :func:`with_knowledge`.
     """
     changes = (graph_missing, graph_added, graph_reversed, graph_omitted)
     if all(is_whole_number(change) and not change for change in changes):
@@ -166,7 +166,7 @@ def wrong_diagram(
         if (what := _unfit(problem, diagram)) is None:
             return _in_order(problem, diagram)
         problems[what] = None
-    raise _NoSuchChangeError(f"no such change of the graph of {problem.name} will do: {'; '.join(problems)}")
+    raise _NoSuchChangeError(f"no such change of the graph of {problem.name} is valid: {'; '.join(problems)}")
 
 
 def _tries(problem: Problem) -> int:
@@ -178,7 +178,7 @@ def _changed(
     rng: np.random.Generator,
     missing: Change,
     added: Change,
-    turned: Change,
+    reversed_: Change,
     omitted: Change,
 ) -> CausalDiagram:
     scm, reward = problem.scm, problem.scm.reward
@@ -195,16 +195,16 @@ def _changed(
     edges = sorted(kept.directed)
     dropped = _pick(rng, missing, edges, "graph_missing", "edges")
     inner = [edge for edge in edges if edge[1] != reward and edge not in dropped]
-    reversed_ = _pick(rng, turned, inner, "graph_reversed", "other edges that do not lead into the reward")
+    flipped = _pick(rng, reversed_, inner, "graph_reversed", "other edges that do not lead into the reward")
     apart = _apart(kept.nodes, kept.directed, reward)
     new = _pick(rng, added, _one_way(rng, apart) if is_whole_number(added) else apart, "graph_added", "pairs to join")
-    directed = kept.directed - set(dropped) - set(reversed_) | {(b, a) for a, b in reversed_} | set(new)
+    directed = kept.directed - set(dropped) - set(flipped) | {(b, a) for a, b in flipped} | set(new)
     return CausalDiagram(kept.nodes, directed, kept.bidirected, allow_cycles=True)
 
 
-@lru_cache(maxsize=1)  # asked for in every try
+@lru_cache(maxsize=1)  # the same in every try
 def _apart(nodes: tuple[str, ...], directed: frozenset[Edge], reward: str) -> Sequence[Edge]:
-    """The pairs that an edge may join, in both directions but out of the reward."""
+    """The pairs of unconnected nodes that an edge may join, in both directions except out of the reward."""
     pairs = [(a, b) for a in nodes for b in nodes if a != b and a != reward]
     return [(a, b) for a, b in pairs if not {(a, b), (b, a)} & directed]
 
@@ -215,10 +215,10 @@ def _one_way(rng: np.random.Generator, pairs: Sequence[Edge]) -> list[Edge]:
 
 
 def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keyword: str, what: str) -> list[Any]:
-    """So many of the known ones at random, or those that are named.
+    """A number of random items of ``known``, or the items that ``wanted`` lists.
 
     Raises:
-        ArgumentError: if there are not so many, or one that is named is not known.
+        ArgumentError: if there are too few, or an item is unknown.
     """
     if is_whole_number(wanted):
         count = whole_number(keyword, wanted, at_least=0)
@@ -234,12 +234,12 @@ def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keywor
 
 
 def _names(given: object) -> bool:
-    """Whether it is a variable's name, or names in a tuple, as an edge is: nothing else may be compared with them."""
+    """Whether it is a name or a tuple of names, as an edge is; other objects may not support comparison."""
     return isinstance(given, str) or (isinstance(given, tuple) and all(isinstance(name, str) for name in given))
 
 
 def _unfit(problem: Problem, diagram: CausalDiagram) -> str | None:
-    """The reason why a diagram cannot be told, if there is one."""
+    """The reason why agents cannot be given a diagram; None if there is none."""
     reward, scm = problem.scm.reward, problem.scm
     if children := diagram.children(reward):
         return f"it has edges from the reward to {list(children)}"
@@ -283,7 +283,7 @@ def _edges(given: Any) -> list[Edge]:
 
 
 def _listed(problem: Problem) -> tuple[str, ...]:
-    """The observed variables in an order that tells nothing of the graph, the reward last."""
+    """The observed variables in an order that does not depend on the graph, the reward last."""
     if problem.data(SuperArms):
         return problem.scm.nodes
     others = sorted(set(problem.scm.nodes) - {problem.scm.reward}, key=_natural)
@@ -300,7 +300,7 @@ def _with_nodes(diagram: CausalDiagram, nodes: Sequence[str]) -> CausalDiagram:
 
 
 def _in_order(problem: Problem, diagram: CausalDiagram) -> CausalDiagram:
-    """The diagram with its nodes in a topological order, where it has one, that tells nothing but the diagram."""
+    """The diagram with its nodes in a topological order, if it has one, that depends on nothing else."""
     listed = [name for name in _listed(problem) if name in diagram.nodes]
     ordered = _with_nodes(diagram, listed)
     if problem.data(SuperArms) or not diagram.is_acyclic:
@@ -309,17 +309,17 @@ def _in_order(problem: Problem, diagram: CausalDiagram) -> CausalDiagram:
     return _with_nodes(diagram, [*others, problem.scm.reward])
 
 
-def _keeps_composition(problem: Problem, told: GraphKnowledge) -> bool:
-    whole = told.diagram is not None and len(told.nodes) == len(problem.scm.nodes)
+def _keeps_composition(problem: Problem, knowledge: GraphKnowledge) -> bool:
+    whole = knowledge.diagram is not None and len(knowledge.nodes) == len(problem.scm.nodes)
     return whole or problem.data(SuperArms) is not None
 
 
-def _targets(problem: Problem, told: GraphKnowledge) -> Sequence[frozenset[str]]:
+def _targets(problem: Problem, knowledge: GraphKnowledge) -> Sequence[frozenset[str]]:
     reward, listed = problem.scm.reward, problem.targets
     if not all(is_minimal(problem.scm.diagram, reward, target) for target in listed):
-        return listed  # they do not come from the graph
+        return listed  # these do not come from the graph
     offered = _sets(list(problem.manipulable), max(map(len, listed), default=0))
-    if diagrams := [told.diagram] if told.diagram else told.candidates:
+    if diagrams := [knowledge.diagram] if knowledge.diagram else knowledge.candidates:
         return [target for target in offered if any(is_minimal(one, reward, target) for one in diagrams)]
     return offered
 

@@ -11,21 +11,21 @@ from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.scm import Floats, StructuralCausalModel, Uniform, Variable
 
 
-def _let_through(selected: Floats, signal: Floats) -> Floats:
+def _masked(selected: Floats, signal: Floats) -> Floats:
     return selected * signal
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """The name, with a prime where a variable has it already."""
+    """The name, with a prime if a variable has it already."""
     return _free(f"{name}'", taken) if name in taken else name
 
 
 def with_random_signals(problem: Problem) -> Problem:
     """The masked problem in which the soft parameters of ``problem`` are base arms.
 
-    Arm i has a signal that is uniform on [0, 1]. Where it is selected, it is the action coordinate i (a [0, 1]
-    coordinate of the native domain); elsewhere the coordinate has the problem's null action. A signal that enters
-    several nodes is a latent common cause of them. At most half of the arms, rounded up, make a super arm.
+    Arm i has a signal that is uniform on [0, 1]. If it is selected, the signal is the action coordinate i, in [0, 1];
+    else the coordinate has its null value. A signal that enters several nodes is a latent common cause of them. A
+    super arm has at most half of the arms, rounded up.
 
     Raises:
         ArgumentError: if the problem has no soft parameters.
@@ -41,10 +41,10 @@ def with_random_signals(problem: Problem) -> Problem:
     variables = []
     for i, null in enumerate(problem.null_action):
         native = SelectedScale(*problem.domains.scales[i], null)
-        variables.append(Variable(signals[i], _let_through, (), (i,), Uniform(), observed=False))
+        variables.append(Variable(signals[i], _masked, (), (i,), Uniform(), observed=False))
         variables.append(Variable(parameters[i], native, (signals[i],), (i,), observed=False))
     for v in scm.variables:
-        causes = (*v.parents, *(parameters[i] for i in v.actions))  # in the order in which the mechanism takes them
+        causes = (*v.parents, *(parameters[i] for i in v.actions))  # in the order of the mechanism's arguments
         variables.append(replace(v, parents=causes, actions=()))
     return problem.with_data(
         SuperArms(size=(scm.action_dim + 1) // 2, exogenous=signals),
