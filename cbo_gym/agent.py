@@ -118,16 +118,16 @@ class Agent(ABC):
     def act_batch(self, observation: Observation, count: int) -> list[Action]:
         """Choose several actions that are played before any of their outcomes is told.
 
-        The first is that of :meth:`act`, the others are those of :meth:`act_beside` it.
+        The first is that of :meth:`act`, the others are those of :meth:`act_given_pending` it.
 
         Args:
             observation: as of :meth:`act`.
             count: how many, at least 1.
         """
         first = self.act(observation)
-        return [first, *(self.act_beside(observation, [first], count - 1) if count > 1 else [])]
+        return [first, *(self.act_given_pending(observation, [first], count - 1) if count > 1 else [])]
 
-    def act_beside(
+    def act_given_pending(
         self,
         observation: Observation,
         pending: Sequence[Action],

@@ -56,7 +56,9 @@ class Optuna(AskTell):
         }
         self._trials: dict[bytes, Any] = {}  # those that were asked for and not yet told, by their points
 
-    def act_beside(self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None) -> list[Action]:
+    def act_given_pending(
+        self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
+    ) -> list[Action]:
         """Trials that run at once, as Optuna has them."""
         return [self.act(observation) for _ in range(count)]
 

@@ -26,5 +26,7 @@ class Random(Agent):
     def act(self, observation: Observation) -> Action:
         return self._space.sample()
 
-    def act_beside(self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None) -> list[Action]:
+    def act_given_pending(
+        self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
+    ) -> list[Action]:
         return [self.act(observation) for _ in range(count)]

@@ -130,7 +130,9 @@ class StableBaselines3(Agent):
             raise chosen
         return self._actions.to_action(chosen)
 
-    def act_beside(self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None) -> list[Action]:
+    def act_given_pending(
+        self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
+    ) -> list[Action]:
         """The action that is played, once more: the algorithm learns from it before it chooses another.
 
         What it learns from is the last of them.

@@ -86,8 +86,10 @@ class Auto(Agent):
     def act(self, observation: Observation) -> Action:
         return self.player.act(observation)
 
-    def act_beside(self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None) -> list[Action]:
-        return self.player.act_beside(observation, pending, count, contexts)
+    def act_given_pending(
+        self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
+    ) -> list[Action]:
+        return self.player.act_given_pending(observation, pending, count, contexts)
 
     def set_context(self, context: np.ndarray) -> None:
         self.player.set_context(context)

@@ -281,12 +281,12 @@ class Suggester:
         agent, pending = self.agent, self._trials.pending
         if not pending:
             chosen = [agent.act(observation)] if count == 1 else agent.act_batch(observation, count)
-        elif not hasattr(agent, "act_beside") or (context and not hasattr(agent, "set_context")):
+        elif not hasattr(agent, "act_given_pending") or (context and not hasattr(agent, "set_context")):
             raise ArgumentError(f"{self._units.about.agent} suggests one trial at a time; tell the pending one first")
         else:
             others = [self._units.read(entry.flat) for entry in pending]
             contexts = [[self._units.context(entry.context)["context"] for entry in pending]] if context else []
-            chosen = agent.act_beside(observation, others, count, *contexts)
+            chosen = agent.act_given_pending(observation, others, count, *contexts)
         return [self._units.require_valid(action) for action in chosen]
 
     def suggested(self, event: Event) -> None:
