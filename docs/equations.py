@@ -25,7 +25,7 @@ from cbo_gym.scm import (
     Uniform,
     Zero,
 )
-from cbo_gym.scm.expression import NODE, Expression, traced
+from cbo_gym.scm.expression import NODE, Expression, trace
 
 SIM = "\\;\u223c\\;"  # latex2mathml writes a plain tilde for \sim
 ALIKE = 4  # nodes in a row whose equations differ in their own name alone are told together
@@ -80,7 +80,7 @@ def _structural(scm: StructuralCausalModel, actions: Sequence[str]) -> Iterator[
         ) -> Any:
             return v.mechanism(*[given[cause] for cause in causes], *rest)
 
-        yield Equation(v.name, traced(mechanism, causes), noise, v.observed)
+        yield Equation(v.name, trace(mechanism, causes), noise, v.observed)
 
 
 def _separable(scm: SeparableSEM) -> Iterator[Equation]:
@@ -100,7 +100,7 @@ def _separable(scm: SeparableSEM) -> Iterator[Equation]:
                 sum(part(given[names[j]]) for (effect, j), part in own["components"].items() if effect == i) + driving
             )
 
-        yield Equation(name, traced(mechanism, [*names, super_arm[i], *noise]), noise)
+        yield Equation(name, trace(mechanism, [*names, super_arm[i], *noise]), noise)
 
     def payoff(given: Mapping[str, Any]) -> Any:
         masked = own["mask"] == "endogenous"
@@ -111,7 +111,7 @@ def _separable(scm: SeparableSEM) -> Iterator[Equation]:
             }
         )
 
-    yield Equation(scm.reward, traced(payoff, [*names, *super_arm]), {})
+    yield Equation(scm.reward, trace(payoff, [*names, *super_arm]), {})
 
 
 # HTML --------------------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozen
     names = [one.name for one in task.objectives if one.name != COST]
     if len(names) < len(task.objectives):
         first, *others = names
-        found = minimal_intervention_sets(task.diagram, first, task.manipulable, limited=others)
+        found = minimal_intervention_sets(task.diagram, first, task.manipulable, constrained=others)
     else:
         found = (pareto_sets if unsupported else supported_sets)(task.diagram, names, list(task.manipulable))
     return [target for target in task.targets if target in found]

@@ -1,8 +1,7 @@
 """Cells of the unit box: how they are split, and the points that represent them.
 
 A cell is an array of shape ``(2, d)``: its lower and its upper corner. Environments average over the representative
-points, agents model those averages, and both take the points from here. It is geometry alone: nothing in it depends
-on a problem.
+points, agents model those averages, and both take the points from here.
 """
 
 from __future__ import annotations
@@ -14,23 +13,28 @@ import numpy as np
 
 from cbo_gym.arguments import whole_number
 
-INTEGRAL_POINTS = 1021  # a prime; the mean over so many points stands for the integral over a cell
-MOST_POINTS = 10_000  # which take a second or two to choose in six dimensions
-MOST_PARTS = 100  # of a cell
-MULTIPLIERS = 256  # candidates tried for the generating vector of a lattice
-WEIGHT = 0.3  # of each coordinate; with 1 interactions of all coordinates at once would decide on small lattices
+# Number of points, a prime, whose mean stands for the integral over a cell.
+INTEGRAL_POINTS = 1021
+# Largest number of points; choosing them takes a second or two in six dimensions.
+MAX_POINTS = 10_000
+# Largest number of parts of a cell.
+MAX_PARTS = 100
+# Candidates for the generating vector of a lattice.
+MULTIPLIERS = 256
+# Weight of each coordinate; with 1, interactions of all coordinates at once would decide on small lattices.
+WEIGHT = 0.3
 
 
 def unit_cell(dim: int) -> np.ndarray:
-    """The whole unit box, shape ``(2, dim)``."""
+    """Return the whole unit box, shape ``(2, dim)``."""
     return np.stack([np.zeros(dim), np.ones(dim)])
 
 
 def split(cell: np.ndarray, arity: int) -> np.ndarray:
-    """The cell cut along its longest edge (the first of equals) into equal parts, shape ``(arity, 2, d)``.
+    """Cut a cell along its longest edge (the first of equals) into equal parts, shape ``(arity, 2, d)``.
 
     Raises:
-        ArgumentError: if ``arity`` is below 2 or above ``MOST_PARTS``.
+        ArgumentError: if ``arity`` is below 2 or above ``MAX_PARTS``.
     """
     require_arity(arity)
     lower, upper = cell
@@ -42,25 +46,22 @@ def split(cell: np.ndarray, arity: int) -> np.ndarray:
 
 
 def representative_points(cells: np.ndarray, count: int) -> np.ndarray:
-    """The points over which a cell's feedback is the mean: ``(..., 2, d)`` to ``(..., count, d)``.
-
-    See :func:`unit_points`, scaled to the cell.
-    """
+    """Return :func:`unit_points` scaled to each cell: ``(..., 2, d)`` to ``(..., count, d)``."""
     lower, upper = cells[..., :1, :], cells[..., 1:, :]
     return lower + (upper - lower) * unit_points(count, cells.shape[-1])
 
 
 @lru_cache(maxsize=64)
 def unit_points(count: int, dim: int) -> np.ndarray:
-    """The representative points of the unit box, shape ``(count, dim)``: a centred rank-1 lattice.
+    """Return the representative points of the unit box, shape ``(count, dim)``: a centred rank-1 lattice.
 
-    Each coordinate runs over the centres of ``count`` equal sub-intervals: in one dimension these are the points. In
-    more they are paired as in Korobov's lattices, ``z = (1, a, a^2, ...) mod count``; of the multipliers ``a``
-    prime to ``count`` the one with the smallest worst-case error in a weighted Korobov space of smoothness 2 is
-    taken (Sloan & Joe, Lattice Methods for Multiple Integration, 1994). A prime ``count`` gives the best choice.
+    Each coordinate runs over the centres of ``count`` equal sub-intervals. They are paired as in Korobov's lattices,
+    ``z = (1, a, a^2, ...) mod count``, with the multiplier ``a`` prime to ``count`` that has the smallest worst-case
+    error in a weighted Korobov space of smoothness 2 (Sloan & Joe, Lattice Methods for Multiple Integration, 1994). A
+    prime ``count`` gives the best choice.
 
     Raises:
-        ArgumentError: if ``count`` is below 1 or above ``MOST_POINTS``.
+        ArgumentError: if ``count`` is below 1 or above ``MAX_POINTS``.
     """
     require_points(count)
     steps = np.arange(count)[:, None]
@@ -73,16 +74,16 @@ def unit_points(count: int, dim: int) -> np.ndarray:
 
 
 def _korobov_error(points: np.ndarray) -> float:
-    """The squared worst-case error of a lattice that holds the origin, up to a constant: weighted P_2 + 1."""
+    """Return the squared worst-case error of a lattice with the origin, up to a constant: weighted P_2 + 1."""
     bernoulli = points * points - points + 1.0 / 6.0
     return float((1.0 + WEIGHT * 2.0 * np.pi**2 * bernoulli).prod(axis=-1).mean())
 
 
 def require_points(count: int) -> int:
-    """A number of representative points as Python's int; ArgumentError unless it is 1 to ``MOST_POINTS``."""
-    return whole_number("the number of representative points S", count, at_least=1, at_most=MOST_POINTS)
+    """Return a number of representative points as an int; raise ArgumentError unless it is 1 to ``MAX_POINTS``."""
+    return whole_number("the number of representative points S", count, at_least=1, at_most=MAX_POINTS)
 
 
 def require_arity(arity: int) -> int:
-    """A number of parts of a cell as Python's int; ArgumentError unless it is 2 to ``MOST_PARTS``."""
-    return whole_number("the partition's arity K", arity, at_least=2, at_most=MOST_PARTS)
+    """Return a number of parts of a cell as an int; raise ArgumentError unless it is 2 to ``MAX_PARTS``."""
+    return whole_number("the partition's arity K", arity, at_least=2, at_most=MAX_PARTS)

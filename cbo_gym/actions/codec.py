@@ -1,9 +1,8 @@
-"""Codecs: between an action and its other forms, one class a kind of action.
+"""Codecs: conversions between an action and its other forms, one class for each kind of action.
 
-The forms: a point of a unit box, which optimisers and reinforcement learning libraries search; the record of an
-action in envs_registry.yaml; the numbers of a column in a table of results; and words for people. The environments'
-wrappers, the outside agents, the evaluator and the command line read all of them here, so that a point or a record
-means the same action to each. Agents find theirs in ``task.codec``.
+The forms are a point of a unit box, which optimisers and reinforcement learning libraries search; the record in
+envs_registry.yaml; the numbers of a column in a table of results; and a string for people. Wrappers, agents, the
+evaluator and the command line all use ``task.codec``.
 """
 
 from __future__ import annotations
@@ -20,22 +19,27 @@ from cbo_gym.actions.domains import Domains
 from cbo_gym.actions.spaces import CellBox, GridBox, Space, SparseBox, SuperArmSpace
 from cbo_gym.errors import ArgumentError, did_you_mean
 
-NARROWEST = 2.0**-40  # width given to a cell whose corners coincide
-UNSET = 0.5  # value written where an action's value has no effect
+# Width of a cell whose corners coincide.
+NARROWEST = 2.0**-40
+# Value of variables that an action does not set.
+UNSET = 0.5
 
-Action = Any  # an element of an action space
-Actions = Any  # a batch: an element of a batched action space
-Record = list[float] | dict[str, float] | str  # an action as envs_registry.yaml writes it
+# An element of an action space.
+Action = Any
+# A batch: an element of a batched action space.
+Actions = Any
+# An action as envs_registry.yaml writes it.
+Record = list[float] | dict[str, float] | str
 
 
 class Codec(ABC):
-    """The forms of one action space's actions.
+    """Conversions of the actions of one space.
 
     Attributes:
         space: the action space.
         domains: native units of the coordinates.
         dim: number of coordinates of a point in [0, 1]^dim.
-        choices: names of the sets of variables that an action chooses from; empty where there are none.
+        choices: names of the sets of variables from which an action chooses; empty without such a choice.
     """
 
     choices: tuple[str, ...] = ()
@@ -47,55 +51,59 @@ class Codec(ABC):
 
     @abstractmethod
     def to_action(self, points: np.ndarray) -> Action:
-        """The actions of points: shape ``(dim,)`` to one action, ``(n, dim)`` to a batch of ``n``."""
+        """Return the action of a point ``(dim,)``, or a batch of ``n`` actions for points ``(n, dim)``."""
 
-    @abstractmethod
     def to_point(self, action: Action) -> np.ndarray:
-        """A point of one action, shape ``(dim,)``; :meth:`to_action` leads back."""
+        """Return a point of one action, shape ``(dim,)``; :meth:`to_action` leads back."""
+        return np.ravel(action).astype(np.float64)
 
-    @abstractmethod
     def to_record(self, action: Action) -> Record:
-        """The action as envs_registry.yaml writes it."""
+        """Return the action as envs_registry.yaml writes it."""
+        return [float(value) for value in np.ravel(action)]
 
     @abstractmethod
     def from_record(self, record: Record) -> Action:
-        """The action that :meth:`to_record` wrote."""
+        """Return the action of a record."""
 
     @abstractmethod
     def to_text(self, record: Record) -> str:
-        """A record in words, native units included."""
+        """Return a record as a string for people, with native units."""
 
     def to_numbers(self, action: Action) -> list[float]:
-        """The numbers of an action, for tables; of one with a choice its values, and :meth:`chosen` is apart."""
+        """Return the numbers of an action for tables, without its choice, see :meth:`chosen`."""
         return np.asarray(action, dtype=float).ravel().tolist()
 
     def to_flat(self, action: Action) -> list[float]:
-        """All that makes the action, as one list of numbers: of one with a choice the choice, then the values."""
+        """Return the whole action as one list of numbers: the choice, if any, and the values."""
         return self.to_numbers(action)
 
     def from_flat(self, numbers: Sequence[float]) -> Action:
-        """The action that :meth:`to_flat` wrote; whether it may be played is not looked at.
+        """Return the action of :meth:`to_flat`; it may be outside the action space.
 
         Raises:
-            ArgumentError: if there are more or fewer numbers, or others than the action space is of.
+            ArgumentError: if the count or the kind of the numbers is not that of the action space.
         """
-        shape, kind = self.space.shape, self.space.dtype
-        found = np.asarray(numbers, dtype=np.float64)
-        if shape is None or found.size != np.prod(shape, dtype=int) or not np.array_equal(found, found.astype(kind)):
+        shape, dtype = self.space.shape, self.space.dtype
+        values = np.asarray(numbers, dtype=np.float64)
+        if (
+            shape is None
+            or values.size != np.prod(shape, dtype=int)
+            or not np.array_equal(values, values.astype(dtype))
+        ):
             raise ArgumentError(f"an action of {self.space} cannot be made of {len(numbers)} numbers like these")
-        return found.astype(kind).reshape(shape)
+        return values.astype(dtype).reshape(shape)
 
     def from_numbers(self, numbers: Sequence[float], chosen: int | None) -> Action:
-        """The action of what :meth:`to_numbers` and :meth:`chosen` gave; raises as :meth:`from_flat` does."""
+        """Return the action of :meth:`to_numbers` and :meth:`chosen`; raise as :meth:`from_flat` does."""
         return self.from_flat(numbers)
 
     def chosen(self, action: Action) -> int:
-        """The place in ``choices`` of the set that the action chooses."""
+        """Return the index in ``choices`` of the set that the action chooses."""
         raise ArgumentError(f"actions of {self.space} choose no set of variables")
 
 
 class BoxCodec(Codec):
-    """Points of the unit box: soft actions. Those with names of their own are recorded by name, in native units."""
+    """Soft actions: points of the unit box. Named coordinates are recorded by name, in native units."""
 
     def __init__(self, space: spaces.Box, domains: Domains) -> None:
         super().__init__(space, domains)
@@ -104,19 +112,20 @@ class BoxCodec(Codec):
     def to_action(self, points: np.ndarray) -> Action:
         return points
 
-    def to_point(self, action: Action) -> np.ndarray:
-        return np.asarray(action, dtype=np.float64)
-
     def to_record(self, action: Action) -> Record:
         if self.domains.named:
             native = self.domains.points_to_native(action).tolist()
             return dict(zip(self.domains.names, native, strict=True))
-        return [float(value) for value in action]
+        return super().to_record(action)
 
     def from_record(self, record: Record) -> Action:
         if isinstance(record, dict):
-            native = _by_name(self.domains, record)
-            record = np.clip(native, 0.0, 1.0).tolist()  # from native units, a digit may go over
+            names = self.domains.names
+            if set(record) != set(names):
+                raise ArgumentError(f"give one value for each of {list(names)}; given {list(record)}")
+            pairs = zip(names, self.domains.scales, strict=True)
+            # rounding may lead out of [0, 1]
+            record = np.clip([scale.to_unit(record[name]) for name, scale in pairs], 0.0, 1.0).tolist()
         return np.array(record, dtype=np.float64)
 
     def to_text(self, record: Record) -> str:
@@ -126,7 +135,7 @@ class BoxCodec(Codec):
 
 
 class SparseCodec(BoxCodec):
-    """Soft actions under a limit: of a point the coordinates farthest from null are kept, as many as allowed."""
+    """Soft actions under a limit: a point keeps the coordinates farthest from null."""
 
     space: SparseBox
 
@@ -135,7 +144,7 @@ class SparseCodec(BoxCodec):
 
 
 class GridCodec(BoxCodec):
-    """Points of a grid in the unit box: of any point the nearest one is taken."""
+    """Points of a grid in the unit box; a point becomes the nearest of them."""
 
     space: GridBox
 
@@ -144,7 +153,7 @@ class GridCodec(BoxCodec):
 
 
 class SuperArmCodec(Codec):
-    """Super arms: a point scores the base arms, of which the highest above one half are selected, up to the limit.
+    """Super arms: a point scores the base arms; the highest scores above one half are selected, up to the limit.
 
     Args:
         arms: names of the base arms.
@@ -160,12 +169,6 @@ class SuperArmCodec(Codec):
     def to_action(self, points: np.ndarray) -> Action:
         return self.space.keep_largest(points)
 
-    def to_point(self, action: Action) -> np.ndarray:
-        return np.asarray(action, dtype=np.float64)
-
-    def to_record(self, action: Action) -> Record:
-        return [float(value) for value in action]
-
     def from_record(self, record: Record) -> Action:
         return np.array(record, dtype=np.int8)
 
@@ -175,7 +178,7 @@ class SuperArmCodec(Codec):
 
 
 class CellCodec(Codec):
-    """Cells: a point is two corners; coordinate by coordinate the smaller number goes to the lower corner.
+    """Cells: a point is two corners; in each coordinate the smaller number belongs to the lower corner.
 
     The record is a list: the lower corner, then the upper one, in [0, 1].
     """
@@ -191,12 +194,6 @@ class CellCodec(Codec):
         lower = np.minimum(lower, 1.0 - NARROWEST)
         return np.stack([lower, np.maximum(upper, lower + NARROWEST)], axis=-2)
 
-    def to_point(self, action: Action) -> np.ndarray:
-        return np.ravel(action).astype(np.float64)
-
-    def to_record(self, action: Action) -> Record:
-        return [float(value) for value in np.ravel(action)]
-
     def from_record(self, record: Record) -> Action:
         return np.array(record, dtype=np.float64).reshape(2, -1)
 
@@ -208,14 +205,14 @@ class CellCodec(Codec):
 
 
 class ChoiceCodec(Codec):
-    """Choices of a set of variables and the values that they are set to; recorded by name, in native units.
+    """A choice of a set of variables and the values that they are set to; recorded by name, in native units.
 
-    A point holds one score for each set, the highest of which is chosen, and then the values.
+    A point has one score for each set, the highest of which is chosen, and then the values.
 
     Args:
         key: the action's key for the set: ``"target"`` or ``"scope"``.
-        sets: of variables, in the order of their indices.
-        choices: their names.
+        sets: the sets of variables.
+        choices: names of the sets.
     """
 
     space: spaces.Dict
@@ -246,9 +243,12 @@ class ChoiceCodec(Codec):
 
     def from_record(self, record: Any) -> Action:
         values = np.full(len(self.domains), UNSET)
+        names = self.domains.names
         for name, native in record.items():
-            place = _place(self.domains, name)
-            values[place] = self.domains.scales[place].to_unit(native)
+            if name not in names:
+                raise ArgumentError(f"{name!r} is none of {list(names)}{did_you_mean(name, names)}")
+            index = names.index(name)
+            values[index] = self.domains.scales[index].to_unit(native)
         return {self.key: self.sets.index(frozenset(record)), "values": values.clip(0.0, 1.0)}
 
     def to_text(self, record: Record) -> str:
@@ -274,11 +274,11 @@ class ChoiceCodec(Codec):
 
 
 class ArmCodec(Codec):
-    """One of a list of interventions by its place; a point is a share of the list. Recorded by name, in native units.
+    """One of a list of interventions, by its index; a point is a share of the list. Recorded by name, in native units.
 
     Args:
         arms: the interventions, variable -> native value.
-        choices: a name for each of the different sets of variables that they set, in the order of first appearance.
+        choices: a name for each distinct set of variables that they set, in the order of first appearance.
     """
 
     space: spaces.Discrete
@@ -318,7 +318,7 @@ class ArmCodec(Codec):
 
 
 class PolicyCodec(ChoiceCodec):
-    """Choices that follow a context. The best is a policy rather than one action, and is recorded in words."""
+    """Choices that follow a context. The best policy is recorded in words, because it is no single action."""
 
     def to_record(self, action: Action) -> Record:
         return action if isinstance(action, str) else super().to_record(action)
@@ -336,16 +336,3 @@ def _assigned(pairs: Iterable[tuple[str, float]]) -> str:
 
 def _listed(numbers: ArrayLike) -> str:
     return "[" + ", ".join(f"{value:.5g}" for value in np.asarray(numbers, dtype=float)) + "]"
-
-
-def _place(domains: Domains, name: str) -> int:
-    if name not in domains.names:
-        raise ArgumentError(f"{name!r} is none of {list(domains.names)}{did_you_mean(name, domains.names)}")
-    return domains.names.index(name)
-
-
-def _by_name(domains: Domains, record: dict[str, float]) -> list[float]:
-    """The point of native values by name, every coordinate given."""
-    if set(record) != set(domains.names):
-        raise ArgumentError(f"give one value for each of {list(domains.names)}; given {list(record)}")
-    return [float(domains.scales[place].to_unit(record[name])) for place, name in enumerate(domains.names)]

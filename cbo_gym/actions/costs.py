@@ -1,4 +1,4 @@
-"""Costs: what a round costs, which follows from its action alone."""
+"""Costs: the cost of a round, which depends on its action alone."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from cbo_gym.arguments import is_finite_number
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.sums import add_up
 
-Prices = Mapping[str, float]  # what is priced -> its price
-Changed = Mapping[str, tuple[Any, Any]]  # item -> where it is set or changed, and to what native value
+# Item -> price.
+Prices = Mapping[str, float]
+# Item -> where it is set or changed, and its native value.
+Changed = Mapping[str, tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
 class Costs:
-    """The prices of a problem. A round costs, with the items that its action sets or changes:
+    """The prices of a problem. A round in which an action sets or changes some items costs
 
-    base + observed nodes + (price of their set, or else sum of their own) + sum of per_unit |value - reference|.
+    base + observed nodes + (price of the set of items, or else sum of their own) + sum of per_unit |value - reference|.
 
-    Items are the variables of actions that set them, and the soft parameters or base arms of the others. What has no
-    price is free.
+    Items are the variables that an action sets, or its soft parameters or base arms. Items without a price are free.
 
     Args:
-        base: of a round, whatever is done in it.
+        base: price of every round.
         variables: item -> price of setting or changing it.
-        sets: set of items -> price of setting or changing just these, in place of the sum of their own prices.
+        sets: set of items -> price of setting or changing just these, instead of the sum of their own prices.
         per_unit: item -> price of a native unit between its value and its reference.
-        reference: item -> that native value; 0 where none is given.
+        reference: item -> native reference value; 0 by default.
         observed: node -> price of observing it. All are observed in every round, so this adds a constant.
 
     Raises:
-        ArgumentError: if a price is not a finite number above 0, a reference is not finite, a set is empty, or nothing
-            is priced.
+        ArgumentError: if a price is not a finite number above 0, a reference is not finite, a set is empty, or there
+            is no price.
     """
 
     base: float = 0.0
@@ -65,10 +66,10 @@ class Costs:
 
     @classmethod
     def read(cls, given: Any) -> Costs:
-        """Costs from what a user writes: item -> price, or the parts by name, or Costs.
+        """Read costs: item -> price, or the arguments of the class by name, or Costs.
 
         Raises:
-            ArgumentError: if it is none of them, a part is unknown, or as the class.
+            ArgumentError: if it is none of them, an argument is unknown, or as the class.
         """
         if isinstance(given, cls):
             return given
@@ -86,23 +87,20 @@ class Costs:
 
     @cached_property
     def constant(self) -> float:
-        """The cost of a round in which nothing is set or changed."""
+        """Cost of a round in which nothing is set or changed."""
         return float(self.base + add_up(self.observed.values()))
 
     def fixed(self, items: Collection[str]) -> float:
-        """The cost of setting or changing these items, without what is paid for each unit."""
+        """Return the cost of setting or changing these items, without prices per unit."""
         own = self.sets.get(frozenset(items)) if items else None
         return self.constant + float(self._one_by_one(items) if own is None else own)
 
     def of(self, changed: Changed) -> Any:
-        """The cost of rounds.
+        """Return the cost of rounds: an array or tensor of their shape, or a number if it is the same in all.
 
         Args:
-            changed: item -> ``(mask, value)``: where the item is set or changed, True for everywhere, and to which
-                native value. Numbers, arrays or tensors of one shape, that of the rounds.
-
-        Returns:
-            a number, or an array or tensor of that shape; a number for them all where it is the same in all.
+            changed: item -> ``(mask, value)``: where the item is set or changed (True for everywhere), and its native
+                value; numbers, or arrays or tensors of the shape of the rounds.
         """
         total: Any = self.constant
         for name, (mask, value) in changed.items():
@@ -114,19 +112,18 @@ class Costs:
         return total
 
     def _one_by_one(self, items: Collection[str]) -> Any:
-        """The items' own prices together; the order in which a set has them differs from process to process."""
+        # sorted, because the order of a set differs from process to process
         return add_up(self.variables.get(name, 0.0) for name in sorted(items))
 
     def in_words(self) -> list[str]:
-        """Each price as people read it: ``X0 1``, ``{X0, X1} 3``, ``0.5 a unit of X0 from 2``."""
+        """Return each price as a string: ``X0 1``, ``{X0, X1} 3``, ``0.5 a unit of X0 from 2``."""
         lines = [f"a round {self.base:g}"] if self.base else []
         lines += [f"{name} {price:g}" for name, price in self.variables.items()]
         lines += [f"{_of(items)} {price:g}" for items, price in self.sets.items()]
-        lines += [f"{price:g} a unit of {name}{self._origin_of(name)}" for name, price in self.per_unit.items()]
+        for name, price in self.per_unit.items():
+            origin = f" from {self.reference[name]:g}" if name in self.reference else ""
+            lines.append(f"{price:g} a unit of {name}{origin}")
         return lines + [f"seeing {name} {price:g}" for name, price in self.observed.items()]
-
-    def _origin_of(self, name: str) -> str:
-        return f" from {self.reference[name]:g}" if name in self.reference else ""
 
     @cached_property
     def _terms(self) -> dict[str, tuple[float, float, float]]:
@@ -135,7 +132,7 @@ class Costs:
 
 
 def _just(items: frozenset[str], changed: Changed) -> Any:
-    """Where these items are changed and no others."""
+    """Return where these items are changed and no others."""
     same: Any = True
     for name, (mask, _) in changed.items():
         same = same & (mask if name in items else mask ^ True)
@@ -143,7 +140,7 @@ def _just(items: frozenset[str], changed: Changed) -> Any:
 
 
 def _members(given: Any) -> frozenset[str]:
-    """A set of items: names with commas between them, or a collection of names."""
+    """Return a set of items, given names with commas between them, or a collection of names."""
     names = given.split(",") if isinstance(given, str) else given
     if not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
         raise ArgumentError(f"costs: a set is names with commas, 'X1, X2', or a tuple of names; given {shown(given)}")

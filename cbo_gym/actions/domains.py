@@ -1,4 +1,4 @@
-"""Domains: the one place where coordinates in [0, 1] become native units, and native units coordinates."""
+"""Domains: conversions between coordinates in [0, 1] and native units."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Scale(NamedTuple):
     span: float
 
     def to_native(self, value: Number) -> Number:
-        """The native value of a coordinate in [0, 1]."""
+        """Return the native value of a coordinate in [0, 1]."""
         low, span = self
         return low + span * value
 
     def to_unit(self, native: Number) -> Number:
-        """The coordinate of a native value; outside [0, 1] where that lies outside the interval."""
+        """Return the coordinate of a native value; outside [0, 1] if the value is outside the interval."""
         return (native - self.low) / self.span
 
 
 @dataclass(frozen=True)
 class SelectedScale:
-    """The mechanism of a native parameter: a coordinate's native value where it is selected, elsewhere that of null."""
+    """The mechanism of a masked parameter: its native value if it is selected, else that of null."""
 
     low: float
     span: float
@@ -45,22 +45,22 @@ class Domains:
     """Native intervals of named coordinates that run over [0, 1].
 
     Args:
-        intervals: name -> native ``(low, high)``, in the order of the coordinates; a sequence where the coordinates
-            have no names of their own. They are then called ``a0``, ``a1``, ...
+        intervals: name -> native ``(low, high)``, in the order of the coordinates; or a sequence of them, if the
+            coordinates have no names. They are then called ``a0``, ``a1``, ...
 
     Attributes:
-        names: one per coordinate.
-        named: whether the names are the coordinates' own.
-        intervals: native ``(low, high)`` of each.
-        scales: the same, as what changes units.
+        names: names of the coordinates.
+        named: whether the caller gave the names.
+        intervals: native ``(low, high)`` of each coordinate.
+        scales: conversion of each coordinate.
     """
 
     def __init__(self, intervals: Mapping[str, Interval] | Sequence[Interval]) -> None:
         self.named = isinstance(intervals, Mapping)
         pairs = intervals.values() if isinstance(intervals, Mapping) else intervals
         self.intervals: tuple[Interval, ...] = tuple((low, high) for low, high in pairs)
-        own = tuple(intervals) if isinstance(intervals, Mapping) else ()
-        self.names: tuple[str, ...] = own or tuple(f"a{i}" for i in range(len(self.intervals)))
+        numbered = tuple(f"a{i}" for i in range(len(self.intervals)))
+        self.names: tuple[str, ...] = tuple(intervals) if isinstance(intervals, Mapping) else numbered
         self.scales = tuple(Scale(low, high - low) for low, high in self.intervals)
         self._low, self._span = np.asarray(self.scales, dtype=float).reshape(-1, 2).T
 
@@ -68,11 +68,11 @@ class Domains:
         return len(self.intervals)
 
     def to_native(self, columns: Iterable[Number]) -> list[Number]:
-        """Native values of one number or array a coordinate; plain numbers stay plain, and fast."""
-        return [low + span * column for (low, span), column in zip(self.scales, columns)]  # noqa: B905  # checked by those who call, once a step
+        """Return native values, given one number or array for each coordinate; floats stay floats, which is fast."""
+        return [low + span * column for (low, span), column in zip(self.scales, columns)]  # noqa: B905  # callers check the length, once a step
 
     def points_to_native(self, points: ArrayLike) -> np.ndarray:
-        """Native values of points of shape ``(..., q)``."""
+        """Return native values of points of shape ``(..., q)``."""
         return self._low + self._span * np.asarray(points, dtype=float)
 
     def __eq__(self, other: object) -> bool:

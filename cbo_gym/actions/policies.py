@@ -1,4 +1,4 @@
-"""Choices of the policies of reinforcement learning libraries, as actions of any mode."""
+"""Actions of reinforcement learning policies, converted to actions of any mode."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from cbo_gym.actions.codec import Action, Codec
 from cbo_gym.actions.spaces import Space
 from cbo_gym.arguments import seed_number, whole_number
 
-MOST_CHOICES = 2**16  # actions of a policy that chooses among some
+# Largest number of actions of a policy that chooses among some.
+MOST_CHOICES = 2**16
 
 
 class PolicyActions:
-    """Turns the choices of Stable-Baselines3's policies into actions of any mode.
+    """Converts actions of Stable-Baselines3's policies to actions of any mode.
 
     Args:
-        codec: of the actions.
-        count: None for policies that choose a point of ``Box(-1, 1, (dim,))``, as PPO and SAC do; a number for those
-            that choose one of that many evenly spread actions, as DQN does.
+        codec: codec of the actions.
+        count: None for policies whose action is a point of ``Box(-1, 1, (dim,))``, as of PPO and SAC; a number for
+            policies that choose one of so many evenly spread actions, as DQN.
 
     Attributes:
-        space: what the policies choose from.
+        space: the policies' action space.
 
     Raises:
         ArgumentError: if ``count`` is below 2 or above ``MOST_CHOICES``.
@@ -37,21 +38,21 @@ class PolicyActions:
             self.space = spaces.Discrete(len(self._points))
 
     def to_action(self, chosen: int | np.ndarray) -> Action:
-        """The action of one choice, or the batch of actions of many; points outside the box are clipped."""
+        """Return the action of one choice, or a batch of actions; points outside the box are clipped."""
         if self._points is not None:
             return self._codec.to_action(np.array(self._points[chosen]))
         return self._codec.to_action(np.clip((np.asarray(chosen, dtype=np.float64) + 1.0) / 2.0, 0.0, 1.0))
 
 
 def spread_points(dim: int, count: int, seed: int = 0) -> np.ndarray:
-    """``count`` points that fill [0, 1]^dim evenly: a scrambled Sobol sequence, shape ``(count, dim)``.
+    """Return ``count`` points of a scrambled Sobol sequence in [0, 1]^dim, shape ``(count, dim)``.
 
     Raises:
         ArgumentError: if ``count`` is no whole number from 2 to ``MOST_CHOICES``, or ``seed`` is none.
     """
     count, seed = whole_number("count", count, 2, at_most=MOST_CHOICES), seed_number(seed)
-    from scipy.stats import qmc  # late: slow to import, and needed only here
+    from scipy.stats import qmc  # late, because it is slow to import
 
-    power = (count - 1).bit_length()  # a full power of two keeps the sequence balanced
-    points = qmc.Sobol(dim, scramble=True, rng=np.random.default_rng(seed)).random_base2(power)
-    return points[:count]
+    # a full power of two keeps the sequence balanced
+    sobol = qmc.Sobol(dim, scramble=True, rng=np.random.default_rng(seed))
+    return sobol.random_base2((count - 1).bit_length())[:count]

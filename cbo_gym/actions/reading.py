@@ -1,8 +1,7 @@
-"""Reading what is handed over as an action: real numbers of the right kind, looked at once, or InvalidAction.
+"""Validation of what callers give as an action: real numbers of the right kind, or InvalidAction.
 
-Feedback, environments and wrappers read every action here. NumPy by itself takes True for 1 and "0.5" for a half,
-drops imaginary parts and masks, and counts dates in days. What is said of an action's range and shape is up to the
-mode that it belongs to.
+NumPy by itself takes True for 1 and "0.5" for a half, drops imaginary parts and masks, and counts dates in days. The
+modes check ranges and shapes.
 """
 
 from __future__ import annotations
@@ -19,31 +18,36 @@ from numpy import int64, ndarray
 from cbo_gym.errors import FAILURES, ArgumentError, shown
 
 FLOAT = np.dtype(np.float64)
-DEEPEST = 4  # axes of nested lists that are followed; batches of cells have three
-MOST = 10_000_000  # numbers in an array
-MOST_IN_LISTS = 300_000  # which are looked at one by one
-BYTES = (str, bytes, bytearray, memoryview)  # sequences to Python, but not of numbers
+# Largest depth of nested lists; batches of cells have three.
+MAX_DEPTH = 4
+# Largest count of numbers in an array, and in lists.
+MAX_IN_ARRAY = 10_000_000
+MAX_IN_LISTS = 300_000
+# Sequences to Python, but not of numbers.
+BYTES = (str, bytes, bytearray, memoryview)
 
 
 def as_numbers(given: Any, what: str = "the action") -> np.ndarray:
-    """An array of floats: ``given`` itself where it is one, else a new one.
+    """Return an array of floats: ``given`` itself if it is one, else a new one.
 
     Raises:
         gymnasium.error.InvalidAction: if it holds anything but real numbers.
     """
-    if type(given) is ndarray:  # an ordinary one, as most are: a step takes a few microseconds
-        if given.size > MOST:
-            raise InvalidAction(f"{what} must be at most {MOST} numbers; given shape {given.shape}")
+    # the usual case first, because a step takes a few microseconds
+    if type(given) is ndarray:
+        if given.size > MAX_IN_ARRAY:
+            raise InvalidAction(f"{what} must be at most {MAX_IN_ARRAY} numbers; given shape {given.shape}")
         if given.dtype is FLOAT:
             return given
         if given.dtype.kind in "iu":
             return np.asarray(given, dtype=FLOAT)
-    with np.errstate(over="ignore"):  # a number beyond the largest float is infinite, which no space contains
+    # a number beyond the largest float is infinite, which no space contains
+    with np.errstate(over="ignore"):
         return np.asarray(_real(given, f"{what} must be numbers"), dtype=FLOAT)
 
 
 def given_numbers(what: str, given: Any) -> np.ndarray:
-    """A new array of the floats of an argument that is no action.
+    """Return a new array of floats for an argument that is no action.
 
     Raises:
         ArgumentError: if it holds anything but real numbers.
@@ -55,20 +59,20 @@ def given_numbers(what: str, given: Any) -> np.ndarray:
 
 
 def as_whole_numbers(given: Any, what: str) -> np.ndarray:
-    """An array of integers.
+    """Return an array of integers.
 
     Raises:
-        gymnasium.error.InvalidAction: if it holds anything but whole numbers; 1.0 is none.
+        gymnasium.error.InvalidAction: if it has anything but whole numbers; 1.0 is none.
     """
     allowed = f"every {what} must be a whole number"
-    found = _real(given, allowed)
-    if found.dtype.kind not in "iu":
+    array = _real(given, allowed)
+    if array.dtype.kind not in "iu":
         raise InvalidAction(f"{allowed}; given {shown(given)}")
-    return np.asarray(found, dtype=np.int64)
+    return np.asarray(array, dtype=np.int64)
 
 
 def as_index(given: Any, count: int, what: str = "the action") -> int:
-    """One of ``range(count)``.
+    """Return a whole number of ``range(count)``.
 
     Raises:
         gymnasium.error.InvalidAction: if it is anything else.
@@ -77,37 +81,40 @@ def as_index(given: Any, count: int, what: str = "the action") -> int:
     if type(index) is int and 0 <= index < count:
         return index
     allowed = f"{what} must be a whole number from 0 to {count - 1}"
-    found = _real(given, allowed)
-    if found.dtype.kind in "iu" and found.ndim == 0 and 0 <= found < count:
-        return int(found)
+    array = _real(given, allowed)
+    if array.dtype.kind in "iu" and array.ndim == 0 and 0 <= array < count:
+        return int(array)
     raise InvalidAction(f"{allowed}; given {shown(given)}")
 
 
 def as_entries(given: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
-    """The entries of a dict, in the order of the keys; each is looked up once.
+    """Return the entries of a dict in the order of the keys, each looked up once.
 
     Raises:
         gymnasium.error.InvalidAction: if it is no dict, or has other keys.
     """
+    cause = None
     try:
-        if type(given) is dict and len(given) == len(keys) == 2:  # as most are, in a third of the time
+        # the usual case first, in a third of the time
+        if type(given) is dict and len(given) == len(keys) == 2:
             first, second = keys
             return given[first], given[second]
         if isinstance(given, Mapping) and len(given) == len(keys):
             return tuple([given[key] for key in keys])
-    except FAILURES as error:  # KeyError, or whatever a mapping of the caller's raises
-        raise InvalidAction(_other_keys(given, keys)) from error
-    raise InvalidAction(_other_keys(given, keys))
+    except FAILURES as error:  # a mapping of the caller's may raise anything
+        cause = error
+    allowed = f"the action must be a dict with the keys {' and '.join(map(repr, keys))} alone"
+    raise InvalidAction(f"{allowed}; given {shown(given)}") from cause
 
 
 def own_copy(space: spaces.Space[Any], given: Any, what: str = "the action") -> Any:
-    """One action, or a batch of them, in arrays that are shared with nobody.
+    """Return one action, or a batch of actions, in new arrays.
 
-    Only the kind of ``space`` counts here: entries of a Dict, whole numbers of a Discrete, bits of a MultiBinary,
-    elsewhere floats. What is no bit stays a float, for decoding to refuse.
+    Only the type of ``space`` counts: a Dict has entries, a Discrete whole numbers, a MultiBinary bits, and others
+    floats. Numbers other than bits stay floats, which decoding refuses.
 
     Raises:
-        gymnasium.error.InvalidAction: if something is of another kind.
+        gymnasium.error.InvalidAction: if something has another type.
     """
     if isinstance(space, spaces.Dict):
         keys = tuple(space)
@@ -122,37 +129,34 @@ def own_copy(space: spaces.Space[Any], given: Any, what: str = "the action") -> 
 
 
 def _real(given: Any, allowed: str) -> np.ndarray:
-    """An array of real numbers of any kind; ``allowed`` says what is, for the message."""
+    """Return an array of real numbers of any dtype; ``allowed`` begins the error message."""
     try:
-        found = np.asarray(_refuse_others(given, DEEPEST, itertools.count(1)))
-    except FAILURES as error:  # of the conversion, or whatever an object of the caller's raises
+        array = np.asarray(_checked(given, MAX_DEPTH, itertools.count(1)))
+    except FAILURES as error:  # an object of the caller's may raise anything
         raise InvalidAction(f"{allowed}; given {shown(given)} ({shown(error)})") from error
-    if found.dtype.kind not in "fiu":  # whole numbers too large for NumPy
+    # whole numbers too large for NumPy have another dtype
+    if array.dtype.kind not in "fiu":
         raise InvalidAction(f"{allowed}; given {shown(given)}")
-    return found
+    return array
 
 
-def _refuse_others(given: Any, depth: int, number: Iterator[int]) -> Any:
-    """Numbers and arrays of numbers as they are, sequences as lists of such; every thing has the next ``number``."""
-    if next(number) > MOST_IN_LISTS:
-        raise TypeError(f"lists hold more than {MOST_IN_LISTS} numbers; give an array")
+def _checked(given: Any, depth: int, counter: Iterator[int]) -> Any:
+    """Return numbers and arrays of numbers as they are, and sequences as lists of them; raise TypeError for others."""
+    if next(counter) > MAX_IN_LISTS:
+        raise TypeError(f"lists hold more than {MAX_IN_LISTS} numbers; give an array")
     if type(given) is float or type(given) is int:
         return given
-    if isinstance(given, Sequence) and not isinstance(given, BYTES):
-        if depth == 0:
-            raise TypeError("lists are nested too deeply")
-        return [_refuse_others(part, depth - 1, number) for part in given]
     if isinstance(given, BYTES):
         raise TypeError("text and bytes are not numbers")
-    found = np.asanyarray(given)
-    if isinstance(found, np.ma.MaskedArray):
+    if isinstance(given, Sequence):
+        if depth == 0:
+            raise TypeError("lists are nested too deeply")
+        return [_checked(part, depth - 1, counter) for part in given]
+    array = np.asanyarray(given)
+    if isinstance(array, np.ma.MaskedArray):
         raise TypeError("a masked array may lack numbers")
-    if found.dtype.kind not in "fiu":
-        raise TypeError(f"{found.dtype} is not a kind of real numbers")
-    if found.size > MOST:
-        raise TypeError(f"an array of more than {MOST} numbers")
-    return found
-
-
-def _other_keys(given: Any, keys: tuple[str, ...]) -> str:
-    return f"the action must be a dict with the keys {' and '.join(map(repr, keys))} alone; given {shown(given)}"
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{array.dtype} is not a kind of real numbers")
+    if array.size > MAX_IN_ARRAY:
+        raise TypeError(f"an array of more than {MAX_IN_ARRAY} numbers")
+    return array

@@ -16,15 +16,12 @@ from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 
 Space = spaces.Space[Any]
-ON_GRID = 1e-9  # how far from a multiple a coordinate of a grid may lie, since 3 / 7 is not 3 times 1 / 7
+# Tolerance of the coordinates of a grid, because 3 / 7 is not 3 times 1 / 7.
+ON_GRID = 1e-9
 
 
 class _Parametrised:
-    """What the spaces here have in common.
-
-    Attributes:
-        parameters: all arguments of the constructor but ``seed`` and ``batch``.
-    """
+    """Base class; ``parameters`` are all arguments of the constructor but ``seed`` and ``batch``."""
 
     parameters: tuple[Any, ...]
 
@@ -59,7 +56,7 @@ class SparseBox(_Parametrised, spaces.Box):
         super().__init__(0.0, 1.0, shape, np.float64, seed=seed)
 
     def sample(self, mask: None = None, probability: None = None) -> np.ndarray:
-        """``max_interventions`` coordinates, chosen at random, get uniform values; the rest are null."""
+        """Return uniform values in ``max_interventions`` random coordinates, and null in the others."""
         order = self.np_random.random(self.shape).argsort(axis=-1)
         return np.where(order < self.max_interventions, super().sample(mask, probability), self.null)
 
@@ -69,7 +66,7 @@ class SparseBox(_Parametrised, spaces.Box):
         )
 
     def keep_largest(self, points: np.ndarray) -> np.ndarray:
-        """Move ``points`` of shape ``(..., q)`` into the space: null except for the largest differences."""
+        """Project ``points`` of shape ``(..., q)`` to the space: null except for the largest differences."""
         distance = np.abs(points - self.null)
         rank = (-distance).argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable")
         return np.where(rank < self.max_interventions, points, self.null)
@@ -83,7 +80,7 @@ class GridBox(_Parametrised, spaces.Box):
 
     Args:
         dim: number of coordinates, at least 1.
-        levels: how many values a coordinate may take, at least 2: 0, 1 and what lies equally spaced between them.
+        levels: number of equally spaced values of a coordinate, 0 and 1 included, at least 2.
         batch: None for the space of one point, or the number of independent points (shape ``(batch, dim)``).
 
     Raises:
@@ -99,17 +96,17 @@ class GridBox(_Parametrised, spaces.Box):
         super().__init__(0.0, 1.0, (dim,) if batch is None else (batch, dim), np.float64, seed=seed)
 
     def all(self) -> np.ndarray:
-        """Every point, shape ``(levels**dim, dim)``; the last coordinate changes fastest."""
+        """Return every point, shape ``(levels**dim, dim)``; the last coordinate changes fastest."""
         steps = np.indices((self.levels,) * self.dim).reshape(self.dim, -1).T
         return steps / (self.levels - 1)
 
     def places(self, points: np.ndarray) -> np.ndarray:
-        """The places in :meth:`all` of points of the grid, ``(..., dim)`` to ``(...)``."""
+        """Return the indices in :meth:`all` of points of the grid, ``(..., dim)`` to ``(...)``."""
         steps = np.rint(np.multiply(points, self.levels - 1)).astype(int)
         return steps @ self.levels ** np.arange(self.dim - 1, -1, -1)
 
     def nearest(self, points: np.ndarray) -> np.ndarray:
-        """The points of the grid nearest to ``points`` of shape ``(..., dim)``."""
+        """Return the points of the grid nearest to ``points`` of shape ``(..., dim)``."""
         return np.round(points * (self.levels - 1)) / (self.levels - 1)
 
     def sample(self, mask: None = None, probability: None = None) -> np.ndarray:
@@ -144,11 +141,12 @@ class CellBox(_Parametrised, spaces.Box):
         super().__init__(0.0, 1.0, (2, dim) if batch is None else (batch, 2, dim), np.float64, seed=seed)
 
     def sample(self, mask: None = None, probability: None = None) -> np.ndarray:
-        """Two uniform points; coordinate by coordinate the smaller goes to the lower corner."""
+        """Return the smaller and the larger coordinates of two uniform points."""
         corners = np.sort(super().sample(mask, probability), axis=-2)
         if np.all(corners[..., 0, :] < corners[..., 1, :]):
             return corners
-        return self.sample(mask, probability)  # equal coordinates have probability zero, but floats can be equal
+        # floats can be equal, although equal coordinates have probability zero
+        return self.sample(mask, probability)
 
     def contains(self, x: object) -> bool:
         if not super().contains(x):
@@ -182,11 +180,11 @@ class SuperArmSpace(_Parametrised, spaces.MultiBinary):
 
     @property
     def count(self) -> int:
-        """The number of super arms, the empty one included."""
+        """Number of super arms, the empty one included."""
         return sum(math.comb(self.arms, k) for k in range(self.size + 1))
 
     def all(self) -> np.ndarray:
-        """Every super arm, shape ``(count, N)``: the empty one, then by size and in lexicographic order."""
+        """Return every super arm, shape ``(count, N)``: the empty one, then by size and in lexicographic order."""
         listed = np.zeros((self.count, self.arms), dtype=np.int8)
         row = 1
         for k in range(1, self.size + 1):
@@ -196,7 +194,7 @@ class SuperArmSpace(_Parametrised, spaces.MultiBinary):
         return listed
 
     def sample(self, mask: np.ndarray | None = None, probability: np.ndarray | None = None) -> np.ndarray:
-        """Uniform over all super arms."""
+        """Draw uniformly from all super arms."""
         weights = [math.comb(self.arms, k) / self.count for k in range(self.size + 1)]
         size = self.np_random.choice(self.size + 1, p=weights, size=(*self.shape[:-1], 1))
         order = self.np_random.random(self.shape).argsort(axis=-1)
@@ -206,7 +204,7 @@ class SuperArmSpace(_Parametrised, spaces.MultiBinary):
         return super().contains(x) and bool((np.sum(x, axis=-1) <= self.size).all())
 
     def keep_largest(self, scores: np.ndarray) -> np.ndarray:
-        """The super arms of the highest ``scores``, shape ``(..., N)`` in [0, 1], of those above one half."""
+        """Return the super arms of the highest ``scores`` above one half, shape ``(..., N)``."""
         rank = (-scores).argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable")
         return ((rank < self.size) & (scores > 0.5)).astype(self.dtype)
 

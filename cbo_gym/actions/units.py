@@ -1,4 +1,4 @@
-"""Other units for a number: scaled, shifted, reflected and gently bent, one to one on the whole line."""
+"""Changes of the unit of a number: scaled, shifted, reflected or gently bent, one to one on the whole line."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cbo_gym.scm.values import Composition
 class Unit:
     """A map of the line that takes the ends of one interval to those of another.
 
-    The bend is that of Jones & Pewsey (2009), Sinh-arcsinh distributions, sec. 2: smooth, rising, and with an inverse
-    in closed form.
+    The bend is that of Jones & Pewsey (2009), Sinh-arcsinh distributions, sec. 2: smooth, increasing, and with an
+    inverse in closed form.
 
     Args:
         old: the interval in the old unit.
-        new: the same in the new one.
-        reflected: whether its lower end becomes the upper one.
-        bend: how much it is bent; 0 for a straight line.
+        new: the interval in the new unit.
+        reflected: whether the lower end becomes the upper one.
+        bend: size of the bend; 0 for a straight line.
     """
 
     old: Interval
@@ -34,13 +34,13 @@ class Unit:
 
     @cached_property
     def slope(self) -> float:
-        """New units a unit, of a straight one; below 0 where it is reflected."""
+        """Slope of a straight map; negative if it is reflected."""
         size = (self.new[1] - self.new[0]) / (self.old[1] - self.old[0])
         return -size if self.reflected else size
 
     @cached_property
     def origin(self) -> float:
-        """The new value of 0, of a linear one."""
+        """New value of 0 under a straight map."""
         return (self.new[1] if self.reflected else self.new[0]) - self.slope * self.old[0]
 
     @cached_property
@@ -48,7 +48,7 @@ class Unit:
         return math.sinh(math.asinh(-1.0) + self.bend), math.sinh(math.asinh(1.0) + self.bend)
 
     def to_new(self, value: Number) -> Number:
-        """The value in the new unit; of a straight one tensors are taken as well."""
+        """Return the value in the new unit; a straight map takes tensors as well."""
         if not self.bend:
             return self.slope * value + self.origin
         low, high = self._ends
@@ -56,7 +56,7 @@ class Unit:
         return self._placed((np.sinh(np.arcsinh(share) + self.bend) - low) / (high - low), self.new)
 
     def to_old(self, value: Number) -> Number:
-        """The value in the old unit."""
+        """Return the value in the old unit."""
         if not self.bend:
             return (value - self.origin) / self.slope
         low, high = self._ends
@@ -75,12 +75,12 @@ SAME = Unit((0.0, 1.0), (0.0, 1.0))
 
 @dataclass(frozen=True)
 class TransformedComposition:
-    """A known function of nodes, of the same nodes by other names and in other units.
+    """A known function of nodes, as a function of renamed nodes in other units.
 
     Args:
-        known: the function as it was.
-        nodes: name -> new name and unit, a straight one.
-        reward: unit of what it gives, a straight one.
+        known: the original function.
+        nodes: name -> new name and straight unit.
+        reward: straight unit of the result.
     """
 
     known: Composition

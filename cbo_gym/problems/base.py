@@ -226,7 +226,7 @@ def minimal_targets(scm: System, manipulable: Iterable[str], limited: Iterable[s
         ArgumentError: if there are more than ``MOST_TARGETS``.
     """
     names = list(manipulable)
-    found = minimal_intervention_sets(scm.diagram, scm.reward, names, most=MOST_TARGETS, limited=limited)
+    found = minimal_intervention_sets(scm.diagram, scm.reward, names, max_sets=MOST_TARGETS, constrained=limited)
     return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 

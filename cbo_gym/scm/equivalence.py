@@ -8,23 +8,22 @@ from collections.abc import Collection
 from cbo_gym.scm.diagram import CausalDiagram, Edge
 
 
-def markov_equivalents(diagram: CausalDiagram, sinks: Collection[str], most: int) -> list[CausalDiagram]:
-    """The acyclic diagrams with the directed part's independences, in which ``sinks`` have no children.
+def markov_equivalents(diagram: CausalDiagram, sinks: Collection[str], max_count: int) -> list[CausalDiagram]:
+    """Return acyclic diagrams with an equivalent directed part, in which ``sinks`` have no children.
 
-    They share its skeleton and its colliders between variables that are not joined (Verma & Pearl 1990). From one to
-    any other leads a sequence of reversals of covered edges, those whose ends have the same parents otherwise, each
-    of which turns an edge in which the two differ (Chickering 1995, Theorem 2); the edges into sinks, in which none
-    differ, are never among these. Bidirected edges are kept.
+    They share its skeleton and its unshielded colliders (Verma & Pearl 1990). Any two are connected by a sequence of
+    reversals of covered edges, whose ends have the same other parents, each of an edge in which the two differ
+    (Chickering 1995, Theorem 2); edges into sinks never differ. Bidirected edges are kept.
 
     Args:
         diagram: an acyclic diagram.
-        sinks: variables that are known to cause none of the others, and do not in ``diagram``.
-        most: diagrams after which the search ends, those nearest to ``diagram`` being found first.
+        sinks: variables without children in ``diagram``, which are known to cause no other variable.
+        max_count: number of diagrams at which the search stops; those nearest to ``diagram`` are found first.
 
     Returns:
         the diagrams, ``diagram`` first.
     """
-    found: dict[frozenset[Edge], CausalDiagram] = {diagram.directed: diagram}
+    diagrams: dict[frozenset[Edge], CausalDiagram] = {diagram.directed: diagram}
     pending = deque([diagram])
     while pending:
         current = pending.popleft()
@@ -32,10 +31,10 @@ def markov_equivalents(diagram: CausalDiagram, sinks: Collection[str], most: int
             if effect in sinks or set(current.parents(effect)) - {cause} != set(current.parents(cause)):
                 continue
             edges = current.directed - {(cause, effect)} | {(effect, cause)}
-            if edges in found:
+            if edges in diagrams:
                 continue
-            if len(found) == most:
-                return list(found.values())
-            found[edges] = CausalDiagram(diagram.nodes, edges, diagram.bidirected)
-            pending.append(found[edges])
-    return list(found.values())
+            if len(diagrams) == max_count:
+                return list(diagrams.values())
+            diagrams[edges] = CausalDiagram(diagram.nodes, edges, diagram.bidirected)
+            pending.append(diagrams[edges])
+    return list(diagrams.values())

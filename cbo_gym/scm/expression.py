@@ -1,7 +1,7 @@
-"""Functions of named quantities as lists of steps: traced by a call with symbols, and carried out as they were written.
+"""Functions of named quantities as lists of steps, traced by a call with symbols.
 
-The rewards that agents are told travel to other processes so, equations that are written as text are read into steps,
-and the formulas on the pages of environments are those of the steps of their mechanisms.
+Known rewards of tasks travel to other processes in this form, equations written as strings are parsed into it, and the
+formulas on the pages of environments come from the steps of their mechanisms.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.scm.straight_line import written
+from cbo_gym.scm.straight_line import compile_function
 from cbo_gym.scm.values import Composition, Floats
 
-NODE, NUMBER, DOUBLE = "node", "number", "double"  # a double is NumPy's, which divides by zero where Python's does not
+# A double is NumPy's: unlike Python's float it can be divided by zero.
+NODE, NUMBER, DOUBLE = "node", "number", "double"
 
 
 def real_power(base: Any, exponent: Any) -> Floats:
-    """Return ``base ** exponent``, nan where that is complex: Python's numbers would go on with complex ones.
+    """Return ``base ** exponent``, or nan if that is complex.
 
-    Whole numbers become floats, which overflow: a tower of powers of whole numbers might never end.
+    Whole numbers become floats, which overflow, because a tower of powers of whole numbers might never end.
     """
     power = (base * 1.0) ** exponent
     return math.nan if isinstance(power, complex) else power
@@ -53,8 +54,9 @@ _BINARY: dict[str, Callable[..., Any]] = {
 _TERNARY: dict[str, Callable[..., Any]] = {"clip": np.clip, "where": np.where}
 STEPS = _UNARY | _BINARY | _TERNARY
 ARITY = dict.fromkeys(_UNARY, 1) | dict.fromkeys(_BINARY, 2) | dict.fromkeys(_TERNARY, 3)
-MOST_STEPS = 100_000
-Step = tuple[Any, ...]  # ("node", name), ("number", number), or an operation and the places of what it is applied to
+MAX_STEPS = 100_000
+# ("node", name), ("number", number), or an operation and the indices of its operands.
+Step = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,13 @@ class Expression:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(map(tuple, self.steps)))
-        if not self.steps or len(self.steps) > MOST_STEPS:
-            raise ArgumentError(f"an expression has 1 to {MOST_STEPS} steps; given {len(self.steps)}")
-        for place, (name, *given) in enumerate(self.steps):
-            earlier = all(type(one) is int and 0 <= one < place for one in given)
-            known = name in STEPS and len(given) == ARITY[name] and earlier
-            if not (name in (NODE, NUMBER, DOUBLE) and len(given) == 1) and not known:
-                raise ArgumentError(f"step {place} of an expression is {(name, *given)!r}, which is none")
+        if not self.steps or len(self.steps) > MAX_STEPS:
+            raise ArgumentError(f"an expression has 1 to {MAX_STEPS} steps; given {len(self.steps)}")
+        for index, (name, *operands) in enumerate(self.steps):
+            earlier = all(type(operand) is int and 0 <= operand < index for operand in operands)
+            known = name in STEPS and len(operands) == ARITY[name] and earlier
+            if not (name in (NODE, NUMBER, DOUBLE) and len(operands) == 1) and not known:
+                raise ArgumentError(f"step {index} of an expression is {(name, *operands)!r}, which is none")
 
     def __call__(self, nodes: Mapping[str, Any]) -> Any:
         return self._function(nodes)
@@ -85,53 +87,53 @@ class Expression:
 
     @cached_property
     def _function(self) -> Callable[[Mapping[str, Any]], Any]:
-        """The steps as lines of Python; names and numbers are bound to words before they go into a line."""
+        """The compiled steps; names and numbers are bound to identifiers."""
         scope: dict[str, Any] = dict(STEPS)
         lines = []
-        for place, (name, *given) in enumerate(self.steps):
+        for index, (name, *operands) in enumerate(self.steps):
             if name == NODE:
-                scope[f"name{place}"] = given[0]
-                lines.append(f"step{place} = nodes[name{place}]")
+                scope[f"name{index}"] = operands[0]
+                lines.append(f"step{index} = nodes[name{index}]")
             elif name in (NUMBER, DOUBLE):
-                # whole numbers have no largest one, and their squares of squares never end
-                scope[f"step{place}"] = float(given[0]) if name == NUMBER else np.float64(given[0])
+                # whole numbers have no largest one, and repeated squares would never end
+                scope[f"step{index}"] = float(operands[0]) if name == NUMBER else np.float64(operands[0])
             else:
-                lines.append(f"step{place} = {name}({', '.join(f'step{one}' for one in given)})")
-        return written("nodes", [*lines, f"return step{len(self.steps) - 1}"], scope)
+                lines.append(f"step{index} = {name}({', '.join(f'step{operand}' for operand in operands)})")
+        return compile_function("nodes", [*lines, f"return step{len(self.steps) - 1}"], scope)
 
 
-def traced(function: Composition, names: Sequence[str]) -> Expression:
-    """Write a function of nodes down while it is applied to symbols.
+def trace(function: Composition, names: Sequence[str]) -> Expression:
+    """Record the steps of a function of nodes while it is applied to symbols.
 
     Args:
-        function: of plain arithmetic and NumPy's elementary functions.
-        names: of the nodes.
+        function: a function of plain arithmetic and NumPy's elementary functions.
+        names: names of the nodes.
 
     Raises:
-        ArgumentError: if it does anything else: decides by a comparison, loops until something holds, or fails.
+        ArgumentError: if it does anything else: branches on a comparison, loops until a condition holds, or fails.
     """
     if isinstance(function, Expression):
         return function
     steps: list[Step] = []
     try:
-        place = _place_of(function({name: _Symbol(steps, (NODE, name)) for name in names}), steps)
-    except Exception as error:  # whatever a user's function raises
+        index = _index_of(function({name: _Symbol(steps, (NODE, name)) for name in names}), steps)
+    except Exception as error:  # a user's function may raise anything
         raise ArgumentError(f"the known composition of the reward cannot be written down: {error}") from error
-    return Expression((*steps, ("same", place)))
+    return Expression((*steps, ("same", index)))
 
 
 class _Symbol:
-    """Stands for a node or a step while a function is watched."""
+    """A node or a step while a function is traced."""
 
     def __init__(self, steps: list[Step], step: Step) -> None:
         self.steps = steps
         steps.append(step)
-        self.place = len(steps) - 1
+        self.index = len(steps) - 1
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **more: Any) -> Any:
-        if method == "outer" or any(isinstance(one, np.ndarray) for one in inputs):
+        if method == "outer" or any(isinstance(operand, np.ndarray) for operand in inputs):
             # arrays of objects call the operators of their entries
-            arrays = [np.array(one, dtype=object) for one in inputs]
+            arrays = [np.array(operand, dtype=object) for operand in inputs]
             return getattr(ufunc, method)(*arrays, **more)
         name = {"power": "numpy_power", "remainder": "modulo"}.get(ufunc.__name__, ufunc.__name__)
         if method != "__call__" or more or name not in STEPS:
@@ -139,11 +141,10 @@ class _Symbol:
         return self.after(name, *inputs)
 
     def after(self, name: str, *inputs: Any) -> _Symbol:
-        places = [_place_of(one, self.steps) for one in inputs]
-        return _Symbol(self.steps, (name, *places))
+        return _Symbol(self.steps, (name, *[_index_of(operand, self.steps) for operand in inputs]))
 
     def clip(self, low: Any, high: Any, out: None = None) -> _Symbol:
-        """What NumPy's function calls."""
+        """Called by ``numpy.clip``."""
         return self.after("clip", self, low, high)
 
     def __bool__(self) -> NoReturn:
@@ -158,11 +159,11 @@ class _Symbol:
         raise ArgumentTypeError("it takes a node apart")
 
 
-def _place_of(value: Any, steps: list[Step]) -> int:
+def _index_of(value: Any, steps: list[Step]) -> int:
     if isinstance(value, _Symbol):
         if value.steps is not steps:
             raise ArgumentTypeError("symbols of two functions meet")
-        return value.place
+        return value.index
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise ArgumentTypeError(f"a {type(value).__name__} is not a number")
     steps.append((DOUBLE, float(value)) if isinstance(value, np.generic) else (NUMBER, value))
@@ -171,7 +172,8 @@ def _place_of(value: Any, steps: list[Step]) -> int:
 
 def _method(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     def method(*inputs: Any) -> Any:
-        if isinstance(inputs[-1], np.ndarray):  # which asks the other operand's ``__array_ufunc__``
+        # an array calls ``__array_ufunc__`` of the other operand
+        if isinstance(inputs[-1], np.ndarray):
             return NotImplemented
         return inputs[0].after(name, *(inputs[::-1] if swapped else inputs))
 

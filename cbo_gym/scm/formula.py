@@ -1,4 +1,4 @@
-"""Mechanisms written as expressions, which are run as Python: only for text of this package, see ``Equation``."""
+"""Mechanisms written as Python expressions: only for strings of this package, users' equations are parsed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cbo_gym.scm.values import Floats
 
 
 def non_negative(x: Any) -> Floats:
-    """max(x, 0) in plain arithmetic: several times faster on a single float than a NumPy function."""
+    """Return max(x, 0) in plain arithmetic, which is faster on a float than a NumPy function."""
     return 0.5 * (x + abs(x))
 
 
 def sigmoid(x: Any) -> Floats:
-    """The logistic function."""
+    """Return the logistic function of x."""
     return 1.0 / (1.0 + np.exp(-x))
 
 
@@ -30,7 +30,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "non_negative": non_nega
 
 @dataclass(frozen=True)
 class Formula:
-    """A mechanism written as an expression in its arguments; it is copied and pickled as text."""
+    """A mechanism written as an expression in its arguments; it is copied and pickled as a string."""
 
     arguments: tuple[str, ...]
     expression: str

@@ -12,22 +12,23 @@ from cbo_gym.scm.model import StructuralCausalModel, not_finite
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, Values
 from cbo_gym.scm.values import Floats
 
-LARGEST = 1e300  # leaves room for sums
+# Large enough for any use, and small enough that sums do not overflow.
+LARGEST = 1e300
 
 
 class GuardedModel(StructuralCausalModel):
     """A StructuralCausalModel of mechanisms that may fail: divide by zero, overflow, take a logarithm of -1.
 
-    Every value is checked, latent ones included, which costs about a microsecond a variable. What a mechanism would
-    have given where its variable is set does not count.
+    Every value is checked, latent ones included, which costs about a microsecond a variable. A mechanism may fail where
+    its variable is set.
     """
 
-    @np.errstate(all="ignore")  # what NumPy would warn of becomes an error
+    @np.errstate(all="ignore")  # warnings become errors
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
-        """Values of all variables; see :class:`~cbo_gym.scm.system.System`.
+        """Return the values of all variables; see :class:`~cbo_gym.scm.system.System`.
 
         Raises:
-            OperationError: naming the first variable, causes first, that is no finite real number.
+            OperationError: naming the first variable in topological order that is no finite real number.
         """
         values = super().propagate(noise, intervention)
         for variable in self.variables:
@@ -44,12 +45,13 @@ def _is_fine(value: Floats) -> bool:
 
 
 def _blame(name: str, values: Mapping[str, Floats]) -> OperationError:
-    """The error for a variable, with the values at fault: its own and its causes'."""
+    """Return the error for a variable, with its value and those of its causes."""
     own = np.asarray(values[name])
     if own.dtype.kind not in "fiub":
         return not_finite(name, f"gives {own.reshape(-1)[0]!r}")
     columns = dict(zip(values, np.broadcast_arrays(*values.values()), strict=True))
-    place = np.unravel_index(np.argmin(np.abs(columns[name]) <= LARGEST), columns[name].shape)
-    row = {one: float(column[place]) for one, column in columns.items()}
-    found = f"gives {row.pop(name)}"
-    return not_finite(name, f"{found} at {', '.join(f'{one} = {x:.6g}' for one, x in row.items())}" if row else found)
+    index = np.unravel_index(np.argmin(np.abs(columns[name]) <= LARGEST), columns[name].shape)
+    row = {variable: float(column[index]) for variable, column in columns.items()}
+    what = f"gives {row.pop(name)}"
+    causes = ", ".join(f"{cause} = {value:.6g}" for cause, value in row.items())
+    return not_finite(name, f"{what} at {causes}" if causes else what)

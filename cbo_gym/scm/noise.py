@@ -1,8 +1,8 @@
 """Exogenous distributions.
 
-Each is a small frozen dataclass with two ways to draw: ``sample`` from a NumPy generator (fast), and
-``from_uniform``, which turns one uniform number into one draw, so that quasi-Monte Carlo points can be used.
-They rest on NumPy and ``scipy.special`` alone: importing ``scipy.stats`` takes longer than the whole package.
+Each is a frozen dataclass with two ways to draw: ``sample`` from a NumPy generator, which is fast, and
+``from_uniform``, which maps uniform numbers to draws and so takes quasi-Monte Carlo points. They need NumPy and
+``scipy.special`` alone, because ``scipy.stats`` takes longer to import than the whole package.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = np.ndarray
 
 
 def _normal_quantile(uniforms: Array) -> Array:
-    from scipy.special import ndtri  # late: a quarter of the package's import time, and rarely needed
+    from scipy.special import ndtri  # late, because it takes a quarter of the package's import time
 
     return ndtri(uniforms)
 
@@ -39,15 +39,19 @@ def _require_ends(low: float, high: float) -> None:
     require_positive("high - low", high - low)
 
 
-def _require_weights(weights: Sequence[float]) -> None:
+def _store(distribution: Distribution, *fields: str) -> None:
+    """Make fields tuples of finite numbers, one a component, which keeps the dataclass hashable; check ``weights``."""
+    for field in fields:
+        values = getattr(distribution, field)
+        if isinstance(values, str) or not np.iterable(values) or not all(map(is_finite_number, values)):
+            raise ArgumentError(f"{field} must be a list of finite numbers; given {shown(values)}")
+        object.__setattr__(distribution, field, tuple(map(float, values)))
+    counts = {len(getattr(distribution, field)) for field in fields}
+    if len(counts) > 1 or 0 in counts:
+        raise ArgumentError(f"{', '.join(fields)} must have one entry per component, at least one")
+    weights = getattr(distribution, "weights", (1.0,))
     if min(weights) < 0 or not math.isclose(add_up(weights), 1.0, abs_tol=1e-9):
         raise ArgumentError(f"weights must be non-negative and sum to 1; given {shown(weights)}")
-
-
-def _finite_numbers(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    if isinstance(values, str) or not np.iterable(values) or not all(map(is_finite_number, values)):
-        raise ArgumentError(f"{name} must be a list of finite numbers; given {shown(values)}")
-    return tuple(map(float, values))
 
 
 class Distribution(ABC):
@@ -67,11 +71,11 @@ class Distribution(ABC):
 
     @property
     def atoms(self) -> tuple[Sequence[float], Sequence[float]] | None:
-        """The values that can be drawn and their probabilities, where they are finitely many; else None."""
+        """Values and their probabilities if there are finitely many; else ``None``."""
         return None
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Array:
-        """Independent draws of shape ``size``."""
+        """Return independent draws of shape ``size``."""
         return self.from_uniform(rng.random(size))
 
 
@@ -143,11 +147,7 @@ class GaussianMixture(Distribution):
     stds: Sequence[float]
 
     def __post_init__(self) -> None:
-        for field in ("weights", "means", "stds"):  # tuples keep the dataclass hashable
-            object.__setattr__(self, field, _finite_numbers(field, getattr(self, field)))
-        if not len(self.weights) == len(self.means) == len(self.stds) >= 1:
-            raise ArgumentError("weights, means and stds must have one entry per component, at least one")
-        _require_weights(self.weights)
+        _store(self, "weights", "means", "stds")
         for std in self.stds:
             require_positive("every std", std)
 
@@ -161,14 +161,13 @@ class GaussianMixture(Distribution):
         return float(np.sqrt(np.dot(self.weights, second) - self.mean**2))
 
     def from_uniform(self, uniforms: Array) -> Array:
-        # The uniform picks the component; what is left of it inside the component's slice is uniform again.
+        # A uniform number picks the component; its position in the component's slice is uniform again.
         edges = np.cumsum(self.weights)
         edges[-1] = 1.0
         component = np.searchsorted(edges, uniforms, side="right").clip(max=len(edges) - 1)
         lower = np.concatenate(([0.0], edges[:-1]))
         within = (uniforms - lower[component]) / (edges - lower)[component]
-        tiny = np.finfo(float).tiny
-        within = np.clip(within, tiny, 1.0 - np.finfo(float).epsneg)
+        within = np.clip(within, np.finfo(float).tiny, 1.0 - np.finfo(float).epsneg)
         return np.asarray(self.means)[component] + np.asarray(self.stds)[component] * _normal_quantile(within)
 
 
@@ -206,14 +205,14 @@ class TruncatedNormal(Distribution):
 
     @cached_property
     def _cut(self) -> tuple[float, float]:
-        """Probabilities of the normal distribution below ``low`` and between the ends."""
+        """Probability of the normal distribution below ``low``, and between the ends."""
         from scipy.special import ndtr
 
         below = float(ndtr((self.low - self.location) / self.scale))
         return below, float(ndtr((self.high - self.location) / self.scale)) - below
 
     def _densities(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The standardised ends, and the density there of the standard normal over the probability between them."""
+        """Return the standardised ends, and the density of the cut standard normal there."""
         ends = (self.low - self.location) / self.scale, (self.high - self.location) / self.scale
         weight = math.sqrt(2.0 * math.pi) * self._cut[1]
         return ends, (math.exp(-0.5 * ends[0] ** 2) / weight, math.exp(-0.5 * ends[1] ** 2) / weight)
@@ -231,33 +230,37 @@ class TruncatedNormal(Distribution):
     def from_uniform(self, uniforms: Array) -> Array:
         below, between = self._cut
         draws = self.location + self.scale * _normal_quantile(below + between * uniforms)
-        return np.clip(draws, self.low, self.high)  # rounding may lead out
+        return np.clip(draws, self.low, self.high)
 
 
 @dataclass(frozen=True)
 class Empirical(Distribution):
-    """A distribution by its quantiles: ``quantiles`` ascend at equal steps of probability from 0 to 1.
+    """A distribution with a piecewise linear quantile function.
 
-    Between them the quantile function is linear; equal neighbours make an atom.
+    ``quantiles`` ascend at equal steps of probability from 0 to 1; equal neighbours make an atom.
     """
 
     quantiles: Sequence[float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "quantiles", _finite_numbers("quantiles", self.quantiles))
+        _store(self, "quantiles")
         if len(self.quantiles) < 2 or not np.all(np.diff(self.quantiles) >= 0):
             raise ArgumentError(
                 f"quantiles must be at least two numbers in ascending order; given {shown(self.quantiles)}"
             )
 
     @property
+    def _intervals(self) -> tuple[Array, Array]:
+        return np.array(self.quantiles[:-1]), np.array(self.quantiles[1:])
+
+    @property
     def mean(self) -> float:
-        left, right = np.array(self.quantiles[:-1]), np.array(self.quantiles[1:])
+        left, right = self._intervals
         return float(np.mean(0.5 * (left + right)))
 
     @property
     def std(self) -> float:
-        left, right = np.array(self.quantiles[:-1]), np.array(self.quantiles[1:])
+        left, right = self._intervals
         second = (left**2 + left * right + right**2) / 3.0
         return math.sqrt(max(float(second.mean()) - self.mean**2, 0.0))
 
@@ -273,11 +276,7 @@ class Discrete(Distribution):
     weights: Sequence[float]
 
     def __post_init__(self) -> None:
-        for field in ("values", "weights"):  # tuples keep the dataclass hashable
-            object.__setattr__(self, field, _finite_numbers(field, getattr(self, field)))
-        if not len(self.values) == len(self.weights) >= 1:
-            raise ArgumentError("values and weights must have one entry per value, at least one")
-        _require_weights(self.weights)
+        _store(self, "values", "weights")
 
     @property
     def mean(self) -> float:
@@ -298,28 +297,23 @@ class Discrete(Distribution):
 
 @dataclass(frozen=True)
 class DistributionFamily:
-    """Distributions of one kind with parameters in known ranges, as a prior of theirs.
+    """A prior over the parameters of a distribution.
 
     Args:
-        kind: takes the parameters by name and returns the distribution.
-        ranges: parameter -> ``(low, high)``; each is uniform there, independently of the others.
+        kind: class of the distribution, or another function of its parameters by name.
+        ranges: parameter -> ``(low, high)``; the parameters are independent and uniform there.
     """
 
     kind: Callable[..., Distribution]
     ranges: Mapping[str, tuple[float, float]]
 
     def draw(self, rng: np.random.Generator) -> Distribution:
-        """One distribution of the family."""
+        """Draw a distribution."""
         return self.kind(**{name: rng.uniform(low, high) for name, (low, high) in self.ranges.items()})
 
 
 def scaled(distribution: Distribution, factor: float) -> Distribution | None:
-    """The distribution of ``factor`` times a draw; None where it is of a kind that cannot be told so.
-
-    Args:
-        distribution: of this module.
-        factor: not 0.
-    """
+    """Return the distribution of ``factor`` (not 0) times a draw; ``None`` for a class not in this module."""
     match distribution:
         case Zero():
             return distribution

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,32 +17,38 @@ from cbo_gym.scm.components import Component, Linear, Polynomial, Sum, Tanh
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention, Mask
 from cbo_gym.scm.noise import Distribution, Zero
-from cbo_gym.scm.straight_line import StraightLine, written
+from cbo_gym.scm.straight_line import StraightLine, compile_function
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values, Variable, own_noise
 from cbo_gym.scm.values import Composition, Floats
 from cbo_gym.sums import add_up
 
 REWARD = "Y"
 NO_NOISE = Zero()
-TOLERANCE = 1e-12  # change of the last sweep, relative to the size of the values
-MOST_ITERATIONS = 2_000  # a contraction at rate 0.98 meets the tolerance
-BLOCK = 2**12  # samples iterated together: they stay in the processor's cache, and stop when they have settled
-TAIL = 2.0**-40  # probability of the tails of an unbounded noise that the proof of contraction leaves out
-
-SLACK = 1e-9  # rounding allowed at the sides of the box
+# Change of the last sweep, relative to the size of the values.
+TOLERANCE = 1e-12
+# Enough for a contraction at rate 0.98 to meet the tolerance.
+MAX_ITERATIONS = 2_000
+# Samples iterated together: they stay in the processor's cache, and stop when they have settled.
+BLOCK = 2**12
+# Probability of the tails of an unbounded noise that the proof of contraction leaves out.
+TAIL = 2.0**-40
+# Rounding allowed at the sides of the box.
+SLACK = 1e-9
 
 Payoff = Composition
-Box = tuple[np.ndarray, np.ndarray]  # lower and upper ends, shape (N, 1)
-Cut = Mapping[str, tuple[float, float]]  # nodes that are set, and the least and the largest value
+# Lower and upper ends, shape (N, 1).
+Box = tuple[np.ndarray, np.ndarray]
+# Nodes that are set, each with its smallest and its largest value.
+Cut = Mapping[str, tuple[float, float]]
 UNCUT: Cut = {}
 
 
 @dataclass(frozen=True)
 class Total:
-    """The payoff ``sum_i h(y[i])``: called with the nodes' values by name, as arrays of one shape.
+    """The payoff ``sum_i h(y[i])``, a function of the nodes' values by name, arrays of one shape.
 
     Args:
-        names: the nodes that are summed.
+        names: the nodes in the sum.
         function: h; None for the identity, which takes tensors as well.
     """
 
@@ -54,32 +61,32 @@ class Total:
 
 
 class SeparableSEM(System):
-    """``y = F(y) + G(z)`` with ``z = x * b``: N base arms with random signals b, of which x lets some through.
+    """``y = F(y) + G(z)`` with ``z = x * b``: N base arms with random signals b, some of which x selects.
 
     Node i of N belongs to arm i: ``y[i] = sum_j F[i, j](y[j]) + G[i](x[i] b[i])``. The reward ``Y = h(y)`` comes
-    last. On an acyclic graph the system is solved by substitution, on a cyclic one by iteration to the fixed point.
-    It is proven beforehand that there is exactly one in a box that the equations never leave.
+    last. An acyclic system is solved by substitution, a cyclic one by iteration to the fixed point; the constructor
+    proves that there is exactly one in a box that the equations never leave.
 
-    The soft parameters are the super arm x, 0 or 1 for each arm. Beside the nodes and the reward the values hold, for
-    every arm, the exogenous signal ``z1``, ..., ``zN`` as an agent sees it; as a variable it is latent.
+    The soft parameters are the super arm x, 0 or 1 for each arm. Besides nodes and reward, the values include the
+    exogenous signal of every arm, ``z1``, ..., ``zN``, as an agent sees it.
 
     Args:
         signals: the distribution of each ``b[i]``; there are N.
         components: ``(i, j) -> F[i, j]``, the function of node j in the equation of node i, counted from 0.
-        names: of the nodes; None for ``y1``, ..., ``yN``. The signal of a node ``name`` is then ``z(name)``.
+        names: names of the nodes, whose signals are then ``z(name)``; None for ``y1``, ..., ``yN``.
         activations: G, one per node; None for the identity.
-        payoff: h, called with the nodes' values by name; None for their sum.
+        payoff: h, a function of the nodes' values by name; None for their sum.
         mask: what x acts on: ``"exogenous"``, z = x * b; or ``"endogenous"``, z = b and Y = h(x * y).
-        feedback: ``"all"`` nodes are seen, or only those of the ``"selected"`` arms, the others as 0.
+        feedback: ``"all"`` nodes are seen, or those of the ``"selected"`` arms and 0 for the others.
         model_noise: noise in the equation of each node.
-        signal_noise: error with which the signals let through are observed.
-        node_noise: error with which the nodes are observed. The reward is the payoff of the nodes as observed.
+        signal_noise: error of the observation of selected signals.
+        node_noise: error of the observation of nodes. The reward is the payoff of the observed nodes.
 
     Attributes:
-        variables: the exogenous ones alone; the nodes have equations rather than variables.
-        nodes: the nodes in the order of the arms, whatever the edges, then the reward.
+        variables: the exogenous variables; the nodes have equations rather than variables.
+        nodes: the nodes in the order of the arms, then the reward.
         exogenous: ``z1``, ..., ``zN``.
-        arguments: as given, by name, defaults included.
+        arguments: all arguments by name.
         contraction: spectral radius of the largest slopes, below 1, on a cyclic graph; 0 on an acyclic one.
 
     Raises:
@@ -110,9 +117,9 @@ class SeparableSEM(System):
         for i, j in components:
             if i == j or not (0 <= i < count and 0 <= j < count):
                 raise ArgumentError(f"components go between two different nodes from 0 to {count - 1}; given {(i, j)}")
-        for what, given in (("name", names), ("activation", activations)):
-            if given is not None and len(given) != count:
-                raise ArgumentError(f"give one {what} for each of {count} nodes; given {len(given)}")
+        for what, values in (("name", names), ("activation", activations)):
+            if values is not None and len(values) != count:
+                raise ArgumentError(f"give one {what} for each of {count} nodes; given {len(values)}")
         require_word("mask", mask, ("exogenous", "endogenous"))
         require_word("feedback", feedback, ("all", "selected"))
         self.arguments: dict[str, Any] = {
@@ -154,19 +161,19 @@ class SeparableSEM(System):
         self._last_cut: tuple[Cut, Callable[..., Values]] | None = None
 
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
-        """Values of the signals let through, the nodes and the reward, by name; see :class:`System`.
+        """Return the values of the selected signals, the nodes and the reward, by name; see :class:`System`.
 
-        A node that is set has no equation; where nodes are observed with an error, so is it.
+        A node that is set has no equation, but its observation has an error as well.
 
         Raises:
-            ArgumentError: for a hard intervention in some of a batch alone, or under which a cyclic system is not
-                proven to be a contraction.
+            ArgumentError: for a hard intervention in a part of a batch, or under which a cyclic system is not proven to
+                be a contraction.
         """
         solve = self._under(intervention.hard) if intervention.hard else self._straight_line
         return solve(noise, intervention.soft, intervention.hard)
 
     def _under(self, hard: Mapping[str, tuple[Mask, Floats]]) -> Callable[..., Values]:
-        """The solver of the system where nodes are set; the last one is kept."""
+        """Return the solver of the system under a hard intervention; the last one is kept."""
         if some := [name for name, (mask, _) in hard.items() if mask is not True]:
             raise ArgumentError(
                 f"in a separable SEM a node is set in the whole batch or not at all; given a mask of {some}"
@@ -178,11 +185,11 @@ class SeparableSEM(System):
 
     @property
     def signals(self) -> tuple[Distribution, ...]:
-        """The distributions of b, in the order of the arms."""
+        """Distributions of b, in the order of the arms."""
         return self.arguments["signals"]
 
     def _compile(self, cut: Cut = UNCUT) -> Callable[..., Values]:
-        """One function that solves the system, written out node by node."""
+        """Compile one function that solves the system, node by node."""
         names, given = self.nodes[:-1], self.arguments
         masked_in, masked_out = given["mask"] == "exogenous", given["mask"] == "endogenous"
         components, diagram = self._components(cut), self.diagram.mutilate(cut)
@@ -201,26 +208,26 @@ class SeparableSEM(System):
                 terms = [_term(code, i, j, part) for (effect, j), part in components.items() if effect == i]
                 code.add(f"y{i} = {' + '.join([f'g{i}', *terms])}")
         else:
-            every = [", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg"]
+            nodes, forces = (", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg")
             solve = code.bind("solve", _FixedPoint(components, self._prove_contraction(cut)[1]))
-            code.add(f"{every[0]} = {solve}(({every[1]}))")
+            code.add(f"{nodes} = {solve}(({forces}))")
         code.add(*after)
         paid = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
-        called = f"{code.bind('payoff', self.payoff)}({code.dictionary(dict(zip(names, paid, strict=True)))})"
-        code.add(f"reward = {' + '.join(paid) if self.payoff == Total(names) else called}")
+        call = f"{code.bind('payoff', self.payoff)}({code.dictionary(dict(zip(names, paid, strict=True)))})"
+        code.add(f"reward = {' + '.join(paid) if self.payoff == Total(names) else call}")
         seen = "soft[{0}] * y{0}" if given["feedback"] == "selected" else "y{0}"
         values = {signal: f"z{i}" for i, signal in enumerate(self.exogenous)}
         values |= {name: seen.format(i) for i, name in enumerate(names)}
         return code.returning({**values, REWARD: "reward"})
 
     def _components(self, cut: Cut) -> dict[tuple[int, int], Component]:
-        return {place: part for place, part in self.arguments["components"].items() if self.nodes[place[0]] not in cut}
+        return {pair: part for pair, part in self.arguments["components"].items() if self.nodes[pair[0]] not in cut}
 
     def _prove_contraction(self, cut: Cut = UNCUT) -> tuple[float, Box]:
-        """The spectral radius of the largest slopes on a box that the equations map into itself, and that box.
+        """Find a box that the equations map into itself, and the spectral radius of the largest slopes there.
 
-        The box is found by interval arithmetic. A spectral radius below 1 of the matrix of largest slopes makes the
-        equations a contraction of the box in a weighted maximum norm (Bertsekas & Tsitsiklis 1989, sec. 3.1).
+        The box comes from interval arithmetic. If the spectral radius of the matrix of largest slopes is below 1, the
+        equations are a contraction of the box in a weighted maximum norm (Bertsekas & Tsitsiklis 1989, sec. 3.1).
         """
         low, high = driven = self._driving_range(cut)
         while np.isfinite(low).all() and np.isfinite(high).all():
@@ -241,7 +248,7 @@ class SeparableSEM(System):
         raise ArgumentError("the cyclic system is not a contraction: its values diverge; make the components flatter")
 
     def _driving_range(self, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
-        """Ends of an interval for every node that holds ``G[i](z[i])`` and the model noise, or what it is set to."""
+        """Return intervals that contain ``G[i](z[i])`` plus the model noise, or the values of a node that is set."""
         given = self.arguments
         ends = np.array([TAIL, 1.0 - TAIL])
         ranges = np.empty((self.action_dim, 2))
@@ -264,37 +271,32 @@ class SeparableSEM(System):
 
 
 def _term(code: StraightLine, effect: int, cause: int, component: Component) -> str:
-    if isinstance(component, Linear):  # a product is much faster than a call
+    # a product is much faster than a call
+    if isinstance(component, Linear):
         return f"{code.bind(f'component_{effect}_{cause}', component.slope)} * y{cause}"
     return f"{code.bind(f'component_{effect}_{cause}', component)}(y{cause})"
 
 
 class _Functions:
-    """The distinct nonlinear functions of a cyclic system, of one node each, with the weights of their sums.
+    """The distinct nonlinear functions of a cyclic system, each of one node.
 
     Attributes:
-        causes: the node that each is a function of; there are C.
-        weights: what each contributes to each equation, shape ``(N, C)``.
-        constants: what is left out of each, shape ``(C,)``.
+        causes: the argument of each of the C functions.
+        weights: their coefficients in each equation, shape ``(N, C)``.
+        constants: constants to subtract from them, shape ``(C,)``.
     """
 
     def __init__(self, components: Mapping[tuple[int, int], Component], count: int) -> None:
-        tanhs: dict[tuple[int, float, float], np.ndarray] = {}
-        powers: dict[tuple[int, int], np.ndarray] = {}
-        others: dict[tuple[int, Component], np.ndarray] = {}
-
-        def add(found: dict[Any, np.ndarray], key: Any, effect: int, weight: float) -> None:
-            found.setdefault(key, np.zeros(count))[effect] += weight
-
+        tanhs, powers, others = (defaultdict[Any, np.ndarray](lambda: np.zeros(count)) for _ in range(3))
         for i, j, part in _parts(components):
             if isinstance(part, Tanh):
-                add(tanhs, (j, part.scale, part.shift), i, part.amplitude)
+                tanhs[j, part.scale, part.shift][i] += part.amplitude
             elif isinstance(part, Polynomial):
                 for k, coefficient in enumerate(part.coefficients, 1):
                     if coefficient:
-                        add(powers, (j, k), i, coefficient)
+                        powers[j, k][i] += coefficient
             elif not isinstance(part, Linear):
-                add(others, (j, part), i, 1.0)
+                others[j, part][i] += 1.0
         columns = [*tanhs.values(), *powers.values(), *others.values()]
         self.weights = np.array(columns).reshape(-1, count).T
         self.causes = [key[0] for key in (*tanhs, *powers, *others)]
@@ -305,69 +307,61 @@ class _Functions:
         self.constants[: len(tanhs)] = np.tanh(self._shifts[:, 0])
 
     def solver(self, inner: np.ndarray) -> Callable[[list[float]], list[float]]:
-        """A function of floats, from ``start`` to the functions' values at the y that is ``start + inner @ values``.
+        """Compile a function of floats, from ``start`` to the values at the fixed point ``y = start + inner @ values``.
 
-        Each sweep uses the values that it has found already (Gauss
-        and Seidel), which settles no later than if it did not.
+        A sweep uses the values that it has already updated (Gauss-Seidel), which takes no more sweeps.
         """
         scope: dict[str, Any] = {"tanh": math.tanh, "unsettled": _unsettled}
         pairs = zip(self._scales[:, 0].tolist(), self._shifts[:, 0].tolist(), strict=True)
         formulas = [f"tanh({scale!r} * y{{0}} + {shift!r})" for scale, shift in pairs]
         formulas += [" * ".join(["y{0}"] * k) for k in self._exponents]
-        for place, component in enumerate(self._others):
-            scope[f"component_{place}"] = component
-            formulas.append(f"float(component_{place}(y{{0}}))")
-        places = range(len(formulas))
+        for index, component in enumerate(self._others):
+            scope[f"component_{index}"] = component
+            formulas.append(f"float(component_{index}(y{{0}}))")
+        indices = range(len(formulas))
         rows = [
-            " + ".join([f"s{i}", *(f"{inner[i, j].item()!r} * f{j}" for j in places if inner[i, j])]) for i in places
+            " + ".join([f"s{i}", *(f"{inner[i, j].item()!r} * f{j}" for j in indices if inner[i, j])]) for i in indices
         ]
-        listed = {letter: ", ".join(f"{letter}{i}" for i in places) for letter in "syfo"}
-        settled = [f"abs(y{i} - o{i}) <= {TOLERANCE} * (1.0 + abs(y{i}))" for i in places]
+        listed = {letter: ", ".join(f"{letter}{i}" for i in indices) for letter in "syfo"}
+        settled = [f"abs(y{i} - o{i}) <= {TOLERANCE} * (1.0 + abs(y{i}))" for i in indices]
         values = [f"f{i} = {formula.format(i)}" for i, formula in enumerate(formulas)]
         sweep = [f"y{i} = {row}; {value}" for i, (row, value) in enumerate(zip(rows, values, strict=True))]
         lines = [
             f"[{listed['s']}] = [{listed['y']}] = start",
             *values,
-            f"for _ in range({MOST_ITERATIONS}):",
+            f"for _ in range({MAX_ITERATIONS}):",
             f"    [{listed['o']}] = [{listed['y']}]",
             *(f"    {line}" for line in sweep),
             f"    if {' and '.join(settled) or 'True'}:",
             f"        return [{listed['f']}]",
             "raise unsettled()",
         ]
-        return written("start", lines, scope)
+        return compile_function("start", lines, scope)
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
-        """Values for arguments of shape ``(C, n)``."""
-        found, tanhs = np.empty_like(y), len(self._scales)
-        np.tanh(self._scales * y[:tanhs] + self._shifts, out=found[:tanhs])
-        for place, k in enumerate(self._exponents, tanhs):
-            found[place] = _power(k, y[place])
-        for place, component in enumerate(self._others, tanhs + len(self._exponents)):
-            found[place] = component(y[place])
-        return found
+        """Return the values at arguments of shape ``(C, n)``."""
+        values, tanhs = np.empty_like(y), len(self._scales)
+        np.tanh(self._scales * y[:tanhs] + self._shifts, out=values[:tanhs])
+        for index, k in enumerate(self._exponents, tanhs):
+            values[index] = math.prod([y[index]] * k)
+        for index, component in enumerate(self._others, tanhs + len(self._exponents)):
+            values[index] = component(y[index])
+        return values
 
 
 def _parts(components: Mapping[tuple[int, int], Component]) -> Iterator[tuple[int, int, Component]]:
-    """Effect, cause and function of all addends of all edges."""
+    """Yield the effect, cause and function of all terms of all edges."""
     for (i, j), component in components.items():
         for part in component.parts if isinstance(component, Sum) else [component]:
             yield i, j, part
 
 
-def _power(exponent: int, y: Any) -> Any:
-    value = y
-    for _ in range(exponent - 1):
-        value = value * y
-    return value
-
-
 class _FixedPoint:
     """Solves ``y = F(y) + g`` on a cyclic graph by ``y <- (I - A)^-1 (g + N(y))``; A is the linear part of F = A + N.
 
-    With largest slopes |A| and |N|, this splitting is a contraction wherever |A| + |N| has a spectral radius below 1,
-    and converges no slower than plain iteration (Varga 2000, Matrix iterative analysis, sec. 3.6). Unlike that it may
-    leave the box on its way, so the end is checked to lie inside. Only the arguments of N are iterated.
+    With largest slopes |A| and |N|, this splitting is a contraction if |A| + |N| has a spectral radius below 1, and
+    converges no slower than plain iteration (Varga 2000, Matrix iterative analysis, sec. 3.6). Unlike plain iteration
+    it may leave the box on its way, so the end is checked. Only the arguments of N are iterated.
     """
 
     def __init__(self, components: Mapping[tuple[int, int], Component], box: Box) -> None:
@@ -381,13 +375,13 @@ class _FixedPoint:
         self._inverse = np.linalg.inv(np.eye(count) - linear)
         self._functions = _Functions(components, count)
         causes = self._functions.causes
-        self._spread = self._inverse @ self._functions.weights  # from the functions' values to the nodes
+        self._spread = self._inverse @ self._functions.weights
         self._inner = self._spread[causes]
         self._solve_floats = self._functions.solver(self._inner)
         self._offset = -self._spread @ self._functions.constants
 
     def __call__(self, driving: Draws) -> np.ndarray | list[float]:
-        """The solution for N numbers, a list, or for arrays that broadcast together, shape ``(N, ...)``."""
+        """Return the solution for N numbers, a list, or for arrays that broadcast together, shape ``(N, ...)``."""
         if all(isinstance(force, float) for force in driving):
             return self._solve_one(np.array(driving))
         columns = np.broadcast_arrays(*driving)
@@ -398,7 +392,7 @@ class _FixedPoint:
         return np.concatenate(blocks, axis=1).reshape(-1, *shape)
 
     def _solve_one(self, forces: np.ndarray) -> list[float]:
-        """The same for one experiment, shape ``(N,)``: on so few numbers plain floats are faster."""
+        """Solve for one experiment, shape ``(N,)``; plain floats are faster for few numbers."""
         driven = self._inverse @ forces + self._offset
         values = self._solve_floats(driven[self._functions.causes].tolist())
         nodes: list[float] = (driven + self._spread @ values).tolist()
@@ -409,7 +403,7 @@ class _FixedPoint:
     def _solve(self, forces: np.ndarray) -> np.ndarray:
         driven = self._inverse @ forces + self._offset[:, None]
         y = start = driven[self._functions.causes]
-        for _ in range(MOST_ITERATIONS):
+        for _ in range(MAX_ITERATIONS):
             old, y = y, start + self._inner @ self._functions(y)
             if (np.abs(y - old) <= TOLERANCE * (1.0 + np.abs(y))).all():
                 break
@@ -426,4 +420,4 @@ def _outside() -> OperationError:
 
 
 def _unsettled() -> OperationError:
-    return OperationError(f"the cyclic system did not settle within {MOST_ITERATIONS} iterations")
+    return OperationError(f"the cyclic system did not settle within {MAX_ITERATIONS} iterations")

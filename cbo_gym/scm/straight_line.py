@@ -1,7 +1,7 @@
-"""Functions written out line by line, as ``dataclasses`` writes ``__init__``.
+"""Functions compiled from lines of Python, as ``dataclasses`` compiles ``__init__``.
 
-A generic loop over the variables of a system costs two to three times the mechanisms themselves when one action is
-evaluated, which is every step of an environment.
+With one action, as in every step of an environment, a loop over the variables of a system costs two to three times the
+mechanisms themselves.
 """
 
 from __future__ import annotations
@@ -14,52 +14,52 @@ from cbo_gym.scm.system import Values, Variable
 
 
 class StraightLine:
-    """The function of a system that is being written: ``noise, soft, hard`` to the values of its variables.
+    """Builds the function of a system: ``noise, soft, hard`` to the values of its variables.
 
-    Things are bound to words before they go into a line, names of variables too, so that none is read as source text.
+    Objects and names of variables are bound to identifiers, so that no name is read as source code.
 
     Args:
-        sources: exogenous variables, in the order in which those with noise are drawn.
+        sources: exogenous variables, in the order of the draws.
     """
 
     def __init__(self, sources: Sequence[Variable]) -> None:
         noisy = [source.name for source in sources if not isinstance(source.noise, Zero)]
-        self._draws = {name: f"noise[{place}]" for place, name in enumerate(noisy)}
+        self._draws = {name: f"noise[{index}]" for index, name in enumerate(noisy)}
         self._words: dict[str, str] = {}
         self._scope: dict[str, Any] = {}
         self._lines: list[str] = []
 
-    def bind(self, word: str, thing: Any) -> str:
-        """The word, which stands for a thing from now on."""
-        self._scope[word] = thing
+    def bind(self, word: str, value: Any) -> str:
+        """Bind an identifier to an object; return the identifier."""
+        self._scope[word] = value
         return word
 
     def name(self, variable: str) -> str:
-        """The word that stands for the name of a variable."""
+        """Return the identifier of the name of a variable."""
         return self.bind(self._words.setdefault(variable, f"name_{len(self._words)}"), variable)
 
     def dictionary(self, values: Mapping[str, str]) -> str:
-        """Values by the names of variables, each what a word or a formula stands for."""
+        """Return a dictionary display: names of variables to expressions."""
         return "{" + ", ".join(f"{self.name(name)}: {value}" for name, value in values.items()) + "}"
 
     def add(self, *lines: str) -> None:
-        """Write lines."""
+        """Add lines."""
         self._lines += lines
 
     def draw(self, source: str) -> str:
-        """The expression for the noise of a variable: 0 where it has none."""
+        """Return the expression for the noise of a variable, 0 without noise."""
         return self._draws.get(source, "0.0")
 
     def plus_noise(self, value: str, source: str) -> str:
-        """A value with noise added, where the variable has any."""
+        """Return an expression plus the noise of a variable, if there is any."""
         return f"{value} + {self._draws[source]}" if source in self._draws else value
 
     def returning(self, values: Mapping[str, str]) -> Callable[..., Values]:
-        """The finished function, of a :meth:`dictionary`."""
-        return written("noise, soft, hard", [*self._lines, f"return {self.dictionary(values)}"], self._scope)
+        """Compile the function, which returns a :meth:`dictionary`."""
+        return compile_function("noise, soft, hard", [*self._lines, f"return {self.dictionary(values)}"], self._scope)
 
 
-def written(arguments: str, lines: Sequence[str], scope: dict[str, Any]) -> Callable[..., Any]:
-    """A function of a body in Python, with what its words stand for; of no text that a user gave."""
+def compile_function(arguments: str, lines: Sequence[str], scope: dict[str, Any]) -> Callable[..., Any]:
+    """Compile a function from the lines of its body and its globals; never from a user's text."""
     exec("\n    ".join([f"def function({arguments}):", *lines]), scope)
     return scope["function"]

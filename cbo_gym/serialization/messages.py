@@ -11,7 +11,7 @@ import numpy as np
 from cbo_gym.actions.reading import own_copy
 from cbo_gym.actions.spaces import Space
 from cbo_gym.errors import ArgumentError
-from cbo_gym.scm.expression import traced
+from cbo_gym.scm.expression import trace
 from cbo_gym.serialization.documents import Document, from_plain, to_plain
 from cbo_gym.task import Task
 
@@ -24,7 +24,7 @@ def task_to_plain(task: Task) -> Document:
     """
     composition = getattr(task, "composition", None)
     if composition is not None:
-        task = replace(task, composition=traced(composition, task.nodes[:-1]))  # type: ignore[call-arg]
+        task = replace(task, composition=trace(composition, task.nodes[:-1]))  # type: ignore[call-arg]
     return to_plain(task)
 
 

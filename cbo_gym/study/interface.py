@@ -241,7 +241,7 @@ def _targets(about: Description, diagrams: Sequence[CausalDiagram], limited: Seq
 def _minimal(about: Description, diagram: CausalDiagram, limited: Sequence[str] = ()) -> list[frozenset[str]]:
     """The minimal intervention sets, smaller ones first."""
     names = list(about.settable)
-    found = minimal_intervention_sets(diagram, about.reward, names, most=MOST_TARGETS, limited=limited)
+    found = minimal_intervention_sets(diagram, about.reward, names, max_sets=MOST_TARGETS, constrained=limited)
     return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 

@@ -12,14 +12,14 @@ import sympy
 from formulas import LETTERS, Formula, name_latex, number_latex
 
 from cbo_gym.problems.base import clip_fraction, non_negative
-from cbo_gym.scm.expression import STEPS, traced
+from cbo_gym.scm.expression import STEPS, trace
 
 C = [f"C{i}" for i in range(1, 51)]
 Mechanism = Callable[[Any, Any], Any]
 
 
 def formula_of(mechanism: Mechanism) -> Formula:
-    return Formula(traced(lambda nodes: mechanism(nodes["X"], nodes["Y"]), ["X", "Y"]))
+    return Formula(trace(lambda nodes: mechanism(nodes["X"], nodes["Y"]), ["X", "Y"]))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_formulas_read_as_a_person_would_write_them(mechanism: Mechanism, latex:
 
 
 def test_of_many_like_terms_the_first_two_and_the_last_are_written_out() -> None:
-    (line,) = Formula(traced(lambda nodes: sum(nodes[name] for name in C) / 50, C)).lines("Z")
+    (line,) = Formula(trace(lambda nodes: sum(nodes[name] for name in C) / 50, C)).lines("Z")
     assert line == [r"Z = \frac{C_{1} + C_{2} + \dots + C_{50}}{50}"]
 
 

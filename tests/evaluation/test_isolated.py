@@ -17,7 +17,7 @@ from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.import_guard import VARIABLE
 from cbo_gym.labels import Spec
-from cbo_gym.scm.expression import traced
+from cbo_gym.scm.expression import trace
 from cbo_gym.serialization import from_plain, task_of, task_to_plain, to_plain
 from tests.helpers import Centre
 from tests.registered import LAST_OF_MODE, ONE_OF_A_KIND
@@ -116,11 +116,11 @@ def test_a_task_is_told_whole_in_plain_data(env_id):
 
 def test_a_composition_that_is_no_arithmetic_is_refused():
     nodes = {"X": np.array([0.5, 2.0])}
-    assert np.array_equal(traced(lambda n: np.tanh(n["X"]) ** 2 - 1, ["X"])(nodes), np.tanh(nodes["X"]) ** 2 - 1)
-    assert np.array_equal(traced(lambda n: n["X"], ["X", "B"])({**nodes, "B": 5.0}), nodes["X"]), "not the last step"
+    assert np.array_equal(trace(lambda n: np.tanh(n["X"]) ** 2 - 1, ["X"])(nodes), np.tanh(nodes["X"]) ** 2 - 1)
+    assert np.array_equal(trace(lambda n: n["X"], ["X", "B"])({**nodes, "B": 5.0}), nodes["X"]), "not the last step"
     with np.errstate(divide="ignore", invalid="ignore"):
-        assert traced(lambda n: np.float64(1.0) / n["X"], ["X"])({"X": 0.0}) == np.inf
-        assert np.isnan(traced(lambda n: np.power(n["X"], 0.5), ["X"])({"X": -1.0}))
+        assert trace(lambda n: np.float64(1.0) / n["X"], ["X"])({"X": 0.0}) == np.inf
+        assert np.isnan(trace(lambda n: np.power(n["X"], 0.5), ["X"])({"X": -1.0}))
     for wrong in (
         lambda n: 1.0 if n["X"] == 2 else 0.0,
         lambda n: n["X"] if n["X"] > 0 else 0.0,
@@ -128,7 +128,7 @@ def test_a_composition_that_is_no_arithmetic_is_refused():
         lambda n: "text",
     ):
         with pytest.raises(ArgumentError, match="cannot be written down"):
-            traced(wrong, ["X"])
+            trace(wrong, ["X"])
 
 
 def test_documents_that_were_tampered_with_are_refused():

@@ -114,7 +114,7 @@ def check_against_scms(diagrams: list[CausalDiagram], rng: np.random.Generator) 
     """For every set that stays an SCM in which it leads, and for none that is out; how many there were of each."""
     stay = out = 0
     for diagram in diagrams:
-        minimal = sorted(minimal_intervention_sets(diagram, "y", "uv", limited="z"), key=sorted)
+        minimal = sorted(minimal_intervention_sets(diagram, "y", "uv", constrained="z"), key=sorted)
         found = pareto_sets(diagram, "yz")
         assert found <= set(minimal)
         for chosen in minimal if len(minimal) > 1 else []:

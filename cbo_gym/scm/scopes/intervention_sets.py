@@ -1,6 +1,6 @@
-"""Which variables to intervene on: intervention sets without contexts (Lee & Bareinboim 2018, 2019).
+"""Which variables to intervene on without contexts (Lee & Bareinboim 2018, 2019).
 
-Sets of variables are frozensets of names. Everything holds for every SCM that a diagram allows; nothing is estimated.
+Sets of variables are frozensets of names. All results hold for every SCM that a diagram allows; nothing is estimated.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 
 
-def is_minimal(diagram: CausalDiagram, reward: str, targets: frozenset[str], limited: Iterable[str] = ()) -> bool:
-    """Whether each target has a directed path to the reward that avoids the others.
+def is_minimal(diagram: CausalDiagram, reward: str, targets: frozenset[str], constrained: Iterable[str] = ()) -> bool:
+    """Return whether each target has a directed path to the reward that avoids the others.
 
-    That is, the targets are a subset of An(Y) in the diagram under do(targets): to leave one of them out can change
-    the reward (Lee & Bareinboim 2018, Definition 1 and Proposition 1). Where nodes are ``limited`` by constraints, of
-    An(Y and these): to leave one out can change the reward or what the constraints are on (Aglietti et al. 2023, sec.
-    3.1, constrained minimal intervention sets).
+    That is, the targets are a subset of An(Y) in the diagram under do(targets), so that leaving one out can change the
+    reward (Lee & Bareinboim 2018, Definition 1 and Proposition 1). With ``constrained`` nodes it is An(Y and these), so
+    that leaving one out can change the reward or a constrained node (Aglietti et al. 2023, sec. 3.1).
     """
-    return targets <= diagram.mutilate(targets).ancestors([reward, *limited])
+    return targets <= diagram.mutilate(targets).ancestors([reward, *constrained])
 
 
 def minimal_intervention_sets(
@@ -27,49 +26,47 @@ def minimal_intervention_sets(
     reward: str,
     manipulable: Iterable[str] | None = None,
     *,
-    most: int | None = None,
-    limited: Iterable[str] = (),
+    max_sets: int | None = None,
+    constrained: Iterable[str] = (),
 ) -> set[frozenset[str]]:
-    """The sets none of whose members is idle once the others are set.
-
-    See :func:`is_minimal`. Every subset of a minimal set is minimal, so that only these are extended.
+    """Return the sets none of whose members is idle once the others are set, see :func:`is_minimal`.
 
     Args:
         diagram: an acyclic causal diagram.
         reward: the variable Y to be maximised.
         manipulable: the variables that may be set; None for all but the reward.
-        most: the largest number of sets that is of use; None for any. There may be two to the power of the number of
-            variables.
-        limited: nodes under constraints, see :func:`is_minimal`.
+        max_sets: largest number of sets; None for any, of which there may be 2^variables.
+        constrained: nodes under constraints, see :func:`is_minimal`.
 
     Returns:
         the minimal intervention sets, the empty one included.
 
     Raises:
-        ArgumentError: for a cyclic diagram, unknown variables, or a manipulable reward; for more sets than ``most``.
+        ArgumentError: for a cyclic diagram, unknown variables, a manipulable reward, or more than ``max_sets`` sets.
     """
-    allowed, limited = check_manipulable(diagram, reward, manipulable), tuple(limited)
-    found = {frozenset[str]()}
+    allowed, constrained = check_manipulable(diagram, reward, manipulable), tuple(constrained)
+    minimal = {frozenset[str]()}
     pending = [frozenset[str]()]
     while pending:
+        # every subset of a minimal set is minimal, so that only minimal sets are extended
         base = pending.pop()
         for name in allowed - base:
             larger = base | {name}
-            if larger not in found and is_minimal(diagram, reward, larger, limited):
-                found.add(larger)
+            if larger not in minimal and is_minimal(diagram, reward, larger, constrained):
+                minimal.add(larger)
                 pending.append(larger)
-                if most is not None and len(found) > most:
+                if max_sets is not None and len(minimal) > max_sets:
                     raise ArgumentError(
-                        f"the {len(allowed)} manipulable variables have more than {most} minimal intervention sets; "
-                        "list the sets that may be set as targets"
+                        f"the {len(allowed)} manipulable variables have more than {max_sets} minimal intervention "
+                        "sets; list the sets that may be set as targets"
                     )
-    return found
+    return minimal
 
 
 def confounded_territory(diagram: CausalDiagram, reward: str) -> frozenset[str]:
-    """The minimal unobserved-confounders' territory (MUCT) of the reward (Lee & Bareinboim 2018, Definition 3).
+    """Return the minimal unobserved-confounders' territory (MUCT) of the reward (Lee & Bareinboim 2018, Definition 3).
 
-    It is the smallest set of ancestors of the reward that holds the reward and, with each variable, all that is
+    It is the smallest set of ancestors of the reward that contains the reward and, with each variable, all variables
     confounded with it and all its descendants among these ancestors.
     """
     relevant = diagram.subgraph(diagram.ancestors([reward]))
@@ -83,22 +80,22 @@ def confounded_territory(diagram: CausalDiagram, reward: str) -> frozenset[str]:
 
 
 def interventional_border(diagram: CausalDiagram, reward: str) -> frozenset[str]:
-    """The parents of the confounded territory that lie outside it (Lee & Bareinboim 2018, Definition 4).
+    """Return the parents of the confounded territory outside it (Lee & Bareinboim 2018, Definition 4).
 
-    To set the border is at least as good as to leave the diagram alone, in every SCM (ibid., Theorem 4).
+    In every SCM, setting the border is at least as good as observing (ibid., Theorem 4).
     """
     territory = confounded_territory(diagram, reward)
     return frozenset(cause for name in territory for cause in diagram.parents(name)) - territory
 
 
 def pomis(diagram: CausalDiagram, reward: str, manipulable: Iterable[str] | None = None) -> set[frozenset[str]]:
-    """Possibly-optimal minimal intervention sets.
+    """Return the possibly-optimal minimal intervention sets (POMIS).
 
-    A set is possibly optimal if in some SCM on the diagram its best value beats that of every other minimal set. These
-    are the interventional borders of the diagram under do(W), for all sets W (Lee & Bareinboim 2018, Theorem 6).
-    The recursion (ibid., Algorithm 1) sets the variables of the territory one at a time in reverse causal order: what
-    lies outside it cannot change the border. Variables that cannot be set are projected out before (Lee & Bareinboim
-    2019, Theorem 2).
+    A set is possibly optimal if in some SCM on the diagram its best value exceeds that of every other minimal set.
+    These are the interventional borders of the diagram under do(W), for all sets W (Lee & Bareinboim 2018, Theorem 6).
+    The recursion (ibid., Algorithm 1) sets the variables of the territory one at a time in reverse causal order;
+    others cannot change the border. Variables that cannot be set are projected out first (Lee & Bareinboim 2019,
+    Theorem 2).
 
     Args:
         diagram: an acyclic causal diagram.
@@ -118,25 +115,25 @@ def pomis(diagram: CausalDiagram, reward: str, manipulable: Iterable[str] | None
 
 
 def _borders(diagram: CausalDiagram, reward: str, order: list[str], skipped: frozenset[str]) -> set[frozenset[str]]:
-    """The borders under do(W) for all W among ``order``, a list in reverse causal order.
+    """Return the borders under do(W) for all W among ``order``, which is in reverse causal order.
 
-    A border that holds a variable that was ``skipped`` on the way here is found where that variable is set.
+    A border with a variable that was ``skipped`` on the way is found where that variable is set.
     """
     territory = confounded_territory(diagram, reward)
     border = interventional_border(diagram, reward)
     if border & skipped:
         return set()
     inside = diagram.subgraph(territory | border)
-    found = {border}
+    borders = {border}
     remaining = [name for name in order if name in territory]
-    for place, name in enumerate(remaining):
+    for index, name in enumerate(remaining):
         cut = inside.mutilate([name])
-        found |= _borders(cut, reward, remaining[place + 1 :], skipped.union(remaining[:place]))
-    return found
+        borders |= _borders(cut, reward, remaining[index + 1 :], skipped.union(remaining[:index]))
+    return borders
 
 
 def check_manipulable(diagram: CausalDiagram, reward: str, manipulable: Iterable[str] | None) -> frozenset[str]:
-    """The manipulable variables, all but the reward where None is given.
+    """Return the manipulable variables, all but the reward by default.
 
     Raises:
         ArgumentError: for a cyclic diagram, unknown variables, or a manipulable reward.

@@ -1,12 +1,10 @@
-"""Which variables to intervene on where several variables are to be large: sets that can be Pareto-optimal.
+"""Which variables to intervene on with several objectives: sets that can be Pareto-optimal.
 
-**Pareto** sets can have a vector E[Y1, ..., Ym | do] that those of no other minimal set equal or dominate.
-**Supported** sets can maximise a weighted sum of the objectives, so that they reach the part of the front that lies on
-its convex hull; Bhatija et al. (2025) take these for all. There are more Pareto sets: to only observe averages over the
-values of a variable X, and a mean of vectors may be dominated by none. With Y1 = X and Y2 = 1 - X for a coin X,
-observing gives (1/2, 1/2), which neither (0, 1) nor (1, 0) dominates.
-
-A variable is taken to be settable to each value that it takes by itself.
+**Pareto** sets can have a vector E[Y1, ..., Ym | do] that no other minimal set equals or dominates. **Supported** sets
+can maximise a weighted sum of the objectives, so that they reach the part of the front on its convex hull; Bhatija et
+al. (2025) take these for all. There are more Pareto sets: observing averages over the values of a variable X, and a
+mean of vectors may be dominated by none. With Y1 = X and Y2 = 1 - X for a coin X, observing gives (1/2, 1/2), which
+neither (0, 1) nor (1, 0) dominates. Every value that a variable takes by itself can be set.
 """
 
 from __future__ import annotations
@@ -26,14 +24,14 @@ from cbo_gym.scm.scopes.intervention_sets import (
 def pareto_sets(
     diagram: CausalDiagram, objectives: Sequence[str], manipulable: Iterable[str] | None = None
 ) -> set[frozenset[str]]:
-    """The sets that in some SCM on the diagram have a vector which those of no other minimal set equal or dominate.
+    """Return the sets that in some SCM on the diagram have a vector which no other minimal set equals or dominates.
 
-    A minimal set W is out if it leaves alone what had better be set whatever the SCM is. In the diagram under do(W) let
-    the *own* variables of Y_i be those that can be set and reach Y_i and no other objective. To set their
-    interventional border changes nothing but Y_i, which it makes no worse (Lee & Bareinboim 2018, Theorem 4, with all
-    other variables projected out). W stays if and only if, for each objective, the border among its own variables is
-    empty. That no further set is out is no theorem of ours: a search found an SCM for each set that stays, on all
-    diagrams of four variables.
+    A minimal set W is out if it leaves variables alone that should be set in every SCM. In the diagram under do(W) let
+    the *own* variables of Y_i be those that can be set and reach Y_i and no other objective. Setting their
+    interventional border changes only Y_i, which it makes no worse (Lee & Bareinboim 2018, Theorem 4, with all other
+    variables projected out). W stays if and only if, for each objective, the border among its own variables is empty.
+    It is not a theorem that no further set is out, but a search found an SCM for each set that stays, on all diagrams
+    of four variables.
 
     Args:
         diagram: an acyclic causal diagram.
@@ -45,44 +43,37 @@ def pareto_sets(
     """
     allowed = _check(diagram, objectives, manipulable)
     first, *others = objectives
-    minimal = minimal_intervention_sets(diagram, first, allowed, limited=others)
-    return {chosen for chosen in minimal if not _leaves_out(_under(diagram, chosen), objectives, allowed - chosen)}
+    minimal = minimal_intervention_sets(diagram, first, allowed, constrained=others)
+    return {chosen for chosen in minimal if not _leaves_out(diagram, objectives, allowed, chosen)}
 
 
 def supported_sets(
     diagram: CausalDiagram, objectives: Sequence[str], manipulable: Iterable[str] | None = None
 ) -> set[frozenset[str]]:
-    """The sets that can maximise a weighted sum of the objectives: what is both a Pareto set and a joint border.
+    """Return the sets that can maximise a weighted sum of the objectives: Pareto sets that are joint borders.
 
-    Joint borders are the interventional borders of all objectives together under do(W), for all sets W. Of these the
-    published program lists all; those that are no Pareto sets are never needed.
-
-    Args:
-        diagram: as of :func:`pareto_sets`.
-        objectives: as there.
-        manipulable: as there.
-
-    Raises:
-        ArgumentError: as :func:`pareto_sets`.
+    Joint borders are the interventional borders of all objectives together under do(W), for all sets W. The published
+    program lists all of them; those that are no Pareto sets are never needed. Arguments and errors are those of
+    :func:`pareto_sets`.
     """
     allowed = _check(diagram, objectives, manipulable)
-    together = "".join(diagram.nodes) + "+"  # a name that none has
+    # a name that no variable has
+    together = "".join(diagram.nodes) + "+"
     edges = [*diagram.directed, *((name, together) for name in objectives)]
     borders = pomis(CausalDiagram([*diagram.nodes, together], edges, diagram.bidirected), together, allowed)
     return borders & pareto_sets(diagram, objectives, allowed)
 
 
-def _under(diagram: CausalDiagram, chosen: frozenset[str]) -> CausalDiagram:
-    """The diagram under do(chosen) without these variables, which are constants and confound nothing."""
-    return diagram.mutilate(chosen).subgraph(set(diagram.nodes) - chosen)
-
-
-def _leaves_out(diagram: CausalDiagram, objectives: Sequence[str], free: frozenset[str]) -> bool:
-    """Whether some variables that are left alone had better be set, whatever the SCM is."""
-    above = {name: diagram.ancestors([name]) for name in objectives}
+def _leaves_out(
+    diagram: CausalDiagram, objectives: Sequence[str], allowed: frozenset[str], chosen: frozenset[str]
+) -> bool:
+    """Whether a set leaves variables alone that should be set in every SCM."""
+    # variables that are set are constants and confound nothing
+    under = diagram.mutilate(chosen).subgraph(set(diagram.nodes) - chosen)
+    above = {name: under.ancestors([name]) for name in objectives}
     for name in objectives:
-        own = (free & above[name]).difference(*(above[other] for other in objectives if other != name))
-        if own and interventional_border(diagram.latent_projection(set(diagram.nodes) - own - {name}), name):
+        own = ((allowed - chosen) & above[name]).difference(*(above[other] for other in objectives if other != name))
+        if own and interventional_border(under.latent_projection(set(under.nodes) - own - {name}), name):
             return True
     return False
 

@@ -1,18 +1,18 @@
 """Which variables to intervene on, and upon seeing what: mixed policy scopes (Lee & Bareinboim 2020).
 
-A scope is a set of pairs (X; C_X): the variable X is set by a policy that sees the contexts C_X. Its diagram G_S has
-the edges from C_X to X in place of all that entered X. The value of a scope is the best E[Y] that its policies reach.
-:func:`pomps` rests on steps from a scope to another one that is *at least as good in every SCM* on the diagram:
+A scope is a set of pairs (X; C_X): the variable X is set by a policy that sees the contexts C_X. In its diagram G_S the
+edges from C_X to X replace all edges into X. The value of a scope is the best E[Y] of its policies. :func:`pomps` uses
+steps from a scope to another one that is *at least as good in every SCM* on the diagram:
 
 * **Recall.** More contexts never hurt. Policies act in some order, and each may see what the earlier ones saw. So every
   scope is at most as good as a *complete* one: each variable sees all contexts that neither it nor a later one affects,
   and the earlier actions, which are functions of these.
 * **Reduction.** With the actions in reverse order, contexts that are not requisite (Nielsen & Jensen 1999, Shachter
-  1998) are dropped, and policies that no longer affect Y. Optimal policies are deterministic, so an earlier action that
+  1998) and policies that no longer affect Y are dropped. Optimal policies are deterministic, so an earlier action that
   is still seen can be computed from its own contexts: the value stays the same.
 * **Takeover.** Let X be natural, and W be observed, not affected by X, with Y independent of X given W once the edges
-  that leave X are cut (second rule of do-calculus). Then the policy P(x | w) of the natural mechanism yields the same
-  E[Y]. W may hold variables that are taken over too, earlier in causal order.
+  out of X are cut (second rule of do-calculus). Then the policy P(x | w) of the natural mechanism yields the same E[Y].
+  W may contain variables that are taken over too, earlier in causal order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.scopes.intervention_sets import check_manipulable
 
 Scope = frozenset[tuple[str, frozenset[str]]]
-Policies = dict[str, frozenset[str]]  # variable -> contexts, in the order of action
+# Variable -> contexts, in the order of action.
+Policies = dict[str, frozenset[str]]
 # Keeps Python from looking for modules in the working directory.
 SAFE_PATH = "PYTHONSAFEPATH"
 Item = TypeVar("Item")
@@ -39,7 +40,7 @@ Result = TypeVar("Result")
 
 
 def scope_diagram(diagram: CausalDiagram, scope: Scope) -> CausalDiagram:
-    """G_S, the diagram under the policies of a scope (Lee & Bareinboim 2020, Definition 1).
+    """Return G_S, the diagram under the policies of a scope (Lee & Bareinboim 2020, Definition 1).
 
     Raises:
         ArgumentError: for unknown variables, a variable with two policies, or a scope that would create a cycle.
@@ -59,14 +60,13 @@ def mixed_policy_scopes(
     manipulable: Iterable[str] | None = None,
     contexts: Iterable[str] | None = None,
 ) -> set[Scope]:
-    """All mixed policy scopes: every choice of variables and contexts whose diagram G_S is acyclic.
+    """Return all mixed policy scopes: every choice of variables and contexts whose diagram G_S is acyclic.
 
-    There are up to (1 + 2^contexts)^manipulable of them, so this is for small diagrams.
-
-    Args and errors: as of :func:`pomps`.
+    There are up to (1 + 2^contexts)^manipulable of them, so this is for small diagrams. Arguments and errors are those
+    of :func:`pomps`.
     """
     setting = _Setting.of(diagram, reward, manipulable, contexts)
-    found: set[Scope] = set()
+    scopes: set[Scope] = set()
     names = sorted(setting.manipulable)
     for chosen in product(*([None, *_subsets(setting.contexts - {name})] for name in names)):
         policies = dict(zip(names, chosen, strict=True))
@@ -74,8 +74,8 @@ def mixed_policy_scopes(
         edges = [(context, name) for name, seen in scope for context in seen]
         kept = [edge for edge in setting.diagram.directed if policies.get(edge[1]) is None]
         if nx.is_directed_acyclic_graph(nx.DiGraph(kept + edges)):
-            found.add(scope)
-    return found
+            scopes.add(scope)
+    return scopes
 
 
 def pomps(
@@ -85,26 +85,26 @@ def pomps(
     contexts: Iterable[str] | None = None,
     n_jobs: int = 1,
 ) -> set[Scope]:
-    """Possibly-optimal mixed policy scopes (Lee & Bareinboim 2020).
+    """Return the possibly-optimal mixed policy scopes (Lee & Bareinboim 2020).
 
-    For every SCM on the diagram the best value over the scopes returned equals the best over all scopes: each scope
-    leads to one of them by the steps of this module. None of them leads to another one by these steps; whether each
-    is the best one in some SCM is not decided by a theorem. With no contexts they are the :func:`pomis`.
+    For every SCM on the diagram the best value over the scopes returned equals the best over all scopes: the steps of
+    this module lead from each scope to one of them, and from none of them to another one. No theorem says whether each
+    is the best in some SCM. Without contexts they are the :func:`pomis`.
 
-    Scopes are told apart by the variables that they leave natural. As in the recursion of :func:`pomis`, those that
-    can be taken over whatever is done about the others are taken over at once, and the rest one at a time.
+    The search is over the variables that a scope leaves natural. As in the recursion of :func:`pomis`, those that can
+    be taken over whatever happens to the others are taken over at once, and the rest one at a time.
 
     Args:
         diagram: an acyclic causal diagram.
         reward: the variable Y to be maximised.
         manipulable: the variables that may be set; None for all but the reward.
         contexts: the variables that policies may see; None for those that are neither manipulable nor the reward.
-            A manipulable one among them may be seen where it is left natural.
-        n_jobs: processes, as in joblib: -1 for one per core.
+            A manipulable context may be seen if it is left natural.
+        n_jobs: number of processes, as in joblib: -1 for one per core.
 
     Returns:
         the scopes, at least one, each a frozenset of pairs (variable, frozenset of its contexts). The empty scope
-        among them means: observe.
+        means: observe.
 
     Raises:
         ArgumentError: for a cyclic diagram, unknown variables, or a reward that is manipulable or a context.
@@ -127,7 +127,7 @@ def pomps(
 
 @dataclass(frozen=True)
 class _Setting:
-    """The question to :func:`pomps`, without the variables that are neither set nor seen."""
+    """The arguments of :func:`pomps`, with variables that are neither set nor seen projected out."""
 
     diagram: CausalDiagram
     reward: str
@@ -151,26 +151,27 @@ class _Setting:
 
     @cached_property
     def readable(self) -> dict[str, frozenset[str]]:
-        """Variable -> the contexts that some policy of it may see: those that it does not always affect."""
+        """Variable -> the contexts that some policy of it may see, because it does not always affect them."""
         free = self.diagram.mutilate(self.manipulable)
         return {name: self.contexts - free.descendants([name]) for name in self.manipulable}
 
     def complete_scopes(self, natural: frozenset[str]) -> set[Scope]:
-        """The complete scopes that leave ``natural`` alone, one an order of action, reduced."""
+        """Return the complete scopes that leave ``natural`` alone, one an order of action, reduced."""
         return {self.reduce(policies) for policies in self._complete(self.manipulable - natural, {})}
 
     def _complete(self, acting: frozenset[str], needed: Mapping[str, frozenset[str]]) -> Iterator[Policies]:
-        """The complete scopes over ``acting`` in which policies see at least what they ``need``.
+        """Yield the complete scopes over ``acting`` in which policies see at least the ``needed`` contexts.
 
-        The order matters between variables neither of which affects all contexts that the other one affects; of two
-        others the one that affects more acts first.
+        If one variable affects all contexts that another one affects, it acts first; between others the order matters.
         """
         contexts = self.contexts - acting
         cut = self.diagram.mutilate(acting)
         alike: dict[frozenset[str], list[str]] = {}
         for name in sorted(acting):
             alike.setdefault(cut.descendants([name]) & contexts, []).append(name)
-        for order in _larger_first(frozenset(alike)):
+        supersets_first = nx.DiGraph((first, other) for first in alike for other in alike if first > other)
+        supersets_first.add_nodes_from(alike)
+        for order in nx.all_topological_sorts(supersets_first):
             hidden: frozenset[str] = frozenset()
             seen = {}
             for affected in reversed(order):
@@ -181,13 +182,9 @@ class _Setting:
                 yield policies
 
     def reduce(self, policies: Policies) -> Scope:
-        """A complete scope without the contexts and the policies that its value does not need.
-
-        Args:
-            policies: the scope, its variables in the order of action.
-        """
+        """Remove the contexts and policies of a complete scope that its value does not need."""
         order = list(policies)
-        seen = {name: policies[name] | set(order[:place]) for place, name in enumerate(order)}
+        seen = {name: policies[name] | set(order[:index]) for index, name in enumerate(order)}
         idle = set()
         for name in reversed(order):
             diagram = self.diagram.with_inputs(seen)
@@ -199,48 +196,44 @@ class _Setting:
         return frozenset(_of_contexts({name: seen[name] for name in order if name not in idle}).items())
 
     def improvements(self, scope: Scope) -> set[Scope]:
-        """Scopes that are at least as good: other orders of action, and takeovers.
+        """Return scopes that are at least as good: other orders of action, and takeovers.
 
-        Once with takeovers of what affects the reward alone, and once with all: a variable that does not affect the
-        reward may still make a context telling, or make it one that an action affects and so cannot see.
+        Once with takeovers of variables that affect the reward, and once with all: a variable that does not affect the
+        reward may still make a context informative, or one that an action affects and so cannot see.
         """
         policies = dict(scope)
         diagram = self.diagram.with_inputs(policies)
         natural = [name for name in diagram.topological_order if name in self.manipulable and name not in policies]
         affecting = diagram.ancestors([self.reward])
-        found = set()
+        better = set()
         for candidates in (natural, [name for name in natural if name in affecting]):
             taken = _takeovers(diagram, self.reward, candidates, self.contexts.union(policies), {})
             extended = _of_contexts({**policies, **taken})
-            found |= {self.reduce(complete) for complete in self._complete(frozenset(extended), extended)}
-        return found
+            better |= {self.reduce(complete) for complete in self._complete(frozenset(extended), extended)}
+        return better
 
 
 def _territories(setting: _Setting) -> set[frozenset[str]]:
-    """The sets of variables that may be worth leaving natural."""
+    """Return the sets of variables that may be worth leaving natural."""
     order = [name for name in setting.diagram.topological_order if name in setting.manipulable]
-    found: set[frozenset[str]] = set()
+    territories: set[frozenset[str]] = set()
     pending = {setting.manipulable}
     visited = set(pending)
     while pending:
         natural = pending.pop()
         forced = setting.manipulable - natural
         readable = {name: seen - forced for name, seen in setting.readable.items()}
-        loose = _with_more_inputs(setting.diagram.mutilate(forced), readable)
+        cut = setting.diagram.mutilate(forced)
+        added = {(cause, name) for name, causes in readable.items() for cause in causes}
+        loose = CausalDiagram(cut.nodes, cut.directed | added, cut.bidirected, allow_cycles=True)
         usable = setting.contexts | forced
         taken = _takeovers(loose, setting.reward, [name for name in order if name in natural], usable, readable)
         natural = natural.difference(taken)
-        found.add(natural)
+        territories.add(natural)
         new = {natural - {name} for name in natural} - visited
         visited |= new
         pending |= new
-    return found
-
-
-def _with_more_inputs(diagram: CausalDiagram, inputs: Mapping[str, frozenset[str]]) -> CausalDiagram:
-    """``diagram`` with edges added; it may become cyclic."""
-    added = {(cause, name) for name, causes in inputs.items() for cause in causes}
-    return CausalDiagram(diagram.nodes, diagram.directed | added, diagram.bidirected, allow_cycles=True)
+    return territories
 
 
 def _takeovers(
@@ -250,21 +243,23 @@ def _takeovers(
     usable: frozenset[str],
     readable: Mapping[str, frozenset[str]],
 ) -> Policies:
-    """Natural variables that can be taken over together without loss, with what their policies see.
+    """Return natural variables that can be taken over together without loss, with the contexts of their policies.
 
-    The last one in causal order goes first: its policy may see the others, and no longer depends on what confounds
-    it when their turn comes. If one fails it stays natural, and all starts again without it.
+    The last one in causal order goes first: its policy may see the others, and is no longer confounded when their turn
+    comes. If one fails it stays natural, and the search starts again without it.
 
     Args:
+        diagram: the diagram of the scope.
+        reward: the reward.
         candidates: natural variables, in causal order.
         usable: the variables that policies may see, besides other candidates.
-        readable: variable -> what else its policy may depend on.
+        readable: variable -> further inputs of its policy.
     """
     left = list(candidates)
     while True:
         current, policies = diagram, {}
-        for place, name in reversed(list(enumerate(left))):
-            allowed = usable.union(left[:place]) - current.descendants([name])
+        for index, name in reversed(list(enumerate(left))):
+            allowed = usable.union(left[:index]) - current.descendants([name])
             quiet = current.without_effects([name])
             given = allowed & quiet.ancestors([name, reward])
             if not quiet.m_separated([name], [reward], given):
@@ -277,7 +272,7 @@ def _takeovers(
 
 
 def _of_contexts(policies: Policies) -> Policies:
-    """The same policies as functions of contexts: actions that they see are replaced by what these are functions of."""
+    """Return the policies as functions of contexts: actions that they see are replaced by the inputs of these."""
     resolved: Policies = {}
 
     def resolve(name: str) -> frozenset[str]:
@@ -289,23 +284,13 @@ def _of_contexts(policies: Policies) -> Policies:
     return {name: resolve(name) for name in policies}
 
 
-def _larger_first(sets: frozenset[frozenset[str]]) -> Iterator[list[frozenset[str]]]:
-    """All orders of the sets in which each comes before its proper subsets."""
-    if not sets:
-        yield []
-    for first in sorted(sets, key=sorted):
-        if not any(first < other for other in sets):
-            for rest in _larger_first(sets - {first}):
-                yield [first, *rest]
-
-
 def _subsets(names: Iterable[str]) -> list[frozenset[str]]:
-    listed = sorted(names)
-    return [frozenset(chosen) for size in range(len(listed) + 1) for chosen in combinations(listed, size)]
+    ordered = sorted(names)
+    return [frozenset(chosen) for size in range(len(ordered) + 1) for chosen in combinations(ordered, size)]
 
 
 def _simplicity(scope: Scope) -> tuple[int, int, list[tuple[str, list[str]]]]:
-    """Fewer variables, then fewer contexts, then by name."""
+    """Sort key: fewer variables, then fewer contexts, then by name."""
     return len(scope), sum(len(seen) for _, seen in scope), sorted((name, sorted(seen)) for name, seen in scope)
 
 
