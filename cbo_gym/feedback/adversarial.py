@@ -17,7 +17,7 @@ from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.feedback.base import Entry, Memory, Region
 from cbo_gym.feedback.parametric import MISSING, short_numbers, widest_of
 from cbo_gym.feedback.soft import SoftFeedback
-from cbo_gym.feedback.strategies import Game, Mover, make_strategy, place_at
+from cbo_gym.feedback.strategies import Game, Mover, index_at, make_strategy
 from cbo_gym.problems import Problem
 from cbo_gym.problems.modes.adversarial import Adversary
 from cbo_gym.scm import Floats, Intervention
@@ -37,17 +37,16 @@ class AdversarialFeedback(SoftFeedback):
     adversary's move in the round that was played, in [0, 1] like an action; zeros at reset.
 
     ## Reward
-    The value of the reward variable in this round. Regret is counted from the best fixed action in hindsight: the one
-    with the greatest sum of E[Y | action, move] over the moves that the adversary made. The recorded optimum, and what
-    an action is worth by itself, are against the move of ``adversary="fixed"``. In the initial data moves are random.
+    The value of the reward variable in this round. Regret is measured from the best fixed action in hindsight: the one
+    with the greatest sum of E[Y | action, move] over the adversary's moves. The recorded optimum and the expected
+    reward of an action alone are against the move of ``adversary="fixed"``. In the initial data moves are random.
 
     ## Arguments
-    ``adversary``: ``"adaptive"`` is the best reply to the agent's past actions (each counts 0.9 of the next one), or,
-    with a probability of 0.2, a move at random; ``"informed"``: the same to the action that it meets, which it knows
-    before it moves; ``"random"``: all moves are equally likely; ``"fixed"``: the move that
-    is worst for an agent that plays at random; a list of moves in [0, 1], one per round, then again; or a
-    function of the past actions, an array ``(rounds, q)``, that returns the move. None but the
-    informed one knows the action that it meets.
+    ``adversary``: ``"adaptive"`` is the best reply to the agent's past actions (each has 0.9 of the next one's weight),
+    or, with a probability of 0.2, a move at random; ``"informed"`` is the same for the action that it meets, which no
+    other adversary knows; ``"random"``: all moves are equally likely; ``"fixed"``: the move that is worst for an agent
+    that plays at random; a list of moves in [0, 1], one per round, then again; or a function of the past actions, an
+    array ``(rounds, q)``, that returns the move.
 
     ## References
     Sussex, Sessa, Makarova & Krause (2024), Adversarial causal Bayesian optimization, sec. 2 and 5.
@@ -64,7 +63,7 @@ class AdversarialFeedback(SoftFeedback):
         self._first = problem.scm.action_dim - other.coordinates  # coordinate of the adversary
         self._levels = other.levels
         self._luck = other.luck
-        self._luck_place = [variable.name for variable in problem.scm.noisy].index(self._luck)
+        self._luck_index = [variable.name for variable in problem.scm.noisy].index(self._luck)
         self._grid = GridBox(self._first, self._levels)
         names, intervals = problem.domains.names, problem.domains.intervals
         self.move_domains = Domains(dict(zip(names[self._first :], intervals[self._first :], strict=True)))
@@ -138,13 +137,13 @@ class AdversarialFeedback(SoftFeedback):
         return self.strategy.start()
 
     def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
-        """With the adversary's move, unless luck decides it when the round is played."""
+        """Add the adversary's move, unless luck decides it when the round is played."""
         strategy = self.strategy
-        move = strategy.reply(memory, self._points(intervention)) if strategy.sees_action else strategy.move(memory)
+        move = strategy.move(memory, self._points(intervention) if strategy.sees_action else ())
         return intervention if move is None else self.against(intervention, move)
 
     def against(self, intervention: Intervention, moves: np.ndarray) -> Intervention:
-        """The agent's intervention together with a move ``(k,)``, or moves ``(n, k)``, of the adversary."""
+        """Return the agent's intervention together with a move ``(k,)``, or moves ``(n, k)``, of the adversary."""
         native = self.move_domains.to_native(moves.tolist() if moves.ndim == 1 else moves.T)
         return Intervention([*intervention.soft, *native])
 
@@ -156,10 +155,10 @@ class AdversarialFeedback(SoftFeedback):
         return [scale.to_unit(value) for scale, value in own]
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
-        """The outcome of rounds, with the adversary's native coordinates; a move that is missing is drawn by luck."""
+        """Return the outcome of rounds, with the adversary's native coordinates; luck draws a missing move."""
         soft = intervention.soft
         if len(soft) == self._first:
-            drawn = self._native_moves[place_at(noise[self._luck_place], len(self.moves))]
+            drawn = self._native_moves[index_at(noise[self._luck_index], len(self.moves))]
             soft = [*soft, *(drawn.tolist() if drawn.ndim == 1 else np.moveaxis(drawn, -1, 0))]
         values = self.scm.propagate(noise, Intervention(soft))
         values.update(zip(self.move_domains.names, soft[self._first :], strict=True))

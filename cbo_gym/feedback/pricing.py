@@ -1,4 +1,4 @@
-"""Prices in a mode: a problem's costs, in the names of what the mode's actions set or change."""
+"""Prices in a mode: a problem's costs by the names of the items that the mode's actions set or change."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Priceable(NamedTuple):
     """The items of a mode's actions that may have a price.
 
     Attributes:
-        items: what prices may name -> the items that it stands for.
-        sets: of items that actions may change, enough to tell whether any is free.
-        origin: item -> native value from which its change is counted; None where users state it.
-        units: whether change has units.
+        items: name that a price may have -> the items that it stands for.
+        sets: sets of items that actions may change, enough of them to find one that is free.
+        origin: item -> native reference value of its change; None if users give it.
+        units: whether changes have a size.
     """
 
     items: Mapping[str, tuple[str, ...]]
@@ -27,14 +27,14 @@ class Priceable(NamedTuple):
 
 
 def fitted(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[str], seen: Sequence[str]) -> Costs:
-    """The costs with each price under its item's name, of observing the prices of nodes that are seen.
+    """Return costs with each price under its item's name, and prices of observing the nodes that agents see.
 
     Args:
-        costs: as the user gives them.
+        costs: a user's costs.
         where: problem and mode, for errors.
-        priceable: of the mode.
-        nodes: that may be observed.
-        seen: those that agents are told of.
+        priceable: the items of the mode.
+        nodes: all observed nodes.
+        seen: nodes that agents see.
 
     Raises:
         ArgumentError: if a name is unknown, an item is priced twice, an intervention would cost nothing, or the mode
@@ -74,10 +74,10 @@ def _require_known(what: str, given: Collection[str], known: Collection[str]) ->
 
 
 def _by_item(where: str, prices: Mapping[str, float], priceable: Priceable) -> dict[str, float]:
-    found: dict[str, float] = {}
+    by_item: dict[str, float] = {}
     for name, price in prices.items():
         for item in priceable.items[name]:
-            if item in found:
+            if item in by_item:
                 raise ArgumentError(f"{where}: costs price {item!r} twice, once by its node's name")
-            found[item] = price
-    return found
+            by_item[item] = price
+    return by_item

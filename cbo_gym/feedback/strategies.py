@@ -1,7 +1,7 @@
 """Strategies: how an adversary picks its move of a round, from the rounds before it and its own luck, one class each.
 
-A move is a point of the unit box of the adversary's coordinates. What a strategy remembers is never changed, and may be
-of a batch of experiments; so are the moves that it makes of it.
+A move is a point of the unit box of the adversary's coordinates. A strategy's memory is immutable. It may be that of a
+batch of experiments, and then so are the moves.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from cbo_gym.actions.reading import given_numbers
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.scm import Floats
 
-JITTER = 0.2  # how often the adaptive adversary moves at random, as in the paper's code
-FORGETTING = 0.9  # what a round counts beside the one after it; ours
-NO_MOVE = -1  # in place of that of a move at random
-TIE_DECIMALS = 9  # to which payoffs are equal, so that the move does not hang on a machine's rounding
+# Probability that the adaptive adversary moves at random, as in the paper's code.
+JITTER = 0.2
+# Weight of a round relative to the round after it; ours.
+FORGETTING = 0.9
+# Stands for the index of a move if the next move is none at random.
+NO_MOVE = -1
+# Decimals to which payoffs are equal, so that a move does not depend on a machine's rounding.
+TIE_DECIMALS = 9
 
 Memory = Any
-#: past actions of the agent, ``(rounds, q)`` in [0, 1], to the adversary's move, ``(k,)`` in [0, 1]
+# Past actions of the agent, (rounds, q) in [0, 1], to the adversary's move, (k,) in [0, 1].
 Mover = Callable[[np.ndarray], Sequence[float] | np.ndarray]
 
 
@@ -31,65 +35,62 @@ class Game(NamedTuple):
     """Everything that a strategy may know.
 
     Attributes:
-        actions: the agent's.
-        moves: the adversary's own on the grid, ``(m, k)`` in [0, 1].
-        rewards: the agent's without noise, of each of its actions against each move, ``(n, m)``.
+        actions: the agent's action space.
+        moves: the adversary's moves on the grid, ``(m, k)`` in [0, 1].
+        rewards: the agent's rewards without noise, of each action against each move, ``(n, m)``.
     """
 
     actions: GridBox
     moves: np.ndarray
     rewards: np.ndarray
 
-    def place(self, action: Sequence[Floats]) -> Any:
-        """The place among the agent's actions of one, or of a batch, by its coordinates in [0, 1]."""
-        place: Any = 0
-        for column in action:  # of one action plain numbers: a step takes a few microseconds
+    def index_of(self, action: Sequence[Floats]) -> Any:
+        """Return the index of one action, or of each of a batch, by its coordinates in [0, 1]."""
+        index: Any = 0
+        for column in action:
             steps: Any = column * (self.actions.levels - 1) + 0.5
-            place = place * self.actions.levels + (int(steps) if type(column) is float else steps.astype(int))
-        return place
+            # floats for one action, because a step takes a few microseconds
+            index = index * self.actions.levels + (int(steps) if type(column) is float else steps.astype(int))
+        return index
 
     @property
     def worst(self) -> int:
-        """The place of the move that is worst for an agent that plays at random."""
+        """Index of the move that is worst for an agent that plays at random."""
         return int(_worst(self.rewards.mean(axis=0)))
 
 
 class Strategy(ABC):
-    """How moves are picked.
+    """How moves are picked."""
 
-    Args:
-        game: what may be known.
-    """
-
-    #: whether the move depends on the action that it meets as well, see :meth:`reply`
+    #: whether the move depends on the action that it meets as well
     sees_action: ClassVar[bool] = False
 
     def __init__(self, game: Game) -> None:
         self.game = game
 
     def start(self) -> Memory:
-        """The memory that the first move depends on."""
+        """Return the memory on which the first move depends."""
         return None
 
-    def reply(self, memory: Memory, action: Sequence[Floats]) -> np.ndarray | None:
-        """The same as :meth:`move`, where it is known what the agent plays; the action as for :meth:`remember`."""
-        return self.move(memory)
-
     @abstractmethod
-    def move(self, memory: Memory) -> np.ndarray | None:
-        """The move of the round that comes, ``(k,)`` or ``(n, k)``; None for one at random, by the round's luck.
+    def move(self, memory: Memory, action: Sequence[Floats]) -> np.ndarray | None:
+        """Return the next move, ``(k,)`` or ``(n, k)``; ``None`` for one at random, by the luck of the round.
+
+        Args:
+            memory: what happened before.
+            action: the action that it meets, as for :meth:`remember`; empty unless the strategy sees it.
 
         Raises:
-            ArgumentError: if it is out of range.
+            ArgumentError: if the move is out of range.
         """
 
     def remember(self, memory: Memory, action: Sequence[Floats], luck: Floats) -> Memory:
-        """The memory that the next move depends on.
+        """Return the memory on which the next move depends.
 
         Args:
-            memory: what the last one depended on.
-            action: what was played, in [0, 1]: one number, or one array of a batch, a coordinate.
-            luck: of the round that was played.
+            memory: the memory on which the last move depended.
+            action: the action played, in [0, 1]: one number, or one array of a batch, for each coordinate.
+            luck: the luck of the round.
         """
         return memory
 
@@ -97,59 +98,57 @@ class Strategy(ABC):
 class AtRandom(Strategy):
     """All moves are equally likely in every round."""
 
-    def move(self, memory: Memory) -> None:
+    def move(self, memory: Memory, action: Sequence[Floats]) -> None:
         return None
 
 
 class Fixed(Strategy):
-    """One move in all rounds: the one that is worst for an agent that plays at random."""
+    """One move in all rounds: the worst for an agent that plays at random."""
 
     def __init__(self, game: Game) -> None:
         super().__init__(game)
         self._move = game.moves[game.worst]
 
-    def move(self, memory: Memory) -> np.ndarray:
+    def move(self, memory: Memory, action: Sequence[Floats]) -> np.ndarray:
         return self._move
 
 
 class Reply(NamedTuple):
-    """The adaptive adversary's memory: the agent's rewards so far against each move, and the next move."""
+    """The adaptive adversary's memory: the agent's discounted rewards against each move, and the next move."""
 
-    rewards: np.ndarray  # (..., m)
-    place: np.ndarray  # (...)
+    #: shape ``(..., m)``
+    rewards: np.ndarray
+    #: index of the move, shape ``(...)``
+    move: np.ndarray
 
 
 class Adaptive(Strategy):
-    """The best reply to the agent's play so far, in which older rounds count less; now and then a move at random.
+    """The best reply to the agent's past actions, with less weight on older rounds; sometimes a move at random.
 
-    Before the first round the agent is taken to play at random. The move of a round is settled when the round before it
-    ends, so it cannot depend on the action that it meets.
+    Before the first round the agent is assumed to play at random. The move of a round is settled when the round before
+    it ends, so it cannot depend on the action that it meets.
     """
 
-    def __init__(self, game: Game) -> None:
-        super().__init__(game)
-        self._start = Reply(game.rewards.mean(axis=0), np.asarray(game.worst))
-
     def start(self) -> Reply:
-        return self._start
+        return Reply(self.game.rewards.mean(axis=0), np.asarray(self.game.worst))
 
-    def move(self, memory: Reply) -> np.ndarray:
-        return self.game.moves[memory.place]
+    def move(self, memory: Reply, action: Sequence[Floats]) -> np.ndarray:
+        return self.game.moves[memory.move]
 
     def remember(self, memory: Reply, action: Sequence[Floats], luck: Floats) -> Reply:
-        rewards = FORGETTING * memory.rewards + self.game.rewards[self.game.place(action)]
-        drawn, reply = place_at(luck / JITTER, len(self.game.moves)), _worst(rewards)
+        rewards = FORGETTING * memory.rewards + self.game.rewards[self.game.index_of(action)]
+        drawn, reply = index_at(luck / JITTER, len(self.game.moves)), _worst(rewards)
         if type(luck) is float:
             return Reply(rewards, drawn if luck < JITTER else reply)
         return Reply(rewards, np.where(luck < JITTER, drawn, reply))
 
 
 class Informed(Strategy):
-    """The best reply to the very action that it meets; now and then a move at random.
+    """The best reply to the very action that it meets; sometimes a move at random.
 
-    So does the adversary of the paper's program with agents that choose one action. Of those that draw it from weights
-    it knows the weights alone, which is less. Whether the move of a round is at random is settled when the round before
-    it ends; in the first it never is.
+    The adversary of the paper's program does so with agents that choose one action; of agents that draw it from
+    weights it knows the weights alone, which is less. Whether the move of a round is at random is settled when the
+    round before it ends; in the first round it never is.
     """
 
     sees_action = True
@@ -161,34 +160,31 @@ class Informed(Strategy):
     def start(self) -> np.ndarray:
         return np.asarray(NO_MOVE)
 
-    def move(self, memory: np.ndarray) -> None:
-        raise AssertionError("it is asked for a reply")
-
-    def reply(self, memory: np.ndarray, action: Sequence[Floats]) -> np.ndarray:
-        return self.game.moves[np.where(memory == NO_MOVE, self._replies[self.game.place(action)], memory)]
+    def move(self, memory: np.ndarray, action: Sequence[Floats]) -> np.ndarray:
+        return self.game.moves[np.where(memory == NO_MOVE, self._replies[self.game.index_of(action)], memory)]
 
     def remember(self, memory: np.ndarray, action: Sequence[Floats], luck: Floats) -> np.ndarray:
-        return np.where(np.less(luck, JITTER), place_at(luck / JITTER, len(self.game.moves)), NO_MOVE)
+        return np.where(np.less(luck, JITTER), index_at(luck / JITTER, len(self.game.moves)), NO_MOVE)
 
 
 class Listed(Strategy):
-    """Moves of the user's own, one per round, from the beginning again after the last."""
+    """A user's list of moves, one per round, from the beginning again after the last."""
 
     def __init__(self, game: Game, moves: Any) -> None:
         super().__init__(game)
         count = game.moves.shape[1]
-        found = _in_box(moves)
-        if found is None or found.ndim != 2 or found.shape[1] != count or not len(found):
+        points = _in_box(moves)
+        if points is None or points.ndim != 2 or points.shape[1] != count or not len(points):
             raise ArgumentError(
                 f"the adversary's moves must be a list of one or more, each {count} numbers in [0, 1]; "
                 f"given {shown(moves)}"
             )
-        self._moves = found
+        self._moves = points
 
     def start(self) -> int:
         return 0
 
-    def move(self, memory: int) -> np.ndarray:
+    def move(self, memory: int, action: Sequence[Floats]) -> np.ndarray:
         return self._moves[memory % len(self._moves)]
 
     def remember(self, memory: int, action: Sequence[Floats], luck: Floats) -> int:
@@ -196,7 +192,7 @@ class Listed(Strategy):
 
 
 class Asked(Strategy):
-    """Moves of a function of the user's own, which is called before every round with the actions played so far."""
+    """Moves of a user's function, which is called before every round with the actions played so far."""
 
     def __init__(self, game: Game, mover: Mover) -> None:
         super().__init__(game)
@@ -205,24 +201,23 @@ class Asked(Strategy):
     def start(self) -> np.ndarray:
         return np.empty((0, self.game.actions.dim))
 
-    def move(self, memory: np.ndarray) -> np.ndarray:
-        if memory.ndim == 3:  # a batch of experiments
-            return np.stack([self._checked(past) for past in memory])
-        return self._checked(memory)
+    def move(self, memory: np.ndarray, action: Sequence[Floats]) -> np.ndarray:
+        # three axes for a batch of experiments
+        return np.stack([self._ask(past) for past in memory]) if memory.ndim == 3 else self._ask(memory)
 
-    def _checked(self, past: np.ndarray) -> np.ndarray:
+    def _ask(self, past: np.ndarray) -> np.ndarray:
         try:
-            given = self._mover(past.copy())
-        except Exception as error:  # whatever it raises: it is the user's own
+            move = self._mover(past.copy())
+        except Exception as error:  # a user's function may raise anything
             raise ArgumentError(
                 f"the adversary's function failed in round {len(past) + 1}: {type(error).__name__}: {error}"
             ) from error
-        found, count = _in_box(given), self.game.moves.shape[1]
-        if found is None or found.shape != (count,):
+        point, count = _in_box(move), self.game.moves.shape[1]
+        if point is None or point.shape != (count,):
             raise ArgumentError(
-                f"the adversary's move in round {len(past) + 1} must be {count} numbers in [0, 1]; given {shown(given)}"
+                f"the adversary's move in round {len(past) + 1} must be {count} numbers in [0, 1]; given {shown(move)}"
             )
-        return found
+        return point
 
     def remember(self, memory: np.ndarray, action: Sequence[Floats], luck: Floats) -> np.ndarray:
         actions = np.stack(action, axis=-1)
@@ -234,10 +229,10 @@ STRATEGIES: dict[str, type[Strategy]] = {"adaptive": Adaptive, "informed": Infor
 
 
 def make_strategy(adversary: Any, game: Game) -> Strategy:
-    """The strategy that a keyword stands for: a name, a list of moves, or a function.
+    """Return the strategy for a keyword: a name, a list of moves, or a function.
 
     Raises:
-        ArgumentError: if it is none of these, or a move lies out of range.
+        ArgumentError: if it is none of these, or a move is out of range.
     """
     if isinstance(adversary, str):
         if adversary not in STRATEGIES:
@@ -249,20 +244,20 @@ def make_strategy(adversary: Any, game: Game) -> Strategy:
     return Asked(game, adversary) if callable(adversary) else Listed(game, adversary)
 
 
-def place_at(share: Any, count: int) -> Any:
-    """The place among ``count`` at a share in [0, 1) of the way; the last one beyond."""
+def index_at(share: Any, count: int) -> Any:
+    """Return the index among ``count`` at a share of the way; the last one for shares of 1 and more."""
     if type(share) is float:
         return min(int(share * count), count - 1)
     return np.minimum((share * count).astype(int), count - 1)
 
 
 def _worst(rewards: np.ndarray) -> np.ndarray:
-    """The place of the least reward on the last axis, the first one of equals."""
+    """Return the index of the smallest reward on the last axis, the first of equals."""
     return rewards.round(TIE_DECIMALS).argmin(axis=-1)
 
 
 def _in_box(given: Any) -> np.ndarray | None:
-    """The numbers as an array if they lie in [0, 1]; else None."""
+    """Return the numbers as an array if they lie in [0, 1]; else ``None``."""
     try:
         points = given_numbers("moves", given)
     except ArgumentError:

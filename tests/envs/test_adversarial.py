@@ -67,7 +67,7 @@ def test_the_informed_adversary_replies_to_the_very_action() -> None:
         imagined = env.action_space.sample()
         earned = [(action, env.step(action)[1]), (imagined, env.counterfactual(imagined)[1])]
         for played, reward in earned:
-            own = rewards[env.feedback.game.place(played.tolist())]
+            own = rewards[env.feedback.game.index_of(played.tolist())]
             worst.append(bool(np.isclose(reward, own.min())))
             known.append(np.isclose(own, own.min()).mean())
     expected = np.mean(0.8 + 0.2 * np.array(known))
