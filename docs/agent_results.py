@@ -13,7 +13,7 @@ import polars as pl
 
 from cbo_gym import sweep
 from cbo_gym.evaluation import Leaderboard, leaderboard, load_published
-from cbo_gym.evaluation.report.tables import provenance
+from cbo_gym.evaluation.compare.provenance import provenance
 from cbo_gym.files import write_text
 from cbo_gym.seed_ranges import PUBLICATION
 from cbo_gym.specs import known_agents

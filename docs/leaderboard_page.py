@@ -35,6 +35,7 @@ from tables import table
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, leaderboard
+from cbo_gym.evaluation.compare.provenance import provenance
 from cbo_gym.evaluation.metrics.targets import has_targets
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.report.plots import draw_targets
@@ -46,7 +47,6 @@ from cbo_gym.evaluation.report.tables import (
     SECONDS_NOTE,
     gap_tables,
     graph_loss_tables,
-    provenance,
     with_interval,
 )
 from cbo_gym.evaluation.runs.counted import newest

@@ -26,9 +26,10 @@ from paper_figures import Printed, chosen_svg, curve_of, curves_svg
 from tables import table
 
 from cbo_gym.agents.zoo import zoo
+from cbo_gym.evaluation.compare.provenance import mixtures
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.report.markdown import escape
-from cbo_gym.evaluation.report.tables import MISSING, mixtures, number
+from cbo_gym.evaluation.report.tables import MISSING, number
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.runs.revisions import is_current
 from cbo_gym.specs import Spec, matches

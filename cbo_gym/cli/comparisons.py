@@ -142,9 +142,7 @@ def print_leaderboard(
     if form is Format.JSON:
         print_json(_document(board))
     elif form is Format.CSV:
-        from cbo_gym.evaluation.report.tables import data_frames
-
-        sys.stdout.write(csv_of(data_frames(board)[table or BoardTable.OVERALL]))
+        sys.stdout.write(csv_of(board.frames[table or BoardTable.OVERALL]))
     else:
         _print_board(board)
     if page is not None and form is Format.TEXT:
@@ -170,9 +168,9 @@ def _runs(folder: Path, track: Callable[[Sequence[Path]], Iterable[Path]] = lamb
 
 def _document(board: Leaderboard) -> dict[str, object]:
     """The JSON document: tables as lists of rows, and what they leave out."""
-    from cbo_gym.evaluation.report.tables import data_frames, incomplete_rows, provenance
+    from cbo_gym.evaluation.compare.provenance import incomplete_rows, provenance
 
-    tables = data_frames(board)
+    tables = board.frames
     shown = (BoardTable.OVERALL, BoardTable.PER_ENV, BoardTable.IMPROVEMENT, BoardTable.CHOICES)
     return {
         **{name.value: tables[name].to_dicts() for name in shown},
@@ -182,19 +180,17 @@ def _document(board: Leaderboard) -> dict[str, object]:
 
 
 def _print_board(board: Leaderboard) -> None:
+    from cbo_gym.evaluation.compare.provenance import completeness, incomplete_rows, provenance_sentences
     from cbo_gym.evaluation.metrics.registry import METRICS
     from cbo_gym.evaluation.report.tables import (
         OVERALL,
         SCORE_NOTE,
         SECONDS_NOTE,
         choice_table,
-        completeness,
         env_table,
         graph_loss_tables,
-        incomplete_rows,
         instance_tables,
         overall_table,
-        provenance_sentences,
     )
     from cbo_gym.evaluation.runs.results import last_line
 

@@ -1,6 +1,6 @@
-"""Pictures of diagrams: where nodes and edges lie, and their drawing by Matplotlib, imported for the first one.
+"""Pictures of diagrams: layout, and drawing by Matplotlib, which is imported for the first picture.
 
-It knows nothing of systems and environments, so that diagrams themselves can be plotted.
+It imports nothing of systems and environments, so that diagrams themselves can be plotted.
 """
 
 from cbo_gym.drawing.diagram import Box, Line, Picture

@@ -1,4 +1,4 @@
-"""Diagrams as pictures: a box a node, an arrow an edge, drawn by Matplotlib's object interface alone."""
+"""Diagrams as pictures, with a box for each node and an arrow for each edge, drawn by Matplotlib without pyplot."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ NAME_ROW, VALUE_ROW, LINE_ROW, PADDING = 0.21, 0.19, 0.18, 0.05  # inches
 NAME_SIZE, VALUE_SIZE, LINE_SIZE = 10.0, 9.5, 8.5  # points
 TITLE_SIZE, SUBTITLE_SIZE, KEY_SIZE = 12.0, 10.0, 8.0
 WIDEST_VALUE = "-1.234e+05"
-SUBTITLE_WIDTH = 5.0  # of any round's rewards, so that all pictures of an experiment are alike
+#: enough for the rewards of any round, so that all pictures of an experiment have one size
+SUBTITLE_WIDTH = 5.0
 DASHES = (0, (4, 2.5))
 
 
 @dataclass(frozen=True)
 class Line:
-    """One of the lines at the foot of a box, which say what an action does there.
+    """A line at the foot of a box, which says what an action does there.
 
     Args:
-        text: as it is now.
-        widest: the longest that it can be, for which the box has room.
-        used: whether the action makes use of it; other lines are pale.
+        text: the line.
+        widest: the longest text that the line can have, which sets the width of the box.
+        used: whether the action uses it; other lines are pale.
     """
 
     text: str
@@ -48,13 +49,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Box:
-    """The look of a node's box.
+    """Contents and style of a node's box.
 
     Args:
-        value: below the name; None for a box without a value.
-        lines: at its foot.
-        fill: its colour.
-        is_set: whether it has the border of what an action sets.
+        value: text below the name; None for a box without a value.
+        lines: lines at the foot.
+        fill: colour of the box.
+        is_set: whether the border says that an action sets the node.
     """
 
     value: str | None = None
@@ -67,16 +68,16 @@ class Picture:
     """A diagram drawn on a figure of its own.
 
     Args:
-        diagram: what is drawn.
-        boxes: by node; those that are left out have a name alone.
-        title: above the diagram, in bold, and a second line below it.
-        key: colours of boxes and their meaning, below the diagram; that of confounding comes by itself.
+        diagram: the diagram.
+        boxes: boxes by node; a node without one shows its name alone.
+        title: a line above the diagram, in bold, and optionally a second one.
+        key: colours of boxes and their meaning, below the diagram; that of confounding is added.
 
     Attributes:
-        figure: Matplotlib's.
-        axes: with one unit an inch.
-        sheet: where the boxes lie.
-        texts: all that is written, key and title apart.
+        figure: figure of Matplotlib.
+        axes: axes with one unit per inch.
+        sheet: positions of the boxes.
+        texts: all texts except key and title.
     """
 
     def __init__(
@@ -141,17 +142,18 @@ class Picture:
 
         points = curve_of(sheet, edge)
         path = Path(points, [Path.MOVETO] + [Path.CURVE4] * (len(points) - 1))
-        # where all meet all, a light web
+        # edges between full layers are pale
         more = {"zorder": 2.5} if edge[2] else {"zorder": 2, "alpha": min(max(0.15, 300.0 / crowd), 1.0)}
         self._add_arrow(edge[2], path=path, mutation_scale=10 * sheet.scale, linewidth=1.1 * sheet.scale, **more)
 
     def _draw_chord(self, tail: str, head: str, bidirected: bool, faint: bool = False) -> None:
-        """An arrow from box to box, bent a little so that the two of a pair lie apart."""
+        """Draw a slightly bent arrow from box to box, so that the two of a pair lie apart."""
         sheet = self.sheet
-        (x0, y0), (x1, y1) = sheet.centre(tail), sheet.centre(head)
+        (x0, y0), (x1, y1) = sheet.places[tail], sheet.places[head]
         margin = 0.5 * sheet.box_height + 0.05
         across, along = abs(x1 - x0), abs(y1 - y0)
-        steep = along * sheet.box_width >= across * sheet.box_height  # leaves the box by its upper or lower side
+        # a steep arrow leaves the box by its upper or lower side
+        steep = along * sheet.box_width >= across * sheet.box_height
         distance = float(np.hypot(across, along))
         reach = margin * distance / along if steep else (0.5 * sheet.box_width + 0.05) * distance / across
         style: dict[str, Any] = {"connectionstyle": "arc3,rad=0.12", "shrinkA": 72.0 * reach, "shrinkB": 72.0 * reach}
@@ -170,15 +172,15 @@ class Picture:
     def _draw_box(self, name: str, box: Box) -> None:
         from matplotlib.patches import FancyBboxPatch
 
-        x, y = self.sheet.centre(name)
+        x, y = self.sheet.places[name]
         w, h, s = self.sheet.box_width, self.sheet.box_height, self.sheet.scale
         shape = f"round,pad=0,rounding_size={min(0.11 * s, 0.25 * h)}"
         body = FancyBboxPatch((x - w / 2, y - h / 2), w, h, boxstyle=shape, facecolor=box.fill, zorder=3)
         body.set(edgecolor=SET if box.is_set else OUTLINE, linewidth=(2.4 if box.is_set else 1.0) * s)
         self.axes.add_patch(body)
         bottom = y - h / 2 + PADDING * s
-        for place, line in enumerate(reversed(box.lines)):
-            self._draw_line((x, bottom + place * LINE_ROW * s), line)
+        for index, line in enumerate(reversed(box.lines)):
+            self._draw_line((x, bottom + index * LINE_ROW * s), line)
         bottom += LINE_ROW * s * len(box.lines)
         middle = 0.5 * (bottom + y + h / 2)
         lift = 0.0 if box.value is None else 0.5 * VALUE_ROW * s
@@ -203,8 +205,8 @@ class Picture:
         (left, right), (_, top) = self.axes.get_xlim(), self.axes.get_ylim()
         style: dict[str, Any] = {"ha": "center", "va": "center", "color": INK}
         fonts: tuple[dict[str, Any], ...] = ({"weight": "bold", "size": TITLE_SIZE}, {"size": SUBTITLE_SIZE})
-        for place, (text, font) in enumerate(zip(self._title, fonts, strict=False)):
-            self.axes.text(0.5 * (left + right), top - 0.25 - 0.27 * place, text, **style, **font)
+        for index, (text, font) in enumerate(zip(self._title, fonts, strict=False)):
+            self.axes.text(0.5 * (left + right), top - 0.25 - 0.27 * index, text, **style, **font)
 
     def _draw_key(self) -> None:
         from matplotlib.lines import Line2D
@@ -218,7 +220,7 @@ class Picture:
         self.figure.legend(handles=handles, fontsize=KEY_SIZE, labelcolor=INK, **style)
 
     def pixels(self) -> np.ndarray:
-        """A uint8 array of shape (h, w, 3); h and w are even."""
+        """Return the pixels as a uint8 array of shape (h, w, 3) with even h and w."""
         self._agg.draw()
         pixels = np.asarray(self._agg.buffer_rgba())[..., :3]
         height, width = (size // 2 * 2 for size in pixels.shape[:2])
@@ -227,7 +229,7 @@ class Picture:
 
 @lru_cache(maxsize=4096)
 def width_of(text: str, size: float, bold: bool) -> float:
-    """Of a text in inches, at a font size in points."""
+    """Return the width of a text in inches, at a font size in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 

@@ -1,4 +1,4 @@
-"""The curves that edges follow between the boxes of a sheet, as control points of cubic Bezier curves."""
+"""Curves of edges between the boxes of a sheet, as control points of cubic Bezier curves."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ Edge = tuple[str, str, bool]  # tail, head, is bidirected
 
 
 def curve_of(sheet: Layers, edge: Edge) -> list[Point]:
-    """The control points of an edge, 1 + 3 n of them; it meets no box on its way."""
+    """Return the 1 + 3 n control points of an edge, whose curve passes through no box."""
     tail, head, bidirected = edge
-    places = sheet.layout.routes[edge]
-    return _arc(sheet, tail, head) if bidirected and len(places) == 2 else _curve(sheet, places, bidirected)
+    route = sheet.layout.routes[edge]
+    return _arc(sheet, tail, head) if bidirected and len(route) == 2 else _curve(sheet, route, bidirected)
 
 
 def crowds(layout: Layout) -> dict[Edge, int]:
-    """For each directed edge, how many there would be if all that leave its tail met all that arrive at its head."""
+    """Return for each directed edge the number of edges that leave its tail times that of edges that enter its head."""
     directed = [edge for edge in layout.routes if not edge[2]]
     leaving, arriving = (Counter(edge[end] for edge in directed) for end in (0, 1))
     return {edge: leaving[edge[0]] * arriving[edge[1]] for edge in directed}
 
 
-def _curve(sheet: Layers, places: Sequence[Slot], bidirected: bool) -> list[Point]:
-    """Bends between the columns, level across them."""
+def _curve(sheet: Layers, route: Sequence[Slot], bidirected: bool) -> list[Point]:
+    """Return a curve that is level inside the columns and bends between them."""
     half = 0.5 * sheet.box_width
-    start, *passed, end = [sheet.centre(slot) for slot in places]
-    leave = 0.3 * sheet.box_height if bidirected else 0.0  # apart from the directed edges
+    start, *passed, end = [sheet.places[slot] for slot in route]
+    # apart from the directed edges
+    leave = 0.3 * sheet.box_height if bidirected else 0.0
     stops = [(start[0] + half, start[1] + leave)]
     stops += [(x + side, y) for x, y in passed for side in (-half, half)]
-    stops.append((end[0] - half, end[1] + _port(sheet, places)))
+    stops.append((end[0] - half, end[1] + _port(sheet, route)))
     points = stops[:1]
     for (x0, y0), (x1, y1) in pairwise(stops):
         middle = 0.5 * (x0 + x1)
@@ -41,16 +42,16 @@ def _curve(sheet: Layers, places: Sequence[Slot], bidirected: bool) -> list[Poin
     return points
 
 
-def _port(sheet: Layers, places: Sequence[Slot]) -> float:
-    """Where on the head's left side a curve ends, from its middle: in the order in which curves arrive."""
-    order = sheet.arrivals[places[-1]]
+def _port(sheet: Layers, route: Sequence[Slot]) -> float:
+    """Return where on the head's left side a curve ends, from its middle: in the order in which curves arrive."""
+    order = sheet.arrivals[route[-1]]
     spread = sheet.box_height * (1.0 - 1.0 / len(order))
-    return spread * (order.index(places[-2]) / max(len(order) - 1, 1) - 0.5)
+    return spread * (order.index(route[-2]) / max(len(order) - 1, 1) - 0.5)
 
 
 def _arc(sheet: Layers, tail: str, head: str) -> list[Point]:
-    """Confounding between neighbouring layers, or inside one: an arc that no directed edge follows."""
-    (x0, y0), (x1, y1) = sheet.centre(tail), sheet.centre(head)
+    """Return an arc for confounding between neighbouring layers or inside one."""
+    (x0, y0), (x1, y1) = sheet.places[tail], sheet.places[head]
     half, lift = 0.5 * sheet.box_width, 0.3 * sheet.box_height
     if x0 == x1:
         bulge = x0 - half - 0.7 * sheet.gap

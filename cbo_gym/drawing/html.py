@@ -1,4 +1,4 @@
-"""Objects as HTML for a notebook: a table of facts, other tables, and pictures."""
+"""HTML for notebooks: tables and pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEFT = ' style="text-align: left"'
 
 
 def facts(title: str, pairs: Iterable[tuple[str, object]]) -> str:
-    """A title, and lines of a name and a value."""
+    """Return a title above a table of names and values."""
     rows = "".join(
         f"<tr><th{LEFT}>{escape(name)}</th><td{LEFT}>{escape(str(value))}</td></tr>" for name, value in pairs
     )
@@ -22,7 +22,7 @@ def facts(title: str, pairs: Iterable[tuple[str, object]]) -> str:
 
 
 def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with titles of its columns."""
+    """Return a table with a title and titles of columns."""
     titles = "".join(f"<th{LEFT}>{escape(name)}</th>" for name in header)
     lines = "".join("<tr>" + "".join(f"<td{LEFT}>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return (
@@ -31,7 +31,7 @@ def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> s
 
 
 def svg_of(figure: Figure) -> str:
-    """A figure as the text of an SVG, without the head that a file has."""
+    """Return a figure as an SVG element, without the header of a file."""
     content = StringIO()
     figure.savefig(content, format="svg")
     text = content.getvalue()

@@ -1,4 +1,4 @@
-"""Where the nodes and edges of an acyclic diagram lie in a picture: Sugiyama's layered drawing."""
+"""Positions of the nodes and edges of an acyclic diagram in a picture: Sugiyama's layered drawing."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import Protocol
 import networkx as nx
 import numpy as np
 
-Slot = str | tuple[tuple[str, ...], int]  # a node's name, or a tuple for the place where a long edge passes a layer
+#: a node's name, or the point at which a long edge passes a layer: the edge's nodes, and the layer
+Slot = str | tuple[tuple[str, ...], int]
 
 
 class Diagram(Hashable, Protocol):
-    """The diagram to draw, as :class:`~cbo_gym.scm.CausalDiagram` has it, which this module does not know."""
+    """The part of :class:`~cbo_gym.scm.CausalDiagram` that is drawn; this module does not import it."""
 
     nodes: tuple[str, ...]
     directed: frozenset[tuple[str, str]]
@@ -31,24 +32,31 @@ class Diagram(Hashable, Protocol):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything lies: columns count layers from the left, heights are in units of one node's row."""
+    """Positions of slots, and routes of edges.
+
+    Attributes:
+        column: layer of each slot, counted from the left.
+        height: height of each slot, in units of one node's row.
+        routes: slots that each edge passes, by (tail, head, is bidirected).
+        rows: number of nodes in the fullest layer.
+    """
 
     column: Mapping[Slot, int]
     height: Mapping[Slot, float]
-    routes: Mapping[tuple[str, str, bool], tuple[Slot, ...]]  # (tail, head, is bidirected) -> places passed
-    rows: int  # nodes in the fullest layer
+    routes: Mapping[tuple[str, str, bool], tuple[Slot, ...]]
+    rows: int
 
 
 @lru_cache(maxsize=32)
 def lay_out(diagram: Diagram) -> Layout:
-    """Layers by longest path; an edge that skips a layer gets a slot of its own there, so it meets no node.
+    """Place nodes in layers by longest path; an edge that skips a layer has a slot there, so that it meets no node.
 
     Long edges of one tail share their slots, which bundles them. The order within a layer comes from
     barycentre sweeps (Sugiyama, Tagawa & Toda 1981), the heights from least squares under minimal distances.
     """
-    place: dict[Slot, int] = {name: index for index, name in enumerate(diagram.nodes)}
+    index: dict[Slot, int] = {name: i for i, name in enumerate(diagram.nodes)}
     generations = nx.topological_generations(diagram.graph)
-    layers: list[list[Slot]] = [sorted(layer, key=place.__getitem__) for layer in generations]
+    layers: list[list[Slot]] = [sorted(layer, key=index.__getitem__) for layer in generations]
     column: dict[Slot, int] = {name: k for k, layer in enumerate(layers) for name in layer}
     rows = max(map(len, layers))
     routes: dict[tuple[str, str, bool], tuple[Slot, ...]] = {}
@@ -72,16 +80,15 @@ def lay_out(diagram: Diagram) -> Layout:
 def _edges(diagram: Diagram, column: Mapping[Slot, int]) -> list[tuple[str, str, bool]]:
     pairs = [sorted(pair, key=lambda name: (column[name], name)) for pair in diagram.bidirected]
     both = [(a, b, False) for a, b in diagram.directed] + [(a, b, True) for a, b in pairs]
-    place = {name: index for index, name in enumerate(diagram.nodes)}
-    return sorted(both, key=lambda edge: (edge[2], place[edge[0]], place[edge[1]]))
+    return sorted(both, key=lambda edge: (edge[2], diagram.nodes.index(edge[0]), diagram.nodes.index(edge[1])))
 
 
 def _sweeps(
     layers: list[list[Slot]], column: Mapping[Slot, int], linked: Mapping[Slot, set[Slot]], times: int
 ) -> Iterator[tuple[list[Slot], list[list[Slot]]]]:
-    """The layers from left to right and back, and to the right once more to end on the reward.
+    """Yield layers from left to right and back, and to the right once more so that the reward's comes last.
 
-    With each layer come, slot by slot, the neighbours in the layer that was in place before it.
+    Each comes with the neighbours of its slots in the layer that was placed before it.
     """
     forth = [(layer, -1) for layer in layers[1:]]
     back = [(layer, +1) for layer in layers[-2::-1]]
@@ -91,14 +98,14 @@ def _sweeps(
 
 
 def _order(layers: list[list[Slot]], column: Mapping[Slot, int], linked: Mapping[Slot, set[Slot]]) -> None:
-    place = {slot: i for layer in layers for i, slot in enumerate(layer)}
+    index = {slot: i for layer in layers for i, slot in enumerate(layer)}
     for layer, near in _sweeps(layers, column, linked, times=6):
         wanted = {
-            slot: np.mean([place[other] for other in others] or [place[slot]])
+            slot: np.mean([index[other] for other in others] or [index[slot]])
             for slot, others in zip(layer, near, strict=True)
         }
         layer.sort(key=wanted.__getitem__)
-        place.update({slot: i for i, slot in enumerate(layer)})
+        index.update({slot: i for i, slot in enumerate(layer)})
 
 
 def _heights(
@@ -120,4 +127,5 @@ def _heights(
         fitted = isotonic_regression(np.array(wanted) - offset).x + offset
         height.update(zip(layer, fitted.tolist(), strict=True))
     middle = 0.5 * (min(height.values()) + max(height.values()))
-    return {slot: middle - value for slot, value in height.items()}  # the first of a layer on top
+    # the first of a layer is on top
+    return {slot: middle - value for slot, value in height.items()}

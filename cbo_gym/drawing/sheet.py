@@ -1,8 +1,7 @@
-"""Sheets: where the boxes of a diagram's nodes lie in a picture, in inches, and how large it must be."""
+"""Sheets: positions of the boxes of a diagram's nodes in a picture, and its size, in inches."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,12 +12,13 @@ from cbo_gym.drawing.layout import Diagram, Layout, Slot, lay_out
 
 Point = tuple[float, float]
 
-MARGIN = 0.3  # beside the diagram
+#: beside the diagram
+MARGIN = 0.3
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of the things that a picture must have room for, in inches.
+    """Sizes of the parts of a picture, in inches.
 
     Args:
         box: width and height of every node's box in a picture that is not crowded.
@@ -33,84 +33,86 @@ class Sizes:
     least: float = 0.0
 
 
-class Sheet(ABC):
-    """A picture's measures; the diagram's own middle is at the height 0.
+class Sheet:
+    """Measures of a picture; the middle of the diagram is at the height 0.
 
     Attributes:
-        scale: of boxes and texts, at most 1; crowded pictures have smaller ones.
-        box_width: of every node.
-        box_height: likewise.
-        width: of the picture.
-        above: its height above the diagram's middle, the head included.
-        below: its height below that, the foot included.
+        scale: factor of boxes and fonts, at most 1; crowded pictures have smaller ones.
+        box_width, box_height: size of every node's box.
+        width: width of the picture.
+        above, below: heights of the picture above the diagram's middle, title included, and below it, key included.
+        places: centres of nodes' boxes, and points at which long edges pass a layer.
     """
 
-    scale: float
     width: float
     above: float
     below: float
+    places: dict[Slot, Point]
 
-    def __init__(self, sizes: Sizes) -> None:
-        self.box_width, self.box_height = (self.scale * size for size in sizes.box)
-
-    @abstractmethod
-    def centre(self, slot: Slot) -> Point:
-        """Where the box of a node lies."""
+    def __init__(self, scale: float, sizes: Sizes) -> None:
+        self.scale = scale
+        self.box_width, self.box_height = (scale * size for size in sizes.box)
 
 
 class Layers(Sheet):
-    """Layers from left to right, for diagrams without cycles."""
+    """Layers from left to right, for diagrams without cycles.
+
+    Attributes:
+        layout: columns, heights and routes.
+        gap: distance between the boxes of neighbouring layers.
+        rise: height of an arc between neighbouring layers above the boxes that it joins.
+    """
 
     def __init__(self, layout: Layout, sizes: Sizes) -> None:
         self.layout = layout
-        self.scale = float(np.clip(12.0 / layout.rows, 0.6, 1.0))  # full layers get smaller boxes
-        super().__init__(sizes)
-        self.gap = 0.75 + 0.012 * layout.rows  # edges between full layers are steep; give them room
-        self.row = self.box_height + 0.14 * self.scale
+        # full layers get smaller boxes, and wider gaps because their edges are steep
+        super().__init__(float(np.clip(12.0 / layout.rows, 0.6, 1.0)), sizes)
+        self.gap = 0.75 + 0.012 * layout.rows
+        self.rise = 0.55 * self.scale
+        row = self.box_height + 0.14 * self.scale
         columns = 1 + max(layout.column.values())
         inner = columns * self.box_width + (columns - 1) * self.gap
         self.width = max(inner + 2.0 * MARGIN, sizes.least)
-        self._left = 0.5 * (self.width - inner + self.box_width)
-        half = max(layout.height.values()) * self.row + 0.5 * self.box_height + MARGIN
+        left = 0.5 * (self.width - inner + self.box_width)
+        self.places = {
+            slot: (left + column * (self.box_width + self.gap), layout.height[slot] * row)
+            for slot, column in layout.column.items()
+        }
+        half = max(layout.height.values()) * row + 0.5 * self.box_height + MARGIN
         arcs = [ends for (*ends, both), route in layout.routes.items() if both and len(route) == 2]
-        tops = (max(layout.height[end] for end in ends) * self.row + 0.5 * self.box_height for ends in arcs)
+        tops = (max(layout.height[end] for end in ends) * row + 0.5 * self.box_height for ends in arcs)
         highest = max((self.rise + top for top in tops), default=0.0)
         self.above, self.below = max(half, highest) + sizes.head, half + sizes.foot
 
-    @property
-    def rise(self) -> float:
-        """Of an arc between neighbouring layers, above the boxes that it joins."""
-        return 0.55 * self.scale
-
     @cached_property
     def arrivals(self) -> dict[Slot, list[Slot]]:
-        """For each head the places from which curves arrive, from below; arcs have none."""
-        found: defaultdict[Slot, set[Slot]] = defaultdict(set)
+        """For each head the slots from which curves arrive, the lowest first; arcs have none."""
+        slots: defaultdict[Slot, set[Slot]] = defaultdict(set)
         for (_, head, bidirected), route in self.layout.routes.items():
             if not (bidirected and len(route) == 2):
-                found[head].add(route[-2])
-        return {head: sorted(places, key=self.layout.height.__getitem__) for head, places in found.items()}
-
-    def centre(self, slot: Slot) -> Point:
-        x = self._left + self.layout.column[slot] * (self.box_width + self.gap)
-        return x, self.layout.height[slot] * self.row
+                slots[head].add(route[-2])
+        return {head: sorted(tails, key=self.layout.height.__getitem__) for head, tails in slots.items()}
 
 
 class Circle(Sheet):
-    """For diagrams with cycles, which have no layers: the nodes on a circle, the one that all lead to in its middle."""
+    """Nodes on a circle, for diagrams with cycles.
+
+    Attributes:
+        inmost: node in the middle, if it is a sink of which every other node is a parent; else None.
+    """
 
     def __init__(self, diagram: Diagram, sizes: Sizes) -> None:
-        self.scale = 0.9
-        super().__init__(sizes)
-        self.inmost = _goal(diagram)
+        super().__init__(0.9, sizes)
+        degrees = {name: (diagram.graph.in_degree(name), diagram.graph.out_degree(name)) for name in diagram.nodes}
+        self.inmost = next((name for name in diagram.nodes if degrees[name] == (len(diagram.nodes) - 1, 0)), None)
         around = [name for name in diagram.nodes if name != self.inmost]
-        # neighbours at the top and the bottom, where the circle is level, lie side by side
+        # at the top and the bottom neighbours lie side by side
         across = max(2.2, (self.box_width + 0.2) / np.sin(2.0 * np.pi / max(len(around), 4)))
         along = max(0.75 * across, (self.box_height + 0.2) / np.sin(2.0 * np.pi / max(len(around), 4)))
         self.width = max(2.0 * across + self.box_width + 2.0 * MARGIN, sizes.least)
         angles = 0.5 * np.pi - 2.0 * np.pi * np.arange(len(around)) / len(around)
         middle = 0.5 * self.width
-        self.places: dict[Slot, Point] = {
+        self.places = {
             name: (middle + across * float(x), along * float(y))
             for name, x, y in zip(around, np.cos(angles), np.sin(angles), strict=True)
         }
@@ -119,17 +121,7 @@ class Circle(Sheet):
         half = along + 0.5 * self.box_height + MARGIN
         self.above, self.below = half + sizes.head, half + sizes.foot
 
-    def centre(self, slot: Slot) -> Point:
-        return self.places[slot]
-
-
-def _goal(diagram: Diagram) -> str | None:
-    """A node that every other leads to directly and that leads nowhere, if there is one."""
-    causes = {name: set(diagram.graph.predecessors(name)) for name in diagram.nodes}
-    sinks = (name for name in diagram.nodes if len(causes[name]) == len(diagram.nodes) - 1)
-    return next((name for name in sinks if not any(diagram.graph.successors(name))), None)
-
 
 def sheet_for(diagram: Diagram, sizes: Sizes) -> Layers | Circle:
-    """The sheet that suits a diagram."""
+    """Return layers if the diagram is acyclic, else a circle."""
     return Layers(lay_out(diagram), sizes) if diagram.is_acyclic else Circle(diagram, sizes)

@@ -121,7 +121,7 @@ def test_the_picture_is_an_rgb_array_with_margins_that_changes_with_the_values_a
 
 
 def box_of(sheet: Sheet, name: str) -> tuple[float, float, float, float]:
-    x, y = sheet.centre(name)
+    x, y = sheet.places[name]
     w, h = 0.5 * sheet.box_width, 0.5 * sheet.box_height
     return x - w, y - h, x + w, y + h
 

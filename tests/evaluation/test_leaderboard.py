@@ -6,17 +6,15 @@ import pytest
 
 from cbo_gym import leaderboard
 from cbo_gym.evaluation import Run
+from cbo_gym.evaluation.compare.provenance import completeness, incomplete_rows, provenance
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.report.tables import (
     choice_table,
-    completeness,
     coverage_table,
     env_table,
     improvement_table,
-    incomplete_rows,
     number,
     overall_table,
-    provenance,
 )
 from tests.support.runs import choosing_run, made_up_run
 

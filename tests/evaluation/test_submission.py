@@ -12,7 +12,7 @@ from cbo_gym import evaluate, sweep
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
 from cbo_gym.evaluation.compare.pairwise import compare
-from cbo_gym.evaluation.report.tables import incomplete_rows
+from cbo_gym.evaluation.compare.provenance import incomplete_rows
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.recorded import _packed, recorded, with_actions
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS

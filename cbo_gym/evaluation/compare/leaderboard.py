@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from cbo_gym.errors import FEW_NAMES, ArgumentError, did_you_mean
+from cbo_gym.arguments import require_word
+from cbo_gym.errors import FEW_NAMES, ArgumentError, did_you_mean, naming_the_extra
 from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.gap import GAPS
 from cbo_gym.evaluation.metrics.registry import METRICS, numbers_of
@@ -24,11 +25,17 @@ from cbo_gym.evaluation.store.together import together
 from cbo_gym.labels import matches
 from cbo_gym.lazy import Later
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 BOOTSTRAP_DRAWS = 2000
 SCORES = ("score", "average_score")
-BATCH = 1000  # runs of a folder whose tables are in memory at a time
-CELLS = 200_000  # numbers of a column that are in memory at a time
-THRESHOLDS = np.arange(101) / 100  # of performance profiles: from random play to the optimum
+#: runs whose tables are in memory at a time
+BATCH = 1000
+#: values of a column that are in memory at a time
+CELLS = 200_000
+#: scores of performance profiles, from random play to the optimum
+THRESHOLDS = np.arange(101) / 100
 ALL_MODES = "all modes"
 RUNS_LISTED_BY = "cbo-gym leaderboard FOLDER --csv --table runs"
 CHOICES_SCHEMA = {
@@ -44,27 +51,27 @@ IMPROVEMENT_SCHEMA = {
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Agents compared at the end of their runs.
+    """Comparison of agents at the end of their runs.
 
-    A *group* is a feedback mode, or :data:`ALL_MODES` where there are several: agents that play all of them. In
-    columns ``<name>_low`` and ``<name>_high`` are the ends of a 95 % bootstrap interval (seeds resampled within each
+    A *group* is a feedback mode, or :data:`ALL_MODES` if there are several, with the agents that play all of them.
+    Columns ``<name>_low`` and ``<name>_high`` are the ends of a 95 % bootstrap interval (seeds resampled within each
     environment), null if some environment has a single run.
 
-    A seed that failed scores 0, as random play does, wherever another seed of the agent on that environment finished.
-    Otherwise an agent could gain by failing on bad seeds.
+    A failed seed scores 0, as random play does, if another seed of the agent on that environment finished. Otherwise
+    an agent could gain by failing on bad seeds.
 
     Attributes:
         per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
             ``failed`` (runs), and for each of :data:`~cbo_gym.evaluation.metrics.registry.METRICS` but the seconds a
             run its mean over seeds and ``<metric>_half``, half the width of its 95 % t-interval (null with one value);
-            null where runs have no such number. Of a censored one both are null unless every seed got there, and
-            ``<metric>_seeds`` counts those that did.
+            null if runs have no such number. Both are null for a censored metric unless every seed reached it;
+            ``<metric>_seeds`` counts the seeds that did.
             Agents with failed seeds come last, because all but the scores are means over the finished ones.
         overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``,
-            and the ``fewest_seeds`` and ``most_seeds`` that count on one of these environments; of the normalised
-            score of the final recommendation the interquartile mean ``iqm`` and the mean ``score``, of the score
-            averaged over all rounds the mean ``average_score``, each with its interval; ``seconds`` a round and
-            ``run_seconds`` a run; the mean of each of :data:`GAPS` with its interval, null where a run lacks it.
+            and the ``fewest_seeds`` and ``most_seeds`` on one of these environments; the interquartile mean ``iqm`` and
+            the mean ``score`` of the normalised score of the final recommendation, and the mean ``average_score`` of
+            the score averaged over all rounds, each with its interval; ``seconds`` a round and ``run_seconds`` a run;
+            the mean of each of :data:`GAPS` with its interval, null if a run lacks it.
             Agents with all environments of the group come first, then by ``iqm``.
         profiles: performance profiles: ``group``, ``agent``, ``threshold``, the ``fraction`` of runs with a score
             above it, and its interval.
@@ -73,11 +80,11 @@ class Leaderboard:
         choices: a row for each environment, agent and target set or scope that the agent chose: the ``frequency`` of
             rounds in which it did so, its mean over seeds, and ``frequency_half`` as above.
         table: one row per run, also for those that failed or were skipped: ``status``, ``mode``, ``env``, ``agent``,
-            ``seed``, ``version``, ``date``, ``machine``, ``sources``, ``libraries``, ``recommend``, all metrics, a
-            censored one infinite where the run did not get there, ``error``.
+            ``seed``, ``version``, ``date``, ``machine``, ``sources``, ``libraries``, ``recommend``, all metrics (a
+            censored one is infinite if the run did not reach it), ``error``.
         runs, failed, skipped: the runs by status.
-        replaced: number of runs left out because another one of the same counts, see :func:`newest`.
-        unverified: runs that nobody has checked; they count in none of the above.
+        replaced: number of runs left out because a newer one counts, see :func:`newest`.
+        unverified: runs that have not been checked; they count in none of the above.
     """
 
     per_env: pl.DataFrame
@@ -92,8 +99,7 @@ class Leaderboard:
     replaced: int
     unverified: tuple[Run, ...] = ()
 
-    plot = Later("cbo_gym.evaluation.report.plots:plot_board", "Agents compared, as a figure of Matplotlib.")
-    to_pandas = Later("cbo_gym.evaluation.report.tables:board_to_pandas", "One of the tables as pandas has it.")
+    plot = Later("cbo_gym.evaluation.report.plots:plot_board", "Compare agents in a figure of Matplotlib.")
     _repr_html_ = Later("cbo_gym.evaluation.report.page:show_board", "HTML for a notebook.")
 
     @property
@@ -102,8 +108,31 @@ class Leaderboard:
         return self.overall["group"].unique(maintain_order=True).to_list()
 
     @property
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """Tables by the names of the report's files; that of the runs is ``"runs"``."""
+        names = ("overall", "per_env", "profiles", "improvement", "choices")
+        return {**{name: getattr(self, name) for name in names}, "runs": self.table}
+
+    def to_pandas(self, name: str = "overall") -> pd.DataFrame:
+        """Return one of the tables as a data frame of pandas.
+
+        Args:
+            name: ``"overall"``, ``"per_env"``, ``"profiles"``, ``"improvement"``, ``"choices"``, or ``"table"``, which
+                has one row per run.
+
+        Raises:
+            ArgumentError: for another name.
+            MissingExtraError: without pandas or pyarrow.
+        """
+        frames = self.frames
+        frames["table"] = frames.pop("runs")
+        require_word("name", name, frames)
+        with naming_the_extra("a data frame of pandas"):
+            return frames[name].to_pandas()
+
+    @property
     def seeds(self) -> int:
-        """How many seeds there are; a pair that has fewer was not finished, failed, or was asked for fewer."""
+        """Number of seeds of all runs that were not skipped; a pair may have fewer."""
         return self.table.filter(pl.col("status") != "skipped")["seed"].n_unique()
 
 
@@ -118,13 +147,13 @@ def leaderboard(
     """Compare the runs of a folder, or runs given directly.
 
     Scores are normalised to 0 for random play and 1 for the optimum, see
-    :func:`cbo_gym.evaluation.metrics.regret.normalised_score`. Where several versions of the package played the same,
-    the newest counts. Runs that are unverified are never ranked.
+    :func:`cbo_gym.evaluation.metrics.regret.normalised_score`. If several versions of the package played the same run,
+    the newest counts. Unverified runs are never ranked.
 
     Args:
         source: a folder that a sweep wrote, published results, or runs.
-        beside: more of the former, whose runs on the environments of ``source`` are compared too. A warning says where
-            their numbers of rounds or their code differ from those of ``source``.
+        beside: more folders or published results, whose runs on the environments of ``source`` are compared too. A
+            warning says where their numbers of rounds or their code differ from those of ``source``.
         modes: only these feedback modes; all if empty.
         envs: only environments that match one of these, see :func:`cbo_gym.specs.matches`.
         agents: only agents that do.
@@ -132,37 +161,38 @@ def leaderboard(
     Raises:
         ArgumentError: if no run, or no finished one, is left.
     """
-    found: list[Run] = []
-    parts: list[tuple[Sequence[Run], pl.DataFrame]] = []
     given = runs_in(source) if isinstance(source, str | Path) else source
     others = [beside] if isinstance(beside, str | Path) else list(beside)
     unread = iter(together(given, others) if others else given)
-    while read := list(islice(unread, BATCH)):
+    read: list[Run] = []
+    chosen: list[Run] = []
+    frames: list[pl.DataFrame] = []
+    while batch := list(islice(unread, BATCH)):
         own = [
             run
-            for run in read
+            for run in batch
             if (not modes or run.mode in modes)
             and (not envs or matches(run.env, envs))
             and (not agents or matches(run.agent, agents))
         ]
-        found += read
-        parts.append((own, _numbers(own)))
-    chosen = [run for own, _ in parts for run in own]
-    if not chosen and found:
+        read += batch
+        chosen += own
+        frames.append(_numbers(own))
+    if not chosen and read:
         asked = {"modes": modes, "environments": envs, "agents": agents}
-        raise ArgumentError(f"none of the {len(found)} runs matches{_what_there_is(found, asked)}")
+        raise ArgumentError(f"none of the {len(read)} runs matches{_what_there_is(read, asked)}")
     counted = [run for run in chosen if not run.unverified]
     if not counted and chosen:
         raise ArgumentError(
-            f"all {len(chosen)} runs are unverified, and such runs are not ranked; cbo-gym check-submission judges them"
+            f"all {len(chosen)} runs are unverified, and such runs are not ranked; cbo-gym check-submission checks them"
         )
     runs = newest(counted)
     if not any(run.status == "finished" for run in runs):
         raise ArgumentError(_why_nothing(source, runs))
     require_scales(runs)
-    places = {id(run): place for place, run in enumerate(chosen)}
-    numbers = pl.concat([table for _, table in parts], how="vertical_relaxed")
-    table = _without_types_of_nothing(numbers[[places[id(run)] for run in runs]])
+    row_of = {id(run): row for row, run in enumerate(chosen)}
+    numbers = pl.concat(frames, how="vertical_relaxed")
+    table = _without_empty_types(numbers[[row_of[id(run)] for run in runs]])
     finishes = (pl.col("status") == "finished").any().over("env", "agent")
     scored = failures_as_random(table, finishes)
     compared = [_compare(group, part) for group, part in _groups(scored.filter(pl.col("score").is_not_null()))]
@@ -183,7 +213,7 @@ def leaderboard(
 
 
 def _why_nothing(source: Path | str | Iterable[Run], runs: Sequence[Run]) -> str:
-    """The reason why there is no finished run, and what to do."""
+    """Say why there is no finished run, and what to do."""
     if not runs:
         where = f" in {source}" if isinstance(source, str | Path) else ""
         return (
@@ -195,10 +225,10 @@ def _why_nothing(source: Path | str | Iterable[Run], runs: Sequence[Run]) -> str
 
 
 def final_numbers(runs: Sequence[Run]) -> pl.DataFrame:
-    """One row per run: what it was, and the metrics after its last round, null unless it finished.
+    """Return a row per run: its metadata, and the metrics after its last round, null unless it finished.
 
     Raises:
-        ArgumentError: if of a finished run a random action is as good as the optimum.
+        ArgumentError: if a random action is as good as the optimum of a finished run.
     """
     require_scales(runs)
     return _numbers(runs)
@@ -211,65 +241,63 @@ def failures_as_random(table: pl.DataFrame, where: bool | pl.Expr = True) -> pl.
 
 
 def require_scales(runs: Iterable[Run]) -> None:
-    """Scores of all finished runs mean something.
+    """Require that the optimum of every finished run is better than a random action.
 
     Raises:
-        ArgumentError: if of one a random action is as good as the optimum.
+        ArgumentError: if it is not.
     """
     ends = np.array([(run.optimum, run.random_value) for run in runs if run.status == "finished"]).reshape(-1, 2)
     normalised_score(ends[:, 0], ends[:, 1], ends[:, 0])
 
 
 def _numbers(runs: Sequence[Run]) -> pl.DataFrame:
-    """As :func:`final_numbers`; without a score where it would mean nothing."""
+    """Return the rows of :func:`final_numbers`; a score is null if the optimum is no better than a random action."""
     fields = ("status", "mode", "env", "agent", "seed", "version", "date", "machine", "sources", "libraries")
-    texts = {name: [getattr(run, name) for run in runs] for name in (*fields, "recommend")}
-    texts["env"] = [env_label(run) for run in runs]
+    metadata = {name: [getattr(run, name) for run in runs] for name in (*fields, "recommend")}
+    metadata["env"] = [env_label(run) for run in runs]
     for name in ("sources", "libraries"):
-        texts[name] = [", ".join(f"{part} {what}" for part, what in sorted(named.items())) for named in texts[name]]
+        metadata[name] = [", ".join(f"{key} {value}" for key, value in sorted(own.items())) for own in metadata[name]]
     numbers = {name: np.full(len(runs), np.nan) for name in METRICS}
-    alike: dict[tuple[int, Hashable], list[int]] = {}  # one horizon and the same columns
-    for place, run in enumerate(runs):
+    # rows of runs with the same horizon and columns
+    alike: defaultdict[tuple[int, Hashable], list[int]] = defaultdict(list)
+    for row, run in enumerate(runs):
         if run.status == "finished":
-            alike.setdefault((run.horizon, kind_of(run)), []).append(place)
-    for (horizon, _), places in alike.items():
+            alike[run.horizon, kind_of(run)].append(row)
+    for (horizon, _), rows in alike.items():
         size = max(1, CELLS // horizon)
-        for some in (places[start : start + size] for start in range(0, len(places), size)):
-            for name, values in numbers_of([runs[place] for place in some]).items():
+        for some in (rows[start : start + size] for start in range(0, len(rows), size)):
+            for name, values in numbers_of([runs[row] for row in some]).items():
                 numbers[name][some] = values
     known = {name: pl.Series(values, nan_to_null=True) for name, values in numbers.items()}
-    return _without_types_of_nothing(pl.DataFrame({**texts, **known, "error": [run.error for run in runs]}))
+    return _without_empty_types(pl.DataFrame({**metadata, **known, "error": [run.error for run in runs]}))
 
 
-def _without_types_of_nothing(table: pl.DataFrame) -> pl.DataFrame:
-    """Columns without a value are of no type."""
-    return table.with_columns(
-        pl.Series(name, [None] * table.height) for name in table.columns if table[name].null_count() == table.height
-    )
+def _without_empty_types(table: pl.DataFrame) -> pl.DataFrame:
+    """Give columns without a value the type Null."""
+    empty = [name for name in table.columns if table[name].null_count() == table.height]
+    return table.with_columns(pl.lit(None).alias(name) for name in empty)
 
 
 def _what_there_is(found: Iterable[Run], asked: Mapping[str, Iterable[str]]) -> str:
-    """The names in runs, for a message, those closest to what was asked for first: kind of names -> those asked for."""
-    there: dict[str, set[str]] = {kind: set() for kind in asked}
-    for run in found:
-        for kind, name in zip(there, (run.mode, run.env, run.agent), strict=True):
-            there[kind].add(name)
+    """List the modes, environments and agents of runs for a message, after those closest to what was asked for."""
+    names = zip(*((run.mode, run.env, run.agent) for run in found), strict=True)
+    known = {kind: sorted(set(column)) for kind, column in zip(asked, names, strict=True)}
     hints = "".join(
-        did_you_mean(one, sorted(there[kind]))
-        for kind, names in asked.items()
-        for one in names
-        if not any(matches(name, [one]) for name in there[kind])
+        did_you_mean(pattern, known[kind])
+        for kind, patterns in asked.items()
+        for pattern in patterns
+        if not any(matches(name, [pattern]) for name in known[kind])
     )
     modes, envs, agents = (
-        f"the {kind} {', '.join(sorted(names))}" if len(names) <= FEW_NAMES else f"{len(names)} {kind}"
-        for kind, names in there.items()
+        f"the {kind} {', '.join(names)}" if len(names) <= FEW_NAMES else f"{len(names)} {kind}"
+        for kind, names in known.items()
     )
-    many = any(len(names) > FEW_NAMES for names in there.values())
+    many = any(len(names) > FEW_NAMES for names in known.values())
     return f"{hints}; there are {modes}, {envs} and {agents}" + (f"; {RUNS_LISTED_BY} lists them" if many else "")
 
 
 def _per_env(table: pl.DataFrame) -> pl.DataFrame:
-    """Means and intervals for each pair that was tried; null where no run finished."""
+    """Return means and intervals for each pair that was tried; null if no run finished."""
     tried = table.filter(pl.col("status") != "skipped")
     names = [name for name in METRICS if name not in ("run_seconds", *TIMING_COLUMNS)]
     censored = [name for name in names if METRICS[name].censored]
@@ -288,7 +316,8 @@ def _per_env(table: pl.DataFrame) -> pl.DataFrame:
     for name in names:
         counts = np.maximum(rows[f"{name}_count"].to_numpy(), 2)
         rows = rows.with_columns(pl.col(f"{name}_half") * pl.Series(aggregate.t_factor(counts)))
-    for name in censored:  # null unless every seed has its number
+    for name in censored:
+        # null unless every seed has its number
         some, reached = pl.col(f"{name}_count") > 0, pl.col(f"{name}_seeds")
         rows = rows.with_columns(
             pl.when(some & (reached == pl.col("seeds"))).then(pl.col(name, f"{name}_half")),
@@ -300,10 +329,10 @@ def _per_env(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _choices(runs: Iterable[Run]) -> pl.DataFrame:
-    groups: dict[tuple[str, str], list[Run]] = {}
+    groups: defaultdict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
         if run.choices:
-            groups.setdefault((env_label(run), run.agent), []).append(run)
+            groups[env_label(run), run.agent].append(run)
     rows: list[tuple[object, ...]] = []
     for (env, agent), group in sorted(groups.items()):
         names = group[0].choices
@@ -316,7 +345,7 @@ def _choices(runs: Iterable[Run]) -> pl.DataFrame:
 
 
 def _groups(finished: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """The rows of each mode; before them, of several modes, those of the agents that play them all."""
+    """Return the rows of each mode; before them, if there are several, those of the agents that play them all."""
     modes = finished["mode"].unique().sort().to_list()
     groups = [(mode, finished.filter(pl.col("mode") == mode)) for mode in modes]
     in_all = finished.filter(pl.col("mode").n_unique().over("agent") == len(modes))
@@ -327,13 +356,13 @@ def _groups(finished: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Runs of one agent in a group; arrays with the environments that it finished on their second-last axis.
+    """Runs of one agent in a group; the second-last axis of arrays is that of the environments it finished.
 
     Attributes:
-        envs: their places among those of the group, ascending.
-        values: column -> shape ``(envs, seeds)``, with NaN where there is no run.
+        envs: indices of the environments in the group, ascending.
+        values: by column, shape ``(envs, seeds)``, NaN if there is no run.
         equal: weights of :mod:`cbo_gym.evaluation.metrics.aggregate`.
-        resamples: of the bootstrap.
+        resamples: bootstrap resamples.
     """
 
     envs: np.ndarray
@@ -343,11 +372,11 @@ class _Sample:
 
     @property
     def has_interval(self) -> bool:
-        """Whether the bootstrap can tell the spread: not from a single run."""
+        """Whether every environment has several runs."""
         return bool(((self.equal > 0).sum(axis=1) > 1).all())
 
     def on(self, envs: np.ndarray) -> tuple[np.ndarray, np.ndarray, aggregate.Resamples]:
-        """Scores, equal weights and resamples on some environments; those on all, the usual case, are not copied."""
+        """Return scores, equal weights and resamples on some environments, without a copy if these are all."""
         if len(envs) == len(self.envs):
             return self.values["score"], self.equal, self.resamples
         rows = np.searchsorted(self.envs, envs)
@@ -356,14 +385,15 @@ class _Sample:
 
 
 def _compare(group: str, finished: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """The rows of one group for ``overall``, ``profiles`` and ``improvement``."""
+    """Return the rows of one group for ``overall``, ``profiles`` and ``improvement``."""
     rng = np.random.default_rng(0)
-    envs, places = np.unique(finished["env"].to_numpy(), return_inverse=True)
-    by_agent = finished.with_columns(pl.Series("place", places)).sort("agent").partition_by("agent", as_dict=True)
+    envs, indices = np.unique(finished["env"].to_numpy(), return_inverse=True)
+    by_agent = finished.with_columns(pl.Series("index", indices)).sort("agent").partition_by("agent", as_dict=True)
     samples = {str(agent): _sample(part, rng) for (agent,), part in by_agent.items()}
     rows, profiles = [], {}
     for agent, sample in samples.items():
-        draws = sample.resamples.weights()  # of one sample at a time: unpacked they are large
+        # unpacked one sample at a time, because they are large
+        draws = sample.resamples.weights()
         rows.append({"group": group, "agent": agent, **_overall(sample, draws, len(envs))})
         profiles[agent] = _profile(group, agent, sample, draws)
     ranked = pl.DataFrame(rows, infer_schema_length=None)
@@ -373,7 +403,7 @@ def _compare(group: str, finished: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
 
 
 def _sample(runs: pl.DataFrame, rng: np.random.Generator) -> _Sample:
-    envs, rows = np.unique(runs["place"].to_numpy(), return_inverse=True)
+    envs, rows = np.unique(runs["index"].to_numpy(), return_inverse=True)
     seeds, columns = np.unique(runs["seed"].to_numpy(), return_inverse=True)
     values = {}
     for name in (name for name, metric in METRICS.items() if metric.over_envs):
@@ -389,11 +419,14 @@ def _overall(sample: _Sample, draws: np.ndarray, envs: int) -> dict[str, object]
     row: dict[str, object] = {"envs": len(sample.envs), "of": envs, "runs": int(seeds.sum())}
     row |= {"fewest_seeds": int(seeds.min()), "most_seeds": int(seeds.max())}
     row |= _statistic("iqm", sample, aggregate.interquartile_mean, sample.values["score"], draws)
-    for name in sorted(sample.values, key=lambda name: name in GAPS):  # which few suites are compared by come last
+    # GAP comes last, because few suites are compared by it
+    for name in sorted(sample.values, key=lambda name: name in GAPS):
         values = sample.values[name]
-        if METRICS[name].over_envs == "mean":  # failed seeds have no value
+        if METRICS[name].over_envs == "mean":
+            # failed seeds have no value
             row[name] = float(aggregate.mean(values, aggregate.equal_weights(values)))
-        elif np.isnan(values[sample.equal > 0]).any():  # of fewer runs it would be another mean
+        elif np.isnan(values[sample.equal > 0]).any():
+            # the mean of fewer runs would not be comparable
             row |= {name: None, f"{name}_low": None, f"{name}_high": None}
         else:
             row |= _statistic(name, sample, aggregate.mean, values, draws)
@@ -428,7 +461,7 @@ def _profile(group: str, agent: str, sample: _Sample, draws: np.ndarray) -> pl.D
 
 
 def _improvement(group: str, samples: dict[str, _Sample]) -> pl.DataFrame:
-    """Both orders of each pair that has an environment in common."""
+    """Return the rows of each ordered pair of agents with a common environment."""
     rows = []
     for (agent, one), (other, two) in combinations(samples.items(), 2):
         shared = np.intersect1d(one.envs, two.envs)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
+from matplotlib.figure import Figure
 
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
@@ -19,26 +20,25 @@ from cbo_gym.evaluation.report.palette import file_names, looks
 from cbo_gym.evaluation.report.tables import CaptionedTable, Table
 from cbo_gym.evaluation.runs.results import Run
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-PAPER_COLUMNS = ("iqm", "score", "average_score", "seconds")  # those that fit a page
-PAGE_DECIMALS = 2  # of probabilities, that many of them fit beside each other
-AGAINST: tuple[tuple[str, type[curves.Horizontal], str], ...] = (
+#: as many as fit a page
+PAPER_COLUMNS = ("iqm", "score", "average_score", "seconds")
+#: decimals of probabilities on the page, so that many columns fit
+PAGE_DECIMALS = 2
+AGAINST: tuple[tuple[str, curves.Against, str], ...] = (
     ("", curves.Rounds, ""),
     ("-cost", curves.CostPaid, " Against the cost paid: a run counts with what it had reached by then."),
 )
 
 
 class ReportFigure(NamedTuple):
-    """A figure of a report.
+    """Figure of a report.
 
     Attributes:
-        file: its name without a suffix.
-        draw: makes it with Matplotlib.
-        curves: what an interactive chart of it shows; None of those that have none.
-        caption: of the chart.
-        by_agent: whether the lines of the chart are of agents.
+        file: name of the file without a suffix.
+        draw: function that draws the figure with Matplotlib.
+        curves: curves of an interactive chart of it; None if there is none.
+        caption: caption of the chart.
+        by_agent: whether the lines of the chart are those of agents.
         on_page: whether the page shows the drawing itself.
     """
 
@@ -52,7 +52,7 @@ class ReportFigure(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupPart:
-    """A group of the leaderboard: its name, its file name, tables, and figures by kind."""
+    """Group of a leaderboard: its name, its file name, tables, and figures by kind."""
 
     name: str
     file: str
@@ -61,15 +61,10 @@ class GroupPart:
     pairs: Table
     figures: Mapping[str, ReportFigure]
 
-    @property
-    def title(self) -> str:
-        """The name with its first letter as a capital."""
-        return self.name[:1].upper() + self.name[1:]
-
 
 @dataclass(frozen=True)
 class EnvPart:
-    """An environment of the leaderboard: its label, its file name, tables, and figures by kind."""
+    """Environment of a leaderboard: its label, its file name, tables, and figures by kind."""
 
     name: str
     file: str
@@ -80,7 +75,7 @@ class EnvPart:
 
 @dataclass(frozen=True)
 class SpecialTables:
-    """Tables that few leaderboards have, by their titles."""
+    """Section of tables, by their titles, that few leaderboards have."""
 
     id: str
     title: str
@@ -90,15 +85,15 @@ class SpecialTables:
 
 @dataclass(frozen=True)
 class Report:
-    """What a report of a leaderboard shows.
+    """Content of a report of a leaderboard.
 
     Attributes:
         board: the leaderboard.
-        looks: of its agents, in the order of their names.
-        groups, envs: the parts of groups and of environments that somebody finished or failed.
+        looks: looks of its agents, in the order of their names.
+        groups, envs: parts of groups, and of environments with a finished or failed run.
         special: tables that few leaderboards have.
-        coverage: the fate of every pair.
-        papers: name of a file -> captions and tables for a paper, whose best cells are to be set in bold.
+        coverage: numbers of runs of every pair.
+        papers: captions and tables for a paper, by name of file.
     """
 
     board: Leaderboard
@@ -111,19 +106,25 @@ class Report:
 
     @property
     def figures(self) -> list[ReportFigure]:
-        """The figures of all parts."""
+        """Figures of all parts."""
         parts = [*(group.figures for group in self.groups), *(env.figures for env in self.envs)]
         return [figure for part in parts for figure in part.values()]
 
 
 def report_of(board: Leaderboard) -> Report:
-    """Work out the content of a leaderboard's report."""
+    """Compute the content of a leaderboard's report."""
     found = looks(board.table["agent"])
     styles = {agent: found[agent] for agent in sorted(found, key=str.lower)}
     groups = [_group(board, group, file, styles) for group, file in file_names(board.groups).items()]
     played, tried = curves.by_env(board.runs), set(board.per_env["env"])
     envs = [
-        _env(board, env, file, played.get(env, []), styles)
+        EnvPart(
+            env,
+            file,
+            tables.env_table(board, env),
+            tables.choice_table(board, env),
+            dict(_env_figures(env, file, played[env], styles)) if env in played else {},
+        )
         for env, file in file_names(board.table["env"]).items()
         if env in tried
     ]
@@ -137,7 +138,7 @@ def report_of(board: Leaderboard) -> Report:
         styles,
         groups,
         envs,
-        [one for one in special if one.tables],
+        [section for section in special if section.tables],
         tables.coverage_table(board),
         _papers(board, groups, envs),
     )
@@ -153,22 +154,19 @@ def _group(board: Leaderboard, group: str, file: str, styles: Looks) -> GroupPar
         draw["targets"] = partial(plots.draw_targets, timed, styles)
     if isinstance(ranked, Ranking):
         draw["ranks"] = partial(plots.critical_differences, ranked, styles)
-    figures = {kind: ReportFigure(f"{kind}-{file}", one, on_page=kind == "targets") for kind, one in draw.items()}
+    figures = {
+        kind: ReportFigure(f"{kind}-{file}", function, on_page=kind == "targets") for kind, function in draw.items()
+    }
     profiles = partial(plots.draw_profiles, group, shown)
     figures["profiles"] = ReportFigure(f"profiles-{file}", profiles, shown, f"{shown.note}.")
     table = tables.with_ranks(tables.overall_table(board, group), ranked)
     return GroupPart(group, file, ranked, table, tables.improvement_table(board, group, PAGE_DECIMALS), figures)
 
 
-def _env(board: Leaderboard, env: str, file: str, runs: Sequence[Run], styles: Looks) -> EnvPart:
-    figures = dict(_env_figures(env, file, runs, styles)) if runs else {}
-    return EnvPart(env, file, tables.env_table(board, env), tables.choice_table(board, env), figures)
-
-
 def _env_figures(env: str, file: str, runs: Sequence[Run], styles: Looks) -> Iterator[tuple[str, ReportFigure]]:
-    """Regrets and choices against rounds, and where all actions have costs against these; the Pareto front."""
-    if plots.has_fronts(runs):
-        yield "front", ReportFigure(f"front-{file}", partial(plots.draw_fronts, env, runs, styles), on_page=True)
+    """Yield the Pareto front if it is known, and regrets and choices against rounds, and against costs if all have."""
+    if front := plots.known_front(runs):
+        yield "front", ReportFigure(f"front-{file}", partial(plots.draw_fronts, env, runs, front, styles), on_page=True)
     for suffix, against, remark in AGAINST if all(map(curves.has_costs, runs)) else AGAINST[:1]:
         shown = curves.regret_figure(runs, styles, against)
         draw = partial(plots.draw_regrets, {env: shown})
@@ -186,16 +184,15 @@ def _papers(
 ) -> dict[str, list[CaptionedTable]]:
     overall, improvement = [], []
     for group in groups:
-        caption = f"{group.title}: scores over environments with 95 % intervals."
+        title = group.name.capitalize()
+        caption = f"{title}: scores over environments with 95 % intervals."
         if isinstance(group.ranking, Ranking):
             caption += f" Agents that share a letter are not told apart: {TEST}; {group.ranking.test_in_short}."
         overall.append(
             (caption, tables.with_ranks(tables.overall_table(board, group.name, PAPER_COLUMNS), group.ranking))
         )
         if board.improvement.filter(pl.col("group") == group.name).height:
-            caption = (
-                f"{group.title}: probability that a run of the agent in the row scores higher than one in the column."
-            )
+            caption = f"{title}: probability that a run of the agent in the row scores higher than one in the column."
             improvement.append((caption, tables.improvement_table(board, group.name)))
     per_env = [
         (

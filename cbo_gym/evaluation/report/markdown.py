@@ -1,4 +1,4 @@
-"""Tables as text: in Markdown and LaTeX for a paper, and a few in Markdown inside a file of yours."""
+"""Tables in Markdown and LaTeX for a paper, and a few in Markdown between the markers of an existing file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import polars as pl
 
 from cbo_gym.errors import ArgumentError, printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
+from cbo_gym.evaluation.compare.provenance import provenance
 from cbo_gym.evaluation.report.tables import (
     MISSING,
     OVERALL,
@@ -20,13 +21,12 @@ from cbo_gym.evaluation.report.tables import (
     Cell,
     number,
     overall_table,
-    provenance,
 )
 from cbo_gym.files import write_text
 
 
 def marks(name: str) -> tuple[str, str]:
-    """The lines between which a part of a file stands that is written from results."""
+    """Return the lines between which a part of a file is replaced."""
     return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
 
 
@@ -41,13 +41,14 @@ LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "±": r"$\pm$",
-    "[": "{[}",  # after a line's end it would be read as an option
+    # after the end of a line a bracket would be read as an option
+    "[": "{[}",
     "]": "{]}",
 }
 
 
 def write_results(path: Path, board: Leaderboard) -> None:
-    """Put :func:`results` between the lines :data:`BEGIN` and :data:`END` of a file; the rest of it stays.
+    """Replace what is between the lines :data:`BEGIN` and :data:`END` of a file by :func:`results`.
 
     Raises:
         ArgumentError: as :func:`with_part`.
@@ -56,29 +57,29 @@ def write_results(path: Path, board: Leaderboard) -> None:
 
 
 def with_part(path: Path, name: str, part: str) -> str:
-    """The text of a file with other lines between the :func:`marks` of a name.
+    """Return the content of a file with other lines between the :func:`marks` of a name.
 
     Raises:
-        ArgumentError: if the file is missing, or has not each of the two marks once, in this order.
+        ArgumentError: if the file is missing, or does not have each of the two marks once, in this order.
     """
     marked = list(marks(name))
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
-    places = [(place, line.strip()) for place, line in enumerate(lines) if line.strip() in marked]
-    if [mark for _, mark in places] != marked:
+    found = [(index, line.strip()) for index, line in enumerate(lines) if line.strip() in marked]
+    if [mark for _, mark in found] != marked:
         raise ArgumentError(f"{path} must have the lines {marked[0]!r} and {marked[1]!r} once each, in this order")
-    (begin, _), (end, _) = places
+    (begin, _), (end, _) = found
     return "".join([*lines[: begin + 1], part, *lines[end:]])
 
 
 def results(board: Leaderboard) -> str:
-    """A table a mode, with the scores over its environments and on each; below them where the numbers come from."""
+    """Return a table per mode, with the scores over its environments and on each, and the origin of the numbers."""
     modes = [group for group in board.groups if group != ALL_MODES]
     notes = f"{SCORE_NOTE} {SECONDS_NOTE}"
     return "\n".join([*(_mode_table(board, mode) for mode in modes), notes, "", escape(provenance(board)), ""])
 
 
 def markdown(tables: Iterable[CaptionedTable]) -> str:
-    """The tables of a paper one after another, each below its caption, the best values in bold."""
+    """Format tables in Markdown, each below its caption, the best values in bold."""
     parts = []
     for caption, table in tables:
         body = [[f"**{escape(str(cell))}**" if cell.best else escape(str(cell)) for cell in row] for row in table.rows]
@@ -87,7 +88,7 @@ def markdown(tables: Iterable[CaptionedTable]) -> str:
 
 
 def _lines(header: list[str], rows: list[list[str]]) -> str:
-    """A table of cells that are escaped already; the first column to the left, the others to the right."""
+    """Format a table of escaped cells, the first column to the left, the others to the right."""
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "".join(f"| {' | '.join(line)} |\n" for line in [header, rule, *rows])
 
@@ -95,22 +96,22 @@ def _lines(header: list[str], rows: list[list[str]]) -> str:
 def _mode_table(board: Leaderboard, mode: str) -> str:
     rows = board.per_env.filter(pl.col("mode") == mode)
     envs = rows["env"].unique().sort().to_list()
-    cells = {(row["agent"], row["env"]): _cell(row, board.seeds) for row in rows.iter_rows(named=True)}
-    first, last = [OVERALL[name] for name in ("iqm", "average_score")], OVERALL["seconds"]
-    header = [mode, *first, *(env.removeprefix("CBO/") for env in envs), last]
-    overall = overall_table(board, mode, ["iqm", "average_score", "seconds"])
+    scores = {(row["agent"], row["env"]): _cell(row, board.seeds) for row in rows.iter_rows(named=True)}
+    columns = ("iqm", "average_score", "seconds")
     agents = board.overall.filter(pl.col("group") == mode)["agent"]
-    ranked = dict(zip(agents, zip(*(overall.column(name) for name in (*first, last)), strict=True), strict=True))
-    ranked |= {agent: (Cell(MISSING),) * 3 for agent in rows["agent"].unique().sort() if agent not in ranked}
-    body = [
-        [agent, iqm, play, *(cells.get((agent, env), MISSING) for env in envs), seconds]
-        for agent, (iqm, play, seconds) in ranked.items()
-    ]
-    return _lines(list(map(escape, header)), [[escape(str(cell)) for cell in line] for line in body])
+    overall = zip(agents, overall_table(board, mode, columns).rows, strict=True)
+    ranked = {agent: cells[-len(columns) :] for agent, cells in overall}
+    ranked |= {agent: [Cell(MISSING)] * 3 for agent in rows["agent"].unique().sort() if agent not in ranked}
+    iqm, play, seconds = (OVERALL[name] for name in columns)
+    lines = [[mode, iqm, play, *(env.removeprefix("CBO/") for env in envs), seconds]]
+    for agent, (*first, last) in ranked.items():
+        lines.append([agent, *map(str, first), *(scores.get((agent, env), MISSING) for env in envs), str(last)])
+    header, *body = [list(map(escape, line)) for line in lines]
+    return _lines(header, body)
 
 
 def _cell(row: dict[str, Any], seeds: int) -> str:
-    """The score; in brackets the seeds it rests on, where these are not all, and the failed runs."""
+    """Format a score, with the number of seeds if some are missing and that of failed runs in brackets."""
     remarks = [f"{row['seeds']} of {seeds} seeds"] if 0 < row["seeds"] < seeds else []
     remarks += [f"{row['failed']} failed"] if row["failed"] else []
     score = str(number(row["score"], row["score_half"]))
@@ -118,12 +119,12 @@ def _cell(row: dict[str, Any], seeds: int) -> str:
 
 
 def escape(text: str) -> str:
-    """The text as Markdown shows it letter by letter; an underscore inside of a word is no mark."""
+    """Escape what Markdown would not show literally; it does show an underscore inside a word."""
     return re.sub(r"[\\|<*`$~&]|(?<!\w)_|_(?!\w)|(?<=\])\(", r"\\\g<0>", printable(text))
 
 
 def latex(tables: Iterable[CaptionedTable]) -> str:
-    """The tables one after another, each with its caption; the packages that they need in a comment."""
+    """Format tables in LaTeX, each with its caption; a comment names the packages that they need."""
     parts = ["% \\usepackage{booktabs, longtable}"]
     for title, table in tables:
         header, rows = table.header, [list(map(_latex_cell, row)) for row in table.rows]
@@ -133,7 +134,8 @@ def latex(tables: Iterable[CaptionedTable]) -> str:
         inner = [r"\toprule", titles, r"\midrule"]
         if len(rows) > MAX_FLOATING_ROWS:
             begin, end = [rf"\begin{{longtable}}{{{columns}}}", rf"{caption} \\"], [r"\end{longtable}"]
-            inner.append(r"\endhead")  # on every page
+            # the header stands on every page
+            inner.append(r"\endhead")
         else:
             begin = [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{columns}}}"]
             end = [r"\end{tabular}", r"\end{table}"]
@@ -148,5 +150,5 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """The text as LaTeX, with booktabs, shows it letter by letter."""
+    """Escape what LaTeX would not show literally."""
     return "".join(LATEX.get(character, character) for character in printable(text))

@@ -1,4 +1,4 @@
-"""The report of a leaderboard as files, with an HTML page that needs nothing else; runs and boards in notebooks."""
+"""Report of a leaderboard as files, with a self-contained HTML page; runs and leaderboards in notebooks."""
 
 from __future__ import annotations
 
@@ -14,35 +14,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cbo_gym.drawing.html import facts, svg_of, table
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
+from cbo_gym.evaluation.compare.provenance import completeness, incomplete_rows, provenance_sentences
 from cbo_gym.evaluation.compare.significance import TEST
 from cbo_gym.evaluation.report.contents import Report, report_of
 from cbo_gym.evaluation.report.curves import Curve, CurvesFigure, Panel
 from cbo_gym.evaluation.report.markdown import latex, markdown
 from cbo_gym.evaluation.report.palette import shortened
 from cbo_gym.evaluation.report.plots import FORMATS, plot_board, plot_run, require_formats, save
-from cbo_gym.evaluation.report.tables import (
-    HEADS,
-    SCORE_NOTE,
-    SECONDS_NOTE,
-    completeness,
-    data_frames,
-    incomplete_rows,
-    overall_table,
-    provenance_sentences,
-)
+from cbo_gym.evaluation.report.tables import HEADS, SCORE_NOTE, SECONDS_NOTE, overall_table
 from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.files import csv_of, write_bytes, write_text
 
 ASSETS = "cbo_gym.evaluation.report"
-NAME_WIDTH = 60  # characters of an agent in a table
-DIGITS = 4  # of the values of a chart
-MAX_DESCRIBED = 12  # lines of a panel that its description lists
+#: characters of an agent's label in a table
+NAME_WIDTH = 60
+#: significant digits of a chart's values
+DIGITS = 4
+#: lines that the description of a panel lists
+MAX_DESCRIBED = 12
 NOTEBOOK_COLUMNS = ("iqm", "average_score", "seconds")
-MAX_NOTEBOOK_ENVS = 12  # rows of panels that a notebook shows unasked
+#: environments up to which a notebook shows curves
+MAX_NOTEBOOK_ENVS = 12
 
 
 def write_report(
@@ -54,17 +51,17 @@ def write_report(
     """Write ``report.html``, the tables, and ``figures/`` to ``folder``.
 
     The tables are those of :class:`Leaderboard` as CSV and Parquet: ``overall``, ``per_env``, ``profiles``,
-    ``improvement``, ``choices`` and, with one row per run, ``runs``. Those that fit a paper are written in LaTeX and
-    Markdown too: ``overall``, ``per_env``, ``improvement`` and ``choices``.
+    ``improvement``, ``choices`` and, with one row per run, ``runs``. Four are written in LaTeX and Markdown too:
+    ``overall``, ``per_env``, ``improvement`` and ``choices``.
 
     Args:
         board: the leaderboard.
-        folder: made if missing; files of the same names are replaced.
-        on_figure: called after each figure with its number, from 1, and their number.
-        formats: of the figures: ``png``, ``pdf``, ``svg``; none for no figures.
+        folder: created if missing; files of the same names are replaced.
+        on_figure: called after each figure with its number, from 1, and the number of figures.
+        formats: formats of the figures: ``png``, ``pdf``, ``svg``; empty for no figures.
 
     Returns:
-        the path of the HTML page, which holds all tables and curves.
+        Path of the HTML page, which holds all tables and curves.
 
     Raises:
         ArgumentError: for another format.
@@ -88,9 +85,10 @@ def write_report(
 
 
 def _write_tables(report: Report, folder: Path) -> None:
-    for name, frame in data_frames(report.board).items():
+    for name, frame in report.board.frames.items():
         write_text(folder / f"{name}.csv", csv_of(frame))
-        content = BytesIO()  # Polars itself says too little of a disk that is full
+        # not written by Polars, whose error on a full disk does not name the file
+        content = BytesIO()
         frame.write_parquet(content)
         write_bytes(folder / f"{name}.parquet", content.getvalue())
     for name, tables in report.papers.items():
@@ -99,14 +97,9 @@ def _write_tables(report: Report, folder: Path) -> None:
 
 
 def _page(report: Report, drawings: Mapping[str, str], formats: Sequence[str]) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # late: needed only here
-
+    loader = PackageLoader(ASSETS, "assets")
     environment = Environment(
-        loader=PackageLoader(ASSETS, "assets"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     board, agents = report.board, [printable(agent) for agent in report.looks]
     envs = sorted(set(board.table["env"]))
@@ -140,14 +133,14 @@ def _page(report: Report, drawings: Mapping[str, str], formats: Sequence[str]) -
 
 
 def _uplot(name: str) -> str:
-    """A file of uPlot, the library that draws the curves; its Python package would import IPython."""
+    """Read a file of uPlot, which draws the curves; importing its Python package would import IPython."""
     return Path(str(distribution("uplot-python").locate_file(f"uplot/static/{name}"))).read_text(encoding="utf-8")
 
 
 def chart(shown: CurvesFigure) -> dict[str, Any]:
-    """What the page needs of a chart: columns, titles and descriptions of panels, and all numbers.
+    """Return what the page needs of a chart: columns, titles and descriptions of panels, and numbers.
 
-    The numbers are JSON, deflated, in base64.
+    The numbers are deflated JSON in base64.
     """
     keys, x = list(shown.looks), shown.horizontal.few
     panels = [
@@ -155,7 +148,7 @@ def chart(shown: CurvesFigure) -> dict[str, Any]:
             "title": printable(panel.title),
             "range": panel.limits,
             "ticks": list(panel.ticks),
-            "lines": [{"key": keys.index(name), **_line(found, x)} for name, found in panel.curves.items()],
+            "lines": [{"key": keys.index(name), **_line(curve, x)} for name, curve in panel.curves.items()],
         }
         for panel in shown.panels
     ]
@@ -167,37 +160,37 @@ def chart(shown: CurvesFigure) -> dict[str, Any]:
     }
     few = len(panels) <= 2
     return {
-        # at most four, with the fewest places left empty
+        # of three, four or two columns those that leave the fewest cells empty
         "columns": len(panels) if few else min((3, 4, 2), key=lambda columns: -len(panels) % columns),
         "panels": [(printable(panel.title), _description(panel, shown.read_at)) for panel in shown.panels],
         "packed": b64encode(zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 9)).decode(),
     }
 
 
-def _line(found: Curve, x: np.ndarray) -> dict[str, Any]:
-    """A curve at ``x`` with a few digits, None where it is not known."""
-    at = np.searchsorted(found.x, x)
-    known = (at < len(found.x)) & (found.x[np.minimum(at, len(found.x) - 1)] == x)
+def _line(curve: Curve, x: np.ndarray) -> dict[str, Any]:
+    """Return a curve at ``x`` with a few digits, None where it is not known."""
+    indices = np.searchsorted(curve.x, x)
+    known = np.isin(x, curve.x)
 
     def rounded(values: np.ndarray) -> list[float | None]:
-        return [float(f"{values[k]:.{DIGITS}g}") if there else None for k, there in zip(at, known, strict=True)]
+        return [float(f"{values[k]:.{DIGITS}g}") if there else None for k, there in zip(indices, known, strict=True)]
 
-    ends = {name: None if end is None else rounded(end) for name, end in (("low", found.low), ("high", found.high))}
-    return {"mean": rounded(found.mean), **ends, "runs": list(map(rounded, found.runs))}
+    ends = {name: None if end is None else rounded(end) for name, end in (("low", curve.low), ("high", curve.high))}
+    return {"mean": rounded(curve.mean), **ends, "runs": list(map(rounded, curve.runs))}
 
 
 def _description(panel: Panel, read_at: tuple[int, str]) -> str:
-    """A panel in a sentence, for readers who cannot see it."""
+    """Describe a panel in a sentence, for readers who cannot see it."""
     index, where = read_at
     short = shortened(panel.curves, 40)
-    ends = sorted((float(found.mean[index]), short[name]) for name, found in panel.curves.items())
+    ends = sorted((float(curve.mean[index]), short[name]) for name, curve in panel.curves.items())
     values = ", ".join(f"{name} {value:.3g}" for value, name in ends[:MAX_DESCRIBED])
     more = f" and {len(ends) - MAX_DESCRIBED} more" if len(ends) > MAX_DESCRIBED else ""
     return f"{printable(panel.title)} {where}, lowest first: {values}{more}."
 
 
 def show_run(run: Run) -> str:
-    """A run for a notebook: its facts, where it ended, and its curves."""
+    """Show a run in a notebook: its metadata, final numbers and curves."""
     about: list[tuple[str, object]] = [
         ("agent", run.agent), ("environment", run.env), ("seed", run.seed), ("rounds", run.horizon),
     ]  # fmt: skip
@@ -216,11 +209,11 @@ def show_run(run: Run) -> str:
 
 
 def show_board(board: Leaderboard) -> str:
-    """The tables over environments, and the curves where there are few."""
+    """Show a leaderboard in a notebook: tables over environments, and curves of up to twelve environments."""
+    overall = {group: overall_table(board, group, NOTEBOOK_COLUMNS) for group in board.groups}
     shown = [
-        table(f"{group.capitalize()}, over environments", found.header, found.lines)
-        for group in board.groups
-        for found in [overall_table(board, group, NOTEBOOK_COLUMNS)]
+        table(f"{group.capitalize()}, over environments", scores.header, scores.lines)
+        for group, scores in overall.items()
     ]
     notes = [f"<p>{text}</p>" for text in (completeness(board), SCORE_NOTE) if text]
     few = board.per_env["env"].n_unique() <= MAX_NOTEBOOK_ENVS

@@ -28,10 +28,10 @@ from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.compare.significance import Ranking
 from cbo_gym.evaluation.metrics.targets import TARGETS, has_targets, rounds_to, seconds_to, shares
 from cbo_gym.evaluation.report.curves import (
+    Against,
     CostPaid,
     Curve,
     CurvesFigure,
-    Horizontal,
     Looks,
     Rounds,
     by_agent,
@@ -51,12 +51,14 @@ from cbo_gym.labels import Spec
 from cbo_gym.problems import build_problem
 from cbo_gym.registry import find_entry
 
+#: names of objectives, and the Pareto front, shape ``(n, objectives)``
+Front = tuple[list[str], np.ndarray]
 RECOMMENDED = "recommended_rewards"
-TARGET_POINTS = 100  # of a line of shares of runs that reached a target
-WIDTH = 7.0  # inches, of both columns of a page
+TARGET_POINTS = 100
+WIDTH = 7.0  # inches
 LABEL_WIDTH = 30  # characters
 MARKERS_A_LINE = 6
-DPI = 200  # of PNG
+DPI = 200
 FORMATS = ("png", "pdf")
 UNDATED: dict[str, Any] = {"png": None, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 STYLE: Any = {
@@ -80,8 +82,10 @@ STYLE: Any = {
     "ytick.color": "#333333",
     "xtick.major.width": 0.7,
     "ytick.major.width": 0.7,
-    "pdf.fonttype": 42,  # letters stay letters, which journals ask for
-    "svg.hashsalt": "cbo-gym",  # the same figure is the same file
+    # embedded fonts, which journals require
+    "pdf.fonttype": 42,
+    # the same figure is the same file
+    "svg.hashsalt": "cbo-gym",
 }
 
 
@@ -114,7 +118,7 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
 
 
 @on_paper
-def regret_curves(runs: Sequence[Run], styles: Looks | None = None, against: type[Horizontal] = Rounds) -> Figure:
+def regret_curves(runs: Sequence[Run], styles: Looks | None = None, against: Against = Rounds) -> Figure:
     """Draw average and simple regret against rounds or against cumulative cost, a row of panels per environment.
 
     Regrets are divided by the gap between the optimum and a random action, so 1 is random play. Simple regret has a
@@ -335,23 +339,17 @@ def _draw_shares(axis: Axes, curves: Mapping[str, Curve], shown: CurvesFigure) -
     axis.set(ylabel="Share of rounds 1 to $t$", ylim=(-0.02, 1.02))
 
 
-def has_fronts(runs: Sequence[Run]) -> bool:
-    """Whether the runs hold what they recommended, and the environment's front is recorded."""
-    return all(RECOMMENDED in run.columns for run in runs) and _known_front(runs[0].env) is not None
-
-
 @on_paper
-def draw_fronts(env: str, runs: Sequence[Run], styles: Looks) -> Figure:
+def draw_fronts(env: str, runs: Sequence[Run], front: Front, styles: Looks) -> Figure:
     """Draw the expected rewards recommended after the last round, all seeds, a panel per pair of objectives.
 
     Args:
         env: title of the figure.
-        runs: runs of one environment for which :func:`has_fronts` is true.
+        runs: runs of one environment.
+        front: their :func:`known_front`.
         styles: looks of the agents.
     """
-    known = _known_front(runs[0].env)
-    assert known is not None, "has_fronts was asked"
-    names, front = known
+    names, optimal = front
     recommended: dict[str, list[np.ndarray]] = {}
     for run in runs:
         vectors = np.array(run.table[RECOMMENDED][-1].to_list()).reshape(-1, len(names))
@@ -359,7 +357,7 @@ def draw_fronts(env: str, runs: Sequence[Run], styles: Looks) -> Figure:
     pairs = list(combinations(range(len(names)), 2))
     figure, (axes,) = _panels(1, max(2, len(pairs)), 2.4)
     for axis, (i, j) in zip(axes, pairs, strict=False):
-        points, line = front[np.argsort(front[:, i])], "." if len(names) > 2 else "-"
+        points, line = optimal[np.argsort(optimal[:, i])], "." if len(names) > 2 else "-"
         axis.plot(points[:, i], points[:, j], line, color=GREY, label="Pareto front")
         for agent, vectors_of_seeds in recommended.items():
             look, points = styles[agent], np.concatenate(vectors_of_seeds)
@@ -373,10 +371,16 @@ def draw_fronts(env: str, runs: Sequence[Run], styles: Looks) -> Figure:
     return figure
 
 
-def _known_front(env: str) -> tuple[list[str], np.ndarray] | None:
-    """Return the names of the objectives and the recorded front of an environment; None if there is none."""
+def known_front(runs: Sequence[Run]) -> Front | None:
+    """Return the names of the objectives and the recorded Pareto front of the runs' environment.
+
+    None if a run does not hold what it recommended, or if no front is recorded.
+    """
+    env = runs[0].env
     entry = find_entry(env) if Spec.parse(env).name == env else None
     if entry is None or entry.optimum is None or not entry.optimum.front:
+        return None
+    if not all(RECOMMENDED in run.columns for run in runs):
         return None
     objectives = build_problem(entry.problem).outcomes.objectives
     names = [objective.name if objective.sign > 0 else f"-{objective.name}" for objective in objectives]
@@ -394,8 +398,7 @@ def draw_targets(runs: Sequence[Run], styles: Looks | None = None) -> Figure:
     timed = list(filter(has_targets, runs))
     of_agent = by_agent(timed, dict.fromkeys(run.agent for run in timed))
     styles, names = styles or looks(of_agent), shortened(of_agent, LABEL_WIDTH)
-    figure = Figure(figsize=(WIDTH, 3.8), layout="constrained")
-    axes = figure.subplots(2, len(TARGETS), sharex="row", sharey=True)
+    figure, axes = _panels(2, len(TARGETS), 1.8, sharex="row", sharey=True)
     for row, label, times in zip(axes, ("Round", "Seconds of the agent"), (rounds_to, seconds_to), strict=True):
         for agent, own in of_agent.items():
             envs = np.array([run.env for run in own])
@@ -486,10 +489,10 @@ def shared_legend(figure: Figure) -> None:
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns)
 
 
-def _panels(rows: int, columns: int, height: float, width: float = WIDTH) -> tuple[Figure, Any]:
+def _panels(rows: int, columns: int, height: float, width: float = WIDTH, **share: Any) -> tuple[Figure, Any]:
     """Return an empty figure and its axes, shape ``(rows, columns)``, each ``height`` inches high."""
     figure = Figure(figsize=(width, height * rows + 0.2), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False)
+    return figure, figure.subplots(rows, columns, squeeze=False, **share)
 
 
 def _short(text: str, width: int) -> str:

@@ -1,0 +1,113 @@
+"""What the numbers of a leaderboard rest on: unfinished runs, and the origin of the finished ones."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+
+import polars as pl
+
+from cbo_gym.errors import printable
+from cbo_gym.evaluation.compare.leaderboard import Leaderboard
+from cbo_gym.evaluation.runs.counted import env_label
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.runs.revisions import parts_of
+
+RECOMMENDATIONS = {"every": "every round", "powers": "powers of two", "end": "at the end"}
+
+
+def completeness(board: Leaderboard) -> str:
+    """Say how many runs of the grid of agents and environments have ended; empty if all have."""
+    tried = board.table.filter(pl.col("status") != "skipped")
+    ended = tried.group_by("mode", "env", "agent").agg(pl.col("seed").n_unique())
+    plays, envs = tried.select("mode", "agent").unique(), tried.select("mode", "env").unique()
+    grid = plays.join(envs, on="mode")
+    expected, finished = grid.height * board.seeds, int(ended["seed"].sum())
+    if finished >= expected:
+        return ""
+    return (
+        f"This sweep is not complete: {finished} of {expected} runs have ended ({board.seeds} seeds of every agent on "
+        "every environment of the modes that it plays). Numbers say how many seeds they rest on."
+    )
+
+
+def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
+    """List runs without a score and the reason: each failed run, and per agent those skipped or unverified."""
+    rows = [(printable(f"failed: {run.agent} on {run.env}, seed {run.seed}"), run.error) for run in board.failed]
+    reasons = {run.agent: run.error for run in reversed(board.skipped)}
+    modes = {(run.agent, env_label(run)): run.mode for run in board.skipped}
+    for agent in sorted(reasons):
+        counts = Counter(mode for (skipping, _), mode in modes.items() if skipping == agent)
+        where = ", ".join(f"{count} {mode}" for mode, count in sorted(counts.items()))
+        rows.append((printable(f"skipped: {agent} on {where} environments"), reasons[agent]))
+    for agent in sorted({run.agent for run in board.unverified}):
+        own = [run for run in board.unverified if run.agent == agent]
+        what = f"unverified, not ranked: {agent}, {len(own)} runs on {len({run.env for run in own})} environments"
+        rows.append((printable(what), "these runs have not been replayed by others"))
+    return rows
+
+
+def provenance(board: Leaderboard) -> str:
+    """Name the runs, seeds, versions, dates and machines of the numbers, and what differs among the runs."""
+    return " ".join(provenance_sentences(board))
+
+
+def provenance_sentences(board: Leaderboard) -> list[str]:
+    """Return the sentences of :func:`provenance`: one on all runs, then those on differences."""
+    runs = board.table.filter(pl.col("status") == "finished")
+    versions, dates, machines = (
+        sorted({value for value in runs[name] if value}) for name in ("version", "date", "machine")
+    )
+    days = [date.partition("T")[0] for date in dates]
+    parts = [
+        f"{runs.height} finished runs",
+        f"seeds {_ranges(sorted(runs['seed'].unique()))}",
+        f"cbo-gym {' and '.join(versions)}",
+        *([" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []),
+        *machines,
+    ]
+    sentences = ["; ".join(parts), *mixtures(board.runs)]
+    if board.replaced:
+        sentences.append(f"Left out: {board.replaced} runs that were played again later")
+    return [printable(f"{sentence}.") for sentence in sentences]
+
+
+def mixtures(runs: Collection[Run]) -> list[str]:
+    """List what finished runs do not have in common, with numbers of runs: ``Mixed numpy: 2.3.1 (8 runs), ...``.
+
+    The code of an agent is compared among its runs, that of an environment among the runs on it; the column
+    ``sources`` has the codes themselves.
+    """
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    codes: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for run in runs:
+        played_with = {
+            "cbo-gym": run.version,
+            **run.libraries,
+            **{f"threads of {name}": str(number) for name, number in run.threads.items()},
+            "machine": run.machine,
+            "recommendations": RECOMMENDATIONS[run.recommend],
+        }
+        for name, value in played_with.items():
+            counts[name][value] += 1
+        for (kind, name), stamp in parts_of(run).items():
+            codes[f"code of {kind}s"][name].add(stamp)
+    mixed = {
+        name: [f"{value or '-'} ({number} runs)" for value, number in sorted(values.items())]
+        for name, values in counts.items()
+        if len(values) > 1
+    }
+    for kind, stamps in codes.items():
+        mixed[kind] = [f"{name} ({len(own)} codes)" for name, own in sorted(stamps.items()) if len(own) > 1]
+    return [f"Mixed {name}: {', '.join(values)}" for name, values in mixed.items() if values]
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Return ``0 to 4, 7`` for 0, 1, 2, 3, 4, 7."""
+    runs: list[list[int]] = []
+    for value in numbers:
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
