@@ -1,4 +1,4 @@
-"""agents: who can play."""
+"""The command agents."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cbo_gym.cli.application import AGENT_HELP, MODE_HELP, WILDCARD_HELP, app, look_here
+from cbo_gym.cli.application import AGENT_HELP, MODE_HELP, WILDCARD_HELP, add_cwd, app
 from cbo_gym.cli.completion import agent_names
-from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table
+from cbo_gym.cli.output import JsonOption, print_hidden, print_json, print_table
 from cbo_gym.errors import EXTRA_OF, ArgumentError, CBOGymError
 from cbo_gym.labels import AGENTS_LISTED_BY, bare_name
 from cbo_gym.task import Mode
@@ -28,7 +28,7 @@ def list_agents(
             metavar="[AGENT]...",
             help=f"Tell all about these. {AGENT_HELP}{WILDCARD_HELP}",
             autocompletion=agent_names,
-            callback=look_here,
+            callback=add_cwd,
         ),
     ] = None,
     mode: Annotated[Mode | None, typer.Option(metavar="MODE", help=MODE_HELP)] = None,
@@ -59,13 +59,13 @@ def list_agents(
             for card in cards
         ]
         header = ["agent", "plays", "parameters", "method"]
-        left_out(print_table("", header, rows, droppable=["method"]), "cbo-gym agents AGENT tells all of one")
+        print_hidden(print_table("", header, rows, droppable=["method"]), "cbo-gym agents AGENT tells all of one")
 
 
 def _cards(names: list[str]) -> list[AgentCard]:
-    """The cards of some agents; of those that a pattern names, the ones that cannot be imported are left out.
+    """Return the cards of agents; those that match a pattern but cannot be imported are left out with a warning.
 
-    Those of other packages are imported in processes of their own.
+    Agents of other packages are imported in separate processes.
     """
     from cbo_gym.agent_cards import agent_card, zoo_cards
     from cbo_gym.agent_finder import require_unshared

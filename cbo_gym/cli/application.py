@@ -1,4 +1,4 @@
-"""The application, and what its commands share."""
+"""The application, and the parameters and errors that its commands share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from cbo_gym.task import Mode
 from cbo_gym.version import __version__
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-STOPPED = 130  # the status of what Ctrl-C ended
+#: exit status after Ctrl-C
+STOPPED = 130
 
 IMPORT_PATH_HELP = (
     "Its code is run, so name only what you trust; a file of the working directory is found too, after all that is "
@@ -40,7 +41,7 @@ Names = TypeVar("Names", str, list[str], None)
 
 
 class Group(typer.core.TyperGroup):
-    """Shows errors that the user can mend as one line, with exit status 2; anything else is a bug and its traceback."""
+    """Commands whose expected errors are printed in one line, with exit status 2; other errors are bugs."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
@@ -55,7 +56,7 @@ class Group(typer.core.TyperGroup):
         except typer.BadParameter as error:
             error.message = _with_hint(error.message)
             raise
-        except BrokenPipeError:  # whoever reads has seen enough
+        except BrokenPipeError:
             raise
         except KeyboardInterrupt as error:
             _say("Stopped.", "")
@@ -68,18 +69,18 @@ class Group(typer.core.TyperGroup):
 
 
 def _with_hint(message: str) -> str:
-    """The message about a word that is not one of an option's, with what may have been meant."""
-    found = re.fullmatch(r"(?:Value error, )?('(.*)' is not one of (.*?))\.?", message, re.DOTALL)
-    return message if found is None else found[1] + did_you_mean(found[2], re.findall("'(.*?)'", found[3]))
+    """Add the closest choices to a message about a value that is not one of an option's choices."""
+    match = re.fullmatch(r"(?:Value error, )?('(.*)' is not one of (.*?))\.?", message, re.DOTALL)
+    return message if match is None else match[1] + did_you_mean(match[2], re.findall("'(.*?)'", match[3]))
 
 
 def _unbroken(text: str) -> str:
-    """Each paragraph in one line: where lines break is for the terminal to say, not for the source."""
+    """Join each paragraph to one line, so that the terminal breaks lines."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
 
 
 def _say(kind: str, text: str) -> None:
-    """One line on the error stream, above a progress bar if there is one; colours that others gave it are taken off."""
+    """Print a line on the error stream, above a progress bar if there is one, without colours."""
     plain = printable(" ".join(COLOUR.sub("", text).split()))
     Console(stderr=True).print(f"{kind} {escape(plain)}", soft_wrap=True)
 
@@ -99,14 +100,13 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """The options that are given before the name of a command."""
+    """Options before the name of a command."""
 
 
-def look_here(names: Names) -> Names:
-    """Where an import path is given, let Python look for modules in the working directory too, after all others.
+def add_cwd(names: Names) -> Names:
+    """Append the working directory to Python's search path if an import path is given.
 
-    So that a file of one's own is found wherever cbo-gym is started from, and one that happens to lie there neither
-    takes the place of an installed module nor is run unless it is asked for.
+    So a file beside the caller is found, but it neither replaces an installed module nor is run unless it is named.
     """
     given: list[str] = [names] if isinstance(names, str) else names or []
     here = str(Path.cwd())

@@ -1,4 +1,4 @@
-"""leaderboard, compare, choose: what a sweep says."""
+"""The commands leaderboard, compare and choose, which evaluate a sweep."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import typer
 from cbo_gym.cli.application import MODE_HELP, PATTERN_HELP, WILDCARD_HELP, app
 from cbo_gym.cli.completion import agent_names, env_ids
 from cbo_gym.cli.output import (
-    CSV_HAS_THEM,
+    SEE_CSV,
     CsvOption,
     Format,
     JsonOption,
-    chosen_format,
-    left_out,
+    hidden_columns,
+    output_format,
     print_csv,
+    print_hidden,
     print_json,
     print_table,
     say,
-    too_wide,
 )
 from cbo_gym.errors import ArgumentError, printable
 from cbo_gym.files import csv_of
@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.compare.pairwise import Comparison
     from cbo_gym.evaluation.runs.results import Run
 
-MOST_LACKING = 6  # lines about failed and skipped runs
-# on a narrow terminal the first go first
-LESS_IMPORTANT_OVERALL = ("run_seconds", "probability", "score", "seconds", "average_score")
-OVERALL_ONLY = ("envs", "pairs", "p_value", "least_p_value")  # columns of a comparison
+#: lines about failed and skipped runs
+MAX_UNFINISHED = 6
+#: columns that a narrow terminal hides, the first hidden first
+EXPENDABLE_OVERALL = ("run_seconds", "probability", "score", "seconds", "average_score")
+#: columns of a comparison over environments
+OVERALL_ONLY = ("envs", "pairs", "p_value", "least_p_value")
 FEW_SEEDS = 5
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote, or published results.")
@@ -46,7 +48,7 @@ FolderArgument = Annotated[
 
 
 class BoardTable(StrEnum):
-    """The tables of a leaderboard, by the names of the report's CSV files."""
+    """Tables of a leaderboard, by the names of the report's CSV files."""
 
     OVERALL = "overall"
     PER_ENV = "per_env"
@@ -54,6 +56,14 @@ class BoardTable(StrEnum):
     IMPROVEMENT = "improvement"
     CHOICES = "choices"
     RUNS = "runs"
+
+
+class FigureFormat(StrEnum):
+    """Formats of figures."""
+
+    PNG = "png"
+    PDF = "pdf"
+    SVG = "svg"
 
 
 @app.command("leaderboard")
@@ -82,8 +92,8 @@ def print_leaderboard(
         Path | None, typer.Option(help="Also write the tables into this Markdown file, between its markers.")
     ] = None,
     formats: Annotated[
-        list[str] | None,
-        typer.Option("--figures", help="Figures as png, pdf or svg; the first two by default. Repeat for more."),
+        list[FigureFormat] | None,
+        typer.Option("--figures", help="Format of figures; by default png and pdf. Repeat for more."),
     ] = None,
     beside: Annotated[
         list[Path] | None,
@@ -114,14 +124,12 @@ def print_leaderboard(
     """
     from cbo_gym.evaluation.compare.leaderboard import leaderboard
     from cbo_gym.evaluation.report.markdown import write_results
-    from cbo_gym.evaluation.report.plots import FORMATS, require_formats
     from cbo_gym.evaluation.store.published import is_published
     from cbo_gym.progress import progress_bar
 
-    form = chosen_format(as_json, as_csv)
+    form = output_format(as_json, as_csv)
     if table is not None and form is not Format.CSV:
         raise ArgumentError("--table says which table --csv prints; give both, or neither")
-    require_formats(formats or FORMATS)  # before long work
     target = out or (folder / "report" if form is Format.TEXT and not is_published(folder) else None)
     page = None
     with progress_bar() as progress:
@@ -130,7 +138,9 @@ def print_leaderboard(
         if markdown is not None:
             write_results(markdown, board)
         if target is not None:
-            from cbo_gym.evaluation.report.page import write_report  # late: it draws, and documents need no figures
+            # late, because Matplotlib takes long to import
+            from cbo_gym.evaluation.report.page import write_report
+            from cbo_gym.evaluation.report.plots import FORMATS
 
             bar = progress.add_task("figures", total=None)
             page = write_report(
@@ -150,10 +160,10 @@ def print_leaderboard(
 
 
 def _runs(folder: Path, track: Callable[[Sequence[Path]], Iterable[Path]] = lambda paths: paths) -> Iterable[Run]:
-    """The runs that a sweep wrote to a folder, or those of published results: a folder, or a file of it.
+    """Load the runs that a sweep wrote to a folder, or those of published results: a folder, or a file of it.
 
     Raises:
-        ArgumentError: if there are none, or no folder.
+        ArgumentError: if the folder does not exist or has no runs.
     """
     from cbo_gym.evaluation.runs.folder import intact_runs, run_files
     from cbo_gym.evaluation.store.published import is_published, load_published
@@ -167,7 +177,7 @@ def _runs(folder: Path, track: Callable[[Sequence[Path]], Iterable[Path]] = lamb
 
 
 def _document(board: Leaderboard) -> dict[str, object]:
-    """The JSON document: tables as lists of rows, and what they leave out."""
+    """Return the JSON document: tables as lists of rows, runs without a score, and the origin of the numbers."""
     from cbo_gym.evaluation.compare.provenance import incomplete_rows, provenance
 
     tables = board.frames
@@ -194,34 +204,34 @@ def _print_board(board: Leaderboard) -> None:
     )
     from cbo_gym.evaluation.runs.results import last_line
 
-    expendable = sorted((one for one in METRICS.values() if one.expendable), key=lambda one: -one.expendable)
+    expendable = sorted((metric for metric in METRICS.values() if metric.expendable), key=lambda m: -m.expendable)
     by_env = {str(env): env_table(board, str(env)) for env in board.per_env["env"].unique(maintain_order=True)}
-    gone = too_wide([(one.header, one.lines) for one in by_env.values()], [one.title for one in expendable])
-    for env, found in by_env.items():
-        print_table(printable(env), found.header, found.lines, without=gone)
+    hidden = hidden_columns([(table.header, table.lines) for table in by_env.values()], [m.title for m in expendable])
+    for env, table in by_env.items():
+        print_table(printable(env), table.header, table.lines, without=hidden)
         chosen = choice_table(board, env)
         if chosen.rows:
             print_table(f"Chosen on {printable(env)}", chosen.header, chosen.lines)
     by_group = {f"{group.capitalize()}, over environments": overall_table(board, group) for group in board.groups}
-    droppable = [OVERALL[name] for name in LESS_IMPORTANT_OVERALL]
-    gone_overall = too_wide([(one.header, one.lines) for one in by_group.values()], droppable)
-    for title, found in by_group.items():
-        print_table(title, found.header, found.lines, without=gone_overall)
+    droppable = [OVERALL[name] for name in EXPENDABLE_OVERALL]
+    hidden_overall = hidden_columns([(table.header, table.lines) for table in by_group.values()], droppable)
+    for title, table in by_group.items():
+        print_table(title, table.header, table.lines, without=hidden_overall)
     lost = {"without the true graph": graph_loss_tables(board), "on instances": instance_tables(board)}
-    for what, tables in lost.items():
-        for env, losses in tables.items():
-            print_table(f"Score lost {what}, {printable(env)}", losses.header, losses.lines)
+    for condition, tables in lost.items():
+        for env, table in tables.items():
+            print_table(f"Score lost {condition}, {printable(env)}", table.header, table.lines)
     if incomplete := completeness(board):
         say(incomplete, "yellow")
-    lacking = incomplete_rows(board)
-    for what, why in lacking[:MOST_LACKING]:
-        say(f"{what}: {last_line(why)}", "yellow")
-    if len(lacking) > MOST_LACKING:
-        say(f"And {len(lacking) - MOST_LACKING} more like these; the report and --json list all.", "yellow")
-    left_out([*gone, *gone_overall], "the report has them, and --csv with --table")
+    unfinished = incomplete_rows(board)
+    for runs, reason in unfinished[:MAX_UNFINISHED]:
+        say(f"{runs}: {last_line(reason)}", "yellow")
+    if (more := len(unfinished) - MAX_UNFINISHED) > 0:
+        say(f"And {more} more like these; the report and --json list all.", "yellow")
+    print_hidden([*hidden, *hidden_overall], "the report has them, and --csv with --table")
     source, *mixed = provenance_sentences(board)
-    unlike = " The runs were not all played alike; the report and --json say how they differ." if mixed else ""
-    say(f"{SCORE_NOTE} {SECONDS_NOTE} {source}{unlike}", "dim")
+    differ = " The runs were not all played alike; the report and --json say how they differ." if mixed else ""
+    say(f"{SCORE_NOTE} {SECONDS_NOTE} {source}{differ}", "dim")
 
 
 @app.command()
@@ -246,24 +256,24 @@ def compare(
 
     Example: [b]cbo-gym compare runs MCBO GP-UCB[/b]
     """
-    from cbo_gym.evaluation.compare.pairwise import TEST
-    from cbo_gym.evaluation.compare.pairwise import compare as compared
+    from cbo_gym.evaluation.compare import pairwise
 
-    form = chosen_format(as_json, as_csv)
-    found = compared(_runs(folder), agent, other)
+    form = output_format(as_json, as_csv)
+    result = pairwise.compare(_runs(folder), agent, other)
+    per_env, overall = result.per_env.to_dicts(), result.overall.to_dicts()
     if form is Format.JSON:
-        about = {"agent": found.agent, "other": found.other, "test": TEST, "unpaired": found.unpaired}
-        print_json(about | {"per_env": found.per_env.to_dicts(), "overall": found.overall.to_dicts()})
+        about = {"agent": result.agent, "other": result.other, "test": pairwise.TEST, "unpaired": result.unpaired}
+        print_json(about | {"per_env": per_env, "overall": overall})
     elif form is Format.CSV:
-        # Rows over environments have no env and no seeds.
-        overall = ({"mode": row["group"], **row} for row in found.overall.to_dicts())
-        names = [*found.per_env.columns, *OVERALL_ONLY]
-        print_csv(names, [{name: row.get(name) for name in names} for row in (*found.per_env.to_dicts(), *overall)])
+        # rows over environments have neither an environment nor seeds
+        names = [*result.per_env.columns, *OVERALL_ONLY]
+        rows = [*per_env, *({"mode": row["group"], **row} for row in overall)]
+        print_csv(names, [{name: row.get(name) for name in names} for row in rows])
     else:
-        _print_comparison(found)
+        _print_comparison(result)
 
 
-def _print_comparison(found: Comparison) -> None:
+def _print_comparison(result: Comparison) -> None:
     import polars as pl
 
     from cbo_gym.evaluation.compare.pairwise import COMPARED, TEST
@@ -274,29 +284,29 @@ def _print_comparison(found: Comparison) -> None:
         difference = with_interval(row["difference"], row["difference_low"], row["difference_high"])
         return [str(difference), *(str(row[name]) for name in ("wins", "ties", "losses"))]
 
-    counted = ["difference", "wins", "ties", "losses"]
-    gone: list[str] = []
+    columns = ["difference", "wins", "ties", "losses"]
+    hidden: list[str] = []
     for metric in COMPARED:
-        title = f"{METRICS[metric].title.capitalize()}: {found.agent} minus {found.other}"
-        rows = found.per_env.filter(pl.col("metric") == metric).to_dicts()
+        title = f"{METRICS[metric].title.capitalize()}: {result.agent} minus {result.other}"
+        rows = result.per_env.filter(pl.col("metric") == metric).to_dicts()
         lines = [[row["env"], str(row["seeds"]), *cells(row)] for row in rows]
-        print_table(title, ["environment", "seeds", *counted], lines)
-        rows = found.overall.filter(pl.col("metric") == metric).to_dicts()
+        print_table(title, ["environment", "seeds", *columns], lines)
+        rows = result.overall.filter(pl.col("metric") == metric).to_dicts()
         lines = [
             [row["group"], str(row["envs"]), str(row["pairs"]), *cells(row), f"{row['p_value']:.2g}"] for row in rows
         ]
-        header = ["modes", "environments", "pairs", *counted, "p"]
-        gone += print_table("Over environments", header, lines, droppable=["pairs", "ties"])
-    left_out(gone, CSV_HAS_THEM)
-    least, fewest = max(found.overall["least_p_value"].to_list()), min(found.per_env["seeds"].to_list())
+        header = ["modes", "environments", "pairs", *columns, "p"]
+        hidden += print_table("Over environments", header, lines, droppable=["pairs", "ties"])
+    print_hidden(hidden, SEE_CSV)
+    least, fewest = max(result.overall["least_p_value"].to_list()), min(result.per_env["seeds"].to_list())
     notes = [
         "A difference above 0 is to the credit of the first. Wins count seeds on one environment, and environments "
         f"over several. p: two-sided, {TEST}; with the fewest pairs here it cannot be below {least:.2g}.",
     ]
     if fewest < FEW_SEEDS:
         notes.append("With so few seeds an interval rests on differences being about normal: play more to be sure.")
-    if found.unpaired:
-        notes.append(f"Left out: {found.unpaired} finished runs whose environment and seed the other agent lacks.")
+    if result.unpaired:
+        notes.append(f"Left out: {result.unpaired} finished runs whose environment and seed the other agent lacks.")
     say(" ".join(notes), "dim")
 
 
@@ -348,7 +358,7 @@ def choose(
 
 
 def _command(context: typer.Context) -> str:
-    """The command line that was given, options that were left out apart."""
+    """Return the command line, without options that have their default."""
     words = ["cbo-gym", str(context.info_name)]
     for option in context.command.params:
         value = context.params.get(str(option.name))

@@ -1,4 +1,4 @@
-"""Values that a shell may complete; nothing here imports an agent."""
+"""Completion of values in a shell, without importing an agent."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterable
 
 
 def env_ids(incomplete: str) -> list[str]:
-    """Ids of environments that begin as typed."""
+    """Return ids of environments that begin as typed."""
     from cbo_gym.registry import entries
 
     return _beginning(incomplete, (entry.id for entry in entries()))
 
 
 def tags(incomplete: str) -> list[str]:
-    """Tags of environments, likewise."""
+    """Return tags of environments that begin as typed."""
     from cbo_gym.registry import entries
 
     return _beginning(incomplete, sorted({tag for entry in entries() for tag in entry.tags}))
 
 
 def agent_names(incomplete: str) -> list[str]:
-    """Names of installed agents, likewise."""
+    """Return names of installed agents that begin as typed."""
     from cbo_gym.specs import known_agents
 
     return _beginning(incomplete, known_agents())

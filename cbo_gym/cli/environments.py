@@ -1,4 +1,4 @@
-"""list, show, optimum: what there is to play."""
+"""The commands list, show and optimum."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import typer
 from rich.console import Console
 
 from cbo_gym.actions.sets import to_record, to_text
-from cbo_gym.cli.application import ENV_HELP, IMPORT_PATH_HELP, MODE_HELP, app, look_here
+from cbo_gym.cli.application import ENV_HELP, IMPORT_PATH_HELP, MODE_HELP, add_cwd, app
 from cbo_gym.cli.completion import env_ids, tags
 from cbo_gym.cli.output import (
-    CSV_HAS_THEM,
+    SEE_CSV,
     CsvOption,
     Format,
     JsonOption,
-    chosen_format,
-    flat,
-    left_out,
+    flatten,
+    output_format,
     print_csv,
+    print_hidden,
     print_json,
     print_table,
     say,
@@ -38,7 +38,7 @@ LISTED = (
     "id", "mode", "horizon", "optimum", "optimum_standard_error", "random_value", "random_standard_error", "tags",
     "paper", "section",
 )  # fmt: skip
-MOST_SHOWN = 27  # arms
+MAX_ARMS = 27
 COMPUTED = ("id", "value", "standard_error", "action", "in_words", "random_value", "random_standard_error")
 
 
@@ -54,7 +54,7 @@ def list_envs(
 
     Example: [b]cbo-gym list --mode hard[/b]
     """
-    form = chosen_format(as_json, as_csv)
+    form = output_format(as_json, as_csv)
     chosen = _chosen(mode, tag, paper)
     if form is Format.JSON:
         print_json([_listed(entry) for entry in chosen])
@@ -72,7 +72,7 @@ def list_envs(
             for entry in chosen
         ]
         header = ["id", "mode", "horizon", "optimum", "tags"]
-        left_out(print_table("", header, rows, droppable=["horizon", "optimum", "mode"]), CSV_HAS_THEM)
+        print_hidden(print_table("", header, rows, droppable=["horizon", "optimum", "mode"]), SEE_CSV)
 
 
 def _chosen(mode: Mode | None, tag: str | None, paper: str | None) -> list[EnvEntry]:
@@ -96,7 +96,7 @@ def _chosen(mode: Mode | None, tag: str | None, paper: str | None) -> list[EnvEn
 
 
 def _listed(entry: EnvEntry) -> dict[str, Any]:
-    """An entry with the keys of :data:`LISTED`."""
+    """Return an entry with the keys of :data:`LISTED`."""
     best = entry.optimum
     numbers = (best.value, best.standard_error, best.random_value, best.random_standard_error) if best else (None,) * 4
     values = (entry.id, entry.mode.value, entry.horizon, *numbers, entry.tags, entry.paper, entry.section)
@@ -111,7 +111,7 @@ def show(
             metavar="ENV_ID",
             help=f"{ENV_HELP} A problem may be an import path of your choice. {IMPORT_PATH_HELP}.",
             autocompletion=env_ids,
-            callback=look_here,
+            callback=add_cwd,
         ),
     ],
     as_json: JsonOption = False,
@@ -124,7 +124,7 @@ def show(
     from cbo_gym.oracle import oracle_of
     from cbo_gym.specs import Spec, make_env
 
-    form = chosen_format(as_json, as_csv)
+    form = output_format(as_json, as_csv)
     spec = Spec.parse(env_id)
     made = make_env(spec)
     assert made.spec is not None
@@ -134,13 +134,13 @@ def show(
     if form is Format.JSON:
         print_json(shown)
     elif form is Format.CSV:
-        print_csv(["field", "value"], ({"field": path, "value": value} for path, value in flat(shown)))
+        print_csv(["field", "value"], ({"field": path, "value": value} for path, value in flatten(shown)))
     else:
         print_table("", ["", ""], _fields(shown))
 
 
 def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
-    """The facts about an environment, under the keys of the JSON document."""
+    """Return the JSON document of an environment."""
     from cbo_gym.feedback.contextual import name_scope
     from cbo_gym.problems.modes.contextual import Contexts
     from cbo_gym.problems.modes.discrete import arms_of
@@ -154,8 +154,9 @@ def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
     scopes = contexts.scopes if codec.choices and contexts else ()
     names = domains.names if domains.named else [f"action[{i}]" for i in range(len(domains.names))]
     best = oracle.optimum
-    of_truth = feedback.truth.codec  # the best action may be none that is offered where the graph is told wrongly
-    record = to_record(of_truth, best.action)
+    # with a wrong graph the best action may not be offered
+    true_codec = feedback.truth.codec
+    record = to_record(true_codec, best.action)
     return {
         "id": str(spec),
         "description": problem.description,
@@ -171,12 +172,12 @@ def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
             "value": best.value,
             "standard_error": best.standard_error,
             "action": record,
-            "in_words": to_text(of_truth, record),
+            "in_words": to_text(true_codec, record),
             "random_value": best.random_value,
             "random_standard_error": best.random_standard_error,
         },
-        "objectives": [str(one) for one in problem.outcomes.objectives],
-        "constraints": [str(one) for one in problem.outcomes.constraints],
+        "objectives": list(map(str, problem.outcomes.objectives)),
+        "constraints": list(map(str, problem.outcomes.constraints)),
         "costs": problem.outcomes.costs.in_words() if problem.outcomes.costs else [],
         "told_of_graph": describe_knowledge(problem),
         "citation": problem.citation,
@@ -200,34 +201,34 @@ def _bounds(name: str, ends: tuple[float, float]) -> dict[str, Any]:
 
 
 def _fields(shown: dict[str, Any]) -> list[tuple[str, str]]:
-    """The same for people, as pairs of a name and a text."""
+    """Return the document of an environment as rows of a table."""
     best = shown["optimum"]
     return [
         (shown["id"], shown["description"]),
         ("mode", f"{shown['mode']}, {shown['horizon']} rounds"),
         ("action space", shown["action_space"]),
         ("observation space", shown["observation_space"]),
-        *((one["name"], _range(one)) for one in shown["actions"]),
-        *((f"do({one['name']})", _range(one)) for one in shown["settable"]),
+        *((action["name"], _range(action)) for action in shown["actions"]),
+        *((f"do({variable['name']})", _range(variable)) for variable in shown["settable"]),
         *((f"scope {i}", scope) for i, scope in enumerate(shown["scopes"])),
-        *((f"arm {i}", arm) for i, arm in enumerate(shown["arms"][:MOST_SHOWN])),
-        *([("...", f"{more} more arms")] if (more := len(shown["arms"]) - MOST_SHOWN) > 0 else []),
+        *((f"arm {i}", arm) for i, arm in enumerate(shown["arms"][:MAX_ARMS])),
+        *([("...", f"{more} more arms")] if (more := len(shown["arms"]) - MAX_ARMS) > 0 else []),
         ("optimum", f"{best['value']:.6g} (standard error {best['standard_error']:.1g})"),
         ("reached at", best["in_words"]),
         ("random action", f"{best['random_value']:.6g} (standard error {best['random_standard_error']:.1g})"),
-        *(("objective", one) for one in shown["objectives"]),
-        *(("constraint", one) for one in shown["constraints"]),
+        *(("objective", objective) for objective in shown["objectives"]),
+        *(("constraint", constraint) for constraint in shown["constraints"]),
         *([("costs", ", ".join(shown["costs"]))] if shown["costs"] else []),
         ("agents are told", shown["told_of_graph"]),
         ("problem from", shown["citation"]),
         *([("paper", f"{shown['paper']}, {shown['section']}")] if shown["paper"] else []),
         *([("tags", ", ".join(shown["tags"]))] if shown["tags"] else []),
-        *(("" if place else "graph", _causes(node)) for place, node in enumerate(shown["graph"])),
+        *(("" if index else "graph", _causes(node)) for index, node in enumerate(shown["graph"])),
     ]
 
 
-def _range(one: dict[str, Any]) -> str:
-    return f"{one['low']:g} to {one['high']:g}"
+def _range(bounds: dict[str, Any]) -> str:
+    return f"{bounds['low']:g} to {bounds['high']:g}"
 
 
 def _causes(node: dict[str, Any]) -> str:
@@ -250,7 +251,7 @@ def optimum(
 
     Example: [b]cbo-gym optimum CBO/Dropwave-Noisy-v0[/b]
     """
-    form = chosen_format(as_json, as_csv)
+    form = output_format(as_json, as_csv)
     by_id = {entry.id: entry for entry in entries()}
     wanted = names or list(by_id)
     if unknown := [name for name in wanted if name not in by_id]:
@@ -269,7 +270,7 @@ def optimum(
 
 
 def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
-    """The optimum of each, with the keys of :data:`COMPUTED`, as soon as it is found."""
+    """Yield the optimum of each environment, with the keys of :data:`COMPUTED`, as soon as it is found."""
     from cbo_gym.progress import progress_bar
 
     with progress_bar() as progress:
@@ -282,7 +283,7 @@ def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
 
 
 def _compute_optimum(entry: EnvEntry) -> tuple[RecordedOptimum, str]:
-    """The optimum as it is recorded, and its action in words."""
+    """Return the optimum as it is recorded, and its action in words."""
     import gymnasium as gym
 
     from cbo_gym.oracle import oracle_of

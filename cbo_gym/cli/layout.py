@@ -1,4 +1,4 @@
-"""Tables of Rich whose columns are as wide as they need, or narrowed to a width between words."""
+"""Tables of Rich with columns as wide as their cells, or narrowed between words."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ NARROWEST = 4
 def layout(
     header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None, droppable: Sequence[str] = ()
 ) -> tuple[Table, list[str]]:
-    """Return a table, and the titles of the columns that found no room.
+    """Return a table, and the titles of the columns that do not fit.
 
-    Where the width is short, first titles break between words, then cells that are no numbers do, the widest column
-    first; then columns are dropped. A word is broken only if it is longer than half the width, which no column could
-    hold.
+    If the width is too small, first titles break between words, then cells that are not numbers, the widest column
+    first; then columns are dropped. A word is broken only if it is longer than half the width.
 
     Args:
-        header: titles of the columns; all of them empty for a table without.
-        rows: as many cells each. What cannot be printed in them is shown as its escape.
-        width: in characters; None for as many as it takes.
-        droppable: titles of columns that may go, the first to go first; the others stay.
+        header: titles of the columns; all empty for a table without titles.
+        rows: rows with a cell per column. Characters that cannot be printed are shown as escapes.
+        width: width in characters; None for no limit.
+        droppable: titles of columns that may be dropped, the first dropped first.
     """
     columns = dict(enumerate([printable(cell) for cell in column] for column in zip(header, *rows, strict=True)))
     dropped: list[str] = []
     while (widths := _widths(list(columns.values()), width)) is None:
         title = next((title for title in droppable if title not in dropped), None)
-        if title is None:  # the terminal is narrower than the words that must stay
+        if title is None:
+            # the terminal is narrower than the words that must stay
             widths = [max(NARROWEST, (width or 0) // len(columns) - GAP)] * len(columns)
             break
         dropped.append(title)
         del columns[header.index(title)]
     total = sum(widths) + GAP * (len(widths) - 1)
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=any(header), width=total)
-    for (index, (title, *cells)), room in zip(columns.items(), widths, strict=True):
+    for (index, (title, *cells)), column_width in zip(columns.items(), widths, strict=True):
         is_right = index > 0 and _are_numbers(cells)
-        table.add_column(Text(title), width=room, justify="right" if is_right else "left", overflow="fold")
+        table.add_column(Text(title), width=column_width, justify="right" if is_right else "left", overflow="fold")
     for row in zip(*(cells for _, *cells in columns.values()), strict=True):
         table.add_row(*map(Text, row))
     return table, [title for title in header if title in dropped]
@@ -55,19 +55,21 @@ def _are_numbers(cells: Sequence[str]) -> bool:
 
 
 def _widths(columns: Sequence[Sequence[str]], width: int | None) -> list[int] | None:
-    """The widths of columns, each a title and its cells; None if they do not fit even at their narrowest."""
+    """Return the widths of columns, each a title and its cells; None if they do not fit even at their narrowest."""
     whole = [max(map(cell_len, column)) for column in columns]
-    room = None if width is None else width - GAP * (len(columns) - 1)
-    if width is None or room is None or sum(whole) <= room:
+    available = None if width is None else width - GAP * (len(columns) - 1)
+    if width is None or available is None or sum(whole) <= available:
         return whole
     least, widths = [], []
     for title, *cells in columns:
-        words = [word for text in (title, *([] if _are_numbers(cells) else cells)) for word in text.split()]
-        numbers = max(map(cell_len, cells), default=0) if _are_numbers(cells) else 0
-        least.append(max(numbers, min(width // 2, max(map(cell_len, words), default=0))))
+        cells_width = max(map(cell_len, cells), default=0)
+        are_numbers = _are_numbers(cells)
+        words = [word for string in (title, *([] if are_numbers else cells)) for word in string.split()]
+        longest = min(width // 2, max(map(cell_len, words), default=0))
+        least.append(max(longest, cells_width if are_numbers else 0))
         # titles give way before cells do
-        widths.append(max(least[-1], max(map(cell_len, cells), default=0)))
-    while sum(widths) > room:
+        widths.append(max(least[-1], cells_width))
+    while sum(widths) > available:
         widest = max(range(len(widths)), key=lambda index: (widths[index] > least[index], widths[index]))
         if widths[widest] <= least[widest]:
             return None

@@ -1,4 +1,4 @@
-"""Output of the commands: tables for people, JSON and CSV for programs."""
+"""Output of commands: tables, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cbo_gym.cli.layout import layout
 from cbo_gym.errors import ArgumentError, printable
 from cbo_gym.files import csv_text
 
-#: of results; lines break only on a terminal
+#: prints results; lines break only on a terminal
 console = Console(soft_wrap=not sys.stdout.isatty())
 
 JsonOption = Annotated[
@@ -28,19 +28,19 @@ JsonOption = Annotated[
 CsvOption = Annotated[
     bool, typer.Option("--csv", help="Print CSV with a header, and nothing else, to standard output.")
 ]
-CSV_HAS_THEM, JSON_HAS_THEM = "--csv has them", "--json has them"
+SEE_CSV, SEE_JSON = "--csv has them", "--json has them"
 
 
 class Format(StrEnum):
-    """For whom a command prints."""
+    """Output format of a command."""
 
     TEXT = "text"
     JSON = "json"
     CSV = "csv"
 
 
-def chosen_format(as_json: bool, as_csv: bool) -> Format:
-    """The format that the two options ask for.
+def output_format(as_json: bool, as_csv: bool) -> Format:
+    """Return the format that the two options select.
 
     Raises:
         ArgumentError: if both are given.
@@ -51,12 +51,12 @@ def chosen_format(as_json: bool, as_csv: bool) -> Format:
 
 
 def say(text: str, style: str = "", *, whole: bool = False) -> None:
-    """A line of results; brackets in it are no markup.
+    """Print a line of results, without interpreting markup.
 
     Args:
-        text: what is said. What cannot be printed in it is shown as its escape.
-        style: as Rich names it.
-        whole: leave it to the terminal to break the line, so that a path can be copied.
+        text: the line. Characters that cannot be printed are shown as escapes.
+        style: style of Rich.
+        whole: leave line breaks to the terminal, so that a path can be copied.
     """
     console.print(Text(printable(text), style), highlight=False, soft_wrap=whole or None)
 
@@ -69,25 +69,25 @@ def print_table(
     droppable: Sequence[str] = (),
     without: Sequence[str] = (),
 ) -> list[str]:
-    """Print a table as wide as the terminal allows, or in a pipe as it needs.
+    """Print a table within the width of the terminal, or in a pipe at its full width.
 
     Args:
-        title: stands above it; with one an empty line follows.
-        header: titles of the columns; all empty for none.
-        rows: as many cells each.
-        droppable: titles of columns that may be left out where the terminal is narrow, the first to go first.
-        without: titles of columns that are left out.
+        title: line above the table; with one, an empty line follows the table.
+        header: titles of the columns; all empty for a table without titles.
+        rows: rows with a cell per column.
+        droppable: titles of columns that a narrow terminal hides, the first hidden first.
+        without: titles of columns that are always hidden.
 
     Returns:
-        the titles that were left out, for :func:`left_out`.
+        The titles of droppable columns that were hidden, for :func:`print_hidden`.
     """
-    kept = [place for place, name in enumerate(header) if name not in without]
-    header, rows = [header[place] for place in kept], [[row[place] for place in kept] for row in rows]
+    kept = [index for index, name in enumerate(header) if name not in without]
+    header, rows = [header[index] for index in kept], [[row[index] for index in kept] for row in rows]
     table, dropped = layout(header, rows, _width(), [name for name in droppable if name not in without])
     if title:
         say(title, "bold")
     for line in Segment.split_lines(console.render(table)):
-        text = Text.assemble(*((part.text, part.style or "") for part in line))
+        text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
         text.rstrip()
         console.print(text, soft_wrap=True, highlight=False)
     if title:
@@ -95,17 +95,19 @@ def print_table(
     return dropped
 
 
-def too_wide(tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]], droppable: Sequence[str]) -> list[str]:
-    """The columns for which one of several tables has no room, so that all of them can go without.
+def hidden_columns(
+    tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]], droppable: Sequence[str]
+) -> list[str]:
+    """Return the columns that do not fit one of several tables, so that all of them can hide these.
 
     Args:
-        tables: the header and the rows of each.
-        droppable: as of :func:`print_table`.
+        tables: header and rows of each table.
+        droppable: titles of columns that may be hidden, the first hidden first.
     """
     dropped = {
         name
         for header, rows in tables
-        for name in layout(header, rows, _width(), [one for one in droppable if one in header])[1]
+        for name in layout(header, rows, _width(), [title for title in droppable if title in header])[1]
     }
     return [name for name in droppable if name in dropped]
 
@@ -114,48 +116,46 @@ def _width() -> int | None:
     return console.width if sys.stdout.isatty() else None
 
 
-def left_out(titles: Sequence[str], elsewhere: str) -> None:
-    """Say once which columns found no room, and where they are to be found."""
+def print_hidden(titles: Sequence[str], elsewhere: str) -> None:
+    """Say which columns are hidden, and where they can be found."""
     if titles:
         say(f"Hidden to fit the width: {', '.join(dict.fromkeys(titles))}; {elsewhere}.", "dim")
 
 
 def print_json(document: object) -> None:
-    """Print a document as JSON, numbers that are not finite as null."""
+    """Print a document as JSON, with null for numbers that are not finite."""
     sys.stdout.write(json.dumps(_finite(document), indent=2) + "\n")
 
 
-def _finite(part: Any) -> Any:
-    if isinstance(part, float):
-        return part if math.isfinite(part) else None
-    if isinstance(part, Mapping):
-        return {str(key): _finite(value) for key, value in part.items()}
-    if isinstance(part, list | tuple):
-        return [_finite(value) for value in part]
-    return part
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def flat(part: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """A document as pairs of a path and a value: ``("graph.0.node", "X0")``; lists of texts are one value."""
-    if isinstance(part, Mapping):
-        inner: Iterable[tuple[object, object]] = part.items()
-    elif isinstance(part, list) and not _is_texts(part):
-        inner = enumerate(part)
+def flatten(document: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Yield a document as pairs of a path and a value: ``("graph.0.node", "X0")``; a list of strings is one value."""
+    if isinstance(document, Mapping):
+        items: Iterable[tuple[object, object]] = document.items()
+    elif isinstance(document, list) and not _is_strings(document):
+        items = enumerate(document)
     else:
-        yield path, part
+        yield path, document
         return
-    for key, value in inner:
-        yield from flat(value, f"{path}.{key}" if path else str(key))
+    for key, value in items:
+        yield from flatten(value, f"{path}.{key}" if path else str(key))
 
 
-def _is_texts(part: object) -> TypeGuard[list[str]]:
-    return isinstance(part, list) and all(isinstance(one, str) for one in part)
+def _is_strings(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def print_csv(header: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
-    """Print rows as CSV, each as soon as it is there. Lists of texts are joined by commas, other ones are JSON.
+    """Print rows as CSV, each as soon as it is available; lists of strings are joined by commas, others are JSON.
 
-    Texts are written as :func:`cbo_gym.files.csv_text` has them; numbers stay numbers.
+    Strings are escaped by :func:`cbo_gym.files.csv_text`.
     """
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(header)
@@ -167,6 +167,6 @@ def print_csv(header: Sequence[str], rows: Iterable[Mapping[str, object]]) -> No
 def _cell(value: object) -> object:
     if isinstance(value, str):
         return csv_text(value)
-    if _is_texts(value):
+    if _is_strings(value):
         return csv_text(", ".join(value))
     return json.dumps(_finite(value)) if isinstance(value, list | dict) else value

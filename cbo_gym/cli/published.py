@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cbo_gym.cli.application import app, look_here
+from cbo_gym.cli.application import add_cwd, app
 from cbo_gym.cli.output import JsonOption, print_json, print_table, say
 from cbo_gym.errors import printable
 
@@ -27,7 +27,7 @@ AllowOption = Annotated[
     typer.Option(
         "--allow",
         metavar="MODULE:CLASS",
-        callback=look_here,
+        callback=add_cwd,
         help="An agent's import path that a file may name although it is not installed. Its code is then run: your own "
         "choice, as is each package that you install. Once for each path.",
     ),

@@ -17,11 +17,11 @@ from cbo_gym.cli.application import (
     PATTERN_HELP,
     STOPPED,
     Horizon,
+    add_cwd,
     app,
-    look_here,
 )
 from cbo_gym.cli.completion import agent_names, env_ids
-from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table, say
+from cbo_gym.cli.output import JsonOption, print_hidden, print_json, print_table, say
 from cbo_gym.cli.suites import SuiteOption, SuiteSeeds, grid
 from cbo_gym.files import require_file
 
@@ -49,9 +49,9 @@ BatchOption = Annotated[
 @app.command()
 def run(
     agent: Annotated[
-        str, typer.Argument(metavar="AGENT", help=AGENT_HELP, autocompletion=agent_names, callback=look_here)
+        str, typer.Argument(metavar="AGENT", help=AGENT_HELP, autocompletion=agent_names, callback=add_cwd)
     ],
-    env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP, autocompletion=env_ids, callback=look_here)],
+    env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP, autocompletion=env_ids, callback=add_cwd)],
     seed: Annotated[int, typer.Option(help="Seed of the noise, the initial data and the agent.")] = 0,
     horizon: Horizon = None,
     recommend: RecommendOption = "every",
@@ -118,11 +118,11 @@ def sweep(
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the runs are kept.")],
     agents: Annotated[
         list[str],
-        typer.Option("--agent", "-a", help=AGENT_HELP + PATTERN_HELP, autocompletion=agent_names, callback=look_here),
+        typer.Option("--agent", "-a", help=AGENT_HELP + PATTERN_HELP, autocompletion=agent_names, callback=add_cwd),
     ],
     envs: Annotated[
         list[str] | None,
-        typer.Option("--env", "-e", help=ENV_HELP + PATTERN_HELP, autocompletion=env_ids, callback=look_here),
+        typer.Option("--env", "-e", help=ENV_HELP + PATTERN_HELP, autocompletion=env_ids, callback=add_cwd),
     ] = None,
     suite: SuiteOption = None,
     seeds: SuiteSeeds = None,
@@ -284,7 +284,7 @@ def _print_plan(
         seconds = "?" if pair.seconds is None else f"{pair.seconds:.3g}"
         counts = map(str, (pair.runs, pair.there, pair.to_play))
         rows.append([pair.agent, f"{pair.env}, T={pair.horizon}", *counts, seconds, pair.source])
-    left_out(print_table("", header, rows, droppable=["guessed from"]), "a wider terminal or a pipe shows it")
+    print_hidden(print_table("", header, rows, droppable=["guessed from"]), "a wider terminal or a pipe shows it")
     for line in _planned_lines(planned, jobs):
         say(line)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cbo_gym.cli.application import IMPORT_PATH_HELP, Group, app, look_here
-from cbo_gym.cli.output import JSON_HAS_THEM, JsonOption, left_out, print_json, print_table, say
+from cbo_gym.cli.application import IMPORT_PATH_HELP, Group, add_cwd, app
+from cbo_gym.cli.output import SEE_JSON, JsonOption, print_hidden, print_json, print_table, say
 from cbo_gym.errors import ArgumentError
 from cbo_gym.files import csv_of
 
@@ -27,7 +27,7 @@ AgentOption = Annotated[
     typer.Option(
         "--agent",
         help=f"Who suggests, where that is an import path, or another. {IMPORT_PATH_HELP}.",
-        callback=look_here,
+        callback=add_cwd,
     ),
 ]
 TrialNumber = Annotated[int, typer.Argument(metavar="TRIAL", min=1, help="The trial's number.")]
@@ -220,7 +220,7 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
         return
     expendable = ["asked", "ended", "why", "reason"]
     cells = [[value if isinstance(value, str) else written(value) for value in row] for row in frame.iter_rows()]
-    left_out(print_table("", frame.columns, cells, droppable=expendable), JSON_HAS_THEM)
+    print_hidden(print_table("", frame.columns, cells, droppable=expendable), SEE_JSON)
     if (best := opened.best_trial) is not None:
         reward = opened.about.reward
         say(f"Best: trial {best.number}, {reward} = {best.values[reward]:.6g}")
@@ -353,7 +353,7 @@ def serve(
         typer.Option(
             "--agent",
             help=f"An import path that studies may name as their agent. {IMPORT_PATH_HELP}. Repeat for more.",
-            callback=look_here,
+            callback=add_cwd,
         ),
     ] = None,
     think_seconds: Annotated[

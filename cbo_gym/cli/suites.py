@@ -1,4 +1,4 @@
-"""suites: named lists of environments; and the options by which a sweep takes one."""
+"""The command suites, and the options of a sweep that select one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from cbo_gym.arguments import MAX_SEEDS, whole_number
 from cbo_gym.cli.application import app
-from cbo_gym.cli.output import JSON_HAS_THEM, JsonOption, left_out, print_json, print_table, say
+from cbo_gym.cli.output import SEE_JSON, JsonOption, print_hidden, print_json, print_table, say
 from cbo_gym.errors import ArgumentError
 from cbo_gym.registry import find_entry
 from cbo_gym.specs import Spec
@@ -28,7 +28,7 @@ SuiteSeeds = Annotated[
 def grid(
     suite: str | None, envs: Sequence[str] | None, seeds: int | None
 ) -> tuple[Sequence[str] | Suite, Sequence[int] | None]:
-    """The environments that a sweep plays, and with which seeds; None for the suite's.
+    """Return the environments and seeds that a sweep plays; seeds are None for the suite's own.
 
     Raises:
         ArgumentError: unless exactly one of suite and environments is given; if there is no such suite.
@@ -59,7 +59,7 @@ def suites(
             for suite in chosen
         ]
         header = ["name", "environments", "rounds", "seeds", "metric", "title"]
-        left_out(print_table("", header, rows, droppable=["title", "metric"]), JSON_HAS_THEM)
+        print_hidden(print_table("", header, rows, droppable=["title", "metric"]), SEE_JSON)
     else:
         _print_suite(chosen[0])
 
@@ -71,7 +71,7 @@ def _print_suite(suite: Suite) -> None:
             say(text)
     say(f"{_rounds(suite)} rounds, {suite.seeds} seeds, compared by {suite.metric}")
     header = ["environment", "mode", "optimum", *(["its paper's reference"] if suite.references else [])]
-    left_out(print_table("", header, [_row(suite, label) for label in suite.labels()]), JSON_HAS_THEM)
+    print_hidden(print_table("", header, [_row(suite, label) for label in suite.labels()]), SEE_JSON)
 
 
 def _rounds(suite: Suite) -> str:
