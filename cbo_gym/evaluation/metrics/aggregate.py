@@ -1,8 +1,8 @@
-"""One number per agent from its scores on several environments and seeds: pure functions on arrays.
+"""Statistics of an agent's scores on several environments and seeds: pure functions on arrays.
 
 After Agarwal, Schwarzer, Castro, Courville & Bellemare (2021), Deep Reinforcement Learning at the Edge of the
-Statistical Precipice (NeurIPS), sec. 4. Scores have shape ``(envs, seeds)``, with NaN where there is no run, so that
-environments may differ in their number of runs. A statistic takes *weights* of the same shape beside them:
+Statistical Precipice (NeurIPS), sec. 4. Scores have shape ``(envs, seeds)``, with NaN if there is no run, so that
+environments may differ in their number of runs. A statistic also takes *weights* of the same shape:
 :func:`equal_weights` gives its value, and :func:`bootstrap_weights` stacks the weights of many resamples, of which
 :func:`interval` takes the quantiles. Every environment has the same weight, whatever its number of runs.
 """
@@ -21,14 +21,15 @@ Array = np.ndarray
 
 CONFIDENCE = 0.95
 TWO_SIDED = 0.5 + CONFIDENCE / 2
-LARGEST_EXACT = 2**23  # halves up to which single precision has
+#: number up to which single precision represents halves exactly
+LARGEST_EXACT = 2**23
 
 
 def equal_weights(scores: Array) -> Array:
-    """The same share for every environment and, within one, for every run; shape ``(envs, seeds)``, sum 1.
+    """Return equal weights of environments and of the runs of each, shape ``(envs, seeds)``, with sum 1.
 
     Raises:
-        ArgumentError: if ``scores`` is no matrix, or an environment has no run.
+        ArgumentError: if ``scores`` is not a matrix, or an environment has no run.
     """
     present = ~np.isnan(scores)
     if present.ndim != 2 or not present.any(axis=1).all() or not present.size:
@@ -38,32 +39,32 @@ def equal_weights(scores: Array) -> Array:
 
 @dataclass(frozen=True)
 class Resamples:
-    """Bootstrap resamples, packed: as weights they take eight times the memory.
+    """Bootstrap resamples as counts, which take an eighth of the memory of weights.
 
     Attributes:
-        counts: how often each run was drawn, shape ``(envs, draws, seeds)``: so the product of an environment's
-            matrices is twice as fast as with the draws first.
-        drawn: how many were drawn of each environment.
+        counts: how often each run was drawn, shape ``(envs, draws, seeds)``; products of an environment's matrices are
+            twice as fast as with the draws first.
+        drawn: number of runs drawn of each environment, shape ``(envs,)``.
     """
 
     counts: Array
     drawn: Array
 
     def weights(self) -> Array:
-        """Shape ``(draws, envs, seeds)``, each draw with sum 1."""
+        """Return weights of shape ``(draws, envs, seeds)``, each draw with sum 1."""
         return (self.counts / self.drawn[:, None, None]).swapaxes(0, 1) / len(self.drawn)
 
     def on(self, rows: Array) -> Resamples:
-        """Those of some of the environments alone."""
+        """Return the resamples of some environments."""
         return Resamples(self.counts[rows], self.drawn[rows])
 
 
 def bootstrap(scores: Array, draws: int, rng: np.random.Generator) -> Resamples:
-    """So many stratified resamples: in each environment one run less than it has, with replacement.
+    """Draw stratified resamples: in each environment one run less than it has, with replacement.
 
-    One run less since as many as there are would give intervals that are too narrow by the factor sqrt((n - 1) / n),
-    which matters with few seeds n (Rao & Wu 1988, Resampling inference with complex survey data, JASA 83). From a
-    single run that one is drawn: then the draws do not tell how it might have varied.
+    With as many runs as there are, intervals would be too narrow by the factor sqrt((n - 1) / n), which matters with
+    few seeds n (Rao & Wu 1988, Resampling inference with complex survey data, JASA 83). A single run is drawn itself,
+    and has no spread.
 
     Raises:
         ArgumentError: as :func:`equal_weights`.
@@ -77,30 +78,30 @@ def bootstrap(scores: Array, draws: int, rng: np.random.Generator) -> Resamples:
 
 
 def bootstrap_weights(scores: Array, draws: int, rng: np.random.Generator) -> Array:
-    """The weights of :func:`bootstrap`."""
+    """Return the weights of :func:`bootstrap`, shape ``(draws, envs, seeds)``."""
     return bootstrap(scores, draws, rng).weights()
 
 
 def mean(scores: Array, weights: Array) -> Array:
-    """The mean over environments of the means over seeds.
+    """Return the mean over environments of the means over seeds.
 
     Args:
         scores: shape ``(envs, seeds)``.
         weights: shape ``(..., envs, seeds)``, as for all statistics here.
 
     Returns:
-        shape ``(...)``.
+        Means of shape ``(...)``.
     """
     return np.einsum("...es,es->...", weights, np.nan_to_num(scores))
 
 
 def interquartile_mean(scores: Array, weights: Array) -> Array:
-    """The mean of the middle half of all runs: the lowest and the highest quarter of the weight are left out.
+    """Return the mean of the middle half of all runs, without the lowest and the highest quarter of the weight.
 
-    A run that a quartile cuts through counts by its share inside.
+    A run on a quartile counts by its share inside.
 
     Returns:
-        shape ``(...)`` for weights of shape ``(..., envs, seeds)``.
+        Means of shape ``(...)`` for weights of shape ``(..., envs, seeds)``.
     """
     values = np.nan_to_num(scores).ravel()
     order = np.argsort(values)
@@ -111,28 +112,29 @@ def interquartile_mean(scores: Array, weights: Array) -> Array:
 
 
 def performance_profile(scores: Array, weights: Array, thresholds: Array) -> Array:
-    """The share of runs with a score above each threshold.
+    """Return the share of runs with a score above each threshold.
 
     Returns:
-        shape ``(..., thresholds)`` for weights of shape ``(..., envs, seeds)``.
+        Shares of shape ``(..., thresholds)`` for weights of shape ``(..., envs, seeds)``.
     """
-    above = scores.reshape(-1, 1) > thresholds  # False for NaN, which has no weight either
+    # False for NaN, which has no weight
+    above = scores.reshape(-1, 1) > thresholds
     return weights.reshape(*weights.shape[:-2], -1) @ above.astype(float)
 
 
 def probability_of_improvement(scores: Array, others: Array, weights: Array, other_weights: Array) -> Array:
-    """P(X > Y) + P(X = Y) / 2 for a run X of one agent and Y of another, averaged over environments.
+    """Return P(X > Y) + P(X = Y) / 2 for a run X of one agent and Y of another, averaged over environments.
 
     In each environment it is the Mann-Whitney statistic divided by the number of pairs.
 
     Args:
         scores: shape ``(envs, seeds)``.
         others: shape ``(envs, other_seeds)``, of the same environments.
-        weights: of the scores, shape ``(..., envs, seeds)``.
-        other_weights: of the others, shape ``(..., envs, other_seeds)``.
+        weights: weights of ``scores``, shape ``(..., envs, seeds)``.
+        other_weights: weights of ``others``, shape ``(..., envs, other_seeds)``.
 
     Returns:
-        shape ``(...)``.
+        Probabilities of shape ``(...)``.
 
     Raises:
         ArgumentError: if the numbers of environments differ.
@@ -148,33 +150,32 @@ def probability_of_improvement(scores: Array, others: Array, weights: Array, oth
 
 
 def resampled_improvement(scores: Array, others: Array, resamples: Resamples, other_resamples: Resamples) -> Array:
-    """:func:`probability_of_improvement` of each draw, faster: numbers of wins, which single precision holds exactly.
+    """Return :func:`probability_of_improvement` of each draw, shape ``(draws,)``.
 
-    Returns:
-        shape ``(draws,)``.
+    It counts wins, which single precision represents exactly, and so is faster than with weights.
     """
-    most = int(resamples.counts[0, 0].size) * int(other_resamples.counts[0, 0].size)
-    kind = np.float32 if most < LARGEST_EXACT else np.float64
-    won = resamples.counts.astype(kind) @ _wins(scores, others).astype(kind)
-    numbers = np.einsum("ebj,ebj->eb", won, other_resamples.counts.astype(kind))
+    pairs = int(resamples.counts[0, 0].size) * int(other_resamples.counts[0, 0].size)
+    dtype = np.float32 if pairs < LARGEST_EXACT else np.float64
+    won = resamples.counts.astype(dtype) @ _wins(scores, others).astype(dtype)
+    numbers = np.einsum("ebj,ebj->eb", won, other_resamples.counts.astype(dtype))
     shares = numbers / (resamples.drawn * other_resamples.drawn)[:, None]
     return shares.mean(axis=0)
 
 
 def _wins(scores: Array, others: Array) -> Array:
-    """For each environment and pair of runs 1 if the first is higher, 0.5 if they are equal, else 0."""
+    """Return for each environment and pair of runs 1 if the first is higher, 0.5 if they are equal, else 0."""
     return 0.5 + 0.5 * np.sign(np.nan_to_num(scores)[:, :, None] - np.nan_to_num(others)[:, None, :])
 
 
 def interval(statistics: Array) -> tuple[Array, Array]:
-    """Lower and upper end of the 95 % percentile interval, from a statistic of bootstrap draws on the first axis."""
+    """Return the ends of the 95 % percentile interval of bootstrap draws on the first axis."""
     tail = 50 * (1 - CONFIDENCE)
     low, high = np.percentile(statistics, [tail, 100 - tail], axis=0)
     return low, high
 
 
 def half_width(values: Array, axis: int = 0) -> Array:
-    """Half the width of the 95 % t-interval of the mean along ``axis``; NaN with fewer than two values."""
+    """Return half the width of the 95 % t-interval of the mean along ``axis``; NaN with fewer than two values."""
     count = values.shape[axis]
     if count < 2:
         return np.full(np.delete(values.shape, axis), np.nan)
@@ -182,14 +183,14 @@ def half_width(values: Array, axis: int = 0) -> Array:
 
 
 def t_factor(count: Any) -> Any:
-    """Half the width of the 95 % t-interval of a mean of ``count`` values, in standard deviations of a value."""
+    """Return half the width of the 95 % t-interval of a mean of ``count`` values, in their standard deviations."""
     return t_quantile(count - 1) / np.sqrt(count)
 
 
 def welch_half_width(samples: Sequence[Array], below: float = TWO_SIDED) -> float:
-    """Half the width of Welch's interval for the sum or difference of the samples' means; NaN if one is a single value.
+    """Return half the width of Welch's interval for a sum or difference of means; NaN if a sample has one value.
 
-    The degrees of freedom are after Welch and Satterthwaite, since the samples' variances differ.
+    The degrees of freedom are those of Welch and Satterthwaite, for samples with different variances.
     """
     counts = np.array([len(sample) for sample in samples])
     if counts.min() < 2:
@@ -202,7 +203,8 @@ def welch_half_width(samples: Sequence[Array], below: float = TWO_SIDED) -> floa
 
 
 def t_quantile(freedom: Any, below: float = TWO_SIDED) -> Any:
-    """Of Student's t: the value that it is below with a probability; by default the end of a 95 % interval."""
-    from scipy.special import stdtrit  # late: processes that play runs do without it, and start the sooner
+    """Return a quantile of Student's t, by default the end of a 95 % interval."""
+    # late, so that processes that only play runs start faster
+    from scipy.special import stdtrit
 
     return stdtrit(freedom, below)

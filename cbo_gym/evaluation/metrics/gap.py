@@ -1,13 +1,13 @@
-"""GAP and PA-GAP, by which Huang et al. (2026) compare methods: pure functions on arrays, and the numbers of one run.
+"""GAP and PA-GAP of Huang et al. (2026): pure functions on arrays, and the numbers of runs.
 
-From the best values b_1, ..., b_B so far, the value b_0 before them and a reference r both speak of
-i_t = (b_t - b_0) / (r - b_0), cut off at 0 and 1, in two versions:
+Both are computed from i_t = (b_t - b_0) / (r - b_0), clipped to [0, 1], of the best value b_t after round t, the value
+b_0 before the first round and a reference r. There are two versions:
 
 * expected rewards: b_t is the best E[Y | a] of an action so far, b_0 that of the initial data, r the optimum;
-* the survey's convention, columns ``survey_...``: b_t and b_0 are observed rewards, r is what the suite states.
+* the survey's convention, columns ``survey_...``: b_t and b_0 are observed rewards, r is the suite's reference.
 
-Without initial data b_0 is what a random action earns. In contextual mode b_t is the optimum less the least regret so
-far; under constraints only feasible actions count. Their limits are in the guide, docs/guide/evaluation.md.
+Without initial data b_0 is the mean of a random action. In contextual mode b_t is the optimum minus the least regret so
+far; under constraints only feasible actions count. See docs/guide/evaluation.md for their limits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = np.ndarray
 BUDGETS = (20, 50, 100)
 EXPECTED, SURVEY = "", "survey_"
 OVER_TIME = "gap_over_time"
-#: the columns of both versions, and that of dynamic mode
+#: columns of both versions, and that of dynamic mode
 GAPS = (
     *(f"{version}{name}_{budget}" for version, name, budget in product((EXPECTED, SURVEY), ("gap", "pa_gap"), BUDGETS)),
     OVER_TIME,
@@ -35,20 +35,20 @@ GAPS = (
 
 
 def improvements(values: Array, initial: float | Array, reference: float | Array) -> Array:
-    """(b_t - b_0) / (r - b_0) of the best of b_0 and the values so far, at least 0 and not yet cut off at 1.
+    """Return (b_t - b_0) / (r - b_0) of the best of b_0 and the values so far, at least 0 and not clipped at 1.
 
-    Where b_0 is the reference or better, what improves on it counts as all of the way, as the survey has it.
+    If b_0 is the reference or better, any improvement counts as the whole way, as in the survey.
 
     Args:
-        values: of the rounds, on the last axis, at least one.
-        initial: b_0; of many runs at once shape ``(runs,)``, as the values' but for the rounds.
-        reference: r, likewise.
+        values: values of the rounds, shape ``(..., rounds)`` with at least one round.
+        initial: b_0, a number or shape ``(...)``.
+        reference: r, a number or shape ``(...)``.
 
     Raises:
         ArgumentError: without rounds.
     """
     values = np.asarray(values, dtype=float)
-    initial, reference = (np.asarray(part, dtype=float)[..., None] for part in (initial, reference))
+    initial, reference = (np.asarray(number, dtype=float)[..., None] for number in (initial, reference))
     if not values.shape[-1]:
         raise ArgumentError("GAP needs at least one round")
     gained = np.maximum(np.maximum.accumulate(values, axis=-1) - initial, 0.0)
@@ -58,12 +58,12 @@ def improvements(values: Array, initial: float | Array, reference: float | Array
 
 
 def gap(values: Array, initial: float | Array, reference: float | Array) -> Array:
-    """(i_B + (B - t*) / B) / (1 + (B - 1) / B), t* the first round with the best value; B where none is above b_0.
+    """Return (i_B + (B - t*) / B) / (1 + (B - 1) / B), t* the first round with the best value; B if none exceeds b_0.
 
-    Args and errors as of :func:`improvements`; values that agree to nine decimals of r - b_0 are equal.
+    Arguments and errors are those of :func:`improvements`. Values that agree to nine decimals of r - b_0 are equal.
 
     Returns:
-        in [0, 1], of the values' shape less the last axis.
+        Numbers in [0, 1] of shape ``(...)``.
     """
     gained = improvements(values, initial, reference).round(TIE_DECIMALS)
     budget = gained.shape[-1]
@@ -73,41 +73,40 @@ def gap(values: Array, initial: float | Array, reference: float | Array) -> Arra
 
 
 def path_aware_gap(values: Array, initial: float | Array, reference: float | Array) -> Array:
-    """PA-GAP: the mean over rounds t of i_t (B - t + 1) / B. Arguments, result and errors as of :func:`gap`."""
+    """Return PA-GAP, the mean over rounds t of i_t (B - t + 1) / B; arguments, result and errors are those of gap."""
     gained = np.minimum(improvements(values, initial, reference), 1.0)
     budget = gained.shape[-1]
     return (gained * (np.arange(budget, 0, -1) / budget)).mean(axis=-1)
 
 
 def gap_over_time(values: Array, initial: Array, reference: Array, slices: Array) -> Array:
-    """G_t of every slice, by which Aglietti et al. (2021), sec. 4, compare methods over time.
+    """Return G_t of every slice, by which Aglietti et al. (2021), sec. 4, compare methods over time.
 
-    It is :func:`gap` in each slice by itself: how far what was found there lies on the way from b_0 to the best, and
-    how early it was. The paper leaves open what is told of an improvement too small to matter: here values are rounded
-    to a hundredth of the way.
+    It is :func:`gap` in each slice: how close to the optimum the slice came, and how early. The paper does not say how
+    tiny improvements count; here values are rounded to a hundredth of the way from b_0 to the optimum.
 
     Args:
         values: expected rewards of the rounds, shape ``(n,)``.
-        initial: b_0 in each round, shape ``(n,)``. What a random action earns, so that a method which starts well is
-            not marked down; the paper takes the first point evaluated, its program the worst of those of all methods.
-        reference: the best in each round, given what was implemented in the slices before.
-        slices: the slice of each round.
+        initial: b_0 in each round, shape ``(n,)``: the mean of a random action, so that a method which starts well is
+            not marked down. The paper uses the first point evaluated, its program the worst of those of all methods.
+        reference: optimum in each round, given what was implemented in earlier slices, shape ``(n,)``.
+        slices: slice of each round, shape ``(n,)``.
 
     Returns:
-        in [0, 1], one for each slice that was reached, in their order.
+        Numbers in [0, 1], one for each slice that was reached, in their order.
 
     Raises:
         ArgumentError: without rounds.
     """
-    values, initial, reference = (np.asarray(part, dtype=float) for part in (values, initial, reference))
+    values, initial, reference = (np.asarray(array, dtype=float) for array in (values, initial, reference))
     if not len(values):
         raise ArgumentError("G_t needs at least one round")
-    found = []
-    for place in np.unique(slices):
-        own = np.asarray(slices) == place
+    gaps = []
+    for index in np.unique(slices):
+        own = np.asarray(slices) == index
         way = improvements(values[own], float(initial[own][0]), float(reference[own][0]))
-        found.append(gap(np.minimum(way, 1.0).round(2), 0.0, 1.0))
-    return np.array(found)
+        gaps.append(gap(np.minimum(way, 1.0).round(2), 0.0, 1.0))
+    return np.array(gaps)
 
 
 def gaps_of(run: Run) -> dict[str, float | None]:

@@ -1,6 +1,6 @@
-"""Every number by which runs are compared: its name, what it is of, which way is better, and how it is worked out.
+"""Metrics of runs: title, direction, unit, and the function that computes them.
 
-A new one is an entry of :data:`METRICS` and a function beside it; tables, comparisons and files follow.
+To add one, add an entry to :data:`METRICS` and its function; tables, comparisons and files follow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, stacked
 
 Array = np.ndarray
 Of = Literal["play", "best so far", "recommendation", "agent", "task"]
-GOAL = 0.9  # score that is reached early or late
+#: score of the metric ``rounds_to_goal``
+GOAL = 0.9
 #: columns that most metrics read
 OFTEN = (
     "average_regret", "simple_regret", "best_so_far_regret", "cumulative_regret", "average_reward", "feasible", "cost",
@@ -29,33 +30,34 @@ OFTEN = (
 
 
 class Ends:
-    """Finished runs with one horizon and the same columns, whose curves are read when they are asked for.
+    """Finished runs with one horizon and the same columns, with their curves read on demand.
 
     Args:
-        runs: at least one.
+        runs: at least one run.
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
         self.columns = runs[0].columns
-        self._curves = stacked(runs, [name for name in OFTEN if name in self.columns])  # at once: much is shared
+        # read together, which is faster
+        self._curves = stacked(runs, [name for name in OFTEN if name in self.columns])
 
     def curve(self, name: str) -> Array:
-        """A column of all the tables, shape ``(runs, rounds)``."""
+        """Return a column of all tables, shape ``(runs, rounds)``."""
         if name not in self._curves:
             self._curves |= stacked(self.runs, [name])
         return self._curves[name]
 
     def last(self, name: str) -> Array | None:
-        """Its last round, shape ``(runs,)``; None where the runs have no such column."""
+        """Return the last round of a column, shape ``(runs,)``; None if the runs do not have it."""
         return self.curve(name)[:, -1] if name in self.columns else None
 
     def of(self, field: str) -> Array:
-        """A field of the runs, shape ``(runs,)``."""
+        """Return a field of the runs, shape ``(runs,)``."""
         return np.array([getattr(run, field) for run in self.runs])
 
     def score(self, rewards: Array) -> Array:
-        """0 for what a random action earns, 1 for the optimum; NaN where the two are one. Shape ``(runs, ...)``."""
+        """Scale rewards to 0 for a random action and 1 for the optimum, NaN if these are equal."""
         optima, at_random = (
             self.of(name).reshape(-1, *[1] * (rewards.ndim - 1)) for name in ("optimum", "random_value")
         )
@@ -64,33 +66,32 @@ class Ends:
 
     @cached_property
     def seconds(self) -> Array:
-        """Of a round on average, shape ``(runs,)``."""
+        """Mean seconds of a round, shape ``(runs,)``."""
         return np.sum([self.curve(name) for name in TIMING_COLUMNS], axis=0).mean(axis=-1)
 
     @cached_property
     def gaps(self) -> dict[str, Array]:
-        """GAP and PA-GAP, by their columns."""
+        """GAP and PA-GAP by their columns, shape ``(runs,)`` each."""
         return gaps(self.runs)
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A number of a finished run.
+    """Metric of a finished run.
 
     Attributes:
-        title: as tables name it.
-        of: what it is a number of.
-        values: called with runs; their numbers, shape ``(runs,)``, or None where such runs have none. NaN is of a run
-            that has none, infinity (of a censored metric) of one that did not get there. By default the last values of
+        title: title of its column in tables.
+        of: subject of the metric.
+        values: function of runs that returns their numbers, shape ``(runs,)``, or None if such runs have none. NaN is a
+            missing number; infinity, in a censored metric, a run that did not reach it. By default the last values of
             the runs' column of the metric's name.
-        best: of several, ``min`` or ``max``; None where neither is better.
-        unit: empty for a number without one; ``reward`` for that of the environment.
-        shown: in the table of an environment always, only where some agent has a number, or never.
-        censored: whether a run may end before it has its number. Means of those that got there would praise whoever
-            fails often, so there is none unless all seeds got there; how many did is a column beside it.
-        over_envs: how it is averaged over environments: with an interval, without, or not at all, since it is in
-            units of its own on each.
-        expendable: on a narrow terminal columns with higher numbers go first; 0 stays.
+        best: ``min`` or ``max``, the better of several values; None if neither is.
+        unit: unit; empty if there is none, ``reward`` for that of the environment.
+        shown: in the table of an environment always, only if some agent has a number, or never.
+        censored: whether a run may end before it reaches the metric. A mean of the runs that reach it would favour
+            agents that often fail, so it is null unless all seeds do; a second column counts those that do.
+        over_envs: average over environments with an interval, without one, or none, because units differ.
+        expendable: a narrow terminal hides columns with higher numbers first, and never those with 0.
     """
 
     title: str
@@ -105,7 +106,7 @@ class Metric:
 
 
 def _score(ends: Ends) -> Array:
-    """Where the recommendation is for one context, what it lacks counts, not what the context is worth."""
+    """Score by the regret, because a context changes the rewards that can be earned."""
     return ends.score(ends.of("optimum") - ends.curve("simple_regret")[:, -1])
 
 
@@ -118,7 +119,8 @@ def _average_score(ends: Ends) -> Array:
 
 def _rounds_to_goal(ends: Ends) -> Array | None:
     """The first round after which the best action played so far scores at least :data:`GOAL`."""
-    if "slice" in ends.columns or "best_so_far_regret" not in ends.columns:  # slices have no one optimum
+    # slices have different optima
+    if "slice" in ends.columns or "best_so_far_regret" not in ends.columns:
         return None
     return first_rounds(ends.score(ends.of("optimum")[:, None] - ends.curve("best_so_far_regret")) >= GOAL)
 
@@ -143,7 +145,7 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-#: name of its column -> the metric, in the order of the columns
+#: metrics by the names of their columns, in their order
 METRICS: dict[str, Metric] = {
     "average_regret": Metric("average regret", "play", unit="reward"),
     "simple_regret": Metric("simple regret", "recommendation", unit="reward", expendable=4),
@@ -173,7 +175,7 @@ METRICS: dict[str, Metric] = {
 
 
 def numbers_of(runs: Sequence[Run]) -> dict[str, Array]:
-    """All metrics of finished runs with one horizon and the same columns, each of shape ``(runs,)``."""
+    """Return all metrics of finished runs with one horizon and the same columns, shape ``(runs,)`` each."""
     ends = Ends(runs)
     found = {name: metric.values(ends) if metric.values else ends.last(name) for name, metric in METRICS.items()}
     return {name: np.full(len(runs), np.nan) if values is None else values for name, values in found.items()}

@@ -1,4 +1,4 @@
-"""Regrets and scores: pure functions on arrays, the same for every agent and feedback mode.
+"""Regrets and scores: pure functions on arrays.
 
 ``optimum`` is mu*, the largest E[Y | action]; arrays of expected rewards mu(a_t) have the rounds on their last axis.
 """
@@ -10,9 +10,10 @@ import numpy as np
 from cbo_gym.errors import ArgumentError
 
 Array = np.ndarray
-Optima = float | Array  # mu*, or the best expected reward in each round
-
-TIE_DECIMALS = 9  # scores that agree to as many decimals differ by rounding alone
+#: mu*, or the best expected reward in each round
+Optima = float | Array
+#: scores that agree to so many decimals differ by rounding alone
+TIE_DECIMALS = 9
 
 
 def counted(expected: Array, missed: Array | None, random_value: float) -> Array:
@@ -43,7 +44,7 @@ def cumulative_regret(optimum: Optima, expected: Array) -> Array:
 
 
 def running_mean(values: Array) -> Array:
-    """The mean of the first t values, for every t."""
+    """Return the mean of the first t values, for every t."""
     values = np.asarray(values, dtype=float)
     return np.cumsum(values, axis=-1) / np.arange(1, values.shape[-1] + 1)
 
@@ -82,27 +83,27 @@ def normalised_score(optimum: Optima, random_value: Optima, expected: Array) -> 
     """(mu - mu_random) / (mu* - mu_random): 1 at the optimum, 0 for random play, below 0 for worse.
 
     Args:
-        optimum: mu*; an array for expected rewards of different tasks.
+        optimum: mu*, a number or an array that broadcasts with ``expected``.
         random_value: mu_random, likewise.
-        expected: mu.
+        expected: mu, any shape.
 
     Raises:
-        ArgumentError: if a random action is as good as the optimum, so that nothing can be told apart.
+        ArgumentError: if a random action is as good as the optimum.
     """
     gap = np.subtract(optimum, random_value)
     if (gap <= 0).any():
-        place = np.argmax(gap <= 0)
-        best, at_random = (float(np.ravel(value)[place]) for value in (optimum, random_value))
+        index = np.argmax(gap <= 0)
+        best, at_random = (float(np.ravel(value)[index]) for value in (optimum, random_value))
         raise ArgumentError(f"the optimum {best} must exceed the random value {at_random}")
     return (np.asarray(expected, dtype=float) - random_value) / gap
 
 
 def selection_frequencies(chosen: Array, count: int) -> Array:
-    """How often each of ``count`` target sets or scopes was chosen, as fractions of the rounds, shape ``(count,)``."""
+    """Return the share of rounds in which each of ``count`` target sets or scopes was chosen, shape ``(count,)``."""
     chosen = np.asarray(chosen, dtype=int)
     return np.bincount(chosen, minlength=count) / max(1, chosen.size)
 
 
 def running_frequencies(chosen: Array, count: int) -> Array:
-    """The same for the first t rounds, for every t: shape ``(rounds, count)``."""
+    """Return :func:`selection_frequencies` of the first t rounds, for every t: shape ``(rounds, count)``."""
     return running_mean((np.asarray(chosen, dtype=int)[:, None] == np.arange(count)).T).T

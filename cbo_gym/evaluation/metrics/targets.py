@@ -1,4 +1,4 @@
-"""Runtime to a target: after how many rounds and seconds the best action of a run reached a score (as in COCO)."""
+"""Runtime to a target: rounds and seconds until the best action of a run has a score, as in COCO."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ import numpy as np
 
 from cbo_gym.evaluation.runs.results import Run
 
-TARGETS = (0.5, 0.8, 0.9, 0.95)  # scores: 0 is random play, 1 the optimum
+#: scores: 0 is random play, 1 the optimum
+TARGETS = (0.5, 0.8, 0.9, 0.95)
 
 
 def has_targets(run: Run) -> bool:
-    """Whether a run has one optimum to come near: those over slices of time have several."""
+    """Whether a run finished and has one optimum, which runs over slices of time do not."""
     return run.status == "finished" and "slice" not in run.columns and run.optimum > run.random_value
 
 
 def rounds_to(run: Run, targets: Sequence[float] = TARGETS) -> np.ndarray:
-    """The first rounds after which the best action so far had at least these scores; infinite if there are none."""
+    """Return the first rounds after which the best action so far had at least these scores; infinite if none."""
     scores = 1.0 - run.curve("best_so_far_regret") / (run.optimum - run.random_value)
     return first_rounds(scores >= np.array(targets)[:, None])
 
 
 def first_rounds(there: np.ndarray) -> np.ndarray:
-    """The first round, from 1, of each row that has one, infinite for the others: ``... x rounds`` to ``...``."""
+    """Return the first true round, from 1, infinite if there is none: shape ``(..., rounds)`` to ``(...)``."""
     return np.where(there.any(-1), there.argmax(-1) + 1.0, np.inf)
 
 
 def seconds_to(run: Run, targets: Sequence[float] = TARGETS) -> np.ndarray:
-    """The agent's own seconds until then: for getting ready and for as many mean rounds."""
+    """Return the agent's seconds until then: those of the reset, and the mean of a round times the rounds."""
     return run.reset_seconds + run.seconds_a_round * rounds_to(run, targets)
 
 
 def shares(times: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The share of times, infinite ones too, that are at most each of ``at``."""
+    """Return the share of times, some of them infinite, that are at most each of ``at``."""
     return np.searchsorted(np.sort(times), at, side="right") / len(times)
