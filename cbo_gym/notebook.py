@@ -1,4 +1,4 @@
-"""In notebooks: what is shown of an environment, whatever Gymnasium has put round it, and of a figure."""
+"""Display of wrapped environments and of figures in notebooks."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import gymnasium as gym
 
 
 def show_wrapped(env: gym.Env[Any, Any]) -> str | None:
-    """The HTML of what an environment encloses; None where that says nothing of itself."""
-    shown = getattr(env.unwrapped, "_repr_html_", None)
-    return None if shown is None else str(shown())
+    """Return the HTML of an environment inside its wrappers; None if it has none."""
+    to_html = getattr(env.unwrapped, "_repr_html_", None)
+    return None if to_html is None else str(to_html())
 
 
 def show_figure(figure: Any) -> str:
-    """The SVG of a figure of Matplotlib."""
-    from cbo_gym.drawing.html import svg_of  # late: whoever imports the package draws nothing yet
+    """Return the SVG of a figure of Matplotlib."""
+    # late, because importing the package must not import Matplotlib
+    from cbo_gym.drawing.html import svg_of
 
     return svg_of(figure)
 
 
 def register_display() -> None:
-    """Let a notebook show environments in their wrappers, which hide what begins with an underscore, and figures.
+    """Let a notebook show figures, and environments inside wrappers, which hide names with a leading underscore.
 
-    Those that belong to no window are shown once pyplot was imported, in its way, which takes the place of this one.
+    Once pyplot is imported, its own display of figures replaces this one.
     """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None

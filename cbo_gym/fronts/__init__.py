@@ -1,7 +1,7 @@
-"""Sets of reward vectors: which are Pareto-optimal, how much they dominate, how far they are from a front.
+"""Sets of reward vectors: Pareto dominance, hypervolume, distances to a front, and search for one.
 
-All is maximised. Vectors are the rows of arrays of shape ``(n, m)``, one column an objective. Pure functions; methods
-that are free to use them know nothing of a problem.
+All objectives are maximised. Vectors are the rows of arrays of shape ``(n, m)``, with a column per objective. The
+functions are pure and know nothing of problems, so that methods may use them.
 """
 
 from cbo_gym.fronts.measures import (

@@ -10,20 +10,20 @@ Array = np.ndarray
 
 
 def non_dominated(vectors: Array) -> Array:
-    """Which vectors no other dominates, boolean, shape ``(n,)``; of equal ones the first.
+    """Return which vectors no other dominates, boolean, shape ``(n,)``; of equal vectors the first.
 
-    One vector dominates another if it is at least as large everywhere and larger somewhere.
+    A vector dominates another if no coordinate is smaller and one is larger.
     """
     vectors = np.asarray(vectors, dtype=float)
     kept = np.zeros(len(vectors), dtype=bool)
-    # whoever dominates comes before, whoever equals in the order given
+    # dominating vectors come first, equal ones keep their order
     order = np.lexsort((np.arange(len(vectors)), *(-vectors.T[::-1])))
-    kept[order] = _stand_out(vectors[order])
+    kept[order] = _non_dominated_in_order(vectors[order])
     return kept
 
 
-def _stand_out(ordered: Array) -> Array:
-    """Which of vectors in descending lexicographic order none before them dominates or equals."""
+def _non_dominated_in_order(ordered: Array) -> Array:
+    """Return which of vectors in descending lexicographic order no earlier one dominates or equals."""
     count, m = ordered.shape
     if m <= 2 or count < 2:
         best = np.maximum.accumulate(ordered[:, -1])
@@ -39,10 +39,10 @@ def _stand_out(ordered: Array) -> Array:
 
 
 def hypervolume(vectors: Array, reference: Array) -> float:
-    """The volume of what lies between a reference point and some of the vectors (Zitzler & Thiele 1998).
+    """Return the volume that vectors dominate above a reference point (Zitzler & Thiele 1998).
 
     Args:
-        vectors: shape ``(n, m)``, m at least 1; those that do not exceed the reference everywhere add nothing.
+        vectors: shape ``(n, m)``, m at least 1; vectors that do not exceed the reference everywhere add nothing.
         reference: shape ``(m,)``.
     """
     above = np.asarray(vectors, dtype=float).reshape(-1, len(reference)) - np.asarray(reference, dtype=float)
@@ -51,7 +51,7 @@ def hypervolume(vectors: Array, reference: Array) -> float:
 
 
 def _volume(front: Array) -> float:
-    """Of vectors above the origin none of which dominates another, by slices along the last objective."""
+    """Return the hypervolume of positive vectors, none of which dominates another, by slices of the last objective."""
     if len(front) == 0:
         return 0.0
     if front.shape[1] == 1:
@@ -68,12 +68,14 @@ def _volume(front: Array) -> float:
 
 
 def _staircase(points: Array) -> tuple[Array, Array]:
-    """Points added one after the other to what they dominate: whether each adds to it, and the area after each."""
-    xs, ys = [0.0, np.inf], [np.inf, 0.0]  # its corners from the left; it is ys[i] high between xs[i - 1] and xs[i]
-    area, found = 0.0, []
+    """Add points one by one to the area that they dominate; return whether each adds to it, and the area after each."""
+    # corners from the left; the area is ys[i] high between xs[i - 1] and xs[i]
+    xs, ys = [0.0, np.inf], [np.inf, 0.0]
+    area, steps = 0.0, []
     for x, y in points.tolist():
         right = bisect_left(xs, x)
-        if adds := y > ys[right]:  # else that corner covers the point
+        # otherwise the corner on the right covers the point
+        if adds := y > ys[right]:
             area += (x - xs[right - 1]) * (y - ys[right])
             end = right + 1 if xs[right] == x else right
             first = right
@@ -81,46 +83,46 @@ def _staircase(points: Array) -> tuple[Array, Array]:
                 first -= 1
                 area += (xs[first] - xs[first - 1]) * (y - ys[first])
             xs[first:end], ys[first:end] = [x], [y]
-        found.append((adds, area))
-    added, areas = np.array(found).reshape(-1, 2).T
+        steps.append((adds, area))
+    added, areas = np.array(steps).reshape(-1, 2).T
     return added.astype(bool), areas
 
 
 def generational_distance_plus(vectors: Array, front: Array) -> float:
-    """GD+: how much vectors lack on average of the nearest point of a front (Ishibuchi et al. 2015).
+    """Return GD+, the mean distance of vectors to the nearest point of a front (Ishibuchi et al. 2015).
 
-    What they have beyond it does not count: the distance of a vector a from a point z is the length of max(z - a, 0).
+    Only shortfalls count: the distance of a vector a to a point z is the length of max(z - a, 0).
 
     Args:
-        vectors: shape ``(n, m)``, at least one.
-        front: shape ``(k, m)``, at least one.
+        vectors: shape ``(n, m)``, n at least 1.
+        front: shape ``(k, m)``, k at least 1.
     """
-    return float(_lacking(vectors, front).min(axis=1).mean())
+    return float(_shortfalls(vectors, front).min(axis=1).mean())
 
 
 def inverted_generational_distance_plus(vectors: Array, front: Array) -> float:
-    """IGD+: how much the nearest of the vectors lacks of each point of a front, on average (Ishibuchi et al. 2015).
+    """Return IGD+, the mean distance of the points of a front to the nearest vector (Ishibuchi et al. 2015).
 
     Args:
-        vectors, front: as of :func:`generational_distance_plus`.
+        vectors, front: arguments of :func:`generational_distance_plus`.
     """
-    return float(_lacking(vectors, front).min(axis=0).mean())
+    return float(_shortfalls(vectors, front).min(axis=0).mean())
 
 
-def _lacking(vectors: Array, front: Array) -> Array:
-    """Shape ``(n, k)``."""
+def _shortfalls(vectors: Array, front: Array) -> Array:
+    """Return distances of vectors to points of a front, shape ``(n, k)``."""
     apart = np.asarray(front, dtype=float)[None] - np.asarray(vectors, dtype=float)[:, None]
     return np.sqrt(np.square(np.maximum(apart, 0.0)).sum(axis=-1))
 
 
 def spread_out(vectors: Array, count: int) -> Array:
-    """The places of at most ``count`` vectors that lie far from each other, in ascending order.
+    """Return the indices of at most ``count`` vectors that lie far from each other, in ascending order.
 
-    The greatest of each objective are taken first, then again and again the one that is farthest from those taken,
+    The largest of each objective are taken first, then repeatedly the vector that is farthest from those taken, with
     each objective in units of its range.
 
     Args:
-        vectors: shape ``(n, m)``, at least one.
+        vectors: shape ``(n, m)``, n at least 1.
         count: at least m.
     """
     vectors = np.asarray(vectors, dtype=float)
@@ -128,7 +130,7 @@ def spread_out(vectors: Array, count: int) -> Array:
         return np.arange(len(vectors))
     scaled = (vectors - vectors.min(axis=0)) / np.maximum(np.ptp(vectors, axis=0), np.finfo(float).tiny)
     taken = list(dict.fromkeys(scaled.argmax(axis=0).tolist()))
-    nearest = np.min([np.square(scaled - scaled[place]).sum(axis=1) for place in taken], axis=0)
+    nearest = np.min([np.square(scaled - scaled[index]).sum(axis=1) for index in taken], axis=0)
     while len(taken) < count:
         taken.append(int(nearest.argmax()))
         nearest = np.minimum(nearest, np.square(scaled - scaled[taken[-1]]).sum(axis=1))

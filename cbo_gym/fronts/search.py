@@ -1,4 +1,4 @@
-"""A search for the Pareto-optimal points of a function with several values, over boxes."""
+"""Search for the Pareto-optimal points of vector-valued functions on boxes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,29 @@ import numpy as np
 from cbo_gym.fronts.measures import hypervolume, non_dominated
 
 Array = np.ndarray
-FIRST = 2**9  # points of each box that are tried at random, quasi-uniform
-SMALLEST, LARGEST = 1e-4, 0.3  # standard deviations of steps, drawn log-uniformly between
-PATIENCE = 20  # generations
-ALONE = 40  # generations of each box
-DRAWN_ANEW = 3  # coordinates on average, at most
-BEYOND = 0.25  # by how much of their distance a point between two others may lie outside
-SWITCHED = 0.1  # of all children get to another box
+#: quasi-uniform points that are tried in each box
+FIRST = 2**9
+#: smallest and largest standard deviation of steps, which are drawn log-uniformly
+SMALLEST, LARGEST = 1e-4, 0.3
+#: generations between checks of the progress
+PATIENCE = 20
+#: generations in which each box is searched alone
+ALONE = 40
+#: largest number of coordinates redrawn on average
+MAX_REDRAWN = 3
+#: how far a point between two others may lie outside, as a share of their distance
+BEYOND = 0.25
+#: share of children that move to another box
+SWITCHED = 0.1
 
 
 class ParetoSet(NamedTuple):
     """Points that no other point found dominates.
 
     Attributes:
-        box: in which box each lies, ``(n,)``.
-        points: all coordinates, in [0, 1], ``(n, coordinates)``; those that are not the box's mean nothing.
-        vectors: what they are worth, ``(n, m)``.
+        box: index of each point's box, shape ``(n,)``.
+        points: coordinates in [0, 1], shape ``(n, coordinates)``; those that the box lacks are meaningless.
+        vectors: values of the functions, shape ``(n, m)``.
     """
 
     box: Array
@@ -33,8 +40,8 @@ class ParetoSet(NamedTuple):
     vectors: Array
 
     def take(self, rows: Array) -> ParetoSet:
-        """Some of them."""
-        return ParetoSet(*(part[rows] for part in self))
+        """Return some of the points."""
+        return ParetoSet(*(array[rows] for array in self))
 
 
 def search_pareto_set(
@@ -47,65 +54,66 @@ def search_pareto_set(
     size: int = 400,
     gain: float = 1e-4,
 ) -> ParetoSet:
-    """Points of boxes whose vectors no other point found dominates: an evolution with an archive.
+    """Search boxes for points whose vectors no other point dominates, by an evolution with an archive.
 
-    Each box is searched alone for some generations, lest one whose random points are all dominated be lost, then all
+    Each box is first searched alone, so that none is lost because its random points are all dominated, then all
     together. Each generation makes children of archived points. Half are a point moved in some coordinates, by steps of
-    many sizes. A quarter are of two points: between them or a little beyond, which fills gaps in the front, or with
-    each coordinate from one of them. A quarter have up to three coordinates drawn anew, which gets from one local front
-    to another. A tenth of all go to another box, with the coordinates that they have.
+    many sizes. A quarter combine two points: between them or a little beyond, which fills gaps in the front, or with
+    each coordinate from one of them. A quarter have up to three coordinates redrawn, which leads from one local front
+    to another. A tenth of all move to another box, with the coordinates that they have.
 
     Args:
-        functions: one a box, of its coordinates ``(n, size of the box)`` in [0, 1] to vectors ``(n, m)``, which are
-            maximised.
-        boxes: the places of each box's coordinates among all; none for a single point.
-        rng: source of all randomness.
-        generations: at most.
-        children: in each.
-        size: of the archive, whose points are spread out over the front.
-        gain: of the archive's hypervolume in :data:`PATIENCE` generations, relative, below which the search ends.
+        functions: a function per box, from its coordinates in [0, 1], shape ``(n, size of the box)``, to vectors of
+            shape ``(n, m)``, which are maximised.
+        boxes: indices of each box's coordinates among all; empty for a single point.
+        rng: random generator.
+        generations: largest number of generations.
+        children: number of children in each.
+        size: size of the archive, whose points are spread over the front.
+        gain: relative gain of the archive's hypervolume in :data:`PATIENCE` generations below which the search ends.
     """
     columns = [list(box) for box in boxes]
     width = max((max(box, default=-1) for box in columns), default=-1) + 1
 
-    def worth(box: Array, points: Array) -> ParetoSet:
-        made = []
-        for place in np.unique(box):
-            rows = points[box == place]
-            made.append(ParetoSet(box[box == place], rows, functions[place](rows[:, columns[place]])))
-        return _joined(made)
+    def evaluate(box: Array, points: Array) -> ParetoSet:
+        sets = []
+        for index in np.unique(box):
+            rows = points[box == index]
+            sets.append(ParetoSet(box[box == index], rows, functions[index](rows[:, columns[index]])))
+        return _join(sets)
 
-    def evolved(archive: ParetoSet, among: Array, most: int, count: int) -> ParetoSet:
+    def evolve(archive: ParetoSet, among: Array, most: int, count: int) -> ParetoSet:
         reference, reached = archive.vectors.min(axis=0) - np.ptp(archive.vectors, axis=0), 0.0
         for generation in range(most):
             box, points = _children(archive, among, count, rng)
-            archive = _best(_joined([archive, worth(box, points)]), size)
+            archive = _best(_join([archive, evaluate(box, points)]), size)
             if generation % PATIENCE == PATIENCE - 1:
                 before, reached = reached, hypervolume(archive.vectors, reference)
                 if reached - before <= gain * reached:
                     break
         return archive
 
-    found = []
-    for place, box in enumerate(columns):
+    sets = []
+    for index, box in enumerate(columns):
         first = rng.random((FIRST if box else 1, width))
-        alone = _best(worth(np.full(len(first), place), first), size)
-        found.append(evolved(alone, np.array([place]), ALONE if len(columns) > 1 and box else 0, children // 2))
-    together = _best(_joined(found), size)
-    return evolved(together, np.arange(len(columns)), generations, children)
+        alone = _best(evaluate(np.full(len(first), index), first), size)
+        sets.append(evolve(alone, np.array([index]), ALONE if len(columns) > 1 and box else 0, children // 2))
+    together = _best(_join(sets), size)
+    return evolve(together, np.arange(len(columns)), generations, children)
 
 
-def _best(found: ParetoSet, size: int) -> ParetoSet:
-    kept = found.take(non_dominated(found.vectors))
-    return kept.take(_thinned(kept.vectors, size)) if len(kept.box) > size else kept
+def _best(candidates: ParetoSet, size: int) -> ParetoSet:
+    kept = candidates.take(non_dominated(candidates.vectors))
+    return kept.take(_thin(kept.vectors, size)) if len(kept.box) > size else kept
 
 
-def _thinned(vectors: Array, size: int) -> Array:
-    """At most ``size`` of more vectors: one in each cell of the finest grid that has no more, and the extreme ones."""
+def _thin(vectors: Array, size: int) -> Array:
+    """Return indices of at most ``size`` vectors: one per cell of the finest possible grid, and the extreme ones."""
     unit = (vectors - vectors.min(axis=0)) / np.maximum(np.ptp(vectors, axis=0), np.finfo(float).tiny)
     extreme = np.unique(np.concatenate([unit.argmin(axis=0), unit.argmax(axis=0)]))
     low, high, kept = 1, 2 * size, np.array([], dtype=int)
-    while low <= high:  # by bisection
+    # bisection
+    while low <= high:
         middle = (low + high) // 2
         _, first = np.unique((unit * middle).astype(int), axis=0, return_index=True)
         if len(first) + len(extreme) <= size:
@@ -115,8 +123,8 @@ def _thinned(vectors: Array, size: int) -> Array:
     return np.union1d(kept, extreme)
 
 
-def _joined(sets: Sequence[ParetoSet]) -> ParetoSet:
-    return ParetoSet(*(np.concatenate(parts) for parts in zip(*sets, strict=True)))
+def _join(sets: Sequence[ParetoSet]) -> ParetoSet:
+    return ParetoSet(*map(np.concatenate, zip(*sets, strict=True)))
 
 
 def _children(parents: ParetoSet, boxes: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -130,7 +138,7 @@ def _children(parents: ParetoSet, boxes: Array, count: int, rng: np.random.Gener
     between = np.where(rng.random(between.shape) < 0.5, between, rng.random(mates.shape) < 0.5)
     points[half : half + quarter] += between * (mates - points[half : half + quarter])
     rest = points[half + quarter :]
-    share = rng.integers(1, DRAWN_ANEW + 1, (len(rest), 1)) / max(width, 1)
+    share = rng.integers(1, MAX_REDRAWN + 1, (len(rest), 1)) / max(width, 1)
     points[half + quarter :] = np.where(rng.random(rest.shape) < share, rng.random(rest.shape), rest)
     box = np.where(rng.random(count) < SWITCHED, rng.choice(boxes, size=count), box)
     return box, points.clip(0.0, 1.0)

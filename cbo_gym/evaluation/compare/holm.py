@@ -1,4 +1,4 @@
-"""Several tests at once: p-values corrected for how many there are."""
+"""Correction of p-values for multiple tests."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values, in the order of these, of hypotheses that are tested together.
+    """Return adjusted p-values of hypotheses that are tested together, in the given order.
 
-    At most a share of a level has any true one whose adjusted value is below it: Holm (1979), A simple sequentially
-    rejective multiple test procedure.
+    The probability that the adjusted value of any true hypothesis is below a level is at most that level: Holm (1979),
+    A simple sequentially rejective multiple test procedure.
     """
     order = np.argsort(p_values, kind="stable")
-    left = len(p_values) - np.arange(len(p_values))
-    found = np.empty(len(p_values))
-    found[order] = np.minimum(1.0, np.maximum.accumulate(left * np.asarray(p_values, dtype=float)[order]))
-    return found.tolist()
+    factors = len(p_values) - np.arange(len(p_values))
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * np.asarray(p_values, dtype=float)[order]))
+    return adjusted.tolist()

@@ -1,11 +1,12 @@
-"""Two agents on the same seeds: differences of their scores, which the noise that both met does not blur.
+"""Paired comparison of two agents: differences of their scores on the same seeds.
 
-Runs of one environment, number of rounds and seed have the same noise and initial data, so what differs between them is
-the agents' doing. Regrets would say the same: on one environment they differ by a factor and the sign.
+Runs of one environment, number of rounds and seed have the same noise and initial data, so that their difference is due
+to the agents. Regrets on one environment differ from scores by a factor and the sign only.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -22,14 +23,17 @@ from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.specs import matches
 
-#: those that every run has, and that mean the same on all environments
+#: metrics that every run has and that are comparable among environments
 COMPARED = tuple(
     name for name, metric in METRICS.items() if metric.over_envs == "interval" and metric.shown == "always"
 )
 TEST = "paired permutation test"
-DRAWS = 20_000  # of signs, where all of them are too many
-EXACT_PAIRS = 14  # up to so many pairs all signs are tried
-CHUNK = 1000  # draws at a time
+#: random signs, if there are too many to try all
+DRAWS = 20_000
+#: pairs up to which all signs are tried
+EXACT_PAIRS = 14
+#: draws in memory at a time
+CHUNK = 1000
 ROUNDING = 1e-12
 
 DIFFERENCES = {
@@ -47,21 +51,21 @@ OVERALL_SCHEMA = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """One agent minus another on the seeds that both have finished.
+    """Differences of one agent from another on the seeds that both have finished.
 
     Attributes:
-        agent, other: labels; a positive difference is to the credit of ``agent``.
+        agent, other: labels; a positive difference favours ``agent``.
         per_env: a row for each of :data:`COMPARED` and each environment: ``metric``, ``mode``, ``env``, the number of
             common ``seeds``, the mean ``difference`` with its 95 % t-interval ``difference_low`` to
-            ``difference_high`` (null with one seed), and of the seeds how many are ``wins``, ``ties`` and ``losses``
-            of ``agent``.
-        overall: a row for each of them and each *group*: a feedback mode, or all where there are several. ``envs`` and
+            ``difference_high`` (null with one seed), and the numbers of seeds that are ``wins``, ``ties`` and
+            ``losses`` of ``agent``.
+        overall: a row for each metric and each *group*: a feedback mode, or all if there are several. ``envs`` and
             ``pairs`` (of runs) are counts; ``difference`` is the mean over environments of the means over seeds, with
-            a 95 % t-interval (null if some environment has one seed); ``wins``, ``ties`` and ``losses``
-            count environments by the sign of their mean. ``p_value`` is of a paired permutation test, see
-            :func:`sign_flip_p_value`, and ``least_p_value`` the least that so many pairs can give.
+            a 95 % t-interval (null if some environment has one seed); ``wins``, ``ties`` and ``losses`` count
+            environments by the sign of their mean. ``p_value`` is that of a paired permutation test, see
+            :func:`sign_flip_p_value`, and ``least_p_value`` the smallest that so many pairs can give.
         runs: the runs that were compared.
-        unpaired: number of finished runs of the two that have no partner.
+        unpaired: number of finished runs of the two agents without a partner.
     """
 
     agent: str
@@ -75,16 +79,16 @@ class Comparison:
 def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
     """Compare two agents over the seeds that both have finished, on each environment and over all.
 
-    A seed that one of them failed and the other finished counts too: the failure scores as random play.
+    A seed that only one of them finished counts too: the failed run scores as random play.
 
     Args:
-        runs: any; unverified ones are left out; where several versions of the package played the same, the newest
-            counts.
-        agent: label, or a name or pattern that a single label fits.
+        runs: runs of any agents. Unverified ones are left out; if several versions of the package played the same run,
+            the newest counts.
+        agent: label, or a name or pattern that matches a single label.
         other: likewise.
 
     Raises:
-        ArgumentError: if a name fits no agent, several, or both the same one; if the agents have no seed in common.
+        ArgumentError: if a name matches no agent or several, or both match the same; if the agents share no seed.
     """
     counted = newest(run for run in runs if not run.unverified)
     labels = sorted({run.agent for run in counted})
@@ -93,9 +97,9 @@ def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
         raise ArgumentError(f"give two different agents; given {first} twice")
     played = [run for run in counted if run.status != "skipped" and run.agent in (first, second)]
     finished = [run for run in played if run.status == "finished"]
-    cells: dict[tuple[str, int, int], dict[str, Run]] = {}
+    cells: defaultdict[tuple[str, int, int], dict[str, Run]] = defaultdict(dict)
     for run in played:
-        cells.setdefault((run.env, run.horizon, run.seed), {})[run.agent] = run
+        cells[run.env, run.horizon, run.seed][run.agent] = run
     finishes = {(run.agent, run.env, run.horizon) for run in finished}
     pairs = [
         (cell[first], cell[second])
@@ -123,27 +127,27 @@ def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
 def _label(name: str, labels: list[str]) -> str:
     if name in labels:
         return name
-    fitting = [label for label in labels if matches(label, [name])]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        raise ArgumentError(f"several agents fit {name!r}: {', '.join(fitting)}; give one of them")
+    matching = [label for label in labels if matches(label, [name])]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise ArgumentError(f"several agents fit {name!r}: {', '.join(matching)}; give one of them")
     raise ArgumentError(f"no run is of {name!r}{nearby(name, labels, RUNS_LISTED_BY)}")
 
 
 def _what_it_has(finished: list[Run], agent: str) -> str:
     own = [run for run in finished if run.agent == agent]
     envs = sorted({f"{run.env}, T={run.horizon}" for run in own})
-    seeds = ", ".join(str(seed) for seed in sorted({run.seed for run in own}))
+    seeds = ", ".join(map(str, sorted({run.seed for run in own})))
     return f"{agent} has {'; '.join(envs)} with seeds {seeds}" if own else f"{agent} has finished no run"
 
 
 def _differences(pairs: Sequence[tuple[Run, Run]]) -> dict[tuple[str, str], pl.DataFrame]:
-    """Mode and environment -> the differences of the metrics, a row a seed."""
+    """Return the differences of the metrics by mode and environment, a row per seed."""
     one, two = (failures_as_random(final_numbers(runs)) for runs in zip(*pairs, strict=True))
     rows = one.select("mode", "env", *(one[name] - two[name] for name in COMPARED))
-    parts = rows.sort("mode", "env", maintain_order=True).partition_by("mode", "env", as_dict=True)
-    return {(str(mode), str(env)): part for (mode, env), part in parts.items()}
+    frames = rows.sort("mode", "env", maintain_order=True).partition_by("mode", "env", as_dict=True)
+    return {(str(mode), str(env)): frame for (mode, env), frame in frames.items()}
 
 
 def _per_env(by_env: Mapping[tuple[str, str], pl.DataFrame]) -> Iterator[dict[str, object]]:
@@ -162,10 +166,10 @@ def _overall(by_env: Mapping[tuple[str, str], pl.DataFrame]) -> Iterator[dict[st
 
 
 def over_envs(differences: list[np.ndarray]) -> dict[str, Any]:
-    """The columns of ``Comparison.overall`` from ``envs`` on.
+    """Return the columns of ``Comparison.overall`` from ``envs`` on.
 
     Args:
-        differences: an array for each environment, of one number per seed.
+        differences: an array per environment, shape ``(seeds,)``.
     """
     means = np.array([values.mean() for values in differences])
     half = welch_half_width(differences) / len(differences)
@@ -195,15 +199,15 @@ def _signs(values: np.ndarray) -> dict[str, int]:
 
 
 def sign_flip_p_value(differences: list[np.ndarray]) -> float:
-    """Two-sided p-value of the paired permutation test that two agents do not differ on some environments.
+    """Return the two-sided p-value of the paired permutation test that two agents do not differ.
 
-    If they do not, the two runs of a pair may change places, and every difference its sign. The statistic is the mean
-    over environments of the mean differences; the p-value is the share of signs that make it at least as large in
-    size: of all 2^n signs of n pairs, or, of more than 14 pairs, of 20000 random ones and those that are there
-    (Phipson & Smyth 2010, Permutation p-values should never be zero).
+    If they do not, the runs of a pair can be exchanged, which changes the sign of their difference. The statistic is
+    the mean over environments of the mean differences; the p-value is the share of signs for which its absolute value
+    is at least as large. All 2^n signs of n pairs are tried; with more than 14 pairs, 20000 random ones and the
+    observed ones (Phipson & Smyth 2010, Permutation p-values should never be zero).
 
     Args:
-        differences: an array for each environment, of one number per seed.
+        differences: an array per environment, shape ``(seeds,)``.
     """
     parts = np.concatenate([values / (len(values) * len(differences)) for values in differences])
     least = abs(parts.sum()) - ROUNDING
@@ -220,5 +224,5 @@ def sign_flip_p_value(differences: list[np.ndarray]) -> float:
 
 
 def least_p_value(pairs: int) -> float:
-    """The least p-value that the test can give with so many pairs."""
+    """Return the smallest p-value that the test can give with so many pairs."""
     return 2.0 ** (1 - pairs) if pairs <= EXACT_PAIRS else 1 / (1 + DRAWS)

@@ -1,7 +1,8 @@
-"""Choosing an agent's parameter for each environment by how it does on all the others (leave one task out)."""
+"""Choice of an agent's parameter for each environment by its scores on all others (leave one task out)."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -22,27 +23,28 @@ from cbo_gym.seed_ranges import INSTANCE_SEED, PUBLICATION, TUNING, TUNING_INSTA
 from cbo_gym.specs import Spec
 from cbo_gym.yaml_files import read_yaml
 
-#: metric -> what it is; all are normalised scores after the last round, so environments can be averaged
+#: metrics and their meaning; all are normalised scores after the last round, so environments can be averaged
 METRICS = {
     "average_score": "score of the average expected reward",
     "best": "score of the best expected reward so far",
 }
 SHOWN_PROBLEMS = 5
 
-Cell = tuple[str, float, int]  # environment, value of the parameter, seed
+#: environment, value of the parameter, seed
+Cell = tuple[str, float, int]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen values of a parameter, and those they were chosen from.
+    """Chosen values of a parameter, and the candidates.
 
     Attributes:
-        agent: the agent without the parameter, as a label: ``"MCBO"``.
+        agent: label of the agent without the parameter: ``"MCBO"``.
         parameter: name of the keyword argument that was chosen.
         metric: one of :data:`METRICS`.
-        chosen: environment -> value, as it was written in the agent's label.
-        candidates: the values compared, ascending.
-        seeds, horizons, versions: of the runs compared, each distinct one once.
+        chosen: value for each environment, as it is in the agent's label.
+        candidates: the compared values, ascending.
+        seeds, horizons, versions: distinct ones of the compared runs.
         table: one row per environment: ``env``, ``chosen``, and ``<parameter>=<value>`` for each candidate with
             its mean score on all other environments.
     """
@@ -59,30 +61,30 @@ class Choice:
 
 
 def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: str = "average_score") -> Choice:
-    """For each environment, the parameter value with the best mean score on all other environments.
+    """Choose for each environment the parameter value with the best mean score on all other environments.
 
     The procedure of Sussex, Makarova and Krause (2023), A.4, there for beta in {0.05, 0.5, 5}. Scores are normalised
     (0 for random play, 1 for the optimum), averaged over seeds within an environment and then over environments, so
     that each environment counts the same. Scores equal to nine decimals are a tie; the smaller value wins it.
 
     Args:
-        runs: any runs; those of other agents are left out, as are skipped ones and those whose label does not state
-            the parameter.
+        runs: runs of any agents; those of other agents, skipped ones and those whose label does not state the
+            parameter are left out.
         agent: name of the agent, with the parameters that all candidates share: ``"MCBO"``.
         parameter: name of the keyword argument that varies: ``"beta"``.
         metric: one of :data:`METRICS`.
 
     Raises:
         ArgumentError: if the metric is unknown; if there are fewer than two values or two environments; if a value is
-            no number; if a seed or an instance is kept for published verdicts, which nothing may be chosen by; if some
-            value lacks a finished run on some environment with some seed; or if there are several runs of one value,
-            environment and seed.
+            not a number; if a seed or an instance is reserved for published results; if some value lacks a finished run
+            on some environment with some seed; or if there are several runs of one value, environment and seed.
     """
     require_word("metric", metric, METRICS)
     shared = Spec.parse(agent)
     stated = [(run, _stated_value(run, shared, parameter)) for run in runs if run.status != "skipped"]
     candidates = [(run, value) for run, value in stated if value is not None]
-    if strange := [value for _, value in candidates if not isinstance(value, int | float)]:  # perhaps not hashable
+    # before values are put into a set, since they may not be hashable
+    if strange := [value for _, value in candidates if not isinstance(value, int | float)]:
         raise ArgumentError(f"the values of {parameter} must be numbers; found {', '.join(map(shown, strange))}")
     envs, seeds = sorted({run.env for run, _ in candidates}), sorted({run.seed for run, _ in candidates})
     values: list[float] = sorted({value for _, value in candidates})
@@ -99,7 +101,7 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
             continue
         other = cells.setdefault((run.env, value, run.seed), run)
         if other is not run:
-            both = (f"{one.agent} with {one.horizon} rounds by version {one.version}" for one in (other, run))
+            both = (f"{cell.agent} with {cell.horizon} rounds by version {cell.version}" for cell in (other, run))
             raise ArgumentError(
                 f"there are two runs of {parameter}={value!r} on {run.env} with seed {run.seed}: "
                 f"{', and '.join(both)}; give those of one sweep"
@@ -113,9 +115,10 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
         ]
     )
     elsewhere = (scores.sum(axis=0) - scores) / (len(envs) - 1)
-    best = elsewhere.round(TIE_DECIMALS).argmax(axis=1)  # the first of equals, and values ascend
-    chosen = {env: values[place] for env, place in zip(envs, best, strict=True)}
-    columns = {f"{parameter}={value!r}": elsewhere[:, place] for place, value in enumerate(values)}
+    # the smallest of equally good values
+    best = elsewhere.round(TIE_DECIMALS).argmax(axis=1)
+    chosen = {env: values[index] for env, index in zip(envs, best, strict=True)}
+    columns = {f"{parameter}={value!r}": elsewhere[:, index] for index, value in enumerate(values)}
     return Choice(
         agent=str(shared),
         parameter=parameter,
@@ -130,13 +133,13 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
 
 
 def final_score(run: Run, metric: str) -> float:
-    """The metric of one finished run after its last round."""
+    """Return the metric of a finished run after its last round."""
     rewards = {"average_score": run.average_counted, "best": run.optimum - run.curve("best_so_far_regret")[-1]}
     return float(normalised_score(run.optimum, run.random_value, rewards[metric]))
 
 
 def _stated_value(run: Run, shared: Spec, parameter: str) -> Any:
-    """The parameter's value in the label of a run of the agent; None if it has none, or is of another agent."""
+    """Return the parameter's value in the label of a run; None if it has none, or is of another agent."""
     if bare_name(run.agent) != shared.name:
         return None
     keywords = Spec.told(run.agent).keywords
@@ -145,25 +148,25 @@ def _stated_value(run: Run, shared: Spec, parameter: str) -> Any:
 
 
 def _require_free(envs: Iterable[str], seeds: Iterable[int]) -> None:
-    """What is chosen by seeds that judge it is judged too well."""
-    kept = [f"seed {seed}" for seed in seeds if seed in PUBLICATION]
-    kept += [env for env in envs if Spec.told(env).keywords.get(INSTANCE_SEED) in PUBLICATION]
-    if kept:
+    """Require that no seed or instance is reserved for published results, which tuning on them would bias."""
+    reserved = [f"seed {seed}" for seed in seeds if seed in PUBLICATION]
+    reserved += [env for env in envs if Spec.told(env).keywords.get(INSTANCE_SEED) in PUBLICATION]
+    if reserved:
         raise ArgumentError(
-            f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1} are for published verdicts alone, and "
-            f"choose nothing; given {', '.join(kept[:SHOWN_PROBLEMS])}. Choose by others, as seeds {TUNING.start} to "
-            f"{TUNING.stop - 1} and instances {TUNING_INSTANCES.start} to {TUNING_INSTANCES.stop - 1}"
+            f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1} are for published results alone, and "
+            f"choose nothing; given {', '.join(reserved[:SHOWN_PROBLEMS])}. Choose by others, as seeds "
+            f"{TUNING.start} to {TUNING.stop - 1} and instances {TUNING_INSTANCES.start} to {TUNING_INSTANCES.stop - 1}"
         )
 
 
 def _require_complete(
     cells: Mapping[Cell, Run], envs: list[str], values: list[float], seeds: list[int], parameter: str
 ) -> None:
-    """Means over different seeds or environments would not be comparable, so nothing may be missing."""
-    missing: dict[str, list[str]] = {}
+    """Require a run of every cell, because means over different seeds or environments are not comparable."""
+    missing: defaultdict[str, list[str]] = defaultdict(list)
     for env, value, seed in product(envs, values, seeds):
         if (env, value, seed) not in cells:
-            missing.setdefault(f"{parameter}={value!r} on {env}", []).append(str(seed))
+            missing[f"{parameter}={value!r} on {env}"].append(str(seed))
     if missing:
         named = [f"{pair}, seeds {', '.join(lacking)}" for pair, lacking in missing.items()]
         more = f"; and {len(named) - SHOWN_PROBLEMS} more" if len(named) > SHOWN_PROBLEMS else ""
@@ -171,12 +174,12 @@ def _require_complete(
 
 
 def write_choice(path: Path, choice: Choice, command: str) -> None:
-    """Record a choice in a YAML file, in one step; choices of other agents, parameters and metrics are kept.
+    """Record a choice in a YAML file, atomically; choices of other agents, parameters and metrics are kept.
 
-    The file maps agent -> parameter -> metric -> what :func:`read_chosen` reads and where it comes from.
+    The file maps agent, parameter and metric to the choice and its origin, see :func:`read_chosen`.
 
     Raises:
-        ArgumentError: if the path is no name of a YAML file, or of one that is no such file.
+        ArgumentError: if the path does not name a YAML file, or names a file of another kind.
     """
     stored = _load(require_file(path, ".yaml", ".yml"))
     lists = {name: list(getattr(choice, name)) for name in ("candidates", "seeds", "horizons", "versions")}
@@ -186,10 +189,10 @@ def write_choice(path: Path, choice: Choice, command: str) -> None:
 
 
 def read_chosen(path: Path, agent: str, parameter: str, metric: str) -> dict[str, float]:
-    """Environment -> chosen value, as :func:`write_choice` recorded it; empty if there is no record or no file.
+    """Read the chosen value of each environment that :func:`write_choice` recorded; empty if there is none.
 
     Raises:
-        ArgumentError: if the file is not one that :func:`write_choice` writes.
+        ArgumentError: if the file was not written by :func:`write_choice`.
     """
     record = _load(path).get(agent, {}).get(parameter, {}).get(metric, {"chosen": {}})
     try:

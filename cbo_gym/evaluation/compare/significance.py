@@ -1,7 +1,7 @@
-"""Which agents of a ranking differ: the Friedman test over environments, then Nemenyi's critical difference.
+"""Significant differences of ranks: the Friedman test over environments, then Nemenyi's critical difference.
 
 After Demsar (2006), Statistical Comparisons of Classifiers over Multiple Data Sets (JMLR 7), sec. 3.2.2: agents are
-ranked on each environment by their mean score, and two differ when their mean ranks do by the critical difference.
+ranked on each environment by their mean score; two differ if their mean ranks differ by the critical difference.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ TEST = (
 
 @dataclass(frozen=True)
 class Ranking:
-    """Agents of a group by their mean rank over the environments, and which of them the test tells apart.
+    """Agents of a group by their mean rank over the environments, with the result of the test.
 
     Attributes:
-        group: of the leaderboard.
-        agents: those that finished all environments of the group, the best mean rank first.
-        ranks: their mean ranks, from 1, in the same order; ties share a rank.
+        group: group of the leaderboard.
+        agents: agents that finished all environments of the group, the best mean rank first.
+        ranks: their mean ranks, from 1, shape ``(agents,)``; ties share a rank.
         envs: number of environments.
-        p_value: of the Friedman test, that all agents are alike.
-        critical_difference: of two mean ranks.
-        groups: places of agents that are not told apart, best first; each agent is in one or more.
+        p_value: p-value of the Friedman test that all agents are alike.
+        critical_difference: critical difference of two mean ranks.
+        groups: sets of indices of agents that do not differ, best first; each agent is in one or more.
     """
 
     group: str
@@ -47,22 +47,22 @@ class Ranking:
 
     @property
     def letters(self) -> dict[str, str]:
-        """Agent -> letters of its groups, from a to z, then a1 and so on: agents that share none differ."""
+        """Letters of each agent's groups, from a to z, then a1 and so on; agents that share none differ."""
         names = [f"{ascii_lowercase[number % 26]}{number // 26 or ''}" for number in range(len(self.groups))]
         return {
-            agent: "".join(name for name, members in zip(names, self.groups, strict=True) if place in members)
-            for place, agent in enumerate(self.agents)
+            agent: "".join(name for name, members in zip(names, self.groups, strict=True) if index in members)
+            for index, agent in enumerate(self.agents)
         }
 
     @property
     def test_in_short(self) -> str:
-        """A summary of the tests: their names, p and the critical difference."""
+        """Summary of the tests: their names, p and the critical difference."""
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
         return f"Friedman {p}; Nemenyi critical difference {self.critical_difference:.2f} at 5 %"
 
 
 def ranking(board: Leaderboard, group: str) -> Ranking | str:
-    """The ranking of a group's agents; where there are too few to test, a sentence that says so."""
+    """Rank a group's agents; return a sentence instead if there are too few agents or environments to test."""
     rows = board.per_env.filter(pl.col("score").is_not_null())
     if group != ALL_MODES:
         rows = rows.filter(pl.col("mode") == group)
@@ -80,7 +80,8 @@ def ranking(board: Leaderboard, group: str) -> Ranking | str:
 
 def rank(group: str, agents: list[str], scores: np.ndarray) -> Ranking:
     """Rank agents by scores of shape ``(envs, agents)``, at least 3 of each, and test the differences."""
-    from scipy.stats import f, friedmanchisquare, rankdata  # late: needed only for reports
+    # late, because SciPy's tests take long to import
+    from scipy.stats import f, friedmanchisquare, rankdata
 
     envs, count = scores.shape
     ranks = rankdata(-scores, axis=1).mean(axis=0)
@@ -88,8 +89,7 @@ def rank(group: str, agents: list[str], scores: np.ndarray) -> Ranking:
     p_value = 1.0
     if not (scores == scores[:, :1]).all():
         statistic, largest = friedmanchisquare(*scores.T).statistic, envs * (count - 1)
-        # Iman and Davenport's F, Demsar's equation of F_F; where all environments agree the divisor is 0 but for
-        # rounding
+        # Iman and Davenport's F, Demsar's F_F; the divisor is 0 but for rounding if all environments agree
         f_value = (envs - 1) * statistic / max(largest - statistic, 1e-12 * largest)
         p_value = float(f.sf(f_value, count - 1, (count - 1) * (envs - 1)))
     difference = _quantile(count) * float(np.sqrt(count * (count + 1) / (6 * envs)))
@@ -99,14 +99,14 @@ def rank(group: str, agents: list[str], scores: np.ndarray) -> Ranking:
 
 @cache
 def _quantile(count: int) -> float:
-    """Of the studentized range of ``count`` agents' ranks, in standard deviations of a difference of two."""
+    """Return the quantile of the studentized range of ``count`` ranks, in standard deviations of a difference."""
     from scipy.stats import studentized_range
 
     return float(studentized_range.ppf(CONFIDENCE, count, np.inf) / np.sqrt(2))
 
 
 def _groups(ranks: np.ndarray, difference: float) -> tuple[tuple[int, ...], ...]:
-    """The largest runs of ascending ranks that span less than the critical difference."""
+    """Return the longest runs of ascending ranks that span less than the critical difference."""
     ends = np.searchsorted(ranks, ranks + difference, side="left")
     starts = [start for start in range(len(ranks)) if start == 0 or ends[start] > ends[start - 1]]
     return tuple(tuple(range(start, int(ends[start]))) for start in starts)
