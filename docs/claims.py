@@ -18,7 +18,7 @@ from pydantic import Field, PositiveInt
 from verdicts import LEAST_PAIRS, LEVEL, Kind, decided, interval, levels, p_value
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.compare.holm import holm
+from cbo_gym.evaluation.metrics.aggregate import holm
 from cbo_gym.evaluation.metrics.gap import mean_slice_gap
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run

@@ -271,34 +271,26 @@ def optimum(
 
 def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
     """Yield the optimum of each environment, with the keys of :data:`COMPUTED`, as soon as it is found."""
+    import gymnasium as gym
+
+    from cbo_gym.oracle import oracle_of
     from cbo_gym.progress import progress_bar
 
     with progress_bar() as progress:
         for entry in progress.track(wanted, description="optima"):
-            found, in_words = _compute_optimum(entry)
+            oracle = oracle_of(gym.make(entry.id))
+            found, codec = oracle.find_optimum(), oracle.feedback.codec
+            record = to_record(codec, found.action)
+            optimum = RecordedOptimum(
+                value=found.value,
+                action=record,
+                standard_error=found.standard_error,
+                random_value=found.random_value,
+                random_standard_error=found.random_standard_error,
+                command=f"cbo-gym optimum {entry.id} --write",
+                **found.more,
+            )
             if write:
-                write_optimum(registry_path(), entry.id, found)
-            known = {"id": entry.id, **found.model_dump(), "in_words": in_words}
+                write_optimum(registry_path(), entry.id, optimum)
+            known = {"id": entry.id, **optimum.model_dump(), "in_words": to_text(codec, record)}
             yield {name: known[name] for name in COMPUTED}
-
-
-def _compute_optimum(entry: EnvEntry) -> tuple[RecordedOptimum, str]:
-    """Return the optimum as it is recorded, and its action in words."""
-    import gymnasium as gym
-
-    from cbo_gym.oracle import oracle_of
-
-    oracle = oracle_of(gym.make(entry.id))
-    found = oracle.find_optimum()
-    codec = oracle.feedback.codec
-    record = to_record(codec, found.action)
-    optimum = RecordedOptimum(
-        value=found.value,
-        action=record,
-        standard_error=found.standard_error,
-        random_value=found.random_value,
-        random_standard_error=found.random_standard_error,
-        command=f"cbo-gym optimum {entry.id} --write",
-        **found.more,
-    )
-    return optimum, to_text(codec, record)

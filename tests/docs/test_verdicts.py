@@ -6,7 +6,7 @@ from scipy.stats import t
 from verdicts import LEVEL, decided, interval, levels, p_value
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.compare.holm import holm
+from cbo_gym.evaluation.metrics.aggregate import holm
 
 SLOW = pytest.mark.slow
 RUNS = 4_000

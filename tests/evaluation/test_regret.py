@@ -16,9 +16,7 @@ EXPECTED = np.array([4.0, 9.0, 7.0])
         (regret.cumulative_regret, [6.0, 7.0, 10.0]),
         (regret.average_regret, [6.0, 3.5, 10.0 / 3.0]),
         (regret.best_so_far_regret, [6.0, 1.0, 1.0]),
-        (regret.simple_regret, [6.0, 1.0, 3.0]),
-        (regret.pseudo_regret, [6.0, 1.0, 3.0]),
-        (lambda _, expected: regret.average_reward(expected), [4.0, 6.5, 20.0 / 3.0]),
+        (lambda _, expected: regret.running_mean(expected), [4.0, 6.5, 20.0 / 3.0]),
         (lambda optimum, expected: regret.normalised_score(optimum, 2.0, expected), [0.25, 0.875, 0.625]),
     ],
 )

@@ -33,9 +33,14 @@ def counted(expected: Array, missed: Array | None, random_value: float) -> Array
     return np.where(missed.any(axis=-1), random_value, expected)
 
 
-def instant_regret(optimum: Optima, expected: Array) -> Array:
-    """r_t = mu* - mu(a_t)."""
-    return optimum - np.asarray(expected, dtype=float)
+def instant_regret(optimum: Optima, values: Array) -> Array:
+    """mu* - mu(a_t) of actions that were played or recommended; the pseudo-regret of observed rewards.
+
+    In aggregated mode mu of a cell X is Fbar(X), the mean of f over its representative points, and mu* is f(x*): the
+    regret of a recommendation then is the aggregated regret f(x*) - Fbar(X_t) (Zhang, Tsuchida & Ong 2022,
+    Definition 2), with one representative point the simple regret of the cell's centre.
+    """
+    return optimum - np.asarray(values, dtype=float)
 
 
 def cumulative_regret(optimum: Optima, expected: Array) -> Array:
@@ -54,29 +59,9 @@ def average_regret(optimum: Optima, expected: Array) -> Array:
     return running_mean(instant_regret(optimum, expected))
 
 
-def average_reward(expected: Array) -> Array:
-    """(mu(a_1) + ... + mu(a_t)) / t."""
-    return running_mean(expected)
-
-
 def best_so_far_regret(optimum: Optima, expected: Array) -> Array:
     """mu* - max over s <= t of mu(a_s)."""
     return np.minimum.accumulate(instant_regret(optimum, expected), axis=-1)
-
-
-def simple_regret(optimum: Optima, recommended: Array) -> Array:
-    """mu* - mu(the action that the agent recommends after round t).
-
-    In aggregated mode mu of a cell X is Fbar(X), the mean of f over its representative points, and mu* is f(x*): this
-    then is the aggregated regret f(x*) - Fbar(X_t) (Zhang, Tsuchida & Ong 2022, Definition 2), for one representative
-    point the simple regret of the cell's centre.
-    """
-    return instant_regret(optimum, recommended)
-
-
-def pseudo_regret(optimum: Optima, rewards: Array) -> Array:
-    """mu* - y_t, with the reward that was observed instead of its expectation."""
-    return instant_regret(optimum, rewards)
 
 
 def normalised_score(optimum: Optima, random_value: Optima, expected: Array) -> Array:

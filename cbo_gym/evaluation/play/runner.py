@@ -210,7 +210,7 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     expected = regret.counted(scores.expected.value, scores.missed, at_random)
     advised = regret.counted(scores.recommended.value, scores.missed_next, at_random)
     of_recommendations: dict[str, Sequence[Any] | np.ndarray] = {
-        "simple_regret": regret.simple_regret(scores.best_next, advised),
+        "simple_regret": regret.instant_regret(scores.best_next, advised),
         "recommended_reward": scores.recommended.value,
         "recommended_reward_standard_error": scores.recommended.standard_error,
     }
@@ -236,9 +236,9 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
         "instant_regret": regret.instant_regret(best, expected),
         "cumulative_regret": regret.cumulative_regret(best, expected),
         "average_regret": regret.average_regret(best, expected),
-        "average_reward": regret.average_reward(scores.expected.value),
-        "pseudo_regret": regret.pseudo_regret(best, reward),
-        "average_pseudo_regret": regret.running_mean(regret.pseudo_regret(best, reward)),
+        "average_reward": regret.running_mean(scores.expected.value),
+        "pseudo_regret": regret.instant_regret(best, reward),
+        "average_pseudo_regret": regret.running_mean(regret.instant_regret(best, reward)),
         **{name: played[name] for name in TIMING_COLUMNS},
     }
     if codec.choices:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 import polars as pl
@@ -50,47 +50,32 @@ class ReportFigure(NamedTuple):
     on_page: bool = False
 
 
-@dataclass(frozen=True)
-class GroupPart:
-    """Group of a leaderboard: its name, its file name, tables, and figures by kind."""
+class Section(NamedTuple):
+    """Section of a report: a group, an environment, or tables that few leaderboards have.
+
+    Attributes:
+        name: title of the section, label of the environment, or name of the group.
+        file: the name as part of file names and of the page's address.
+        note: remark on the tables.
+        tables: tables by kind or title.
+        figures: figures by kind.
+    """
 
     name: str
     file: str
-    ranking: Ranking | str
-    overall: Table
-    pairs: Table
-    figures: Mapping[str, ReportFigure]
-
-
-@dataclass(frozen=True)
-class EnvPart:
-    """Environment of a leaderboard: its label, its file name, tables, and figures by kind."""
-
-    name: str
-    file: str
-    means: Table
-    choices: Table
-    figures: Mapping[str, ReportFigure]
-
-
-@dataclass(frozen=True)
-class SpecialTables:
-    """Section of tables, by their titles, that few leaderboards have."""
-
-    id: str
-    title: str
     note: str
     tables: Mapping[str, Table]
+    figures: Mapping[str, ReportFigure] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """Content of a report of a leaderboard.
 
     Attributes:
         board: the leaderboard.
         looks: looks of its agents, in the order of their names.
-        groups, envs: parts of groups, and of environments with a finished or failed run.
+        groups: sections of groups.
+        envs: sections of environments with a finished or failed run.
         special: tables that few leaderboards have.
         coverage: numbers of runs of every pair.
         papers: captions and tables for a paper, by name of file.
@@ -98,54 +83,48 @@ class Report:
 
     board: Leaderboard
     looks: Looks
-    groups: Sequence[GroupPart]
-    envs: Sequence[EnvPart]
-    special: Sequence[SpecialTables]
+    groups: Sequence[Section]
+    envs: Sequence[Section]
+    special: Sequence[Section]
     coverage: Table
     papers: Mapping[str, Sequence[CaptionedTable]]
 
     @property
     def figures(self) -> list[ReportFigure]:
-        """Figures of all parts."""
-        parts = [*(group.figures for group in self.groups), *(env.figures for env in self.envs)]
-        return [figure for part in parts for figure in part.values()]
+        """Figures of all sections."""
+        return [figure for section in (*self.groups, *self.envs) for figure in section.figures.values()]
 
 
 def report_of(board: Leaderboard) -> Report:
     """Compute the content of a leaderboard's report."""
     found = looks(board.table["agent"])
     styles = {agent: found[agent] for agent in sorted(found, key=str.lower)}
-    groups = [_group(board, group, file, styles) for group, file in file_names(board.groups).items()]
+    rankings = {group: ranking(board, group) for group in board.groups}
+    groups = [_group(board, group, file, rankings[group], styles) for group, file in file_names(board.groups).items()]
     played, tried = curves.by_env(board.runs), set(board.per_env["env"])
     envs = [
-        EnvPart(
+        Section(
             env,
             file,
-            tables.env_table(board, env),
-            tables.choice_table(board, env),
+            "",
+            {"means": tables.env_table(board, env), "choices": tables.choice_table(board, env)},
             dict(_env_figures(env, file, played[env], styles)) if env in played else {},
         )
         for env, file in file_names(board.table["env"]).items()
         if env in tried
     ]
     special = [
-        SpecialTables("gap", "GAP and PA-GAP", tables.GAP_NOTE, tables.gap_tables(board)),
-        SpecialTables("graph-loss", "Without the true graph", tables.GRAPH_LOSS_NOTE, tables.graph_loss_tables(board)),
-        SpecialTables("instances", "On instances", tables.INSTANCES_NOTE, tables.instance_tables(board)),
+        Section("GAP and PA-GAP", "gap", tables.GAP_NOTE, tables.gap_tables(board)),
+        Section("Without the true graph", "graph-loss", tables.GRAPH_LOSS_NOTE, tables.graph_loss_tables(board)),
+        Section("On instances", "instances", tables.INSTANCES_NOTE, tables.instance_tables(board)),
     ]
-    return Report(
-        board,
-        styles,
-        groups,
-        envs,
-        [section for section in special if section.tables],
-        tables.coverage_table(board),
-        _papers(board, groups, envs),
-    )
+    special = [section for section in special if section.tables]
+    papers = _papers(board, rankings, [env for env in envs if env.tables["choices"].rows])
+    return Report(board, styles, groups, envs, special, tables.coverage_table(board), papers)
 
 
-def _group(board: Leaderboard, group: str, file: str, styles: Looks) -> GroupPart:
-    ranked, shown = ranking(board, group), curves.profile_figure(board, group, styles)
+def _group(board: Leaderboard, group: str, file: str, ranked: Ranking | str, styles: Looks) -> Section:
+    shown = curves.profile_figure(board, group, styles)
     draw = {
         "scores": partial(plots.score_intervals, board, group, styles),
         "improvement": partial(plots.improvement_matrix, board, group),
@@ -159,8 +138,10 @@ def _group(board: Leaderboard, group: str, file: str, styles: Looks) -> GroupPar
     }
     profiles = partial(plots.draw_profiles, group, shown)
     figures["profiles"] = ReportFigure(f"profiles-{file}", profiles, shown, f"{shown.note}.")
-    table = tables.with_ranks(tables.overall_table(board, group), ranked)
-    return GroupPart(group, file, ranked, table, tables.improvement_table(board, group, PAGE_DECIMALS), figures)
+    overall = tables.with_ranks(tables.overall_table(board, group), ranked)
+    pairs = tables.improvement_table(board, group, PAGE_DECIMALS)
+    note = ranked if isinstance(ranked, str) else f"{ranked.test_in_short}."
+    return Section(group, file, note, {"overall": overall, "pairs": pairs}, figures)
 
 
 def _env_figures(env: str, file: str, runs: Sequence[Run], styles: Looks) -> Iterator[tuple[str, ReportFigure]]:
@@ -180,20 +161,18 @@ def _env_figures(env: str, file: str, runs: Sequence[Run], styles: Looks) -> Ite
 
 
 def _papers(
-    board: Leaderboard, groups: Sequence[GroupPart], envs: Sequence[EnvPart]
+    board: Leaderboard, rankings: Mapping[str, Ranking | str], choosing: Sequence[Section]
 ) -> dict[str, list[CaptionedTable]]:
     overall, improvement = [], []
-    for group in groups:
-        title = group.name.capitalize()
+    for group, ranked in rankings.items():
+        title = group.capitalize()
         caption = f"{title}: scores over environments with 95 % intervals."
-        if isinstance(group.ranking, Ranking):
-            caption += f" Agents that share a letter are not told apart: {TEST}; {group.ranking.test_in_short}."
-        overall.append(
-            (caption, tables.with_ranks(tables.overall_table(board, group.name, PAPER_COLUMNS), group.ranking))
-        )
-        if board.improvement.filter(pl.col("group") == group.name).height:
+        if isinstance(ranked, Ranking):
+            caption += f" Agents that share a letter are not told apart: {TEST}; {ranked.test_in_short}."
+        overall.append((caption, tables.with_ranks(tables.overall_table(board, group, PAPER_COLUMNS), ranked)))
+        if board.improvement.filter(pl.col("group") == group).height:
             caption = f"{title}: probability that a run of the agent in the row scores higher than one in the column."
-            improvement.append((caption, tables.improvement_table(board, group.name)))
+            improvement.append((caption, tables.improvement_table(board, group)))
     per_env = [
         (
             f"{mode.capitalize()}: score of the recommendation after the last round, mean over {board.seeds} seeds "
@@ -204,8 +183,6 @@ def _papers(
         if mode != ALL_MODES
     ]
     choices = [
-        (f"{printable(env.name)}: share of rounds in which each was chosen.", env.choices)
-        for env in envs
-        if env.choices.rows
+        (f"{printable(env.name)}: share of rounds in which each was chosen.", env.tables["choices"]) for env in choosing
     ]
     return {"overall": overall, "per_env": per_env, "improvement": improvement, "choices": choices}

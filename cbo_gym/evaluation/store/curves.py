@@ -51,8 +51,8 @@ FOLLOWING: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
     "average_regret": lambda _, kept: regret.running_mean(kept["instant_regret"]),
     "average_reward": lambda optimum, kept: regret.running_mean(optimum - kept["instant_regret"]),
     "recommended_reward": lambda optimum, kept: optimum - kept["simple_regret"],
-    "pseudo_regret": lambda optimum, kept: regret.pseudo_regret(optimum, kept["reward"]),
-    "average_pseudo_regret": lambda optimum, kept: regret.running_mean(regret.pseudo_regret(optimum, kept["reward"])),
+    "pseudo_regret": lambda optimum, kept: regret.instant_regret(optimum, kept["reward"]),
+    "average_pseudo_regret": lambda optimum, kept: regret.running_mean(regret.instant_regret(optimum, kept["reward"])),
 }
 
 

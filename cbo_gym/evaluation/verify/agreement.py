@@ -31,7 +31,7 @@ from typing import Literal
 
 import numpy as np
 
-from cbo_gym.evaluation.compare.holm import holm
+from cbo_gym.evaluation.metrics.aggregate import holm
 from cbo_gym.evaluation.runs.counted import without_keywords
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.verify.referee import scores
