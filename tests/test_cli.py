@@ -82,11 +82,11 @@ def test_help_names_every_mode(command):
 
 
 @pytest.mark.parametrize("command", ["agents", "sweep", "leaderboard", "compare"])
-def test_help_says_of_patterns_what_they_do(command):
+def test_help_explains_patterns(command):
     assert "'*' stands for any text, '?' stands for one character." in invoke(command, "--help")
 
 
-def test_patterns_do_what_help_says_of_them():
+def test_patterns_match_as_help_says():
     assert [card["name"] for card in as_json("agents", "GP-??")] == ["GP-MW"]
     assert {"GP-MW", "GP-UCB", "GP-UCB-Restarted"} == {card["name"] for card in as_json("agents", "GP-*")}
     assert "nothing fits 'GP-U?'" in invoke("agents", "GP-U?", code=2)
@@ -207,9 +207,9 @@ def test_agents_are_listed_with_their_parameters():
     assert "beta=2.0, device='cpu'" in listed
     hard = as_json("agents", "--mode", "hard")
     assert {"CBO", "GP-UCB", "Random"} <= {one["name"] for one in hard} < set(zoo())
-    told = invoke("agents", "GP-UCB")
+    details = invoke("agents", "GP-UCB")
     for part in ("soft, hard, contextual", "beta=2.0 how many standard deviations", "black_box.gp_ucb:GPUCB", "2010"):
-        assert part in told
+        assert part in details
     assert "did you mean 'GP-UCB'" in invoke("agents", "GP-UBC", code=2)
 
 
@@ -237,7 +237,7 @@ def test_an_agent_in_a_file_of_the_working_directory(beside):
         ("other.py", "", "mine:KeepBest(width=0)", "ZeroDivisionError: .* .line 15 of .*/mine.py"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_with_its_place(beside, file, text, agent, message):
+def test_errors_in_a_file_name_its_line(beside, file, text, agent, message):
     (beside / file).write_text(text)
     assert re.search(message, invoke("run", agent, "CBO/Dropwave-v0", code=2))
 
@@ -259,7 +259,7 @@ def test_labels_cannot_break_what_is_printed(tmp_path):
     assert not (tmp_path / "report").exists()
 
 
-def test_show_tells_all():
+def test_show_prints_all_facts():
     shown = invoke("show", "CBO/CompleteGraph-v0")
     for part in ("hard, 100 rounds", "Discrete(7)", "do(B) -5 to 4", "3.483", "Y <- D, E confounded with A, B reward"):
         assert part in shown

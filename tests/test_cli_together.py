@@ -1,4 +1,4 @@
-"""Yours beside theirs on the command line, JSON of a run, and guesses from published runs."""
+"""Runs compared with those of others, JSON of a run, and forecasts from published runs."""
 
 import warnings
 from dataclasses import replace
@@ -29,7 +29,7 @@ def places(tmp_path_factory):
 
 
 @pytest.mark.parametrize("which", [1, 2])
-def test_theirs_are_compared_on_my_environments(places, which):
+def test_runs_of_others_are_compared_on_my_environments(places, which):
     mine, other = places[0], places[which]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from cbo_gym.errors import printable
 
-GAP = 2  # characters between columns
+#: characters between columns
+GAP = 2
 NUMBER = re.compile(r"[-+]?[\d.]|-?$")
 NARROWEST = 4
 

@@ -9,7 +9,8 @@ from itertools import pairwise
 from cbo_gym.drawing.layout import Layout, Slot
 from cbo_gym.drawing.sheet import Layers, Point
 
-Edge = tuple[str, str, bool]  # tail, head, is bidirected
+#: tail, head, is bidirected
+Edge = tuple[str, str, bool]
 
 
 def curve_of(sheet: Layers, edge: Edge) -> list[Point]:

@@ -1,4 +1,4 @@
-"""Rendering: what the table says, and that nothing in the picture overlaps or is cut off."""
+"""Rendering: the table, and pictures in which nothing overlaps or is cut off."""
 
 from __future__ import annotations
 

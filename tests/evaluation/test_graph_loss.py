@@ -1,4 +1,4 @@
-"""Agents against themselves with the true graph."""
+"""Scores lost without the true graph."""
 
 import numpy as np
 
@@ -18,8 +18,8 @@ def test_losses_are_paired_differences_of_scores():
     board = leaderboard([*known, *others, lone])
     table = graph_loss_tables(board)[f"{TOY}, T=3"]
     assert table.header[:3] == ["agent", "told", "seeds"]
-    told = ["hidden", "wrong (missing=[('X0', 'X1')], seed=2)"]
-    assert [row[:3] for row in table.lines] == [["Centre", graph, "2"] for graph in told]
+    knowledge = ["hidden", "wrong (missing=[('X0', 'X1')], seed=2)"]
+    assert [row[:3] for row in table.lines] == [["Centre", graph, "2"] for graph in knowledge]
     scores = board.table.select("env", "seed", "score", "average_score").sort("seed")
     scores = scores.filter(scores["env"].str.ends_with("T=3"))
     for graph, (*_, recommended, played) in zip(("hidden", "wrong"), table.rows, strict=True):

@@ -1,4 +1,4 @@
-"""Tables over instances: who had learnt where the optimum lies."""
+"""Tables of scores lost on instances, which expose agents that know the published optimum."""
 
 import gymnasium as gym
 import pytest

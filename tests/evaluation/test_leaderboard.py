@@ -91,8 +91,8 @@ def test_a_metric_that_not_every_run_reaches_has_no_mean_of_those_that_do():
     assert rows["A"]["rounds_to_goal_half"] == pytest.approx(4.302653 * 1.0 / np.sqrt(3), rel=1e-5)
     assert [rows["B"][f"rounds_to_goal{end}"] for end in ("", "_half", "_seeds")] == [None, None, 2]
     shown = dict(zip(("A", "B"), env_table(board, env).lines, strict=True))
-    place = env_table(board, env).header.index("rounds to score 0.9")
-    assert (shown["A"][place], shown["B"][place]) == ("2.0 ± 2.5", "2 of 4 seeds")
+    column = env_table(board, env).header.index("rounds to score 0.9")
+    assert (shown["A"][column], shown["B"][column]) == ("2.0 ± 2.5", "2 of 4 seeds")
     never = leaderboard([made_up_run("B", seed, [0.0]) for seed in range(2)])
     assert env_table(never, "CBO/Dropwave-v0, T=1").lines[0][-1] == "0 of 2 seeds"
 
@@ -108,7 +108,7 @@ def test_overall_averages_environments_and_brackets_the_mean():
     runs += [made_up_run("A", seed, [0.9], env="CBO/Ackley-v0") for seed in range(4)]
     runs += [made_up_run("B", seed, [0.99]) for seed in range(4)]
     overall = leaderboard(runs).overall
-    assert overall["agent"].to_list() == ["A", "B"], "whoever finished fewer environments stands below"
+    assert overall["agent"].to_list() == ["A", "B"], "agents with fewer environments come last"
     assert overall["envs"].to_list() == [2, 1]
     row = overall.row(0, named=True)
     assert row["score"] == pytest.approx((0.35 + 0.9) / 2)

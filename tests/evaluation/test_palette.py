@@ -1,4 +1,4 @@
-"""Labels and looks: told apart by everybody, everywhere."""
+"""Labels and looks of agents are distinct in every figure and format."""
 
 from itertools import combinations
 
@@ -30,23 +30,23 @@ def lab(rgb):
 
 
 @pytest.mark.parametrize("matrix", DEFICIENCIES.values(), ids=DEFICIENCIES)
-def test_colours_are_told_apart_with_any_colour_vision(matrix):
+def test_colours_are_distinct_with_any_colour_vision(matrix):
     seen = [lab(np.asarray(matrix) @ linear(colour)) for colour in COLOURS]
     assert min(np.linalg.norm(one - other) for one, other in combinations(seen, 2)) > 16
 
 
-def test_an_agent_looks_the_same_whoever_stands_beside_it():
-    everybody = looks([*zoo(), "Mine", "GP-UCB(beta=2)"])
-    assert len(set(everybody.values())) == len(zoo()) + 2
+def test_the_look_of_an_agent_does_not_depend_on_others():
+    all_looks = looks([*zoo(), "Mine", "GP-UCB(beta=2)"])
+    assert len(set(all_looks.values())) == len(zoo()) + 2
     for name in zoo():
-        assert looks([name, "Mine"])[name] == everybody[name]
-    variant, agent = everybody["GP-UCB(beta=2)"], everybody["GP-UCB"]
+        assert looks([name, "Mine"])[name] == all_looks[name]
+    variant, agent = all_looks["GP-UCB(beta=2)"], all_looks["GP-UCB"]
     assert variant.colour == agent.colour
     assert variant.dash != agent.dash
     assert variant.marker != agent.marker
 
 
-def test_agents_of_ones_own_take_the_colours_that_are_left():
+def test_other_agents_take_the_colours_that_are_left():
     own = [f"my_package.module:Agent{number}" for number in range(len(COLOURS) + 1)]
     found = looks(own)
     assert [found[name].colour for name in own] == [*COLOURS, COLOURS[0]]

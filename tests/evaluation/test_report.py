@@ -10,10 +10,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 from cbo_gym import leaderboard
-from cbo_gym.cli.application import app
 from cbo_gym.cli.comparisons import _print_board
 from cbo_gym.cli.output import console
 from cbo_gym.evaluation import Run
@@ -105,7 +103,7 @@ def test_latex_and_markdown_show_labels_letter_by_letter():
     assert escape("noise_std=1 _a_ *b* <c> $d$ |") == r"noise_std=1 \_a\_ \*b\* \<c> \$d\$ \|"
 
 
-def test_the_best_values_are_bold_and_the_seeds_are_told(tmp_path):
+def test_the_best_values_are_bold_and_missing_seeds_are_shown(tmp_path):
     runs = [made_up_run(agent, seed, [score]) for agent, score in (("A", 0.9), ("B", -0.1)) for seed in range(2)]
     board = leaderboard([*runs[:3], *(replace(run, env="CBO/ToyGraph-v0") for run in runs)])
     report.write_report(board, tmp_path, formats=())
@@ -176,9 +174,3 @@ def test_sorting_filter_and_curves_work_in_a_browser(tmp_path):
     # without B; without the mode hard; without the environment; then two panels, whose legend leaves out B
     assert title == "BDACE CADBE BDACE ABCDE EDCBA EDCA true false true 2 0100"
     assert 'aria-sort="descending"' in dom
-
-
-def test_a_folder_without_runs_is_an_error_that_says_what_to_do(tmp_path):
-    done = CliRunner(env={"COLUMNS": "300"}).invoke(app, ["leaderboard", str(tmp_path)])
-    assert done.exit_code == 2
-    assert f"there are no runs in {tmp_path}; cbo-gym sweep {tmp_path} plays some" in done.output

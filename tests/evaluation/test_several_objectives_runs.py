@@ -1,4 +1,4 @@
-"""Runs with several objectives: swept, published, verified, handed in, on leaderboards and in reports."""
+"""Runs with several objectives: sweeps, published results, replays, leaderboards and reports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_leaderboards_and_reports_have_hypervolume_regret_distances_and_fronts(f
     assert page.count('<figure class="front"') == 2
 
 
-def test_published_runs_are_played_again(folder):
+def test_published_runs_are_replayed(folder):
     path = publish(folder, folder.parent / "store").path
     finished = [run for run in load_published(path) if run.status == "finished"]
     assert len(finished) == 2
@@ -48,7 +48,7 @@ def test_published_runs_are_played_again(folder):
     assert verdicts == ["identical"]
 
 
-def test_what_is_written_down_plays_as_it_was():
+def test_recorded_actions_are_replayed():
     """Recommendations grow and shrink, so that rows of them are of several lengths."""
     run = evaluate("Random", SURFACE, 100, horizon=8)
     assert len({len(one) for one in run.table["recommended"]}) > 1

@@ -110,24 +110,24 @@ def gap_over_time(values: Array, initial: Array, reference: Array, slices: Array
 
 
 def gaps_of(run: Run) -> dict[str, float | None]:
-    """The columns :data:`GAPS` of one finished run; None where it has fewer rounds, or did not keep b_0.
-
-    In dynamic mode that of the mode alone, elsewhere all but that one.
-    """
+    """Return the columns :data:`GAPS` of a finished run, see :func:`gaps`; None for NaN."""
     return {name: None if np.isnan(values[0]) else float(values[0]) for name, values in gaps([run]).items()}
 
 
 def gaps(runs: Sequence[Run]) -> dict[str, Array]:
-    """The same of several finished runs with one horizon and the same columns: shape ``(runs,)``, NaN for None."""
-    found = {name: np.full(len(runs), np.nan) for name in GAPS}
-    if "slice" in runs[0].columns:  # whose rounds have no one reference
-        return found | {OVER_TIME: np.array([mean_slice_gap(run) for run in runs])}
-    for version in (EXPECTED, SURVEY):
-        start = "initial_expected" if version == EXPECTED else "initial_reward"
-        known = [place for place, run in enumerate(runs) if getattr(run, start) is not None]
+    """Return the columns :data:`GAPS` of finished runs with one horizon and the same columns, shape ``(runs,)`` each.
+
+    NaN if a run has fewer rounds than the budget or did not record b_0. In dynamic mode all but :data:`OVER_TIME` are
+    NaN, in other modes that one.
+    """
+    columns = {name: np.full(len(runs), np.nan) for name in GAPS}
+    if "slice" in runs[0].columns:
+        return columns | {OVER_TIME: np.array([mean_slice_gap(run) for run in runs])}
+    for version, start in ((EXPECTED, "initial_expected"), (SURVEY, "initial_reward")):
+        known = [index for index, run in enumerate(runs) if getattr(run, start) is not None]
         if not known:
             continue
-        own = [runs[place] for place in known]
+        own = [runs[index] for index in known]
         initial = np.array([getattr(run, start) for run in own], dtype=float)
         if version == EXPECTED:
             reference = np.array([run.optimum for run in own])
@@ -137,19 +137,19 @@ def gaps(runs: Sequence[Run]) -> dict[str, Array]:
             curves = stacked(own, ["reward", *(["feasible"] if own[0].is_constrained else [])])
             values = np.where(curves.get("feasible", True), curves["reward"], -np.inf)
         for budget in (budget for budget in BUDGETS if budget <= values.shape[-1]):
-            found[f"{version}gap_{budget}"][known] = gap(values[:, :budget], initial, reference)
-            found[f"{version}pa_gap_{budget}"][known] = path_aware_gap(values[:, :budget], initial, reference)
-    return found
+            columns[f"{version}gap_{budget}"][known] = gap(values[:, :budget], initial, reference)
+            columns[f"{version}pa_gap_{budget}"][known] = path_aware_gap(values[:, :budget], initial, reference)
+    return columns
 
 
 def slice_gaps(run: Run) -> Array:
-    """:func:`gap_over_time` of a finished run in dynamic mode."""
+    """Return :func:`gap_over_time` of a finished run in dynamic mode."""
     names = ("expected_reward", "instant_regret", "random_reward", "slice")
     curves = stacked([run], names)
-    expected, lacking, at_random, slices = (curves[name][0] for name in names)
-    return gap_over_time(expected, at_random, expected + lacking, slices)
+    expected, regrets, at_random, slices = (curves[name][0] for name in names)
+    return gap_over_time(expected, at_random, expected + regrets, slices)
 
 
 def mean_slice_gap(run: Run) -> float:
-    """The mean of :func:`slice_gaps`, by which methods are compared over time."""
+    """Return the mean of :func:`slice_gaps`, by which methods are compared over time."""
     return float(slice_gaps(run).mean())

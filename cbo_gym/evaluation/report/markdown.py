@@ -31,7 +31,8 @@ def marks(name: str) -> tuple[str, str]:
 
 
 BEGIN, END = marks("results")
-MAX_FLOATING_ROWS = 40  # rows of a table that floats; longer ones break over pages
+#: rows of a table that floats; longer tables break over pages
+MAX_FLOATING_ROWS = 40
 LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",

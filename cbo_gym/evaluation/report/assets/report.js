@@ -16,10 +16,10 @@ const polygon = (corners, turn) => [...Array(corners).keys()].map(k => {
 });
 const cross = [[-1, -.35], [-.35, -.35], [-.35, -1], [.35, -1], [.35, -.35], [1, -.35], [1, .35], [.35, .35], [.35, 1],
   [-.35, 1], [-.35, .35], [-1, .35]];
-const turned = shape => shape.map(([x, y]) => [(x - y) * Math.SQRT1_2, (x + y) * Math.SQRT1_2]);
+const rotate45 = shape => shape.map(([x, y]) => [(x - y) * Math.SQRT1_2, (x + y) * Math.SQRT1_2]);
 const SHAPES = {
   o: polygon(16, 0), s: polygon(4, .125), "^": polygon(3, -.25), D: polygon(4, 0), v: polygon(3, .25), P: cross,
-  X: turned(cross), "*": star(5, .45),
+  X: rotate45(cross), "*": star(5, .45),
 };
 const WIDTH = 2, MARKER = 4.5, MARKERS = 6;
 
@@ -115,7 +115,7 @@ const makePlot = (place, content, panel, state) => {
         ...(log ? { splits: () => panel.ticks, filter: (self, values) => values } : {}) },
     ],
     hooks: {
-      setCursor: [self => tell(state, self.cursor.idx)],
+      setCursor: [self => showValues(state, self.cursor.idx)],
       setSeries: [(self, at, what) => what.focus != null && highlight(state, self.series[at]?.key ?? null)],
       draw: [self => drawMarkers(self, lines, content.legend)],
     },
@@ -124,14 +124,14 @@ const makePlot = (place, content, panel, state) => {
   return plot;
 };
 
-const tell = (state, index) => {
+const showValues = (state, index) => {
   const known = index !== null && index !== undefined;
   state.round.textContent = known ? `${state.xTitle} ${plain(state.plots[0].data[0][index])}` : "Point at a chart for values";
-  // where there is little room, of the panel pointed at
+  // on narrow screens, values of the panel below the pointer
   const shown = state.plots.length > 2 || narrow.matches ? [state.plots[state.under]] : state.plots;
   state.buttons.forEach((button, key) => {
     const values = known ? shown.map(plot => {
-      const line = plot.lines.find(one => one.key === key);
+      const line = plot.lines.find(candidate => candidate.key === key);
       return line ? plain(plot.data[line.at][index]) : "";
     }) : [];
     button.querySelector("output").textContent = values.filter(Boolean).join(" · ");
@@ -175,7 +175,7 @@ const drawChart = async figure => {
   places.forEach((place, number) => place.addEventListener("pointerenter", () => { state.under = number; }));
   state.plots = content.panels.map((panel, number) => makePlot(places[number], content, panel, state));
   charts.set(figure, state);
-  tell(state, null);
+  showValues(state, null);
   showLines(state);
   const resize = new ResizeObserver(entries => entries.forEach(({ target }) => {
     const plot = state.plots[places.indexOf(target)];
