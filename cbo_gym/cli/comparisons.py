@@ -47,23 +47,9 @@ FolderArgument = Annotated[
 ]
 
 
-class BoardTable(StrEnum):
-    """Tables of a leaderboard, by the names of the report's CSV files."""
-
-    OVERALL = "overall"
-    PER_ENV = "per_env"
-    PROFILES = "profiles"
-    IMPROVEMENT = "improvement"
-    CHOICES = "choices"
-    RUNS = "runs"
-
-
-class FigureFormat(StrEnum):
-    """Formats of figures."""
-
-    PNG = "png"
-    PDF = "pdf"
-    SVG = "svg"
+#: tables of a leaderboard, by the names of the report's CSV files
+BoardTable = StrEnum("BoardTable", ["overall", "per_env", "profiles", "improvement", "choices", "runs"])
+FigureFormat = StrEnum("FigureFormat", ["png", "pdf", "svg"])
 
 
 @app.command("leaderboard")
@@ -152,7 +138,7 @@ def print_leaderboard(
     if form is Format.JSON:
         print_json(_document(board))
     elif form is Format.CSV:
-        sys.stdout.write(csv_of(board.frames[table or BoardTable.OVERALL]))
+        sys.stdout.write(csv_of(board.frames[table or BoardTable.overall]))
     else:
         _print_board(board)
     if page is not None and form is Format.TEXT:
@@ -181,7 +167,7 @@ def _document(board: Leaderboard) -> dict[str, object]:
     from cbo_gym.evaluation.compare.provenance import incomplete_rows, provenance
 
     tables = board.frames
-    shown = (BoardTable.OVERALL, BoardTable.PER_ENV, BoardTable.IMPROVEMENT, BoardTable.CHOICES)
+    shown = (BoardTable.overall, BoardTable.per_env, BoardTable.improvement, BoardTable.choices)
     return {
         **{name.value: tables[name].to_dicts() for name in shown},
         "incomplete": [{"what": what, "why": why} for what, why in incomplete_rows(board)],
