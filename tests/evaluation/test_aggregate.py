@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from scipy import stats
 
 from cbo_gym.evaluation.metrics.aggregate import (
     bootstrap,
@@ -53,11 +52,6 @@ def test_interquartile_mean_by_hand(scores, by_hand):
     assert interquartile_mean(scores, equal_weights(scores)) == pytest.approx(by_hand)
 
 
-def test_interquartile_mean_is_the_trimmed_mean(rng):
-    scores = rng.normal(size=(6, 4))  # 24 runs: a quarter is 6
-    assert interquartile_mean(scores, equal_weights(scores)) == pytest.approx(stats.trim_mean(scores, 0.25, axis=None))
-
-
 def test_performance_profile_by_hand():
     scores = np.array([[0.2, 0.6, NAN], [0.9, 0.9, 0.4]])
     profile = performance_profile(scores, equal_weights(scores), np.array([-1.0, 0.2, 0.5, 0.9]))
@@ -73,13 +67,6 @@ def test_probability_of_improvement_by_hand():
     assert probability_of_improvement(others, scores, other_weights, weights) == pytest.approx(1 - expected)
     with pytest.raises(ValueError, match="given 1 and 2"):
         probability_of_improvement(scores[:1], others, weights[:1], other_weights)
-
-
-def test_probability_of_improvement_is_the_mann_whitney_statistic(rng):
-    scores, others = rng.integers(5, size=(4, 6)).astype(float), rng.integers(5, size=(4, 9)).astype(float)
-    expected = np.mean([stats.mannwhitneyu(x, y).statistic / (6 * 9) for x, y in zip(scores, others, strict=True)])
-    value = probability_of_improvement(scores, others, equal_weights(scores), equal_weights(others))
-    assert value == pytest.approx(expected)
 
 
 def test_draws_are_resamples_of_every_environment(rng):

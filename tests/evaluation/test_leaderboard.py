@@ -7,7 +7,6 @@ import pytest
 from cbo_gym import leaderboard
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.compare.provenance import completeness, incomplete_rows, provenance
-from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.report.tables import (
     choice_table,
     coverage_table,
@@ -95,12 +94,6 @@ def test_a_metric_that_not_every_run_reaches_has_no_mean_of_those_that_do():
     assert (shown["A"][column], shown["B"][column]) == ("2.0 ± 2.5", "2 of 4 seeds")
     never = leaderboard([made_up_run("B", seed, [0.0]) for seed in range(2)])
     assert env_table(never, "CBO/Dropwave-v0, T=1").lines[0][-1] == "0 of 2 seeds"
-
-
-def test_half_width_covers_the_mean_in_95_percent_of_samples():
-    draws = np.random.default_rng(0).normal(3.0, 2.0, size=(5, 20_000))
-    inside = np.abs(draws.mean(axis=0) - 3.0) <= half_width(draws)
-    assert abs(inside.mean() - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 20_000)
 
 
 def test_overall_averages_environments_and_brackets_the_mean():
