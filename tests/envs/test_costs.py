@@ -250,7 +250,7 @@ def test_curves_against_cost_are_steps_on_a_common_axis():
     dear = with_costs(made_up_run("B", 0, [0.0, 0.0, 0.0]), [4.0, 4.0, 4.0])
     axis = CostPaid([first, second, dear])
     values = axis.values([first, second], np.array([[0.1, 0.2, 0.3], [0.5, 0.6, 0.7]]))
-    at = {round(float(cost), 9): column.tolist() for cost, column in zip(axis.places, values.T, strict=True)}
+    at = {round(float(cost), 9): column.tolist() for cost, column in zip(axis.x, values.T, strict=True)}
     assert axis.places[0] == 0.0
     assert axis.places[-1] == 12.0
     assert np.isnan(at[0.0][0])
