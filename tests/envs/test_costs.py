@@ -251,8 +251,8 @@ def test_curves_against_cost_are_steps_on_a_common_axis():
     axis = CostPaid([first, second, dear])
     values = axis.values([first, second], np.array([[0.1, 0.2, 0.3], [0.5, 0.6, 0.7]]))
     at = {round(float(cost), 9): column.tolist() for cost, column in zip(axis.x, values.T, strict=True)}
-    assert axis.places[0] == 0.0
-    assert axis.places[-1] == 12.0
+    assert axis.x[0] == 0.0
+    assert axis.x[-1] == 12.0
     assert np.isnan(at[0.0][0])
     assert at[0.0][1] == 0.5  # a round that cost nothing
     assert at[1.0] == [0.1, 0.5]
@@ -261,7 +261,7 @@ def test_curves_against_cost_are_steps_on_a_common_axis():
     assert at[8.0] == [0.3, 0.7]  # the first has ended
     assert np.isnan(at[12.0]).all()  # and so have all of the agent's
     missing = axis.values([first], np.array([[0.1, np.nan, np.nan]]))
-    assert missing[0][axis.places == 4.0].tolist() == [0.1]  # recommendations that were not asked for
+    assert missing[0][axis.x == 4.0].tolist() == [0.1]  # recommendations that were not asked for
 
 
 def test_figures_and_page_show_every_curve_against_cost_too(tmp_path):
