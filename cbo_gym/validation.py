@@ -13,8 +13,8 @@ from cbo_gym.errors import did_you_mean
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-MOST_ERRORS = 10  # in one message
-LONGEST_INPUT = 300  # characters of it that are shown
+MAX_ERRORS = 10  # in one message
+MAX_INPUT = 300  # characters of it that are shown
 
 
 class StrictModel(BaseModel):
@@ -31,8 +31,8 @@ def field_errors(error: ValidationError, model: type[BaseModel] | None = None) -
         model: that the file was validated against, for what may have been meant.
     """
     found = placed_errors(error, model)
-    more = [f"and {len(found) - MOST_ERRORS} more"] if len(found) > MOST_ERRORS else []
-    return "; ".join([*(text for _, text in found[:MOST_ERRORS]), *more])
+    more = [f"and {len(found) - MAX_ERRORS} more"] if len(found) > MAX_ERRORS else []
+    return "; ".join([*(text for _, text in found[:MAX_ERRORS]), *more])
 
 
 def placed_errors(
@@ -73,7 +73,7 @@ def _one(found: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple[str 
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_INPUT else f"{text[:LONGEST_INPUT]}..."
+    return text if len(text) <= MAX_INPUT else f"{text[:MAX_INPUT]}..."
 
 
 def _placed(loc: tuple[str | int, ...], model: type[BaseModel] | None) -> tuple[tuple[str | int, ...], list[str]]:

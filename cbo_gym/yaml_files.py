@@ -11,12 +11,12 @@ import yaml
 
 from cbo_gym.errors import ArgumentError
 
-MOST_BYTES = 500_000
-MOST_NODES = 30_000  # keys, values and lists; what an alias stands for counts wherever the alias is
-DEEPEST = 50
+MAX_BYTES = 500_000
+MAX_NODES = 30_000  # keys, values and lists; what an alias stands for counts wherever the alias is
+MAX_DEPTH = 50
 TOO_DEEP = "maximum nesting depth"  # what newer parsers say of what is far deeper, before they tell of any of it
-LONGEST_TEXT = 10_000  # characters
-LONGEST_NUMBER = 100  # characters
+MAX_STRING = 10_000  # characters
+MAX_NUMBER = 100  # characters
 
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
@@ -102,7 +102,7 @@ def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
         data = b""
         if not endless:
             with path.open("rb") as file:
-                data = file.read(MOST_BYTES + 1)
+                data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ArgumentError(str(error.strerror)) from error
     except ValueError as error:  # no path of any file
@@ -114,8 +114,8 @@ def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
 
 def parse_yaml(data: bytes) -> tuple[Any, Lines]:
     """The content of a YAML file as values, and the lines of its parts. Errors are those of :func:`read_yaml`."""
-    if len(data) > MOST_BYTES:
-        raise ArgumentError(f"the file is larger than {MOST_BYTES} bytes, the most that is read")
+    if len(data) > MAX_BYTES:
+        raise ArgumentError(f"the file is larger than {MAX_BYTES} bytes, the most that is read")
     try:
         _check_events(data)
         return _construct(data)
@@ -136,16 +136,16 @@ def _check_events(data: bytes) -> None:
     depth = 0
     for count, event in enumerate(yaml.parse(data, Loader=_Loader)):
         line = event.start_mark.line if event.start_mark else 0
-        if count > MOST_NODES:
-            raise _refused(line, f"the file holds more than {MOST_NODES} parts")
+        if count > MAX_NODES:
+            raise _refused(line, f"the file holds more than {MAX_NODES} parts")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            if depth > DEEPEST:
+            if depth > MAX_DEPTH:
                 raise _too_deep(line)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        elif isinstance(event, yaml.ScalarEvent) and len(event.value) > LONGEST_TEXT:
-            raise _refused(line, f"a text of {len(event.value)} characters; at most {LONGEST_TEXT} are allowed")
+        elif isinstance(event, yaml.ScalarEvent) and len(event.value) > MAX_STRING:
+            raise _refused(line, f"a text of {len(event.value)} characters; at most {MAX_STRING} are allowed")
         if tag := getattr(event, "tag", None):
             raise _refused(line, f"the tag {tag!r}; tags are not allowed, leave it out")
 
@@ -184,9 +184,9 @@ class _Measure:
         self._known[node] = None
         below = [self.of(part) for part in _parts(node)]
         size, depth = 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
-        if size > MOST_NODES:
-            raise _refused(line, f"with its aliases written out this holds more than {MOST_NODES} parts")
-        if depth > DEEPEST:
+        if size > MAX_NODES:
+            raise _refused(line, f"with its aliases written out this holds more than {MAX_NODES} parts")
+        if depth > MAX_DEPTH:
             raise _too_deep(line)
         self._known[node] = size, depth
         return size, depth
@@ -209,14 +209,12 @@ def _parts(node: yaml.Node) -> Iterator[yaml.Node]:
             yield value
     elif isinstance(node, yaml.SequenceNode):
         yield from node.value
-    elif node.tag in _NUMBERS and len(node.value) > LONGEST_NUMBER:
-        raise _refused(
-            node.start_mark.line, f"a number of {len(node.value)} digits; at most {LONGEST_NUMBER} are allowed"
-        )
+    elif node.tag in _NUMBERS and len(node.value) > MAX_NUMBER:
+        raise _refused(node.start_mark.line, f"a number of {len(node.value)} digits; at most {MAX_NUMBER} are allowed")
 
 
 def _too_deep(line: int) -> ArgumentError:
-    return _refused(line, f"nested more than {DEEPEST} deep")
+    return _refused(line, f"nested more than {MAX_DEPTH} deep")
 
 
 def _refused(line: int, what: str) -> ArgumentError:

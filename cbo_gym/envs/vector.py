@@ -33,7 +33,7 @@ from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Mode, StepInfo
 
 Observations = dict[str, np.ndarray]
-MOST_DRAWS = 2**26  # of noise that are kept at once, in half a gigabyte
+MAX_DRAWS = 2**26  # of noise that are kept at once, in half a gigabyte
 
 
 class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
@@ -83,7 +83,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self.mode = self.feedback.mode
         self.problem = self.feedback.problem
         self.scm = self.feedback.scm
-        most = MOST_DRAWS // (NOISE_BLOCK * max(1, len(self.scm.noisy)))
+        most = MAX_DRAWS // (NOISE_BLOCK * max(1, len(self.scm.noisy)))
         self.num_envs = whole_number("num_envs", num_envs, at_least=1, at_most=most)
         self.single_action_space = self.feedback.action_space
         self.single_observation_space = self.feedback.observation_space

@@ -32,8 +32,8 @@ from cbo_gym.scm.system import Structure
 from cbo_gym.scm.values import Composition
 from cbo_gym.task import GraphKnowledge
 
-LONGEST_NAME = 200  # characters
-MOST_TARGETS = 1024
+MAX_NAME = 200  # characters
+MAX_TARGETS = 1024
 MixtureComponents = Sequence[Sequence[float]]  # (weight, mean, c) of each
 
 
@@ -195,10 +195,10 @@ class Problem(ProblemStatement):
 
 def _require_name(name: object) -> None:
     """Refuse a name that cannot be shown in a terminal, a table or a page."""
-    fits = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() and not set("<>") & set(name)
+    fits = isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable() and not set("<>") & set(name)
     if not fits:
         raise ArgumentError(
-            f"a problem's name must be one line of 1 to {LONGEST_NAME} characters that can be shown, without < and >; "
+            f"a problem's name must be one line of 1 to {MAX_NAME} characters that can be shown, without < and >; "
             f"given {shown(name)}"
         )
 
@@ -214,19 +214,19 @@ def require_interval(what: str, given: object) -> None:
         raise ArgumentError(f"{what} must be low < high, two finite numbers; given {shown(given)}")
 
 
-def minimal_targets(scm: System, manipulable: Iterable[str], limited: Iterable[str] = ()) -> list[frozenset[str]]:
+def minimal_targets(scm: System, manipulable: Iterable[str], constrained: Iterable[str] = ()) -> list[frozenset[str]]:
     """The minimal intervention sets of the manipulable variables, smaller ones first, the empty one included.
 
     Args:
         scm: the system.
         manipulable: what may be set.
-        limited: constrained nodes, whose causes may be set as those of the reward are.
+        constrained: constrained nodes, whose causes may be set as those of the reward are.
 
     Raises:
-        ArgumentError: if there are more than ``MOST_TARGETS``.
+        ArgumentError: if there are more than ``MAX_TARGETS``.
     """
     names = list(manipulable)
-    found = minimal_intervention_sets(scm.diagram, scm.reward, names, max_sets=MOST_TARGETS, constrained=limited)
+    found = minimal_intervention_sets(scm.diagram, scm.reward, names, max_sets=MAX_TARGETS, constrained=constrained)
     return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 

@@ -15,7 +15,7 @@ from cbo_gym.feedback.contextual import ContextualInterface
 from cbo_gym.feedback.discrete import DiscreteInterface
 from cbo_gym.feedback.hard import HardInterface
 from cbo_gym.feedback.soft import SoftInterface
-from cbo_gym.problems.base import MOST_TARGETS, ProblemStatement, gaussian_noise
+from cbo_gym.problems.base import MAX_TARGETS, ProblemStatement, gaussian_noise
 from cbo_gym.problems.custom.custom import read_scopes
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.problems.modes.discrete import Arms
@@ -230,9 +230,9 @@ def _targets(about: Description, diagrams: Sequence[CausalDiagram], limited: Seq
     if diagrams:
         return list(dict.fromkeys(target for one in diagrams for target in _minimal(about, one, limited)))
     names = list(about.settable)
-    if 2 ** len(names) > MOST_TARGETS:
+    if 2 ** len(names) > MAX_TARGETS:
         raise ArgumentError(
-            f"{len(names)} variables have {2 ** len(names)} sets, more than {MOST_TARGETS}; give the targets that may "
+            f"{len(names)} variables have {2 ** len(names)} sets, more than {MAX_TARGETS}; give the targets that may "
             "be set, or a diagram, which leaves few"
         )
     return [frozenset(chosen) for size in range(len(names) + 1) for chosen in combinations(names, size)]
@@ -241,7 +241,7 @@ def _targets(about: Description, diagrams: Sequence[CausalDiagram], limited: Seq
 def _minimal(about: Description, diagram: CausalDiagram, limited: Sequence[str] = ()) -> list[frozenset[str]]:
     """The minimal intervention sets, smaller ones first."""
     names = list(about.settable)
-    found = minimal_intervention_sets(diagram, about.reward, names, max_sets=MOST_TARGETS, constrained=limited)
+    found = minimal_intervention_sets(diagram, about.reward, names, max_sets=MAX_TARGETS, constrained=limited)
     return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 

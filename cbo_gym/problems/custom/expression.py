@@ -24,8 +24,8 @@ FUNCTIONS = {"abs": "numpy_absolute"} | {name: name for name in _NAMES}
 CONSTANTS = {"pi": math.pi, "e": math.e}
 UNNAMEABLE = "__debug__"  # not a valid name of an argument in Python
 RESERVED = frozenset({*FUNCTIONS, *CONSTANTS, UNNAMEABLE})
-LONGEST = 5_000  # characters
-DEEPEST = 200  # parts within parts; a sum of n terms counts n
+MAX_CHARACTERS = 5_000  # characters
+MAX_DEPTH = 200  # parts within parts; a sum of n terms counts n
 SHOWN = 100  # characters of an equation in an error
 # Not `and`, `or`, `not`, `in`, `is` and chains of comparisons: they fail on arrays, though not on single numbers.
 OPERATORS: dict[type[ast.AST], str] = {
@@ -88,13 +88,13 @@ class Equation:
 def _parse(string: str) -> ast.Expression:
     if not isinstance(string, str):
         raise ArgumentError(f"an equation is a string; given {shown(string)}")
-    if len(string) > LONGEST:
+    if len(string) > MAX_CHARACTERS:
         raise ArgumentError(
-            f"the equation {_shown(string)} has {len(string)} characters; at most {LONGEST} are allowed"
+            f"the equation {_shown(string)} has {len(string)} characters; at most {MAX_CHARACTERS} are allowed"
         )
     try:
         tree = ast.parse(string.strip(), mode="eval")
-        if _depth(tree) <= DEEPEST:
+        if _depth(tree) <= MAX_DEPTH:
             return tree
     except SyntaxError as error:
         raise ArgumentError(f"cannot read the equation {_shown(string)}: {error.msg}") from error
@@ -102,7 +102,7 @@ def _parse(string: str) -> ast.Expression:
         raise ArgumentError(f"cannot read the equation {_shown(string)}: {error}") from error
     except (RecursionError, MemoryError):
         pass
-    raise ArgumentError(f"the equation {_shown(string)} is nested more than {DEEPEST} deep; split it into variables")
+    raise ArgumentError(f"the equation {_shown(string)} is nested more than {MAX_DEPTH} deep; split it into variables")
 
 
 def _shown(string: str) -> str:

@@ -18,7 +18,7 @@ from cbo_gym.scm import noise as distributions
 from cbo_gym.validation import StrictModel, field_errors
 from cbo_gym.yaml_files import read_yaml
 
-MOST_VARIABLES = 200
+MAX_VARIABLES = 200
 
 
 class _VariableEntry(StrictModel):
@@ -33,8 +33,8 @@ class _ProblemFile(StrictModel):
     name: str
     description: str = ""
     reward: str
-    variables: Annotated[dict[str, str | _VariableEntry], Field(max_length=MOST_VARIABLES)]
-    actions: Annotated[dict[str, Interval], Field(max_length=MOST_VARIABLES)] = {}
+    variables: Annotated[dict[str, str | _VariableEntry], Field(max_length=MAX_VARIABLES)]
+    actions: Annotated[dict[str, Interval], Field(max_length=MAX_VARIABLES)] = {}
     manipulable: dict[str, Interval] = {}
     targets: list[list[str]] | None = None
     contexts: list[str] = []

@@ -10,7 +10,7 @@ from cbo_gym.problems.base import ModeData, Problem
 from cbo_gym.problems.transform import Transform
 from cbo_gym.scm import Uniform
 
-MOST_PAIRS = 2**20  # of an action and a move
+MAX_PAIRS = 2**20  # of an action and a move
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Adversary(ModeData):
                 f"{problem.name}: of {problem.scm.action_dim} soft parameters the adversary may have all but one; "
                 f"given {coordinates}"
             )
-        if (pairs := levels**problem.scm.action_dim) > MOST_PAIRS:
+        if (pairs := levels**problem.scm.action_dim) > MAX_PAIRS:
             raise ArgumentError(
-                f"{problem.name}: {levels} levels make {pairs} pairs of an action and a move; at most {MOST_PAIRS} are "
+                f"{problem.name}: {levels} levels make {pairs} pairs of an action and a move; at most {MAX_PAIRS} are "
                 "allowed"
             )
         kept = {v.name: v.noise for v in problem.scm.noisy if not v.observed}

@@ -14,7 +14,7 @@ from cbo_gym.problems.transform import CONTEXTS, SETS, Transform
 from cbo_gym.scm.scopes import Scope, scope_diagram
 
 Columns = Mapping[str, np.ndarray]  # variable -> array
-MOST_SCOPES = 1024
+MAX_SCOPES = 1024
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Contexts(ModeData):
         free = [name for name in problem.scm.nodes[:-1] if name not in problem.manipulable]
         if unknown := [name for name in self.names if name not in free]:
             raise ArgumentError(f"{problem.name}: {unknown} cannot be contexts; choose from {free}")
-        if not 1 <= len(self.scopes) <= MOST_SCOPES:
+        if not 1 <= len(self.scopes) <= MAX_SCOPES:
             raise ArgumentError(
-                f"{problem.name}: give at least one scope, and at most {MOST_SCOPES}; given {len(self.scopes)}"
+                f"{problem.name}: give at least one scope, and at most {MAX_SCOPES}; given {len(self.scopes)}"
             )
         for scope in self.scopes:
             self._check_scope(scope, problem)

@@ -10,7 +10,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import ModeData, ProblemStatement
 from cbo_gym.problems.transform import ARMS, Transform
 
-MOST_ARMS = 2**14
+MAX_ARMS = 2**14
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Arms(ModeData):
 
     def check(self, problem: ProblemStatement) -> None:
         problem.require_settable(frozenset().union(*self.interventions))
-        if len(self.interventions) > MOST_ARMS:
+        if len(self.interventions) > MAX_ARMS:
             raise ArgumentError(
-                f"{problem.name}: at most {MOST_ARMS} arms can be played; given {len(self.interventions)}"
+                f"{problem.name}: at most {MAX_ARMS} arms can be played; given {len(self.interventions)}"
             )
         for index, arm in enumerate(self.interventions):
             if not all(map(is_finite_number, arm.values())):

@@ -32,8 +32,8 @@ LUCK = "luck"
 def dropwave_penny() -> Problem:
     """Dropwave whose wave the adversary multiplies by a number from -4.95 to 4.95."""
     equations = {"X0": "sqrt(x0 * x0 + x1 * x1)", "Y": "z0 * cos(3.0 * X0) / (2.0 + 0.5 * X0 * X0)"}
-    text = "Distance from a corner of a square, then a wave whose sign and height the adversary sets."
-    return _game("DropwavePenny", text, equations, [(0.0, 2.0)] * 2, [(-4.95, 4.95)])
+    description = "Distance from a corner of a square, then a wave whose sign and height the adversary sets."
+    return _game("DropwavePenny", description, equations, [(0.0, 2.0)] * 2, [(-4.95, 4.95)])
 
 
 def dropwave_perturb() -> Problem:
@@ -42,12 +42,12 @@ def dropwave_perturb() -> Problem:
         "X0": "sqrt((x0 - z0) * (x0 - z0) + x1 * x1)",
         "Y": "(1.0 + cos(3.0 * X0)) / (2.0 + 0.5 * X0 * X0)",
     }
-    text = "Distance from the centre of a square, which the adversary shifts, then a rippled bell of it."
-    return _game("DropwavePerturb", text, equations, [(-5.12, 5.12)] * 2, [(-1.024, 1.024)])
+    description = "Distance from the centre of a square, which the adversary shifts, then a rippled bell of it."
+    return _game("DropwavePerturb", description, equations, [(-5.12, 5.12)] * 2, [(-1.024, 1.024)])
 
 
 def _factor(x: str) -> str:
-    # a root, which is rounded correctly of floats and of arrays, in place of a power, which is not
+    # a root rather than a power, because only roots round alike for floats and arrays
     return f"sqrt({x}) * sin({x})"
 
 
@@ -59,8 +59,8 @@ def alpine2_penny() -> Problem:
         "X2": f"{_factor('z0')} * X1 + u",
         "Y": f"{_factor('x2')} * X2 + u",
     }
-    text = "A chain of products sqrt(x) sin(x), one of whose factors is the adversary's."
-    return _game("Alpine2Penny", text, equations, [(0.0, 10.0)] * 3, [(1.0, 11.0)])
+    description = "A chain of products sqrt(x) sin(x), one of whose factors is the adversary's."
+    return _game("Alpine2Penny", description, equations, [(0.0, 10.0)] * 3, [(1.0, 11.0)])
 
 
 def alpine2_perturb() -> Problem:
@@ -71,8 +71,8 @@ def alpine2_perturb() -> Problem:
         "X2": f"{_factor('(x2 + z2)')} * X1 + u",
         "Y": f"{_factor('x3')} * X2 + u",
     }
-    text = "A chain of products sqrt(x) sin(x); the adversary shifts the actions of three of its four nodes."
-    return _game("Alpine2Perturb", text, equations, [(0.0, 10.0)] * 4, [(0.0, 2.0)] * 3)
+    description = "A chain of products sqrt(x) sin(x); the adversary shifts the actions of three of its four nodes."
+    return _game("Alpine2Perturb", description, equations, [(0.0, 10.0)] * 4, [(0.0, 2.0)] * 3)
 
 
 def rosenbrock_penny() -> Problem:
@@ -82,8 +82,8 @@ def rosenbrock_penny() -> Problem:
         "X1": f"({valley('x1', 'x2')} + 10.0 + X0) * z0",
         "Y": f"({valley('x2', 'x3')} + 10.0 + X1) * z1",
     }
-    text = "The negated Rosenbrock valley, summed along a chain; the adversary shrinks two of the partial sums."
-    return _game("RosenbrockPenny", text, equations, [(0.0, 1.0)] * 4, [(0.005, 0.995)] * 2)
+    description = "The negated Rosenbrock valley, summed along a chain; the adversary shrinks two of the partial sums."
+    return _game("RosenbrockPenny", description, equations, [(0.0, 1.0)] * 4, [(0.005, 0.995)] * 2)
 
 
 def rosenbrock_perturb() -> Problem:
@@ -93,8 +93,8 @@ def rosenbrock_perturb() -> Problem:
         "X1": f"{valley('(x1 - z0)', '(x2 - z1)')} + X0",
         "Y": f"{valley('(x2 - z1)', 'x3')} + X1",
     }
-    text = "The negated Rosenbrock valley, summed along a chain; the adversary shifts two of the four actions."
-    return _game("RosenbrockPerturb", text, equations, [(-2.0, 2.0)] * 4, [(-1.0, 1.0)] * 2)
+    description = "The negated Rosenbrock valley, summed along a chain; the adversary shifts two of the four actions."
+    return _game("RosenbrockPerturb", description, equations, [(-2.0, 2.0)] * 4, [(-1.0, 1.0)] * 2)
 
 
 def _bell(sign: str) -> str:
@@ -104,15 +104,17 @@ def _bell(sign: str) -> str:
 def ackley_penny() -> Problem:
     """Ackley with four actions, whose wide bell the adversary multiplies by a number from -0.99 to 0.99."""
     equations = {**ackley_means("x0", "x1", "x2", "x3"), "Y": _bell("z0")}
-    text = "The negated Ackley function, whose wide bell the adversary may turn into a pit."
-    return _game("AckleyPenny", text, equations, [(-2.0, 2.0)] * 4, [(-0.99, 0.99)])
+    description = "The negated Ackley function, whose wide bell the adversary may turn into a pit."
+    return _game("AckleyPenny", description, equations, [(-2.0, 2.0)] * 4, [(-0.99, 0.99)])
 
 
 def ackley_perturb() -> Problem:
     """Ackley with four actions; the adversary adds up to 1 to two of them, either way."""
     equations = {**ackley_means("(x0 + z0)", "(x1 + z1)", "x2", "x3"), "Y": _bell("1.0")}
-    text = "The negated Ackley function through its mean square and its mean cosine; the adversary shifts two actions."
-    return _game("AckleyPerturb", text, equations, [(-2.0, 2.0)] * 4, [(-1.0, 1.0)] * 2)
+    description = (
+        "The negated Ackley function through its mean square and its mean cosine; the adversary shifts two actions."
+    )
+    return _game("AckleyPerturb", description, equations, [(-2.0, 2.0)] * 4, [(-1.0, 1.0)] * 2)
 
 
 def _game(
@@ -136,7 +138,7 @@ def _game(
         action_domains=domains,
         action_names=names,
         noiseless_mean=True,
-        noise_known=False,  # what the adversary does to a node is noise to a method that does not look at it
+        noise_known=False,  # moves are noise to a method that does not observe them
         modes=[Adversary(len(moves), LEVELS, LUCK)],
     )
 

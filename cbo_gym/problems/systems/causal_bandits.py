@@ -1,7 +1,7 @@
 """Binary systems with finitely many arms: Lattimore's parallel bandits, and the graphs of Lee & Bareinboim (2018).
 
 All variables are 0 or 1. Exclusive or is addition modulo 2; ``_exceeds`` makes a variable 1 with a probability that may
-hang on one cause.
+depend on one cause.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cbo_gym.scm import Discrete, Floats, StructuralCausalModel, Variable, own_n
 LATTIMORE = "Lattimore, Lattimore & Reid (2016), Causal bandits: learning good interventions via causal inference"
 LEE = "Lee & Bareinboim (2018), Structural causal bandits: where to intervene?"
 Arm = dict[str, float]
-MOST_CAUSES = 200
+MAX_CAUSES = 200
 
 
 def _problem(name: str, variables: list[Variable], arms: list[Arm], description: str, citation: str) -> Problem:
@@ -48,9 +48,9 @@ def _single_arms(names: list[str]) -> list[Arm]:
 
 
 def _reward_of_first(causes: list[str], share: float, epsilon: float) -> Variable:
-    """1 with probability 1/2 + epsilon where the first cause is 1; so rare where it is 0 that the mean is 1/2.
+    """The reward: 1 with probability 1/2 + epsilon if the first cause is 1, less if it is 0, so that the mean is 1/2.
 
-    To the graph every cause is a parent. ``share`` is P(X1 = 1).
+    Every cause is a parent in the graph. ``share`` is P(X1 = 1).
     """
     loss = epsilon * share / (1.0 - share)
     noise = _given_cause(0.5 - loss, 0.5 + epsilon)
@@ -58,7 +58,7 @@ def _reward_of_first(causes: list[str], share: float, epsilon: float) -> Variabl
 
 
 def _check_causes(causes: int, rare: int, epsilon: float) -> list[str]:
-    whole_number("causes", causes, at_least=2, at_most=MOST_CAUSES)
+    whole_number("causes", causes, at_least=2, at_most=MAX_CAUSES)
     whole_number("rare", rare, at_least=1)
     if rare >= causes:
         raise ArgumentError(f"rare must be less than the number of causes, {causes}; given {shown(rare)}")
@@ -70,9 +70,9 @@ def _check_causes(causes: int, rare: int, epsilon: float) -> list[str]:
 def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: float = 0.3) -> Problem:
     """ParallelBandit: independent causes X1, ..., XN of one reward; an arm sets one of them, or none.
 
-    The first ``rare`` causes are seldom 1, the others half of the time. So what observing does not show are the effects
-    of few arms, m(q) = ``rare`` of them where q is 0. Only X1 matters: E[Y | do(X1 = 1)] = 1/2 + epsilon, and every
-    other arm earns 1/2, or less if it sets X1 to 0.
+    The first ``rare`` causes are seldom 1, the others half of the time, so that observations do not show the effects of
+    a few arms, m(q) = ``rare`` of them if q is 0. Only X1 matters: E[Y | do(X1 = 1)] = 1/2 + epsilon, and every other
+    arm earns 1/2, or less if it sets X1 to 0.
 
     Args:
         causes: number N, 2 to 200.

@@ -3,7 +3,7 @@
 The graph is the paper's Eq. 9 to 14. The mechanisms come from the differential equations of Blasius et al. (2020),
 Long-term cyclic persistence in an experimental predator-prey system, Nature 577: ``dx/dt = gain - loss x``, solved over
 a day with the parents held constant. ``examples/fit_chemostat.py`` fits a factor on each gain and each loss, and the
-noise, to experiment C1; ``chemostat.yaml`` beside this module holds what it found.
+noise, to experiment C1; its result is ``chemostat.yaml`` in this folder.
 
 Noise is added to the square root of every forecast, since counts scatter evenly on that scale.
 """
@@ -38,7 +38,7 @@ MASS_RATIO = 5.0  # beta, of an adult to a juvenile
 ALGAE_UPTAKE, ALGAE_HALF = 3.3, 4.3  # r_P a day, K_P in umol N/l
 ROTIFER_UPTAKE, ROTIFER_HALF, ROTIFER_POWER = 2.25, 15.0, 1.25  # r_B a day, K_B in umol N/l, kappa
 DOMAINS = {"N_in": (60.0, 100.0), "J": (0.0, 36.0), "A": (0.0, 180.0)}
-MOST_DAYS = 100
+MAX_DAYS = 100
 
 E = math.e  # powers of e rather than np.exp: on single floats NumPy functions cost many times the arithmetic
 HATCHED = E ** (-DILUTION * EGG_DAYS)  # share of the eggs that hatch before they are washed out
@@ -211,8 +211,8 @@ def _living(
         scales: the free factors.
         noise: of each node, added to the square root of its forecast.
         before: N, P and E of the day before: values, or the names of the nodes that hold them.
-        today: what follows the letters in the names of this day's nodes.
-        first: the place of N_in among the actions; the juveniles and the adults of the day before come after it.
+        today: Suffix of the names of this day's nodes.
+        first: Index of N_in among the actions; the juveniles and the adults of the day before follow.
     """
     factors = {node: (rates.gain, rates.loss) for node, rates in scales if node != "N"}
 
@@ -321,13 +321,13 @@ def chemostat_days(days: int, coefficients: str | None = None) -> Problem:
 
     Action coordinates 3 (t - 1), 3 (t - 1) + 1 and 3 (t - 1) + 2 are N_in of day t and the J and A with which it
     begins. More food and more animals mean more deaths along every path, so no rotifers at all is optimal, and N_in
-    does not matter there. Since the experimenter defines Y, agents are told how it depends on D1, D2, ...
+    does not matter there. Since the experimenter defines Y, agents know how it depends on D1, D2, ...
 
     Args:
         days: their number, 1 to 100.
         coefficients: path of a file that ``examples/fit_chemostat.py`` wrote; None for the fit to experiment C1.
     """
-    days = whole_number("days", days, at_least=1, at_most=MOST_DAYS)
+    days = whole_number("days", days, at_least=1, at_most=MAX_DAYS)
     fitted = load_coefficients(coefficients)
     typical = _typical(fitted)
     return Problem(

@@ -1,6 +1,6 @@
-"""Rewards as known functions of the other nodes, as agents are told them.
+"""Rewards as functions of the other nodes that agents know.
 
-They stand apart from the mechanisms, since a function leads to all that its module holds.
+They are apart from the mechanisms, because a function gives access to all of its module.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Nodes = Mapping[str, Number]
 
 
 def pooled_testing(nodes: Nodes) -> Number:
-    """Less the losses of the three weeks."""
+    """Negated sum of the losses of the three weeks."""
     return 0.0 - (nodes["L1"] + nodes["L2"] + nodes["L3"])
 
 
 def misfit(reference: Sequence[float], names: Sequence[str], nodes: Nodes) -> Number:
-    """Less the mean squared difference of some nodes from a reference."""
+    """Negated mean squared difference of some nodes from a reference."""
     return 0.0 - mean_squared_error([nodes[name] for name in names], reference)
 
 
@@ -34,12 +34,12 @@ def mean_squared_error(values: Sequence[Number], reference: Sequence[float]) -> 
 
 
 def negated_mean(names: Sequence[str], nodes: Nodes) -> Number:
-    """Less the mean of some nodes."""
+    """Negated mean of some nodes."""
     return 0.0 - add_up([nodes[name] for name in names]) / len(names)
 
 
 def ackley(nodes: Nodes) -> Number:
-    """Of X0, a mean square, and X1, a mean of cosines."""
+    """Negated Ackley function of X0, a mean square, and X1, a mean of cosines."""
     # abs() keeps a surrogate's slightly negative mean square in the square root's domain
     bell = 20.0 * (math.e ** (-0.2 * abs(nodes["X0"]) ** 0.5) - 1.0)
     return bell + (math.e ** nodes["X1"] - math.e)

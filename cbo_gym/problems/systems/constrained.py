@@ -24,7 +24,7 @@ UNIT = Normal(0.0, 1.0)
 
 
 def synthetic_1() -> Problem:
-    """CCBOSynthetic1: the chain X -> Z -> Y; Z, which X drives far beyond its limit, is limited to 1 as X is.
+    """CCBOSynthetic1: the chain X -> Z -> Y, where the means of X and Z may not exceed 1.
 
     E[Z | do(X = x)] = exp(-x), so X must be set to 0 at least, away from where it is best.
     """
@@ -68,8 +68,8 @@ def health() -> Problem:
 
     A higher BMI lowers the level, so that calories are best where the BMI is at its limit.
 
-    The diagram that is told is that of the equations. The program's has no edges from age and BMI to the level, which
-    depends on both, and edges from age to statin and BMI, whose equations do not have it. ``graph="wrong"`` tells that
+    The known diagram is that of the equations. The program's has no edges from age and BMI to the level, which depends
+    on both, and edges from age to statin and BMI, whose equations do not have it. ``graph="wrong"`` gives agents that
     diagram, with ``graph_missing=[("Age", "Y"), ("BMI", "Y")]`` and
     ``graph_added=[("Age", "Statin"), ("Age", "BMI")]``.
     """

@@ -301,7 +301,7 @@ def _coordinates(given: Any, dim: int) -> list[int]:
 def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: float = 0.0) -> Problem:
     """A soft problem in which some action coordinates are contexts and the others variables that may be set.
 
-    Coordinate i becomes a variable, Ai where it has no name of its own, uniform over its domain when nobody sets it.
+    Coordinate i becomes a variable, Ai where it has no name of its own, uniform over its domain unless it is set.
     The scopes are all others by all contexts, and none.
 
     Args:

@@ -1,12 +1,11 @@
 """Systems of Aglietti, Dhir, Gonzalez & Damoulas (2021), unrolled over time. They minimise; here rewards are negated.
 
-Equations, domains and sizes of the observational data are those of the authors' public program where it has them: Stat,
-Noisy, Ind, Multiv, NonStat and the equations of ODE. What is ours is said with each system. In all of them:
+Equations, domains and sizes of the observational data are those of the authors' public program for Stat, Noisy, Ind,
+Multiv, NonStat and the equations of ODE; departures are listed with each system. In all of them:
 
-* Trials are met by the noise times ``trial_noise``, 0 by default: the program computes what a trial gives without
-  noise. The observational time series have the whole noise, normal with mean 0 and standard deviation 1 where nothing
-  else is said.
-* Every set of manipulable variables is a target, since the methods without a graph set all of them.
+* The noise of trials is scaled by ``trial_noise``, 0 by default, because the program evaluates trials without noise.
+  The observational time series have the whole noise, standard normal unless stated otherwise.
+* Every set of manipulable variables is a target, because methods without a graph set all of them.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def dynamic_problem(
         manipulable: variable of a slice -> native ``(low, high)``.
         slices: the number T of slices, 1 to 100.
         trial_noise: factor of the noise in trials, finite and at least 0.
-        noise: variable of a slice -> its noise, where that is not standard normal; of standard deviation 0 for none.
+        noise: variable of a slice -> its noise, if not standard normal; standard deviation 0 for none.
         measured: in how many slices, the first ones, there are observational data; None for all.
     """
     count = whole_number("slices", slices, at_least=1, at_most=MAX_SLICES)
@@ -135,9 +134,9 @@ def stat(slices: int = 3, trial_noise: float = 0.0) -> Problem:
 
 
 def miss(slices: int = 6, trial_noise: float = 0.0) -> Problem:
-    """Miss: Stat with twice the slices, the second half of which nothing was measured in.
+    """Miss: Stat with twice the slices, and no observational data in the second half.
 
-    That there are six, and data in three of them, is ours: the program does not fix it.
+    The numbers, six slices and data in three, are ours: the program does not fix them.
     """
     return dynamic_problem(
         "Miss",
@@ -302,7 +301,7 @@ def _recruitment(algae: str) -> str:
 
 
 def _growth(gain: str, stock: object) -> str:
-    """Return what is left of animals and their offspring after a day."""
+    """Return the remaining animals and their offspring after a day."""
     return f"non_negative({gain} * {HATCHING} - {MORTALITY + DILUTION} * {stock})"
 
 

@@ -62,7 +62,7 @@ def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) ->
     I(i,t+1) = I(i,t) (1 - gamma) + (1 - I(i,t)) sum_j beta(i,j,t) I(j,t) + u with gamma = 0.5 and 1 % infectious in
     both groups at first. The node Ii_t holds 100 I of group i after t periods, and the noise is in percent too. Y is
     minus the mean squared error of the six nodes against the noiseless reference. Since the experimenter defines Y,
-    agents are told how it depends on the nodes.
+    agents know how it depends on the nodes.
 
     Action coordinate ``4 (t - 1) + 2 (i - 1) + (j - 1)`` is beta(i,j,t), the rate at which group j infects group i in
     period t.

@@ -19,8 +19,8 @@ WEIGHTS = (0.5, 1.5)  # absolute values, times the square root of the number of 
 FREQUENCIES = (0.05, 0.2)
 SLOPES = (0.5, 1.5)
 SPREADS = 2.0  # standard deviations to each side that a variable can be set to
-MOST_NODES = 200
-MOST_EDGES = 5000  # as many as are expected
+MAX_NODES = 200
+MAX_EDGES = 5000  # as many as are expected
 SAMPLES = 10_000  # from which means and standard deviations are taken
 
 
@@ -53,8 +53,8 @@ def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, 
         nonlinear: sines and tanh in place of linear functions.
         instance_seed: of the graph and the functions, at least 0.
     """
-    count = whole_number("nodes", nodes, at_least=2, at_most=MOST_NODES)
-    densest = min((count - 1) / 2, MOST_EDGES / count)
+    count = whole_number("nodes", nodes, at_least=2, at_most=MAX_NODES)
+    densest = min((count - 1) / 2, MAX_EDGES / count)
     if not (is_finite_number(density) and 0 < density <= densest):
         raise ArgumentError(f"density must lie above 0 and be at most {densest:g}; given {shown(density)}")
     require_truth_value("nonlinear", nonlinear)

@@ -5,7 +5,7 @@ added (Dropwave-GMM), multiplied by a function of the parents (Alpine2-DGM, a de
 inside the mechanism (Alpine2-NonDGM). The paper gives only ranges for most constants of the mixtures; the builders have
 no defaults for them, and the registry's entries hold what was chosen.
 
-Agents are not told the noise. EXCBO learns it; methods that assume normal noise fit its standard deviation, as they do
+Agents do not know the noise. EXCBO learns it; methods that assume normal noise fit its standard deviation, as they do
 in the paper.
 """
 

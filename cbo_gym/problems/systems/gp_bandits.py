@@ -1,11 +1,11 @@
 """Bandits on [0, 1] whose reward function is the posterior mean of a Gaussian process (Zhang et al. 2022, sec. 5, E).
 
-Each is a one-node system ``Y = f(a) + u``. Agents are told the kernel, as in the paper.
+Each is a one-node system ``Y = f(a) + u``. Agents know the kernel, as in the paper.
 
 The program published with the paper (github.com/Mengyanz/GPOO, run_sim.py), which made its figures, differs from the
 text: the designed points are conditioned on with a noise *variance* of 0.005 where the text has a standard deviation,
 GPBandit1 has the lengthscale 0.1, and agents take the lengthscale 0.05 whatever the function's is. The functions are
-then flatter: f* is 0.933, 0.959 and 0.983 in place of 0.980, 1.138 and 1.706. ``published_gp_bandit_...`` are these.
+then flatter: f* is 0.933, 0.959 and 0.983 in place of 0.980, 1.138 and 1.706. ``published_gp_bandit_...`` build these.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CITATION = "Zhang, Tsuchida & Ong (2022), Gaussian process bandits with aggregat
 KERNEL_VARIANCE = 0.1
 CONDITIONING_VARIANCE = 0.005**2  # of the noise with which the designed points were conditioned on
 PUBLISHED_CONDITIONING_VARIANCE = 0.005
-TOLD_LENGTHSCALE = 0.05  # of the published program's agents
+KNOWN_LENGTHSCALE = 0.05  # of the published program's agents
 REWARD_STD = 0.1
 GRID = 10_001  # points of the grid on which the maximiser is bracketed
 
@@ -54,7 +54,7 @@ class PosteriorMean:
         return cls(centres, KERNEL_VARIANCE * np.linalg.solve(covariance, values), lengthscale)
 
     def __call__(self, action: Floats, u: Floats) -> Floats:
-        # In a batch of cells the points of each come together, or sums over them would not be those of one cell alone.
+        # In a batch of cells, sum the points of each cell together, so that the sums equal those of a single cell.
         by_cell = np.ndim(action) == 2
         distances = np.subtract.outer(np.transpose(action) if by_cell else action, self.centres)
         exponents = self._rate * distances
@@ -107,7 +107,7 @@ THIRD = Design(
 
 
 def _problem(design: Design, lengthscale: float, noise_std: float, *, published: bool = False) -> Problem:
-    """As the paper's text has it, or as the published program has it."""
+    """A bandit of the paper's text, or of the published program."""
     variance = PUBLISHED_CONDITIONING_VARIANCE if published else CONDITIONING_VARIANCE
     function = PosteriorMean.conditioned_on(design.points, lengthscale, variance)
     reward = Variable("Y", function, (), (0,), gaussian_noise(noise_std))
@@ -119,7 +119,7 @@ def _problem(design: Design, lengthscale: float, noise_std: float, *, published:
         action_domains=[(0.0, 1.0)],
         optimal_action=(function.maximiser(),),
         noiseless_mean=True,
-        kernel=(TOLD_LENGTHSCALE if published else lengthscale, KERNEL_VARIANCE),
+        kernel=(KNOWN_LENGTHSCALE if published else lengthscale, KERNEL_VARIANCE),
     )
 
 
@@ -151,7 +151,7 @@ def gp_bandit_3(noise_std: float = REWARD_STD) -> Problem:
 
 
 def published_gp_bandit_1(noise_std: float = REWARD_STD) -> Problem:
-    """GPBandit1 of the published program: agents are told a kernel half as wide as the function's.
+    """GPBandit1 of the published program: agents know a kernel half as wide as the function's.
 
     Args:
         noise_std: standard deviation of the reward's noise.
@@ -169,7 +169,7 @@ def published_gp_bandit_2(noise_std: float = REWARD_STD) -> Problem:
 
 
 def published_gp_bandit_3(noise_std: float = REWARD_STD) -> Problem:
-    """GPBandit3 of the published program: agents are told a kernel five times as wide as the function's.
+    """GPBandit3 of the published program: agents know a kernel five times as wide as the function's.
 
     Args:
         noise_std: standard deviation of the reward's noise.

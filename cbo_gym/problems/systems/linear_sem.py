@@ -111,7 +111,7 @@ def halved(degree: int = 3, layers: int = 2) -> Problem:
     the reward it is the other way round, so that the best is to intervene on the reward alone. Noise is uniform on
     [0, 1], which is written as a constant of 0.5 and noise with a mean of 0.
 
-    The paper's agent is not told the graph: ``graph="hidden"``. The regrets that its program prints take the first
+    The paper's agent does not know the graph: ``graph="hidden"``. The regrets that its program prints take the first
     layer's means for 1, where they are 0.5.
 
     Args:

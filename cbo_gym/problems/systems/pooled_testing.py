@@ -22,13 +22,13 @@ from cbo_gym.scm import Floats, StructuralCausalModel, Variable, own_noise
 WEEKS = 3
 E = math.e
 GROWTH = 3.23  # beta
-START = 1.0  # percent infectious in the first week; nobody has recovered
+START = 1.0  # percent infectious in the first week, when none have recovered
 POOL_SIZES = (1.0, 200.0)
 
 
 @dataclass(frozen=True)
 class PooledTest:
-    """A week of testing everybody in pools and isolating the positive; the mechanisms of the nodes.
+    """A week of testing the population in pools and isolating positive people; the mechanisms of the nodes.
 
     Shares are in percent of the population. Those outside [0, 100], which noise can make, count as the nearer end.
 
@@ -54,10 +54,10 @@ class PooledTest:
             "test_cost": ("at least 0", lambda x: x >= 0.0),
             "isolation_cost": ("at least 0", lambda x: x >= 0.0),
         }
-        for name, (text, holds) in allowed.items():
+        for name, (limits, holds) in allowed.items():
             value = getattr(self, name)
             if not (is_finite_number(value) and holds(value)):
-                raise ArgumentError(f"{name} must be a finite number {text}; given {shown(value)}")
+                raise ArgumentError(f"{name} must be a finite number {limits}; given {shown(value)}")
 
     def infectious(self, infectious: Floats, recovered: Floats, pool_size: Floats, u: Floats) -> Floats:
         """Percent infectious in the week after, those who are infected in this one."""
@@ -112,7 +112,7 @@ def pooled_testing(
     """PooledTesting: a pool size of 1 to 200 people for each of three weeks, to limit infections and their cost.
 
     The nodes are the percentages of the population that are infectious (It) and recovered (Rt) at the start of week t,
-    and the week's loss (Lt). Y is minus the sum of the losses; agents are told so.
+    and the week's loss (Lt). Y is minus the sum of the losses, which agents know.
 
     Args:
         noise: ``(weight, mean, c)`` of each component of every node's noise, see

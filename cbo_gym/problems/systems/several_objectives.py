@@ -1,4 +1,4 @@
-"""Problems with several objectives: the four of Bhatija et al. (2025), and two of other papers with what acting costs.
+"""Problems with several objectives: four of Bhatija et al. (2025), and two of other papers with costs of acting.
 
 Equations and domains of the four are those of the program published with the paper. It minimises all objectives; here
 each is to be small, so that the reward of a round is their negated values. There a round is the mean of 1,000 samples;
@@ -80,9 +80,9 @@ def mocbo2() -> Problem:
 
 
 def mocbo3() -> Problem:
-    """MOCBO3: three objectives; X3, left alone, keeps in step with the latent U, and whoever sets it loses 25 by that.
+    """MOCBO3: three objectives; X3, if it is not set, follows the latent U, and setting it costs 25.
 
-    The front is at values of X1 and X2 that are set while X3 is not.
+    The front is at set values of X1 and X2, with X3 not set.
     """
     equations = {
         "U": "u",
@@ -140,13 +140,13 @@ def health() -> Problem:
 
 
 def alpine2_cost() -> Problem:
-    """Alpine2 with what acting costs as a second objective: 1, and each parameter's distance from its null value, 5."""
+    """Alpine2 with a cost as a second objective: 1, and each parameter's distance from its null value, 5."""
     base = function_networks.alpine2()
     return _paid_for(base, Costs(base=1.0, per_unit=dict.fromkeys(base.scm.action_nodes, 1.0)))
 
 
 def psa_cost() -> Problem:
-    """PSAGraph with what acting costs as a second objective: 0.1 for each drug that is set, and its dose."""
+    """PSAGraph with a cost as a second objective: 0.1 for each drug that is set, and its dose."""
     base = hard_graphs.psa_graph()
     return _paid_for(
         base, Costs(variables=dict.fromkeys(base.manipulable, 0.1), per_unit=dict.fromkeys(base.manipulable, 1.0))
@@ -176,7 +176,7 @@ def _minimised(
 ) -> Problem:
     *others, reward = objectives
     scm = StructuralCausalModel(variables, reward=reward)
-    targets = minimal_targets(scm, manipulable, limited=others)
+    targets = minimal_targets(scm, manipulable, constrained=others)
     everything = frozenset(manipulable)
     return hard_problem(
         name,

@@ -31,8 +31,8 @@ CITATION = "Bauschmann & Maghsudi (2026), Graph structured combinatorial semi-ba
 SUPER_ARM_SIZE = 6
 SIGNAL_ERROR = 0.02
 NODE_ERROR = 0.02  # of the mean reward
-LEAST_REMAINDER = 0.1  # of the largest mean reward
-MOST_ATTEMPTS = 1000
+MIN_REMAINDER = 0.1  # of the largest mean reward
+MAX_ATTEMPTS = 1000
 TRIED_ARMS, TRIED_SIGNALS = 256, 64  # in the acceptance test
 STEP = 1e-4  # of the central differences there
 
@@ -101,16 +101,16 @@ def _instance(family: _Family, seed: int) -> _Instance:
     no super arm may lose on average more than the best one earns, or a few rounds would decide every comparison.
     """
     rng = np.random.default_rng(seed)
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         signals = tuple(family.signals.draw(rng) for _ in range(family.arms))
         components = _draw_edges(family, rng)
         sem = SeparableSEM(signals, components)
         rewards, remainders = _rewards_and_remainders(sem, rng, family.centre)
         means = rewards.mean(axis=1)
         explodes = family.centre == "masked means" and means.min() < -means.max()
-        if remainders.mean() > LEAST_REMAINDER * means.max() and not explodes:
+        if remainders.mean() > MIN_REMAINDER * means.max() and not explodes:
             return _Instance(signals, components, float(means.mean()))
-    raise ArgumentError(f"{family.name}: no instance of seed {seed} is nonlinear enough in {MOST_ATTEMPTS} draws")
+    raise ArgumentError(f"{family.name}: no instance of seed {seed} is nonlinear enough in {MAX_ATTEMPTS} draws")
 
 
 def _draw_edges(family: _Family, rng: np.random.Generator) -> dict[tuple[int, int], Component]:

@@ -39,8 +39,8 @@ def toy_graph() -> Problem:
     """SurveyToyGraph: ToyGraph with a uniform root and a tenth of the noise; best set at Z.
 
     Z = exp(-X) + noise reaches 148 where nothing is set. The survey's program clips its observations, X to [-5, 5] and
-    Z to [-5, 20], and its X is equally spaced with noise of standard deviation 0.5. Here nothing is clipped: what holds
-    in observations alone is no mechanism of the system in which it intervenes.
+    Z to [-5, 20], and its X is equally spaced with noise of standard deviation 0.5. Here nothing is clipped,
+    because clipping of observations alone is not a mechanism.
     """
     return hard_problem(
         "SurveyToyGraph",
@@ -155,7 +155,7 @@ def chain_policy() -> Problem:
 
 
 def epidemiology() -> Problem:
-    """SurveyEpidemiology: a reward that waves in L, the faster the larger L is, until nothing is left of it on average.
+    """SurveyEpidemiology: a reward that oscillates in L, faster for larger L, until it averages out.
 
     E[Y | do(L, B)] holds (cos(8 + 15 L) - cos(8 + 7 L)) / (8 L), so the highest peak lies in the first thousandth of
     the domain of L, and beyond the first hundredth none is a seventh as high.

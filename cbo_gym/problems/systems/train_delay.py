@@ -52,8 +52,8 @@ def _combine(coefficients: dict[str, float]) -> Component:
 
 @cache
 def _fitted() -> dict[str, Any]:
-    text = Path(str(files("cbo_gym.problems.systems"))).joinpath(FILE_NAME).read_text(encoding="utf-8")
-    return yaml.safe_load(text)
+    content = Path(str(files("cbo_gym.problems.systems"))).joinpath(FILE_NAME).read_text(encoding="utf-8")
+    return yaml.safe_load(content)
 
 
 def train_delay() -> Problem:

@@ -16,7 +16,7 @@ from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.outcomes import COST, Outcomes
 from cbo_gym.task import Constraint, GraphKnowledge
 
-MOST_CONSTRAINTS = 100
+MAX_CONSTRAINTS = 100
 #: expected values are real numbers, so that a strict inequality limits them as the other one does
 SIDES: dict[str, Literal["<=", ">="]] = {
     "<=": "<=", "≤": "<=", "⩽": "<=", "<": "<=", ">=": ">=", "≥": ">=", "⩾": ">=", ">": ">=",
@@ -53,9 +53,9 @@ def read_constraints(given: object, names: Collection[str]) -> tuple[Constraint,
         ArgumentError: naming the string that has another form, or whose threshold is not a number.
     """
     strings = [given] if isinstance(given, str) else given
-    if not isinstance(strings, list | tuple) or len(strings) > MOST_CONSTRAINTS:
+    if not isinstance(strings, list | tuple) or len(strings) > MAX_CONSTRAINTS:
         raise ArgumentError(
-            f"constraints must be a list of at most {MOST_CONSTRAINTS} strings such as 'X <= 1.5'; given {shown(given)}"
+            f"constraints must be a list of at most {MAX_CONSTRAINTS} strings such as 'X <= 1.5'; given {shown(given)}"
         )
     return tuple(dict.fromkeys(one for string in strings for one in _read(string, names)))
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from cbo_gym.arguments import is_whole_number, require_word, whole_number
 from cbo_gym.errors import ArgumentError, shown
-from cbo_gym.problems.base import MOST_TARGETS, Problem
+from cbo_gym.problems.base import MAX_TARGETS, Problem
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.scm.diagram import CausalDiagram, Edge
@@ -39,10 +39,10 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "partial": ("graph_candidates", "graph_seed"),
 }
 GRAPH_KEYWORDS = ("graph", *CHANGES, "graph_seed", "graph_candidates")
-MOST_CANDIDATES = 64
+MAX_CANDIDATES = 64
 TRIES = 1000
 # Large graphs have fewer tries, because each takes longer.
-LEAST_TRIES, SEARCHED_PAIRS = 100, 1_000_000
+MIN_TRIES, SEARCHED_PAIRS = 100, 1_000_000
 
 Change = int | Sequence[Any]  # a number of random changes, or a list of them
 
@@ -104,16 +104,16 @@ def _partial(
     if graph_candidates is None:
         if not truth.is_acyclic:
             raise ArgumentError(f"{problem.name} has a cyclic graph, so no equivalence class; list the candidates")
-        found = markov_equivalents(truth, [problem.scm.reward], MOST_CANDIDATES)
+        found = markov_equivalents(truth, [problem.scm.reward], MAX_CANDIDATES)
     elif is_whole_number(graph_candidates):
-        found = _alternatives(problem, rng, whole_number("graph_candidates", graph_candidates, 1, MOST_CANDIDATES))
-    elif isinstance(graph_candidates, list | tuple) and 1 <= len(graph_candidates) <= MOST_CANDIDATES:
+        found = _alternatives(problem, rng, whole_number("graph_candidates", graph_candidates, 1, MAX_CANDIDATES))
+    elif isinstance(graph_candidates, list | tuple) and 1 <= len(graph_candidates) <= MAX_CANDIDATES:
         found = [_as_diagram(problem, given) for given in graph_candidates]
         if truth not in found:
             warnings.warn(f"the true graph of {problem.name} is not among the candidates", stacklevel=2)
     else:
         raise ArgumentError(
-            f"graph_candidates is a number from 1 to {MOST_CANDIDATES} or a list of so many diagrams; "
+            f"graph_candidates is a number from 1 to {MAX_CANDIDATES} or a list of so many diagrams; "
             f"given {shown(graph_candidates)}"
         )
     candidates = dict.fromkeys(_with_nodes(diagram, nodes) for diagram in found)
@@ -123,7 +123,7 @@ def _partial(
 def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> list[CausalDiagram]:
     """The true diagram and others with one edge changed."""
     found = [problem.scm.diagram]
-    patience = dict.fromkeys(CHANGES, _tries(problem) // LEAST_TRIES)
+    patience = dict.fromkeys(CHANGES, _tries(problem) // MIN_TRIES)
     for change in np.array(CHANGES)[rng.permuted(np.arange(TRIES) % 3)]:
         if len(found) >= count:
             return found
@@ -170,7 +170,7 @@ def wrong_diagram(
 
 
 def _tries(problem: Problem) -> int:
-    return max(LEAST_TRIES, min(TRIES, SEARCHED_PAIRS // len(problem.scm.diagram.nodes) ** 2))
+    return max(MIN_TRIES, min(TRIES, SEARCHED_PAIRS // len(problem.scm.diagram.nodes) ** 2))
 
 
 def _changed(
@@ -325,11 +325,11 @@ def _targets(problem: Problem, knowledge: GraphKnowledge) -> Sequence[frozenset[
 
 
 def _sets(names: Sequence[str], largest: int) -> list[frozenset[str]]:
-    """The sets of names, smaller ones first, up to the largest size for which there are at most ``MOST_TARGETS``."""
+    """The sets of names, smaller ones first, up to the largest size for which there are at most ``MAX_TARGETS``."""
     found = [frozenset[str]()] if largest >= 0 else []
     for size in range(1, largest + 1):
         more = [frozenset(members) for members in combinations(names, size)]
-        if len(found) + len(more) > MOST_TARGETS:
+        if len(found) + len(more) > MAX_TARGETS:
             break
         found += more
     return found
