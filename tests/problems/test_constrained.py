@@ -58,7 +58,7 @@ def test_the_sets_of_protein_move_the_reward_or_a_constrained_node():
     task = make_task(gym.make(IDS[3]), seed=0)
     limited = [one.node for one in task.constraints]
     assert limited == ["PKA", "PKC"]
-    found = minimal_intervention_sets(task.diagram, task.reward, task.manipulable, limited=limited)
+    found = minimal_intervention_sets(task.diagram, task.reward, task.manipulable, constrained=limited)
     assert set(task.targets) == found
     assert frozenset({"PKC", "PKA", "Mek"}) in found  # PKC only for its own sake
     without = minimal_intervention_sets(task.diagram, task.reward, task.manipulable)
