@@ -1,4 +1,4 @@
-"""What it costs to play an agent in a process of its own."""
+"""The cost of playing an agent in another process."""
 
 import pytest
 

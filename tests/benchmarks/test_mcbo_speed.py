@@ -6,7 +6,6 @@ import torch
 
 from cbo_gym import agents, evaluate
 from cbo_gym.agents.common.search import maximise, screen
-from tests.agents.helpers import AGENT_SEED, make
 
 pytestmark = pytest.mark.benchmark
 
@@ -31,14 +30,8 @@ def test_a_round_takes_half_a_second_at_most(benchmark, env_id, parameters, limi
 
 
 def played_for(agent, env_id, seed, rounds):
-    """The agent after some rounds, and the actions that it has played, best first."""
-    env, task = make(env_id, seed, rounds)
-    agent.reset(task, AGENT_SEED + seed)
-    observation, _ = env.reset(seed=seed)
-    for _ in range(rounds):
-        action = agent.act(observation)
-        observation, reward, _, _, info = env.step(action)
-        agent.update(action, observation, reward, info)
+    """The actions that the agent has played in some rounds, best first."""
+    evaluate(agent, env_id, seed, horizon=rounds, recommend="end")
     return [agent.history[i].action for i in np.argsort(-agent.estimated_rewards())]
 
 

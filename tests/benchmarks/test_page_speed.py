@@ -13,7 +13,7 @@ pytestmark = pytest.mark.benchmark(group="page")
 
 @pytest.fixture(scope="module", params=[40, 10_000])
 def database(request, tmp_path_factory):
-    """A study with so many trials that were told, and one that is pending."""
+    """A study with so many finished trials, and one that is pending."""
     path = tmp_path_factory.mktemp("page") / "f.db"
     study = fermenter(path, agent="Random", horizon=request.param)
     trials = [trial for _ in range(request.param // 40) for trial in study.ask(40)]
@@ -29,16 +29,16 @@ def test_first_answer(benchmark, database):
 
 
 def test_next_answer(benchmark, database):
-    """After a trial was told."""
+    """After a trial was finished."""
     visitor, study = Visitor(database), load_study(storage=database)
     visitor.get("/studies/1")
 
-    def told():
+    def finish_a_trial():
         trial = study.ask()
         study.tell(trial, grown(trial.do))
         return (), {}
 
-    benchmark.pedantic(lambda: visitor.get("/studies/1"), setup=told, rounds=5)
+    benchmark.pedantic(lambda: visitor.get("/studies/1"), setup=finish_a_trial, rounds=5)
 
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="needs chromium")

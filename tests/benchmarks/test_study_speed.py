@@ -1,4 +1,4 @@
-"""Seconds of what a study does beside its agent, with 10,000 trials in the log; the agent is the quickest, Random.
+"""Seconds of a study without those of its agent, with 10,000 trials in the log; the agent is the quickest, Random.
 
 They are the processor's, so that other programs do not count, nor does the disk's time to flush a commit.
 """
@@ -19,7 +19,7 @@ TRIALS = 10_000
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """A study of 10,000 trials that were told of and one that is pending, written at once."""
+    """A study of 10,000 finished trials and one that is pending, written at once."""
     path = tmp_path_factory.mktemp("long") / "f.db"
     study = fermenter(path, agent="Random")
     asked = study.ask()

@@ -1,7 +1,7 @@
 """Attacks on the package by strangers: files that they send, requests to the page of studies, agents.
 
-Each is the source of a script, which is run in a folder of its own. It calls ``succeeds`` with a reason if it does what
-nobody should be able to do, and ends with status 0 otherwise.
+Each is the source of a script, which is run in a folder of its own. It calls ``succeeds`` with a reason if the attack
+succeeds, and ends with status 0 otherwise.
 """
 
 COMMON = """
@@ -18,8 +18,7 @@ import os
 """
 
 STATES = """
-import io, json, pickle
-import numpy as np
+import pickle
 from cbo_gym import evaluate
 from cbo_gym.agents import Random
 from cbo_gym.errors import CBOGymError
@@ -28,27 +27,10 @@ class Touches:
     def __reduce__(self):
         return Path.touch, (Path("marker"),)
 
-def injected(content):
-    # as former versions had it, with a command in place of a method
-    with np.load(io.BytesIO(content)) as arrays:
-        arrays = dict(arrays)
-    state = json.loads(bytes(arrays["state"]))
-    things, at = state["things"], len(state["things"])
-    things[0][1]["recommend"] = {"at": at}
-    things += [["partial", {"at": at + 1}, {"at": at + 2}, {"at": at + 3}], ["name", "cbo_gym.channel:os.system"],
-               ["tuple", ["touch marker"]], ["dict", []]]
-    arrays["state"] = np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)
-    content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
-    return content.getvalue()
-
 agent = Random()
 evaluate(agent, "CBO/Dropwave-v0", 0, horizon=2)
-honest = agent.state()
-HEAD = b"cbo-gym agent\\n"
-forged = [pickle.dumps(Touches()), HEAD + b"0" * 64 + pickle.dumps(Touches())]
-if honest.startswith(b"PK"):
-    forged.append(injected(honest))
+forged = [pickle.dumps(Touches()), b"cbo-gym agent\\n" + b"0" * 64 + pickle.dumps(Touches())]
+assert agent.state().startswith(forged[1][:14])
 """
 
 STATE = """
@@ -64,6 +46,9 @@ for content in forged:
 """
 
 CHECKPOINT = """
+from base64 import b64encode
+from cbo_gym.serialization import from_plain, read_message, to_plain, written
+
 class StopError(Exception):
     pass
 
@@ -75,26 +60,16 @@ how = {"horizon": 4, "checkpoint": "kept", "checkpoint_every": 2}
 try:
     evaluate("Random", "CBO/Dropwave-v0", 0, **how, callbacks=[stop])
 except StopError:
-    honest = Path("kept").read_bytes()
-contents = list(forged)
-if honest.startswith(b"PK"):
-    from cbo_gym.agent_state import unpack
-    from cbo_gym.agent_state import pack
-    kept = unpack(honest)
-    contents.append(pack({**kept, "agent": injected(kept["agent"])}))
-else:
-    from base64 import b64encode
-    from cbo_gym.serialization import from_plain, read_message, to_plain, written
-    kept = from_plain(read_message(honest))
-    contents += [written(to_plain({**kept, "agent": b64encode(one).decode()})) for one in forged]
-for content in contents:
-    Path("kept").write_bytes(content)
-    try:
-        evaluate("Random", "CBO/Dropwave-v0", 0, **how)
-    except Exception as error:
-        print(error)
-    if Path("marker").exists():
-        succeeds("a checkpoint ran a command")
+    kept = from_plain(read_message(Path("kept").read_bytes()))
+for one in forged:
+    for content in (one, written(to_plain({**kept, "agent": b64encode(one).decode()}))):
+        Path("kept").write_bytes(content)
+        try:
+            evaluate("Random", "CBO/Dropwave-v0", 0, **how)
+        except Exception as error:
+            print(error)
+        if Path("marker").exists():
+            succeeds("a checkpoint ran a command")
 """
 
 PAGE = """
@@ -198,15 +173,15 @@ for name in ("iqm", "score"):
         succeeds(f"an agent that fails on bad seeds has a higher {name}")
 """
 
-TOLD = """
+KNOWN = """
 from cbo_gym import sweep
 from cbo_gym.evaluation import load_runs
 
-sweep("tests.trials.intruders:TellsItsEnvironment", "CBO/Dropwave-v0", 1, "runs", horizon=2)
+sweep("tests.trials.intruders:NamesItsEnvironment", "CBO/Dropwave-v0", 1, "runs", horizon=2)
 (run,) = load_runs("runs")
-if "told 'CBO/Dropwave-v0'" in run.error:
+if "on 'CBO/Dropwave-v0'" in run.error:
     succeeds("an isolated agent knows that play is not blind")
-assert "told 'the environment'" in run.error, run.error
+assert "on 'the environment'" in run.error, run.error
 """
 
 DIAGRAM = """
@@ -279,7 +254,7 @@ ATTACKS = {
     "compressed and wide tables": PAGE + COMPRESSED,
     "a formula in a header": PAGE + FORMULA,
     "failing on bad seeds": LUCKY,
-    "being told whether play is blind": TOLD,
+    "knowing whether play is blind": KNOWN,
     "a large diagram": PAGE + DIAGRAM,
     "silent connections": PAGE + SILENT,
     "raw errors": PAGE + ERRORS,

@@ -1,6 +1,6 @@
-"""Agents that cheat: each has a way to an optimum that is none of its task's, and plays at random where that fails.
+"""Agents that cheat: each looks for the optimum outside of its task, and plays at random where that fails.
 
-Do not call any of them in a process that you need: some change what it holds.
+Do not call any of them in a process that you need: some change its state.
 """
 
 import gc
@@ -53,7 +53,7 @@ class AsksTheOracle(Cheat):
 
 
 class LooksUpTheStack(Cheat):
-    """For an environment among the variables of whoever called."""
+    """For an environment among the local variables of its callers."""
 
     def cheat(self):
         frame = sys._getframe()

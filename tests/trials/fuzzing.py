@@ -1,8 +1,7 @@
 """A process in which keywords are tried, one case after the other, for the trial of keywords.
 
-A case is a way of making something, its name and keyword arguments whose values are texts of Python: it can be sent,
-printed and typed in again. What happens to the process, that it hangs, dies or wants too much memory, happens to no
-other.
+A case is a constructor, a name and keyword arguments whose values are expressions of Python: it can be sent, printed
+and typed in again. If the process hangs, dies or wants too much memory, no other process is affected.
 """
 
 from __future__ import annotations
@@ -15,7 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gymnasium as gym
+
+from cbo_gym import specs
+from cbo_gym.errors import CBOGymError
 from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
+from cbo_gym.labels import Spec
 
 MEMORY = 4096.0  # MiB of the process; a quarter is more than it holds between two cases
 REFUSAL, MAKING = 2.0, 10.0  # seconds of the processor's time
@@ -25,7 +29,7 @@ OF_GYMNASIUM = ("render_mode", "max_episode_steps", "num_envs")  # it looks at t
 
 
 class Case(NamedTuple):
-    """``way`` is ``make``, ``make_vec``, ``make_env`` or ``create_agent``."""
+    """``way`` is a key of :data:`WAYS`."""
 
     way: str
     name: str
@@ -36,7 +40,7 @@ class Case(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """``made`` and played, ``refused`` by a named error, or what went ``wrong``, and what was said."""
+    """``made`` and played, ``refused`` by a named error, or ``wrong``, with the message."""
 
     outcome: str
     said: str = ""
@@ -44,7 +48,7 @@ class Answer(NamedTuple):
 
 
 class Workplace:
-    """The process, started anew where a case was its end."""
+    """The process, which is started again if a case ends it."""
 
     def __init__(self) -> None:
         self._worker = Worker(Limits(PATIENCE, MEMORY))
@@ -65,18 +69,14 @@ class Workplace:
 
 
 def load_libraries(_: None) -> None:
-    """Import what takes long, before seconds are counted."""
+    """Import all agents before seconds are counted."""
     warnings.simplefilter("ignore")
-    import cbo_gym.specs
-
-    for agent in cbo_gym.specs.usable_agents():
-        cbo_gym.specs.find_agent(agent)
+    for agent in specs.usable_agents():
+        specs.find_agent(agent)
 
 
 def answer(case: Case) -> Answer:
     """Try a case, here and now."""
-    from cbo_gym.errors import CBOGymError
-
     start = time.process_time()
     try:
         given = {keyword: eval(text, names()) for keyword, text in case.keywords.items()}
@@ -95,14 +95,14 @@ def answer(case: Case) -> Answer:
 
 def _judged(error: BaseException, seconds: float) -> Answer:
     """A named error, unless it took too long, too much memory or too many words."""
-    said = _text(error)
+    said, wrong = _text(error), ""
     if seconds > REFUSAL:
-        return Answer("wrong", f"refused in {seconds:.1f} s: {said[:300]}", seconds)
-    if any(isinstance(one, MemoryError) for one in _chain(error)):
-        return Answer("wrong", f"out of memory: {said[:300]}", seconds)
-    if not said or len(said) > LONGEST:
-        return Answer("wrong", f"says {len(said)} characters: {said[:300]}", seconds)
-    return Answer("refused", said[:300], seconds)
+        wrong = f"refused in {seconds:.1f} s: "
+    elif any(isinstance(one, MemoryError) for one in _chain(error)):
+        wrong = "out of memory: "
+    elif not said or len(said) > LONGEST:
+        wrong = f"says {len(said)} characters: "
+    return Answer("wrong" if wrong else "refused", f"{wrong}{said[:300]}", seconds)
 
 
 def _text(error: BaseException) -> str:
@@ -127,30 +127,6 @@ def _is_gymnasiums_own(error: BaseException, case: Case) -> bool:
     return not ours and not set(OF_GYMNASIUM).isdisjoint(case.keywords)
 
 
-def _make(name: str, keywords: dict[str, Any]) -> None:
-    import gymnasium as gym
-
-    _play(gym.make(name, **keywords))
-
-
-def _make_vec(name: str, keywords: dict[str, Any]) -> None:
-    import gymnasium as gym
-
-    _play(gym.make_vec(name, **{"num_envs": 2, "vectorization_mode": "vector_entry_point", **keywords}))
-
-
-def _make_env(name: str, keywords: dict[str, Any]) -> None:
-    from cbo_gym.specs import Spec, make_env
-
-    _play(make_env(Spec(name, tuple(keywords.items()))))
-
-
-def _create_agent(name: str, keywords: dict[str, Any]) -> None:
-    from cbo_gym.specs import Spec, create_agent
-
-    create_agent(Spec(name, tuple(keywords.items())))
-
-
 def _play(env: Any) -> None:
     env.reset(seed=0)
     env.action_space.seed(0)
@@ -158,7 +134,13 @@ def _play(env: Any) -> None:
     env.close()
 
 
-WAYS = {"make": _make, "make_vec": _make_vec, "make_env": _make_env, "create_agent": _create_agent}
+NATIVE = {"num_envs": 2, "vectorization_mode": "vector_entry_point"}
+WAYS = {
+    "make": lambda name, keywords: _play(gym.make(name, **keywords)),
+    "make_vec": lambda name, keywords: _play(gym.make_vec(name, **{**NATIVE, **keywords})),
+    "make_env": lambda name, keywords: _play(specs.make_env(Spec(name, tuple(keywords.items())))),
+    "create_agent": lambda name, keywords: specs.create_agent(Spec(name, tuple(keywords.items()))),
+}
 
 
 def deep(levels: int) -> list[Any]:
@@ -170,7 +152,7 @@ def deep(levels: int) -> list[Any]:
 
 
 def names() -> dict[str, Any]:
-    """What the texts of values may speak of."""
+    """The names that expressions of values may use."""
     found = {"deep": deep, "np": importlib.import_module("numpy"), "nan": float("nan"), "inf": float("inf")}
     found |= vars(importlib.import_module("cbo_gym.scm"))
     for module, name in (("decimal", "Decimal"), ("fractions", "Fraction"), ("collections", "UserDict")):

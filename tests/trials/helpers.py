@@ -1,12 +1,17 @@
-"""What the trials share."""
+"""Processes, runs and files of the trials."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
+from collections.abc import Iterable
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -18,15 +23,38 @@ from cbo_gym.evaluation.runs.results import METADATA_KEY, TIMING_COLUMNS, name_o
 from cbo_gym.oracle import oracle_of
 from cbo_gym.specs import Spec, make_env
 
-MARK = "CBO_GYM_TRIAL"  # an environment variable, by which processes that a trial left behind are found
+ROOT = Path(__file__).parents[2]
+MARK = "CBO_GYM_TRIAL"  # an environment variable that marks the processes of a trial
 
 
 def say(what: str, *numbers: str) -> None:
     print(f"\n{what}: {', '.join(numbers)}", flush=True)
 
 
+def environment(mark: str = "", path: Iterable[Path] = (), **more: str) -> dict[str, str]:
+    """Environment variables of a process with the package of this checkout, some folders before it, and one thread."""
+    found = os.pathsep.join(map(str, [*path, ROOT]))
+    return {**os.environ, MARK: mark, "PYTHONPATH": found, "OMP_NUM_THREADS": "1", **more}
+
+
+def python(*words: object, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run Python to its end, by default in :func:`environment`, and without an error."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    options = {**streams, "text": True, "timeout": 300, "env": environment(), **options}
+    done = subprocess.run([sys.executable, *map(str, words)], check=False, **options)
+    assert done.returncode == 0 or not check, done.stderr[-3000:]
+    return done
+
+
+def command(*words: object, **options: Any) -> tuple[int, str, str]:
+    """Exit status, output and errors of the command line, which never end in a traceback."""
+    done = python("-m", "cbo_gym", *words, check=False, **options)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
 def essence(run: Run) -> tuple[object, ...]:
-    """What must be the same whenever a run is played: all but its seconds and the date."""
+    """The parts of a run that are the same whenever it is played: all but its seconds and the date."""
     table = run.table.drop(TIMING_COLUMNS, strict=False)
     columns = {name: repr(table[name].to_list()) for name in table.columns}
     return name_of(run), run.status, run.optimum, run.random_value, run.choices, columns
@@ -53,7 +81,7 @@ def played_again(run: Run) -> None:
 
 
 def forged(path: Path, **changes: object) -> None:
-    """With other metadata, and a checksum that fits."""
+    """Give a file other metadata, and a checksum that fits."""
     stored = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY]) | changes | {"checksum": "0" * 64}
     content = BytesIO()
     pl.read_parquet(path).write_parquet(content, metadata={METADATA_KEY: json.dumps(stored)})
@@ -74,7 +102,7 @@ def alive(mark: str) -> list[psutil.Process]:
 
 
 def end_of(mark: str, seconds: float = 5.0) -> list[psutil.Process]:
-    """Those that are still alive after so many seconds; they are killed then."""
+    """Return the processes that are still alive after so many seconds, and kill them."""
     deadline = time.monotonic() + seconds
     while (left := alive(mark)) and time.monotonic() < deadline:
         time.sleep(0.1)

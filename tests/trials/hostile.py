@@ -1,4 +1,4 @@
-"""Agents that misbehave, for the trial of the evaluator: deeds, by name, that :class:`Does` does in the midst of a run.
+"""Agents that misbehave, for the trial of the evaluator: deeds, by name, that :class:`Does` does during a run.
 
 Do not call any of them in a process that you need.
 """
@@ -68,7 +68,7 @@ def fork(count=1, then=lambda: time.sleep(600)):
 
 
 def leave_a_daemon():
-    """A child of a child, in a session of its own; its parent is gone at once."""
+    """Start a grandchild in another session, whose parent ends at once."""
 
     def detach():
         os.setsid()
@@ -111,7 +111,7 @@ def change_torch():
 
 
 def replace_functions():
-    """What other modules look up when they call it."""
+    """Replace functions that other modules look up when they call them."""
     np.random.default_rng = lambda *_: np.random.Generator(np.random.PCG64(0))
     np.cumsum = np.minimum.accumulate
     time.monotonic = lambda: 0.0
@@ -166,7 +166,7 @@ DEEDS = {
     "thread that is waited for": lambda: start_thread(False, hang),
     "atexit": lambda: atexit.register(hang),
     "signals": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
-    # what a process has once
+    # state of the process
     "numpy errors": lambda: np.seterr(all="raise"),
     "numpy text": lambda: np.set_printoptions(precision=1, threshold=1),
     "seeds": lambda: (np.random.seed(0), random.seed(0)),  # noqa: NPY002
@@ -260,7 +260,7 @@ class OneBuffer(Centre):
 
 
 class Scribbles(Centre):
-    """Overwrites all that it is handed."""
+    """Overwrites all that it receives."""
 
     def reset(self, task, seed):
         super().reset(task, seed)

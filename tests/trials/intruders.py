@@ -1,4 +1,4 @@
-"""Agents that attack the process that plays them, not the score; each plays at random beside that."""
+"""Agents that play at random and attack the process that plays them, not the score."""
 
 import os
 import pickle
@@ -67,21 +67,16 @@ class AnswersAhead(Random):
         from cbo_gym import channel
 
         action = super().act(observation)
+        content = b'{"value":[0.5,0.5]}'
         for stream in (3, 4, 5, 6, 7, 8):
             for number in range(50):
-                content = b'{"value":[0.5,0.5]}'
-                for head in (
-                    struct.pack(">8sQ", channel.MAGIC, len(content)),
-                    struct.pack(">8sQQ", channel.MAGIC, number, len(content)),
-                ):
-                    with suppress(OSError):
-                        if head and len(head) == channel.HEAD.size:
-                            os.write(stream, head + content)
+                with suppress(OSError):
+                    os.write(stream, channel.HEAD.pack(channel.MAGIC, number, len(content)) + content)
         return action
 
 
 class SavesAPickle(Random):
-    """Its state is a pickle of its own, which the process that keeps it must not read."""
+    """Its state is a pickle, which the process that stores it must not read."""
 
     def state(self):
         return pickle.dumps((b64encode(super().state()), Runs() if os.environ.get("CBO_GYM_ISOLATED") else None))
@@ -105,7 +100,9 @@ class GivesUp(Random):
             raise RuntimeError("bad luck")
 
 
-class TellsItsEnvironment(Random):
+class NamesItsEnvironment(Random):
+    """Raises an error with the id of its environment."""
+
     def reset(self, task, seed):
         super().reset(task, seed)
-        raise RuntimeError(f"told {task.env_id!r}")
+        raise RuntimeError(f"on {task.env_id!r}")

@@ -1,9 +1,6 @@
 """Agents that cheat: in one process they get away with it, in isolation they score as random play does."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +8,7 @@ import pytest
 from cbo_gym import sweep
 from cbo_gym.evaluation import load_runs
 from tests.trials.cheats import CHEATS, AsksAnotherInterpreter
-from tests.trials.helpers import say
+from tests.trials.helpers import python, say
 
 pytestmark = pytest.mark.slow
 
@@ -41,8 +38,8 @@ def test_cheats_score_as_random_play_does(tmp_path):
           blind="words of the referee")  # fmt: skip
     plain, blind = regrets(tmp_path / "plain"), regrets(tmp_path / "blind")
     for agent in (*NAMES, INTERPRETER):
-        say(agent, f"told {plain[agent].mean():.3f}", f"blind {blind[agent].mean():.3f}")
-    say("Random", f"told {plain['Random'].mean():.3f}", f"blind {blind['Random'].mean():.3f}")
+        say(agent, f"known {plain[agent].mean():.3f}", f"blind {blind[agent].mean():.3f}")
+    say("Random", f"known {plain['Random'].mean():.3f}", f"blind {blind['Random'].mean():.3f}")
     for agent in NAMES:
         np.testing.assert_array_equal(plain[agent], plain["Random"])
         np.testing.assert_array_equal(blind[agent], blind["Random"])
@@ -52,9 +49,7 @@ def test_cheats_score_as_random_play_does(tmp_path):
 
 @pytest.mark.parametrize("agent", NAMES)
 def test_in_one_process_they_get_away_with_it(agent):
-    root = str(Path(__file__).parents[2])
-    words = [sys.executable, "-c", IN_ONE_PROCESS, agent, ENV, "20"]
-    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)
+    done = python("-c", IN_ONE_PROCESS, agent, ENV, 20)
     found = json.loads(done.stdout.splitlines()[-1])
     say(agent, f"in one process {np.mean(found):.3f}")
     assert np.mean(found) < 0.5

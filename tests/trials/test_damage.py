@@ -1,4 +1,4 @@
-"""Files of runs are spoilt in all ways; every one is noticed, said in one line, and gets in nobody's way."""
+"""Damaged files of runs: each is reported in one line, and other runs are not affected."""
 
 import os
 import shutil
@@ -132,8 +132,8 @@ def test_what_reads_a_folder_says_each_in_one_line_and_goes_on(intact, tmp_path,
         else:
             done = CliRunner().invoke(app, ["choose", str(folder), "--agent", "Random", "--parameter", "beta"])
             assert "beta" in done.output, done.exception  # there is no such parameter
-    told = done.output.splitlines() if command == "choose" else []
-    unsaid = [what for what, path in spoilt.items() if not any(str(path) in line for line in said + told)]
+    lines = said + done.output.splitlines() * (command == "choose")
+    unsaid = [what for what, path in spoilt.items() if not any(str(path) in line for line in lines)]
     say(f"damaged files, {command}", f"{len(spoilt)} spoilt", f"{len(unsaid)} not said: {unsaid}")
     assert unsaid == []
 

@@ -1,20 +1,17 @@
-"""Dask clusters that are not as they should be.
+"""Dask clusters with faults.
 
-Processes are killed, a worker in the midst of a run and the scheduler, which comes back; workers lack the agent's
-package, have another one, or do not answer; at the address nobody listens, or somebody else.
+Processes are killed, a worker during a run and the scheduler, which comes back; workers lack the agent's
+package, have another one, or do not answer; nothing listens at the address, or something other than a scheduler.
 """
 
-import os
 import random
-import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
 import uuid
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import closing, contextmanager, nullcontext, suppress
 
 import pytest
 from distributed import Client
@@ -24,11 +21,10 @@ from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import load_run, load_runs
 from cbo_gym.evaluation.play import cluster as cluster_module
 from cbo_gym.evaluation.runs.folder import run_files
-from tests.trials.helpers import MARK, alive, end_of, essences, say
+from tests.trials.helpers import ROOT, alive, command, end_of, environment, essences, say
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 AGENT, ENV, HORIZON, SEEDS = "Random", "CBO/Dropwave-v0", 1000, 40
 GRID = {"agents": [AGENT], "envs": [ENV], "seeds": range(SEEDS), "horizon": HORIZON}
 
@@ -44,10 +40,9 @@ class Cluster:
         self.address = f"tcp://127.0.0.1:{self.port}"
 
     def dask(self, *words, path=()):
-        variables = {**os.environ, MARK: self.mark, "PYTHONPATH": os.pathsep.join(map(str, [*path, ROOT]))}
-        return subprocess.Popen(
-            [sys.executable, "-m", "dask", *words], env=variables, cwd=self.folder, stdout=-3, stderr=-3
-        )
+        variables, no = environment(self.mark, path), subprocess.DEVNULL
+        words = [sys.executable, "-m", "dask", *words]
+        return subprocess.Popen(words, env=variables, cwd=self.folder, stdout=no, stderr=no)
 
     def scheduler(self):
         process = self.dask("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--no-show")
@@ -60,12 +55,12 @@ class Cluster:
         raise AssertionError("the scheduler did not start")
 
     def worker(self, *path):
-        """With folders in front of the path in which Python looks for modules."""
+        """Start a worker, with these folders before others in the path of modules."""
         options = "--nthreads 1 --no-dashboard --no-nanny --death-timeout 60"
         return self.dask("worker", self.address, *options.split(), path=path)
 
     def workers(self, *paths):
-        """One with each path, and all have come; their addresses in the order of the paths."""
+        """Start a worker with each path, wait for it, and return the addresses in the order of the paths."""
         addresses = []
         with Client(self.address, set_as_default=False) as client:
             for count, path in enumerate(paths, start=1):
@@ -94,8 +89,7 @@ def test_dask(cluster, tmp_path):
     def on_run(run):
         ended.append(run.seed)
         if len(ended) == 8:
-            victim = workers.pop(random.randrange(2))
-            victim.send_signal(signal.SIGKILL)
+            workers.pop(random.randrange(2)).kill()
             killed.append("worker")
             workers.append(cluster.worker())
         if len(ended) == 20:
@@ -224,31 +218,24 @@ def test_a_worker_that_answers_nothing_and_a_cluster_without_workers_are_said(cl
 
 @contextmanager
 def listening(answer):
-    """The address of something that is no scheduler: it answers so, or, to None, says nothing."""
-    with closing(socket.socket()) as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        held = []
+    """The address of something that is no scheduler: it sends this answer and hangs up, or, for None, waits."""
+    held = []
 
-        def serve():
+    def serve():
+        with suppress(OSError):
             while True:
-                try:
-                    caller, _ = server.accept()
-                    caller.sendall(answer or b"")
-                except OSError:
-                    return
-                if answer is None:
-                    held.append(caller)
-                else:
-                    caller.close()
+                caller, _ = server.accept()
+                caller.sendall(answer or b"")
+                held.append(caller) if answer is None else caller.close()
 
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
         threading.Thread(target=serve, daemon=True).start()
         yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
 
 
 @contextmanager
 def unused():
-    with socket.socket() as free:  # bound and not listening: nobody else gets it meanwhile
+    with socket.socket() as free:  # bound and not listening, so that no other process takes it
         free.bind(("127.0.0.1", 0))
         yield f"tcp://127.0.0.1:{free.getsockname()[1]}"
 
@@ -260,20 +247,15 @@ def of_a_worker(cluster):
     yield address
 
 
-@contextmanager
-def text(address):
-    yield address
-
-
 ADDRESSES = {
-    "nobody listens": (unused, "nothing listens there"),
-    "nobody listens, without tcp": (lambda: text("localhost:9"), "nothing listens there"),
-    "no such host": (lambda: text("tcp://no-such-host.invalid:8786"), "no host called no-such-host.invalid"),
-    "no port": (lambda: text("tcp://localhost"), "an address is tcp://HOST:PORT"),
-    "a port that is none": (lambda: text("tcp://localhost:99999"), "Port out of range"),
-    "another scheme": (lambda: text("http://localhost:8786"), "unknown address scheme"),
-    "no address": (lambda: text(""), "an address is tcp://HOST:PORT"),
-    "a word": (lambda: text("cluster"), "an address is tcp://HOST:PORT"),
+    "nothing listens": (unused, "nothing listens there"),
+    "nothing listens, without tcp": (lambda: nullcontext("localhost:9"), "nothing listens there"),
+    "no such host": (lambda: nullcontext("tcp://no-such-host.invalid:8786"), "no host called no-such-host.invalid"),
+    "no port": (lambda: nullcontext("tcp://localhost"), "an address is tcp://HOST:PORT"),
+    "a port that is none": (lambda: nullcontext("tcp://localhost:99999"), "Port out of range"),
+    "another scheme": (lambda: nullcontext("http://localhost:8786"), "unknown address scheme"),
+    "no address": (lambda: nullcontext(""), "an address is tcp://HOST:PORT"),
+    "a word": (lambda: nullcontext("cluster"), "an address is tcp://HOST:PORT"),
     "HTTP": (lambda: listening(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "something else listens there"),
     "SSH": (lambda: listening(b"SSH-2.0-OpenSSH_9.6\r\n"), "something else listens there"),
     "zeros": (lambda: listening(bytes(4096)), "something else listens there"),
@@ -286,19 +268,15 @@ ADDRESSES = {
 @pytest.mark.parametrize("what", ADDRESSES)
 def test_an_address_without_a_scheduler_is_said_within_ten_seconds(cluster, tmp_path, what):
     made, reason = ADDRESSES[what]
-    options = f"sweep runs -a {AGENT} -e {ENV} --seeds 1 --backend dask"
-    words = [sys.executable, "-m", "cbo_gym", *options.split()]
-    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = f"sweep runs -a {AGENT} -e {ENV} --seeds 1 --backend dask --address".split()
     with made(cluster) if made is of_a_worker else made() as address:
         start = time.monotonic()
-        done = subprocess.run(
-            [*words, "--address", address], cwd=tmp_path, env=variables, capture_output=True, text=True
-        )
+        code, printed, error = command(*words, address, cwd=tmp_path)
         seconds = time.monotonic() - start
-    say(f"{what}, {address!r}", f"status {done.returncode} after {seconds:.1f} s", done.stderr.strip())
-    assert (done.returncode, done.stdout) == (2, "")
-    assert address in done.stderr
-    assert reason in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    say(f"{what}, {address!r}", f"status {code} after {seconds:.1f} s", error.strip())
+    assert (code, printed) == (2, "")
+    assert address in error
+    assert reason in error
+    assert len(error.splitlines()) == 1
     assert not list((tmp_path / "runs").iterdir()), "something was played"
     assert seconds < 10

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-import cbo_gym
 from cbo_gym.evaluation import load_runs
-from tests.trials.helpers import essences, say
+from tests.trials.helpers import ROOT, command, environment, essences, say
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(cbo_gym.__file__).parent.parent
 ENVS, ROUNDS, SEEDS = ("CBO/Dropwave-v0", "CBO/ToyGraph-v0"), 300, 20
+SWEEP = ["sweep", "runs", "-a", "Random", "--suite", "mine", "--jobs", "2"]
 STOPPED_AFTER = 25  # runs, all of the first environment among them
 
 
@@ -38,26 +37,16 @@ class Checkout:
     def runs(self):
         return self.top / "runs"
 
-    def start(self, *words):
-        return subprocess.Popen(
-            [sys.executable, "-m", "cbo_gym", *words],
-            env={**os.environ, "PYTHONPATH": str(self.top), "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.top,
-            start_new_session=True,
-        )
+    def options(self):
+        return {"cwd": self.top, "env": environment(PYTHONPATH=str(self.top))}
 
     def invoke(self, *words):
-        """Exit status, and what is printed, messages among it, as lines."""
-        process = self.start(*words)
-        printed, said = process.communicate(timeout=300)
-        assert "Traceback" not in said, said
-        return process.returncode, f"{printed}{said}"
+        """Exit status, and all that is printed, messages after the output."""
+        code, printed, errors = command(*words, **self.options())
+        return code, f"{printed}{errors}"
 
     def sweep(self):
-        return self.invoke("sweep", "runs", "-a", "Random", "--suite", "mine", "--jobs", "2")
+        return self.invoke(*SWEEP)
 
     def write(self, text):
         (self.top / "suites.yaml").write_text(text)
@@ -75,7 +64,8 @@ def checkout(top):
 def stopped(tmp_path_factory):
     """Runs of a sweep that was stopped half way, whose suite was edited meanwhile."""
     there = checkout(tmp_path_factory.mktemp("stopped"))
-    process = there.start("sweep", "runs", "-a", "Random", "--suite", "mine", "--jobs", "2")
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
+    process = subprocess.Popen([sys.executable, "-m", "cbo_gym", *SWEEP], **there.options(), **streams)
     deadline = time.monotonic() + 120
     while (ended := len(list(there.runs.glob("[!.]*.parquet")))) < STOPPED_AFTER:
         assert process.poll() is None

@@ -1,29 +1,25 @@
 """A disk of a mebibyte fills up under each command that writes: an error names the place, and nothing is lost."""
 
 import os
+import shutil
 import subprocess
-import sys
 import time
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-import cbo_gym
 from cbo_gym import sweep
 from cbo_gym.evaluation import load_published, load_runs, publish
-from tests.trials.helpers import essences, say
+from tests.trials.helpers import command, essences, say
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(cbo_gym.__file__).parent.parent
 FULL = "No space left on device"
 ENV = "CBO/Dropwave-v0"
 MARKERS = "before\n<!-- results: begin -->\n<!-- results: end -->\nafter\n"
 
 
 class Disk:
-    """A file system of its own in memory."""
+    """A file system in memory."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -32,7 +28,7 @@ class Disk:
         subprocess.run(["mount", "-o", ",".join(["remount", *options]), str(self.folder)], check=True)
 
     def fill(self, leave=0):
-        """Leave so many bytes of room."""
+        """Leave so many bytes free."""
         left = os.statvfs(self.folder)
         (self.folder / "filler").write_bytes(bytes(max(0, left.f_bavail * left.f_frsize - leave)))
 
@@ -64,54 +60,50 @@ def played(tmp_path_factory):
     return folder
 
 
-def invoke(*words, stdout=subprocess.PIPE):
-    """Exit status, and what is said; neither a traceback nor anything but the one error."""
-    done = subprocess.run(
-        [sys.executable, "-m", "cbo_gym", *map(str, words)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=300,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, [line for line in done.stderr.splitlines() if line.startswith("Error:")]
+def invoke(*words, **options):
+    """Exit status, and the errors on the command line."""
+    code, _, errors = command(*words, **options)
+    return code, [line for line in errors.splitlines() if line.startswith("Error:")]
 
 
-def is_refused(told, path):
-    code, errors = told
+def is_refused(disk, words, path):
+    """With one error that names the path, and nothing on the disk is changed."""
+    before = disk.files()
+    code, errors = invoke(*words)
     say("a full disk", *errors)
-    assert (code, len(errors)) == (2, 1), told
+    assert (code, len(errors)) == (2, 1)
     assert FULL in errors[0]
     assert str(path) in errors[0]
+    assert disk.files() == before
+    assert hidden(disk.folder) == []
 
 
 def hidden(folder):
-    """Temporary files, and whatever else is not meant to be seen."""
+    """Temporary files, and others that are not meant to be seen."""
     return [path for path in folder.rglob(".*") if path.is_file()]
+
+
+def sweep_into(folder, seeds, horizon=3):
+    options = f"-a Random -e {ENV} --seeds {seeds} --horizon {horizon} --jobs 2"
+    return ["sweep", folder, *options.split()]
 
 
 def test_a_sweep_on_a_disk_that_is_full(disk):
     disk.fill()
-    before = disk.files()
-    words = ["sweep", disk.folder / "runs", "-a", "Random", "-e", ENV, "--seeds", 3, "--horizon", 3, "--jobs", 2]
-    is_refused(invoke(*words), disk.folder / "runs")
-    assert disk.files() == before
+    words = sweep_into(disk.folder / "runs", seeds=3)
+    is_refused(disk, words, disk.folder / "runs")
     disk.free()
     assert invoke(*words)[0] == 0
     assert len(list(load_runs(disk.folder / "runs"))) == 3
 
 
 def test_a_sweep_under_which_the_disk_fills_up(disk, tmp_path):
-    folder, seeds = disk.folder / "runs", 200
-    words = ["sweep", folder, "-a", "Random", "-e", ENV, "--seeds", seeds, "--horizon", 20, "--jobs", 2]
-    start = time.monotonic()
-    is_refused(invoke(*words), folder)
+    folder, seeds, start = disk.folder / "runs", 200, time.monotonic()
+    words = sweep_into(folder, seeds, horizon=20)
+    code, (error,) = invoke(*words)
+    assert (code, FULL in error, str(folder) in error) == (2, True, True), error
     kept = essences(folder)
-    assert hidden(disk.folder) == []
-    before = disk.files()
-    is_refused(invoke(*words), folder)
-    assert disk.files() == before
+    is_refused(disk, words, folder)
     disk.resize("size=16m")
     assert invoke(*words)[0] == 0
     sweep(["Random"], [ENV], range(seeds), tmp_path / "whole", horizon=20, n_jobs=2)
@@ -122,12 +114,13 @@ def test_a_sweep_under_which_the_disk_fills_up(disk, tmp_path):
     assert after == essences(tmp_path / "whole")
 
 
-def test_a_sweep_without_room_for_another_file(disk):
-    """There is room for bytes, but not for a name."""
+def test_a_sweep_without_space_for_another_file(disk):
+    """There is space for bytes, but not for a name."""
     folder = disk.folder / "runs"
     disk.resize("nr_inodes=12")
-    words = ["sweep", folder, "-a", "Random", "-e", ENV, "--seeds", 20, "--horizon", 3, "--jobs", 2]
-    is_refused(invoke(*words), folder)
+    words = sweep_into(folder, seeds=20)
+    code, (error,) = invoke(*words)
+    assert (code, FULL in error, str(folder) in error) == (2, True, True), error
     kept = essences(folder)
     assert 3 < len(kept) < 12
     assert hidden(disk.folder) == []
@@ -140,17 +133,13 @@ def test_a_sweep_without_room_for_another_file(disk):
 @pytest.mark.parametrize("submission", [False, True], ids=["store", "submission"])
 def test_publishing(disk, played, tmp_path, leave, submission):
     store, more = disk.folder / "store", ["--submission"] if submission else []
-    some = tmp_path / "some"
-    some.mkdir()
-    for path in sorted(played.iterdir())[:5]:
-        with suppress(IsADirectoryError):
-            (some / path.name).write_bytes(path.read_bytes())
-    publish(some, store, "mine", submission=submission)
+    (tmp_path / "some").mkdir()
+    for path in sorted(path for path in played.iterdir() if path.is_file())[:5]:
+        shutil.copy(path, tmp_path / "some")
+    publish(tmp_path / "some", store, "mine", submission=submission)
     disk.fill(leave)
-    before = disk.files()
     words = ["publish", played, "--suite", "mine", "--store", store, *more]
-    is_refused(invoke(*words), store / "mine.parquet")
-    assert disk.files() == before
+    is_refused(disk, words, store / "mine.parquet")
     assert len(load_published(store)) == 5
     disk.free()
     assert invoke(*words)[0] == 0
@@ -162,7 +151,8 @@ def test_a_report(disk, played, leave):
     target = disk.folder / "report"
     disk.fill(leave)
     words = ["leaderboard", played, "--out", target, "--figures", "png", "--figures", "pdf", "--figures", "svg"]
-    is_refused(invoke(*words), target)
+    code, (error,) = invoke(*words)
+    assert (code, FULL in error, str(target) in error) == (2, True, True), error
     assert hidden(disk.folder) == []
     disk.free()
     disk.resize("size=16m")
@@ -170,27 +160,18 @@ def test_a_report(disk, played, leave):
     assert (target / "report.html").exists()
 
 
-def test_tables_in_a_file_of_ones_own(disk, played):
+@pytest.mark.parametrize("what", ["tables in a file of the user", "a single run"])
+def test_one_file(disk, played, what):
     readme = disk.folder / "README.md"
-    readme.write_text(MARKERS)
+    words, path = ["run", "Random", ENV, "--horizon", 3, "--out", disk.folder / "run.parquet"], disk.folder
+    if what != "a single run":
+        words, path = ["leaderboard", played, "--markdown", readme, "--json"], readme
+        readme.write_text(MARKERS)
     disk.fill()
-    before = disk.files()
-    words = ["leaderboard", played, "--markdown", readme, "--json"]
-    is_refused(invoke(*words), readme)
-    assert disk.files() == before
+    is_refused(disk, words, path)
     disk.free()
     assert invoke(*words)[0] == 0
-    assert "Random" in readme.read_text()
-
-
-def test_a_single_run(disk):
-    disk.fill()
-    before = disk.files()
-    words = ["run", "Random", ENV, "--horizon", 3, "--out", disk.folder / "run.parquet"]
-    is_refused(invoke(*words), disk.folder)
-    assert disk.files() == before
-    disk.free()
-    assert invoke(*words)[0] == 0
+    assert not readme.exists() or "Random" in readme.read_text()
 
 
 @pytest.mark.parametrize("words", [["--json"], ["--csv"], []], ids=["json", "csv", "table"])

@@ -1,13 +1,9 @@
 """Agents that do what no agent should, in one sweep with well-behaved ones."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 import uuid
-from itertools import chain, cycle, islice
-from pathlib import Path
+from itertools import chain, cycle, islice, product
 
 import pytest
 
@@ -15,26 +11,22 @@ from cbo_gym import sweep
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.runs.results import last_line
 from cbo_gym.specs import Spec
-from tests.trials.helpers import MARK, end_of, essences, played_again, say
+from tests.trials.helpers import end_of, environment, essences, played_again, python, say
 from tests.trials.hostile import DEEDS, MARKER, NEEDS_A_LIMIT_OF_MEMORY, OTHERS
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 ENV, HORIZON = "CBO/Dropwave-v0", 4
 GOOD = ("Random", "Random", "tests.helpers:Centre", "Random", "GP-UCB")
-METHODS = [
-    f"tests.trials.hostile:Does(what={what!r}, method={method!r})"
-    for what in ("_exit 0", "exit 0", "error without text")
-    for method in ("reset", "update", "recommend")
+IN_A_METHOD = [
+    *product(("_exit 0", "exit 0", "error without text"), ("reset", "update", "recommend")), ("hang", "recommend")
+]  # fmt: skip
+CALLS = [
+    *(f"Does(what={what!r})" for what in DEEDS),
+    *OTHERS,
+    *(f"Does(what={what!r}, method={method!r})" for what, method in IN_A_METHOD),
 ]
-BAD = [f"tests.trials.hostile:Does(what={what!r})" for what in DEEDS]
-BAD += (
-    [f"tests.trials.hostile:{other}" for other in OTHERS]
-    + METHODS
-    + ["tests.trials.hostile:Does(what='hang', method='recommend')"]
-)
-BAD = [str(Spec.parse(text)) for text in BAD]
+BAD = [str(Spec.parse(f"tests.trials.hostile:{call}")) for call in CALLS]
 HUNGRY = [f"tests.trials.hostile:Does(what={what!r})" for what in NEEDS_A_LIMIT_OF_MEMORY]
 # Each hostile run is followed by a well-behaved one on either of the two workers.
 SWEEP = """
@@ -50,13 +42,12 @@ run_jobs(jobs, n_jobs=2, limits=Limits(**words["limits"]))
 
 
 def swept(pairs, folder, work, **limits):
-    """Play pairs of agents and seeds in their order, in a process of its own; whatever is still alive afterwards."""
+    """Play pairs of agents and seeds in this order in another process; return processes that are left behind."""
     mark = uuid.uuid4().hex
     words = json.dumps({"pairs": pairs, "env": ENV, "folder": str(folder), "horizon": HORIZON, "limits": limits})
-    variables = {**os.environ, MARK: mark, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", SWEEP, words], cwd=work, env=variables, capture_output=True)
+    done = python("-c", SWEEP, words, cwd=work, env=environment(mark), errors="replace", check=False, timeout=1200)
     left = end_of(mark)
-    assert done.returncode == 0, done.stderr[-3000:].decode(errors="replace")
+    assert done.returncode == 0, done.stderr[-3000:]
     return left
 
 

@@ -6,24 +6,21 @@ import os
 import pty
 import re
 import subprocess
-import sys
 import threading
 from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-import cbo_gym
 from cbo_gym import evaluate, leaderboard
 from cbo_gym.cli import app
 from cbo_gym.evaluation import publish
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.runs.results import name_of, save_run
 from cbo_gym.files import FORMULA
-from tests.trials.helpers import say
+from tests.trials.helpers import command, environment, say
 
 pytestmark = pytest.mark.slow
 
@@ -151,21 +148,14 @@ def test_a_terminal(folder, tmp_path, columns):
         except OSError:  # the other end is closed
             pass
 
-    root = Path(cbo_gym.__file__).parent.parent
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cbo_gym", "leaderboard", tmp_path],
-        stdout=child,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(root), "COLUMNS": str(columns), "TERM": "xterm"},
-    )
-    os.close(child)
     reader = threading.Thread(target=read)
     reader.start()
-    _, said = process.communicate(timeout=300)
+    shown = environment(COLUMNS=str(columns), TERM="xterm")
+    code, _, said = command("leaderboard", tmp_path, stdout=child, stdin=subprocess.DEVNULL, env=shown)
+    os.close(child)
     reader.join()
     os.close(parent)
-    assert process.returncode == 0, said
+    assert code == 0, said
     plain = re.sub(r"\x1b\[[0-9;]*m", "", printed.decode().replace("\r\n", "\n"))
     assert unprintable(plain) == set()
     assert "title" in plain

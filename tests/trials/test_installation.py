@@ -1,8 +1,8 @@
-"""cbo-gym as users install it: beside other things called ``agents``, from a wheel, a checkout, a source archive.
+"""cbo-gym as users install it: with other packages called ``agents``, from a wheel, a checkout, a source archive.
 
 Everything is built from a clone, which holds what was committed last. The libraries are installed once; every trial
-has a virtual environment of its own in which only they are found through a path file, so that what a trial installs
-and removes lies in its own site-packages, as in any other installation. pip must reach a package index.
+has a virtual environment that finds only these through a path file, so that a trial installs and removes packages in
+its own site-packages, as in any other installation. pip must reach a package index.
 """
 
 import os
@@ -168,7 +168,7 @@ def test_an_editable_installation(environment, clone):
         environment.bin / "cbo-gym", "run", "Random", "CBO/Dropwave-v0", "--horizon", "3", cwd=environment.empty
     )
 
-    # The checkout's root is on the import path, so agents is found there too: the right name is told.
+    # The checkout's root is on the import path, so agents is found there too, with an error that has the right name.
     for wrong in ("import agents", "import agents.zoo", "from agents.baselines.random import Random"):
         assert "is the package cbo_gym.agents; import it by that name" in environment.python(wrong, succeeds=False)
     environment.python(

@@ -82,7 +82,7 @@ AGENTS = {name: keywords_of_agent(name) for name in known_agents()}
 
 
 def company(keyword):
-    """What makes a keyword count: of what is told of the graph, the kinds that take it."""
+    """Other keywords that a keyword needs: the kinds of knowledge of the graph that take it."""
     kinds = [kind for kind, taken in TAKEN.items() if keyword in taken]
     return [{"graph": repr(kind)} for kind in kinds] or [{}]
 

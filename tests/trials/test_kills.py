@@ -3,12 +3,12 @@
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from pathlib import Path
 
 import psutil
 import pytest
@@ -16,11 +16,10 @@ import pytest
 from cbo_gym import sweep
 from cbo_gym.evaluation import load_run
 from cbo_gym.evaluation.runs.folder import run_files
-from tests.trials.helpers import MARK, alive, end_of, essences, say
+from tests.trials.helpers import alive, end_of, environment, essences, say
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 AGENT, ENV, HORIZON, SEEDS, KILLS = "Random", "CBO/Dropwave-v0", 400, 150, 24
 COMMAND = [sys.executable, "-c", "from cbo_gym.cli import app; app()", "sweep"]
 
@@ -62,49 +61,67 @@ def finished(folder):
     return {path: path.read_bytes() for path in paths if load_run(path).status == "finished"}
 
 
+class Sweeps:
+    """A sweep that is started again and again on one folder, and what is found there after each end."""
+
+    def __init__(self, folder):
+        self.folder, self.start = folder, time.monotonic()
+        self.kept, self.changed, self.left, self.slowest = {}, 0, 0, 0.0
+        options = f"-a {AGENT} -e {ENV} --seeds {SEEDS} --horizon {HORIZON} --jobs 2"
+        self.words = [*COMMAND, folder, *options.split()]
+
+    def begin(self, **streams):
+        self.kept, self.mark = finished(self.folder), uuid.uuid4().hex
+        how = {"env": environment(self.mark), "start_new_session": True, "text": True, "cwd": self.folder.parent}
+        return subprocess.Popen(self.words, **how, **streams)
+
+    def ended(self, began):
+        """Count what is left of the processes, how long they took to end, and runs that are lost or changed."""
+        self.left += len(end_of(self.mark))
+        self.slowest = max(self.slowest, time.monotonic() - began)
+        now = finished(self.folder)
+        self.changed += sum(now.get(path) != content for path, content in self.kept.items())
+        return now
+
+    def resume(self, *said):
+        """Play the rest; how many were there, and how many files are half written."""
+        half = len(list(self.folder.glob(".*")))
+        whole = self.folder.with_name("whole")
+        resumed, _ = (
+            sweep([AGENT], [ENV], range(SEEDS), folder, horizon=HORIZON, n_jobs=2) for folder in (self.folder, whole)
+        )
+        same = essences(self.folder) == essences(whole)
+        say(*said, f"{self.changed} finished runs lost or changed", f"{half} half-written files, none of them read",
+            f"{self.left} processes alive after 5 s", f"{self.slowest:.1f} s until all had ended",
+            f"resumed to {resumed}", f"equal to an undisturbed sweep: {same}",
+            f"{time.monotonic() - self.start:.0f} s")  # fmt: skip
+        assert (self.changed, self.left, resumed["finished"], same) == (0, 0, SEEDS, True)
+        return resumed["resumed"], half
+
+
 def test_kills(tmp_path):
-    folder, chance = tmp_path / "killed", random.Random(0)
-    words = [*COMMAND, str(folder), "-a", AGENT, "-e", ENV, "--seeds", str(SEEDS), "--horizon", str(HORIZON)]
-    killed, too_late, changed, left, slowest = dict.fromkeys(WAYS, 0), 0, 0, 0, 0.0
-    start = time.monotonic()
+    sweeps, chance = Sweeps(tmp_path / "killed"), random.Random(0)
+    killed, too_late = dict.fromkeys(WAYS, 0), 0
     while sum(killed.values()) < KILLS:
         way = list(WAYS)[sum(killed.values()) % len(WAYS)]
-        kept, mark = finished(folder), uuid.uuid4().hex
-        variables = {**os.environ, MARK: mark, "PYTHONPATH": str(ROOT)}
-        parent = subprocess.Popen(
-            [*words, "--jobs", "2"], env=variables, start_new_session=True, stdout=-3, stderr=-3, cwd=tmp_path
-        )
+        parent = sweeps.begin(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + chance.uniform(1.0, 4.0)  # it begins after a second
         while time.monotonic() < deadline and parent.poll() is None:
             time.sleep(0.01)
-        if parent.poll() is not None or not WAYS[way](parent, mark):
+        if parent.poll() is not None or not WAYS[way](parent, sweeps.mark):
             too_late += 1
             assert too_late < 10
-            if len(finished(folder)) == SEEDS:  # again from the beginning
-                for path in finished(folder):
-                    path.unlink()
-                kept = {}
+            if len(finished(sweeps.folder)) == SEEDS:  # again from the beginning
+                shutil.rmtree(sweeps.folder)
+                sweeps.kept = {}
         else:
             killed[way] += 1
         if parent.poll() is None and way == "SIGKILL to a worker":
             assert psutil.Process(parent.pid).is_running(), "a worker's death ended the sweep"
             parent.kill()
         parent.wait(timeout=10)
-        began = time.monotonic()
-        left += len(end_of(mark))
-        slowest = max(slowest, time.monotonic() - began)
-        now = finished(folder)
-        changed += sum(now.get(path) != content for path, content in kept.items())
-    half = len(list(folder.glob(".*")))
-    resumed = sweep([AGENT], [ENV], range(SEEDS), folder, horizon=HORIZON, n_jobs=2)
-    sweep([AGENT], [ENV], range(SEEDS), tmp_path / "whole", horizon=HORIZON, n_jobs=2)
-    same = essences(folder) == essences(tmp_path / "whole")
-    say("kills", *(f"{count} by {way}" for way, count in killed.items()), f"{changed} finished runs lost or changed",
-        f"{half} half-written files, none of them read", f"{left} processes alive after 5 s",
-        f"{slowest:.1f} s until all had ended",
-        f"resumed to {resumed}", f"equal to an undisturbed sweep: {same}",
-        f"{time.monotonic() - start:.0f} s")  # fmt: skip
-    assert (changed, left, resumed["finished"], same) == (0, 0, SEEDS, True)
+        sweeps.ended(time.monotonic())
+    sweeps.resume("kills", *(f"{count} by {way}" for way, count in killed.items()))
 
 
 STOPS = 10
@@ -112,49 +129,24 @@ STOPS = 10
 
 def test_ctrl_c_after_some_runs(tmp_path):
     """As a terminal does it: SIGINT to the whole group, each time after more runs have finished."""
-    folder, chance = tmp_path / "runs", random.Random(1)
-    words = [*COMMAND, str(folder), "-a", AGENT, "-e", ENV, "--seeds", str(SEEDS), "--horizon", str(HORIZON)]
-    changed, left, said, slowest, start = 0, 0, [], 0.0, time.monotonic()
+    sweeps, chance, counts = Sweeps(tmp_path / "runs"), random.Random(1), []
     for stop in range(STOPS):
-        kept, mark = finished(folder), uuid.uuid4().hex
-        variables = {**os.environ, MARK: mark, "PYTHONPATH": str(ROOT)}
-        parent = subprocess.Popen(
-            [*words, "--jobs", "2"],
-            env=variables,
-            start_new_session=True,
-            stdout=-1,
-            stderr=-1,
-            cwd=tmp_path,
-            text=True,
-        )
-        wanted = len(kept) + chance.randint(1, SEEDS // STOPS - 3)
+        parent = sweeps.begin(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wanted = len(sweeps.kept) + chance.randint(1, SEEDS // STOPS - 3)
         deadline = time.monotonic() + 60
-        while len(list(folder.glob("[!.]*.parquet"))) < wanted:
+        while len(list(sweeps.folder.glob("[!.]*.parquet"))) < wanted:
             assert parent.poll() is None
             assert time.monotonic() < deadline
         time.sleep(chance.uniform(0.0, 0.03))  # a run takes about as long
         began = time.monotonic()
         os.killpg(parent.pid, signal.SIGINT)
         out, error = parent.communicate(timeout=10)
-        slowest = max(slowest, time.monotonic() - began)
-        left += len(end_of(mark))
-        now = finished(folder)
-        changed += sum(now.get(path) != content for path, content in kept.items())
-        (told,) = re.findall(rf"Stopped\. (\d+) of {SEEDS} runs have ended and are kept in", out)
-        said.append((int(told), len(now)))
+        now = sweeps.ended(began)
+        (count,) = re.findall(rf"Stopped\. (\d+) of {SEEDS} runs have ended and are kept in", out)
+        counts.append((int(count), len(now)))
         unasked = [line for line in error.splitlines() if not line.startswith("runs: ")]  # how far it was
         assert (parent.returncode, unasked) == (130, []), f"stop {stop}: {out}{error}"
-        assert len(kept) < wanted <= len(now) < SEEDS
+        assert len(sweeps.kept) < wanted <= len(now) < SEEDS
         assert "The same command resumes there" in out
-    half = len(list(folder.glob(".*")))
-    resumed = sweep([AGENT], [ENV], range(SEEDS), folder, horizon=HORIZON, n_jobs=2)
-    sweep([AGENT], [ENV], range(SEEDS), tmp_path / "whole", horizon=HORIZON, n_jobs=2)
-    same = essences(folder) == essences(tmp_path / "whole")
-    wrong = [pair for pair in said if pair[0] != pair[1]]
-    say("Ctrl-C", f"{STOPS} times, after {', '.join(str(told) for told, _ in said)} runs",
-        f"{changed} runs lost or changed",
-        f"{len(wrong)} counts that are not those of the files", f"{half} half-written files", f"{left} processes left",
-        f"{slowest:.1f} s until it had ended", f"resumed to {resumed}", f"equal to an undisturbed sweep: {same}",
-        f"{time.monotonic() - start:.0f} s")  # fmt: skip
-    assert (changed, left, half, wrong, same) == (0, 0, 0, [], True)
-    assert (resumed["finished"], resumed["resumed"]) == (SEEDS, said[-1][1])
+    assert sweeps.resume("Ctrl-C", f"runs in the message and in the folder: {counts}") == (counts[-1][1], 0)
+    assert [pair for pair in counts if pair[0] != pair[1]] == []

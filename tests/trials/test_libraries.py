@@ -1,6 +1,6 @@
 """Other libraries, used as their users would from the documentation alone: each script of tests/trials/libraries runs.
 
-Each has a virtual environment of its own on top of this one, into which pip installs what the script requires.
+Each has a virtual environment on top of this one, into which pip installs the script's requirements.
 """
 
 import re

@@ -2,15 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
 from cbo_gym import evaluate
 from tests.together import rounds_alike
-from tests.trials.helpers import say
+from tests.trials.helpers import python, say
 
 ENV, ROUNDS, KILLED, EVERY = "CBO/Dropwave-v0", 1000, 700, 100
 SCRIPT = """
@@ -32,7 +30,7 @@ cbo_gym.evaluate(sys.argv[1], {env!r}, 100, **how, callbacks=[stop])
 def test_a_long_run_goes_on_where_it_was_killed(agent, tmp_path):
     path = tmp_path / "kept"
     script = SCRIPT.format(killed=KILLED, rounds=ROUNDS, every=EVERY, env=ENV)
-    done = subprocess.run([sys.executable, "-c", script, agent, path], capture_output=True, check=False)
+    done = python("-c", script, agent, path, check=False)
     assert done.returncode == -signal.SIGKILL
     size, rounds, begun = path.stat().st_size, [], time.perf_counter()
     how = {"horizon": ROUNDS, "recommend": "powers"}

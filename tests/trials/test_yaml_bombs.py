@@ -1,19 +1,14 @@
 """YAML files that would take much time or memory; each is read in a process of its own, whose memory is measured."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from tests.test_yaml_files import BOMBS, nested
-from tests.trials.helpers import say
+from tests.trials.helpers import python, say
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 GREENHOUSE = "name: G\nreward: Y\nvariables: {{Y: {equation}}}\nactions: {{x: [0, 1]}}\n{more}"
 MANY = {i: f"V{i}" for i in range(40)}
 
@@ -76,10 +71,7 @@ def test_bombs(tmp_path):
     for name, text in bombs.items():
         path = tmp_path / "bomb.yaml"
         path.write_text(text)
-        variables = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
-            [sys.executable, "-c", READ, str(path)], env=variables, capture_output=True, text=True, timeout=60
-        )
+        done = python("-c", READ, path, check=False, timeout=60)
         seconds, mebibytes, said = json.loads(done.stdout) if done.returncode == 0 else (0, 0, done.stderr[-300:])
         rows.append((name, len(text), seconds, mebibytes, said.replace(str(path), "FILE"), done.returncode))
     say("YAML bombs", f"{len(rows)} tried", f"{sum('cannot load' in row[4] for row in rows)} refused",
