@@ -1,26 +1,20 @@
-"""Hold the rules of ``Auto`` against every single agent, on the published results: ``python docs/choice_evidence.py``.
+"""Compare the rules of ``Auto`` with every single agent, on the published results: ``python docs/choice_evidence.py``.
 
-An agent that Auto chose plays as it plays by itself, so Auto's score on an environment is the published score of the
-agent that it would choose there. Each other agent is compared on the environments that both have played, over the seeds
-that both have, by the leaderboard's score of the last recommendation. Runs of one registered environment with other
-keywords or other numbers of rounds are averaged first, so that every environment counts once. The environment's tasks
-are made anew to ask Auto, which takes a few minutes; no round is played.
-
-That is done twice: on seeds by which rules may be chosen, and on those for publication, which judge them. With
-``--write`` the latter, and the rules, are written into ``docs/methods/Auto.md``; ``--seconds`` shows what each agent
-took.
+An agent that Auto chose plays as it plays alone, so Auto's score on an environment is the published score of the agent
+that it would choose there, by the leaderboard's score of the last recommendation. Runs of one registered environment
+with other keywords or numbers of rounds are averaged first, so that every environment counts once. The environment's
+tasks are created to ask Auto, which takes a few minutes; no round is played. All this is done twice: on the seeds by
+which rules may be chosen, and on those for publication, which evaluate them. With ``--write`` the latter, and the
+rules, are written into ``docs/methods/Auto.md``; ``--seconds`` shows the seconds of each agent.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 from tables import ALL, table
 
@@ -34,43 +28,24 @@ from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import own_store
 from cbo_gym.files import write_text
-from cbo_gym.labels import bare_name
 from cbo_gym.seed_ranges import is_for_publication
 from cbo_gym.specs import Spec, make_env
 
 PAGE = Path(__file__).parent / "methods" / "Auto.md"
 TEXTS, NUMBERS, COUNTS = ("mode", "agent", "env"), ("score", "seconds"), ("seed", "rounds")
-COLUMNS = dict.fromkeys(TEXTS, pl.String) | dict.fromkeys(NUMBERS, pl.Float64) | dict.fromkeys(COUNTS, pl.Int64)
+SCHEMA = dict.fromkeys(TEXTS, pl.String) | dict.fromkeys(NUMBERS, pl.Float64) | dict.fromkeys(COUNTS, pl.Int64)
+TASK = ("env", "rounds")
+ID = pl.col("env").str.replace(r"\(.*", "")  # the registered id, without keywords
 SHOWCASE = "showcase"  # the file of the README's table
 OF_SEVERAL = "gd_plus"  # a column of runs with several objectives
-LEAST_SHARE = 0.5  # of a mode's environments, on which an agent must have played to be called a rival
-
-Scores = dict[str, dict[int, float]]  # agent -> seed -> score
-Played = tuple[str, int]  # the environment with its keywords, and the rounds
-
-
-class Against(NamedTuple):
-    """Auto and one other agent: on how many environments, of how many that anybody has played, their mean scores, and
-    the fewest seeds that both have on one of these environments."""
-
-    mode: str
-    agent: str
-    environments: int
-    of: int
-    auto: float
-    other: float
-    seeds: int
-
-    @property
-    def ahead(self) -> float:
-        return self.auto - self.other
+LEAST_SHARE = 0.5  # of a mode's environments, on which an agent must have played to be a rival
 
 
 def published(*, judging: bool = False) -> pl.DataFrame:
-    """The table of all published runs by which rules may be chosen, or of those on seeds for publication, which judge.
+    """The table of all published runs by which rules may be chosen, or of those on seeds for publication.
 
     Runs of the README's table, whose seconds are of a busy machine, are in neither. Most of the former are in the
-    store's history, where those stay that judged and were replaced.
+    store's history, which keeps replaced runs.
     """
     files = own_store().glob("*.parquet") if judging else own_store().rglob("*.parquet")
     parts = [path for path in sorted(files) if path.stem != SHOWCASE]
@@ -86,88 +61,68 @@ def judges(run: Run) -> bool:
 def table_of(given: Iterable[Run]) -> pl.DataFrame:
     """A row for each finished run of an agent with its defaults: mode, env, rounds, agent, seed, score, seconds.
 
-    Runs with several objectives have none: Auto does not play these.
+    Runs with several objectives are left out: Auto does not play these.
     """
     finished = (run for run in newest(given) if run.status == "finished" and not run.unverified)
     runs = [run for run in finished if OF_SEVERAL not in run.columns]
     if not runs:
-        return pl.DataFrame(schema=COLUMNS)
-    table = final_numbers(runs).select("mode", "agent", "seed", "score", "seconds")
-    known = table.with_columns(
-        env=pl.Series([run.env for run in runs]), rounds=pl.Series([run.horizon for run in runs])
+        return pl.DataFrame(schema=SCHEMA)
+    known = (
+        final_numbers(runs)
+        .select("mode", "agent", "seed", "score", "seconds")
+        .with_columns(env=pl.Series([run.env for run in runs]), rounds=pl.Series([run.horizon for run in runs]))
     )
     return known.filter(~pl.col("agent").str.contains("(", literal=True) & (pl.col("agent") != "Auto"))
 
 
-def scores_of(table: pl.DataFrame) -> dict[Played, Scores]:
-    found: dict[Played, Scores] = defaultdict(lambda: defaultdict(dict))
-    for row in table.iter_rows(named=True):
-        found[row["env"], row["rounds"]][row["agent"]][row["seed"]] = row["score"]
-    return found
-
-
-def choice_on(played: Played) -> str:
+def choice_on(env: str, rounds: int) -> str:
     """The agent that Auto chooses."""
-    label, rounds = played
     auto = Auto()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # versions that newer ones replace
-        env = make_env(Spec.parse(label), rounds)
-        auto.reset(make_task(env, 0), 0)
-        env.close()
+        made = make_env(Spec.parse(env), rounds)
+        auto.reset(make_task(made, 0), 0)
+        made.close()
     return auto.chosen.agent
 
 
-def against(mode: str, other: str, scores: Mapping[Played, Scores], choices: Mapping[Played, str]) -> Against | None:
-    """Auto and another agent, where both have played; None if nowhere."""
-    pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    common = []
-    for played, found in scores.items():
-        mine, theirs = found.get(choices[played], {}), found.get(other, {})
-        if seeds := mine.keys() & theirs.keys():
-            own, its = (float(np.mean([one[seed] for seed in seeds])) for one in (mine, theirs))
-            pairs[bare_name(played[0])].append((own, its))
-            common.append(len(seeds))
-    if not pairs:
-        return None
-    auto, others = np.mean([np.mean(found, axis=0) for found in pairs.values()], axis=0)
-    every = {bare_name(label) for label, _ in scores}
-    return Against(mode, other, len(pairs), len(every), float(auto), float(others), min(common))
+def choices_on(table: pl.DataFrame) -> pl.DataFrame:
+    """What Auto chooses on each task of a table of runs: mode, env, rounds, agent."""
+    tasks = table.select("mode", *TASK).unique().sort("mode", *TASK)
+    return tasks.with_columns(agent=pl.Series([choice_on(*task) for task in tasks.select(TASK).iter_rows()]))
 
 
-def compared(table: pl.DataFrame) -> tuple[list[Against], dict[str, dict[Played, str]]]:
-    """Auto and all others in every mode, and what it chose."""
-    found, chosen = [], {}
-    for mode in sorted(table["mode"].unique()):
-        rows = table.filter(pl.col("mode") == mode)
-        scores = scores_of(rows)
-        chosen[mode] = {played: choice_on(played) for played in sorted(scores)}
-        others = (against(mode, other, scores, chosen[mode]) for other in sorted(rows["agent"].unique()))
-        found += [one for one in others if one is not None]
-    return found, chosen
+def compared(table: pl.DataFrame, choices: pl.DataFrame) -> pl.DataFrame:
+    """Auto and every agent on the seeds and environments that both have, a row for each mode and agent.
+
+    Columns: ``environments`` on which both have played, ``of`` how many, the mean scores ``auto`` and ``other``, the
+    fewest ``seeds`` that both have on a task, and by how much Auto is ``ahead``.
+    """
+    own = table.join(choices, on=["mode", *TASK, "agent"]).select(*TASK, "seed", auto="score")
+    tasks = table.join(own, on=[*TASK, "seed"]).group_by("mode", "agent", *TASK)
+    means = tasks.agg(pl.mean("auto"), pl.mean("score"), seeds=pl.len())
+    envs = means.group_by("mode", "agent", ID).agg(pl.mean("auto", "score"), pl.min("seeds"))
+    found = envs.group_by("mode", "agent").agg(
+        pl.mean("auto"), pl.min("seeds"), other=pl.mean("score"), environments=pl.len()
+    )
+    every = table.group_by("mode").agg(of=ID.n_unique())
+    return found.join(every, on="mode").with_columns(ahead=pl.col("auto") - pl.col("other")).sort("mode", "agent")
 
 
-def rivals(found: Iterable[Against]) -> list[Against]:
+def rivals(found: pl.DataFrame) -> pl.DataFrame:
     """Of each mode the agent that comes closest to Auto, of those that have played on enough environments."""
-    by_mode: dict[str, list[Against]] = defaultdict(list)
-    for one in found:
-        by_mode[one.mode].append(one)
-    return [
-        min(
-            (one for one in ones if one.environments >= LEAST_SHARE * max(each.environments for each in ones)),
-            key=lambda one: one.ahead,
-        )
-        for ones in by_mode.values()
-    ]
+    most = pl.col("environments").max().over("mode")
+    often = found.filter(pl.col("environments") >= LEAST_SHARE * most)
+    return often.sort("mode", "ahead", "agent").unique("mode", keep="first", maintain_order=True)
 
 
-def lines(found: Iterable[Against]) -> str:
+def lines(found: pl.DataFrame) -> str:
     """A table of Markdown."""
     header = ["mode", "the other", "environments", "Auto", "the other's", "ahead", "fewest seeds"]
     rows = [
-        (one.mode, one.agent, f"{one.environments} of {one.of}", *map("{:.4f}".format, (one.auto, one.other)),
-         f"{one.ahead:+.4f}", str(one.seeds))
-        for one in found
+        (row["mode"], row["agent"], f"{row['environments']} of {row['of']}", f"{row['auto']:.4f}",
+         f"{row['other']:.4f}", f"{row['ahead']:+.4f}", str(row["seeds"]))
+        for row in found.to_dicts()
     ]  # fmt: skip
     return table(header, rows, texts=2)
 
@@ -181,32 +136,31 @@ def rules() -> str:
 
 def slowest(table: pl.DataFrame) -> str:
     """Of each mode and agent the slowest environment's mean seconds a round, as the rules have them."""
-    means = table.group_by("mode", "agent", "env", "rounds").agg(pl.col("seconds").mean())
-    most = means.group_by("mode", "agent").agg(pl.col("seconds").max()).sort("mode", "seconds")
+    means = table.group_by("mode", "agent", *TASK).agg(pl.mean("seconds"))
+    most = means.group_by("mode", "agent").agg(pl.max("seconds")).sort("mode", "seconds")
     return "\n".join(f"{mode:12} {agent:18} {seconds:.2g}" for mode, agent, seconds in most.iter_rows())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--write", action="store_true", help="write the tables into docs/methods/Auto.md")
-    parser.add_argument("--seconds", action="store_true", help="only show what rounds took")
+    parser.add_argument("--seconds", action="store_true", help="only show the seconds of a round")
     given = parser.parse_args()
     choosing = published()
     if given.seconds:
         print(slowest(choosing))
         return
-    found_on = {}
+    parts: Mapping[str, str] = {"rules": rules()}
     for name, runs in {"choosing": choosing, "judged": published(judging=True)}.items():
-        found, chosen = compared(runs)
-        print(f"\n# {name.capitalize()}")
-        for mode, choices in chosen.items():
-            print(f"\n## {mode}")
-            print("\n".join(f"{env}, T={rounds}: {agent}" for (env, rounds), agent in choices.items()))
-        found_on[name] = lines(rivals(found))
-        print("\n## Everybody\n\n" + lines(found) + "\n\n## The closest of each mode\n\n" + found_on[name])
+        choices = choices_on(runs)
+        found = compared(runs, choices)
+        parts = {**parts, name: lines(rivals(found))}
+        chosen = "\n".join(f"{mode}: {env}, T={rounds}: {agent}" for mode, env, rounds, agent in choices.iter_rows())
+        print(f"\n# {name.capitalize()}\n\n{chosen}\n\n## All agents\n\n{lines(found)}")
+        print(f"\n## The closest of each mode\n\n{parts[name]}")
     if given.write:
-        for name, part in {"rules": rules(), "judged": found_on["judged"]}.items():
-            write_text(PAGE, with_part(PAGE, name, part + "\n"))
+        for name in ("rules", "judged"):
+            write_text(PAGE, with_part(PAGE, name, parts[name] + "\n"))
 
 
 if __name__ == "__main__":

@@ -11,26 +11,24 @@ page says that nothing is known.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from statistics import mean
 from typing import NamedTuple
 
 import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from choice_evidence import LEAST_SHARE, Played, Scores, published, scores_of
+from choice_evidence import ID, LEAST_SHARE, TASK, published
 from tables import ALL
 from tables import table as table_of
 
 from cbo_gym.agents.choice.rules import RULES
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.files import write_text
-from cbo_gym.labels import bare_name
-from cbo_gym.registry import find_entry
+from cbo_gym.registry import entries
 from cbo_gym.task import Mode
 
 PAGE = Path(__file__).parent / "which_method.md"
@@ -50,75 +48,46 @@ class Mean(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Facts about a slice: its environments, on how many methods are compared, and their means, best first."""
+    """A slice: the number of its environments, on how many methods are compared, and their means, best first."""
 
     envs: int
     compared: int
     means: list[Mean]
 
 
-def compared(scores: Mapping[Played, Scores], seconds: Mapping[tuple[Played, str], float]) -> Found:
+def compared(runs: pl.DataFrame) -> Found:
     """The methods that have played at least half of some environments, on the tasks that all of these have played."""
-    covered: dict[str, set[str]] = defaultdict(set)  # agent -> its environments
-    for played, found in scores.items():
-        for agent in found.keys() - {"Random"}:
-            covered[agent].add(environment(played))
-    envs = {environment(played) for played in scores}
-    often = {agent for agent, names in covered.items() if len(names) >= LEAST_SHARE * len(envs)}
-    common: dict[str, list[Played]] = defaultdict(list)
-    for played, found in scores.items():
-        if often <= found.keys():
-            common[environment(played)].append(played)
-    if len(common) < 2 or len(often) < 2:
-        return Found(len(envs), len(common), [])
-    tasks = [played for own in common.values() for played in own]
-    means = [
-        Mean(
-            agent,
-            mean(mean(mean(scores[played][agent].values()) for played in own) for own in common.values()),
-            max(seconds[played, agent] for played in tasks),
-            min(len(scores[played][agent]) for played in tasks),
-        )
-        for agent in often
-    ]
-    return Found(len(envs), len(common), sorted(means, key=lambda one: (-one.score, one.agent)))
+    runs = runs.with_columns(id=ID)
+    envs, methods = runs["id"].n_unique(), runs.filter(pl.col("agent") != "Random")
+    often = methods.filter(pl.col("id").n_unique().over("agent") >= LEAST_SHARE * envs)
+    each = often.group_by("id", *TASK, "agent").agg(pl.mean("score", "seconds"), seeds=pl.len())
+    common = each.filter(pl.len().over(TASK) == each["agent"].n_unique())
+    if common["id"].n_unique() < 2 or common["agent"].n_unique() < 2:
+        return Found(envs, common["id"].n_unique(), [])
+    own = common.group_by("id", "agent").agg(pl.mean("score"), pl.max("seconds"), pl.min("seeds"))
+    means = own.group_by("agent").agg(pl.mean("score"), pl.max("seconds"), pl.min("seeds"))
+    ranked = means.sort(-pl.col("score").round(9), "agent")
+    return Found(envs, common["id"].n_unique(), [Mean(*row) for row in ranked.iter_rows()])
 
 
-def environment(played: Played) -> str:
-    """The registered id, without keywords."""
-    return bare_name(played[0])
-
-
-def slices(scores: Mapping[Played, Scores]) -> dict[str, dict[Played, Scores]]:
-    """The parts of a mode's tasks by what a reader knows beforehand: the graph, noise, rounds."""
-    parts: dict[str, Callable[[Played], bool]] = {
-        "all tasks": lambda played: True,
-        "graph known": lambda played: "graph=" not in played[0],
-        "graph hidden, partial or wrong": lambda played: "graph=" in played[0],
-        "without noise": lambda played: "noiseless" in tags(played),
-        "with noise": lambda played: "noiseless" not in tags(played),
-        f"up to {FEW_ROUNDS} rounds": lambda played: played[1] <= FEW_ROUNDS,
-        f"more than {FEW_ROUNDS} rounds": lambda played: played[1] > FEW_ROUNDS,
-    }
-    return {
-        name: {played: found for played, found in scores.items() if belongs(played)} for name, belongs in parts.items()
-    }
-
-
-def tags(played: Played) -> Iterable[str]:
-    """Of the environment."""
-    entry = find_entry(environment(played))
-    return entry.tags if entry else ()
+#: the parts of a mode's tasks by what a reader knows beforehand: the graph, noise, rounds
+NOISELESS = ID.is_in([entry.id for entry in entries() if "noiseless" in entry.tags])
+LESS_KNOWN = pl.col("env").str.contains("graph=", literal=True)
+SLICES = {
+    "all tasks": pl.lit(True),
+    "graph known": ~LESS_KNOWN,
+    "graph hidden, partial or wrong": LESS_KNOWN,
+    "without noise": NOISELESS,
+    "with noise": ~NOISELESS,
+    f"up to {FEW_ROUNDS} rounds": pl.col("rounds") <= FEW_ROUNDS,
+    f"more than {FEW_ROUNDS} rounds": pl.col("rounds") > FEW_ROUNDS,
+}
 
 
 def comparisons(mode: Mode, table: pl.DataFrame) -> dict[str, Found]:
     """Slice -> what published runs say of it."""
     rows = table.filter(pl.col("mode") == str(mode))
-    seconds = {
-        ((row["env"], row["rounds"]), row["agent"]): row["seconds"]
-        for row in rows.group_by("env", "rounds", "agent").agg(pl.col("seconds").mean()).to_dicts()
-    }
-    return {name: compared(found, seconds) for name, found in slices(scores_of(rows)).items()}
+    return {name: compared(rows.filter(belongs)) for name, belongs in SLICES.items()}
 
 
 def mode_part(mode: Mode, table: pl.DataFrame) -> str:
@@ -165,8 +134,8 @@ def limits_table(means: Iterable[Mean]) -> str:
     """The best method that is quick enough, for each limit of seconds; means come best first."""
     rows = []
     for limit in LIMITS:
-        quick = [one for one in means if one.seconds <= limit]
-        best = f"{agent_link(quick[0].agent)} {quick[0].score:.3f}" if quick else agent_link("Random")
+        quick = next((one for one in means if one.seconds <= limit), None)
+        best = f"{agent_link(quick.agent)} {quick.score:.3f}" if quick else agent_link("Random")
         rows.append(f"| {limit:g} | {best} |")
     return "\n".join(["| at most | best of the methods compared |", "|---:|---|", *rows])
 
@@ -188,40 +157,36 @@ def unknown(mode: Mode, parts: Mapping[str, Found]) -> str:
 
 
 def answer(mode: Mode, table: pl.DataFrame) -> Mean | None:
-    """The one method of ``Auto`` for whoever knows the graph, with its means over environments; None if no rule."""
+    """The method that ``Auto`` takes where the graph is known, with its means over environments; None without rules."""
     if not (rules := RULES.get(mode)):
         return None
     rule = next((one for one in rules if one.holds.__name__ in PREFERRED), rules[0])
     own = _runs_of(rule.agent, mode, table)
-    tasks = own.group_by("env", "label", "rounds").agg(pl.col("score").mean())
-    score = tasks.group_by("env").agg(pl.col("score").mean())["score"].mean()
-    seeds = own.group_by("env").agg(pl.col("seed").n_unique())["seed"].min() if own.height else 0
-    seconds = own.group_by("label", "rounds").agg(pl.col("seconds").mean())["seconds"].max() or 0.0
-    return Mean(rule.agent, float("nan") if score is None else score, seconds, seeds)
+    tasks = own.group_by("id", *TASK).agg(pl.mean("score", "seconds"))
+    score = tasks.group_by("id").agg(pl.mean("score"))["score"].mean()
+    return Mean(rule.agent, math.nan if score is None else score, tasks["seconds"].max() or 0.0, own["seed"].n_unique())
 
 
 def _runs_of(agent: str, mode: Mode, table: pl.DataFrame) -> pl.DataFrame:
-    """Those of one agent in a mode; environments without their keywords, with which they are the ``label``."""
-    own = table.filter((pl.col("mode") == str(mode)) & (pl.col("agent") == agent))
-    return own.with_columns(label="env", env=pl.col("env").str.replace(r"\(.*", ""))
+    return table.filter((pl.col("mode") == str(mode)) & (pl.col("agent") == agent)).with_columns(id=ID)
 
 
 def short_table(table: pl.DataFrame) -> str:
-    """One answer for each mode, for whoever knows the graph and has time."""
+    """One answer for each mode, where the graph is known and time does not matter."""
     rows = []
     for mode in Mode:
         if (best := answer(mode, table)) is None:
             rows.append(f"| [{mode}](#{mode}-mode) | not known yet | | | |")
             continue
-        envs = _runs_of(best.agent, mode, table)["env"].n_unique()
+        envs = _runs_of(best.agent, mode, table)["id"].n_unique()
         cells = f"{agent_link(best.agent)} | {best.score:.3f} | {envs} | {best.seconds:.2g}"
         rows.append(f"| [{mode}](#{mode}-mode) | {cells} |")
     header = "| mode | use | mean score | environments | seconds a round, at most |\n|---|---|---:|---:|---:|"
     return "\n".join([header, *rows])
 
 
-#: conditions of the rule that answers in short: a diagram is told, or what a mode tells in its place (in dynamic mode
-#: many time series: the method for these is the best on average, see the slice "graph known")
+#: conditions of the rule that is the short answer: the diagram is known, or what a mode has in its place (in dynamic
+#: mode many time series: the method for these is the best on average, see the slice "graph known")
 PREFERRED = ("told", "separable", "much_observed", "always")
 
 

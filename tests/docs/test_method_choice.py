@@ -9,6 +9,7 @@ from method_choice import Found, Mean, compared, limits_table, rules_table, unkn
 from cbo_gym.agents.choice.rules import RULES
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.task import Mode
+from tests.docs.helpers import runs_with
 
 A, TWIN, B, C = (("CBO/A-v0", 50), ("CBO/A-v0(dim=3)", 50), ("CBO/B-v0", 50), ("CBO/C-v0", 50))
 SCORES = {
@@ -17,11 +18,11 @@ SCORES = {
     B: {"X": {0: 0.4}, "Y": {0: 0.5}, "Z": {0: 1.0}, "Random": {0: 0.0}},
     C: {"Y": {0: 0.0}},
 }
-SECONDS = {(played, agent): 0.1 for played, found in SCORES.items() for agent in found} | {(B, "X"): 0.3}
+RUNS = runs_with(SCORES, {(B, "X"): 0.3})
 
 
 def test_methods_are_compared_where_all_have_played_and_every_environment_counts_once():
-    found = compared(SCORES, SECONDS)  # Z has played one environment of three
+    found = compared(RUNS)  # Z has played one environment of three
     assert (found.envs, found.compared) == (3, 2)
     assert found.means == [
         Mean("X", pytest.approx(((0.9 + 0.5) / 2 + 0.4) / 2), 0.3, 1),
@@ -30,12 +31,12 @@ def test_methods_are_compared_where_all_have_played_and_every_environment_counts
 
 
 def test_too_little_in_common_is_no_comparison():
-    assert compared({B: SCORES[B]}, SECONDS) == Found(1, 1, [])
-    assert compared({}, {}) == Found(0, 0, [])
+    assert compared(runs_with({B: SCORES[B]})) == Found(1, 1, [])
+    assert compared(runs_with({})) == Found(0, 0, [])
 
 
 def test_limits_name_the_best_that_is_quick_enough():
-    rows = limits_table(compared(SCORES, SECONDS).means).splitlines()[2:]
+    rows = limits_table(compared(RUNS).means).splitlines()[2:]
     assert [row.split("(")[0] for row in rows] == [
         "| 0.001 | [Random]",
         "| 0.01 | [Random]",
@@ -45,7 +46,7 @@ def test_limits_name_the_best_that_is_quick_enough():
 
 
 def test_what_is_not_known_is_said():
-    said = unknown(Mode.SOFT, {"all tasks": compared(SCORES, SECONDS), "with noise": Found(0, 0, [])})
+    said = unknown(Mode.SOFT, {"all tasks": compared(RUNS), "with noise": Found(0, 0, [])})
     assert "no published runs on tasks of these kinds: with noise" in said
     assert "Some numbers of X, Y rest on fewer than 5 seeds" in said
     assert "No published run covers the case that expected values have limits, and no diagram is told" in said
