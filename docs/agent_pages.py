@@ -1,13 +1,12 @@
 """The pages of the agents: one each, from the zoo, the docstrings, ``docs/methods`` and measured results; and an index.
 
-A page has what the class says of itself, ``docs/methods/<name>.md`` (the paper, the method in mathematics and the
+A page has the docstring of the class, ``docs/methods/<name>.md`` (the paper, the method in mathematics and the
 departures from the paper), the parameters with their defaults, and from ``docs/data/agents.csv`` (written by
-``make agent-results``) what a round costs and where the agent wins. Nothing is kept twice.
+``make agent-results``) the cost of a round and where the agent wins.
 """
 
 from __future__ import annotations
 
-import csv
 import inspect
 import re
 from collections import defaultdict
@@ -19,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import polars as pl
 from tables import ALL, table
 
 from cbo_gym.agent_cards import Parameter, agent_card
@@ -44,18 +44,17 @@ class Described:
     path: str
 
     @property
-    def kind(self) -> Any:
-        module, _, attribute = self.path.partition(":")
-        return getattr(import_module(module), attribute)
-
-    @property
     def module(self) -> str:
         return self.path.partition(":")[0]
 
     @property
-    def room(self) -> str:
-        """The folder that it is in, which stands for a family of methods."""
+    def family(self) -> str:
+        """The folder of its module, which stands for a family of methods."""
         return self.module.rpartition(".")[0]
+
+    @property
+    def kind(self) -> Any:
+        return getattr(import_module(self.module), self.path.partition(":")[2])
 
     @property
     def modes(self) -> str:
@@ -101,13 +100,9 @@ def described() -> list[Described]:
     return [Described(name, path) for name, path in zoo().items()]
 
 
-def _roles(text: str) -> str:
-    return ROLE.sub(r"`\1`", text).replace("``", "`")
-
-
 def _plain(text: str) -> str:
     """A paragraph of a docstring in one line of Markdown."""
-    return " ".join(_roles(text).split())
+    return " ".join(ROLE.sub(r"`\1`", text).replace("``", "`").split())
 
 
 @dataclass(frozen=True)
@@ -124,19 +119,14 @@ class Result:
     seconds: float
 
     @property
-    def id(self) -> str:
-        """Of the environment, where :attr:`env` also has keywords and the number of rounds: ``CBO/Alpine2-v0``."""
-        return bare_name(self._spec)
-
-    @property
-    def page(self) -> str:
-        """The name of the environment's page."""
-        return self.id.removeprefix("CBO/")
-
-    @property
     def short(self) -> str:
-        """With keywords: ``ToyGraph-v0(graph='hidden')``."""
-        return self._spec.removeprefix("CBO/")
+        """The environment with its keywords: ``ToyGraph-v0(graph='hidden')``."""
+        return self.env.rpartition(", T=")[0].removeprefix("CBO/")
+
+    @property
+    def id(self) -> str:
+        """The registered id: ``CBO/ToyGraph-v0``."""
+        return f"CBO/{bare_name(self.short)}"
 
     @property
     def scored(self) -> str:
@@ -145,32 +135,19 @@ class Result:
 
     @property
     def milliseconds(self) -> str:
-        """Of a round."""
+        """Milliseconds of a round."""
         return _milliseconds(self.seconds)
-
-    @property
-    def _spec(self) -> str:
-        return self.env.rpartition(", T=")[0]
-
-    @property
-    def high(self) -> float:
-        return self.score + (self.score_half or 0.0)
-
-    @property
-    def low(self) -> float:
-        return self.score - (self.score_half or 0.0)
 
 
 @cache
 def results() -> list[Result]:
     """The rows of :data:`RESULTS`."""
-    with RESULTS.open(encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
-    texts = {"mode", "env", "agent"}
-    return [
-        Result(**{name: text if name in texts else float(text) if text else None for name, text in row.items()})
-        for row in rows
-    ]
+    rows = pl.read_csv(RESULTS, comment_prefix="#", infer_schema_length=None)
+    return [Result(**row) for row in rows.iter_rows(named=True)]
+
+
+def results_of(agent: str) -> list[Result]:
+    return [one for one in results() if one.agent == agent]
 
 
 def provenance() -> str:
@@ -189,12 +166,11 @@ def ranking() -> dict[str, list[Result]]:
 
 
 def standing(result: Result) -> str:
-    """``best``, ``5 of 8`` or ``2 of 8, level``; level is who has an interval that meets the best one's."""
+    """``best``, ``5 of 8`` or ``2 of 8, level``: level if the interval meets that of the best one."""
     ranked = ranking()[result.env]
-    place = ranked.index(result) + 1
-    if place == 1:
-        return "best"
-    return f"{place} of {len(ranked)}{', level' if result.high >= ranked[0].low else ''}"
+    best, rank = ranked[0], ranked.index(result) + 1
+    level = result.score + (result.score_half or 0.0) >= best.score - (best.score_half or 0.0)
+    return f"{rank} of {len(ranked)}{', level' if level else ''}" if rank > 1 else "best"
 
 
 def pages(others: Collection[str] = ()) -> dict[str, str]:
@@ -207,15 +183,20 @@ def pages(others: Collection[str] = ()) -> dict[str, str]:
 
 
 def nav() -> list[Any]:
-    """The section of the site: the index, then a group for each room."""
-    rooms: dict[str, list[str]] = defaultdict(list)
+    """The section of the site: the index, then a group for each family."""
+    return ["agents/index.md", *({_title(name): [f"agents/{one.name}.md" for one in own]} for name, own in families())]
+
+
+def families() -> list[tuple[str, list[Described]]]:
+    """The folders of agents with their members, in the order of the zoo."""
+    found: dict[str, list[Described]] = defaultdict(list)
     for agent in described():
-        rooms[agent.room].append(f"agents/{agent.name}.md")
-    return ["agents/index.md", *({_title(room): members} for room, members in rooms.items())]
+        found[agent.family].append(agent)
+    return list(found.items())
 
 
-def _title(room: str) -> str:
-    return room.rpartition(".")[2].replace("_", " ").capitalize()
+def _title(family: str) -> str:
+    return family.rpartition(".")[2].replace("_", " ").capitalize()
 
 
 def page(agent: Described, others: Collection[str] = ()) -> str:
@@ -236,13 +217,13 @@ def page(agent: Described, others: Collection[str] = ()) -> str:
 
 
 def _facts(agent: Described) -> str:
-    quick = min((one for one in results() if one.agent == agent.name), key=lambda one: one.seconds, default=None)
     facts = [
         f"Feedback modes: {agent.modes}.",
         f"In Python `from cbo_gym.agents import {agent.kind.__name__}`; its code is in `{agent.module}`.",
     ]
-    if quick:
-        facts.append(f"Try it: `cbo-gym run {agent.name} {quick.id} --horizon 30`.")
+    if own := results_of(agent.name):
+        quickest = min(own, key=lambda one: one.seconds)
+        facts.append(f"Try it: `cbo-gym run {agent.name} {quickest.id} --horizon 30`.")
     return "\n".join(f"* {fact}" for fact in facts)
 
 
@@ -256,7 +237,7 @@ def _parameters(agent: Described) -> str:
 
 
 def _results(name: str, others: Collection[str]) -> str:
-    own = [one for one in results() if one.agent == name]
+    own = results_of(name)
     if not own:
         return "Not measured: it plays none of the environments of `make agent-results`."
     rows = [
@@ -267,17 +248,17 @@ def _results(name: str, others: Collection[str]) -> str:
         for one in own
     ]  # fmt: skip
     header = ["environment", "score", "place", "the best", "score of play", "ms"]
-    return "\n\n".join([f"{cost(name)} {wins(name)}", table(header, rows, texts=ALL), NOTE, provenance()])
+    return "\n\n".join([f"{_cost(own)} {_wins(own)}", table(header, rows, texts=ALL), NOTE, provenance()])
 
 
 def _link(result: Result, others: Collection[str]) -> str:
-    name = f"`{result.short}`"
-    return f"[{name}](../environments/{result.page}.md)" if f"environments/{result.page}.md" in others else name
+    name, page = f"`{result.short}`", f"environments/{result.id.removeprefix('CBO/')}.md"
+    return f"[{name}](../{page})" if page in others else name
 
 
-def cost(name: str) -> str:
+def _cost(own: list[Result]) -> str:
     """``A round costs 20 ms (10 to 50).``: the median over environments, and the range."""
-    seconds = [one.seconds for one in results() if one.agent == name]
+    seconds = [one.seconds for one in own]
     spread = f" ({_milliseconds(min(seconds))} to {_milliseconds(max(seconds))})" if len(seconds) > 1 else ""
     return f"A round costs {_milliseconds(median(seconds))} ms{spread}."
 
@@ -286,26 +267,14 @@ def _milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:,.0f}" if seconds > 0.01 else f"{1e3 * seconds:.2g}"
 
 
-def wins(name: str) -> str:
-    """The environments on which it has the highest score, and those on which it is level with the best."""
-    best, level = wins_of(name)
-    if not best and not level:
-        return "It wins on none of these environments."
-    parts = []
-    if best:
-        parts.append(f"It has the highest score on {_listed(best)}.")
-    if level:
-        parts.append(f"Its interval meets that of the best on {_listed(level)}.")
-    return " ".join(parts)
-
-
-def wins_of(name: str) -> tuple[list[Result], list[Result]]:
-    """Where an agent has the highest score, and where else its interval meets that of the agent that has it."""
-    own = [one for one in results() if one.agent == name]
-    return (
-        [one for one in own if standing(one) == "best"],
-        [one for one in own if "level" in standing(one)],
-    )
+def _wins(own: list[Result]) -> str:
+    """The environments on which the agent has the highest score, and those on which it is level with the best."""
+    sentences = {
+        "It has the highest score on": _listed([one for one in own if standing(one) == "best"]),
+        "Its interval meets that of the best on": _listed([one for one in own if "level" in standing(one)]),
+    }
+    said = " ".join(f"{sentence} {envs}." for sentence, envs in sentences.items() if envs)
+    return said or "It wins on none of these environments."
 
 
 def _listed(found: list[Result]) -> str:
@@ -332,18 +301,15 @@ NOTE = (
 def index() -> str:
     """The list of all agents, by families, and the notation of their pages."""
     parts = [(DOCS / "methods" / "index.md").read_text(encoding="utf-8").strip(), "## All agents"]
-    rooms: dict[str, list[Described]] = defaultdict(list)
-    for agent in described():
-        rooms[agent.room].append(agent)
     header = ["agent", "modes", "what it is", "ms", "highest score on"]
-    for room, members in rooms.items():
-        said = _plain((import_module(room).__doc__ or "").partition("\n\n")[0])
-        parts += [f"### {_title(room)}", said, table(header, map(_row, members), texts=ALL)]
+    for family, members in families():
+        said = _plain((import_module(family).__doc__ or "").partition("\n\n")[0])
+        parts += [f"### {_title(family)}", said, table(header, map(_row, members), texts=ALL)]
     return "\n\n".join([*parts, NOTE, provenance(), ""])
 
 
 def _row(agent: Described) -> list[str]:
-    seconds = [one.seconds for one in results() if one.agent == agent.name]
-    best = _listed(wins_of(agent.name)[0])
-    cost = _milliseconds(median(seconds)) if seconds else "not measured"
+    own = results_of(agent.name)
+    cost = _milliseconds(median(one.seconds for one in own)) if own else "not measured"
+    best = _listed([one for one in own if standing(one) == "best"])
     return [f"[{agent.name}]({agent.name}.md)", agent.modes, agent.summary, cost, best]

@@ -1,4 +1,4 @@
-"""The claims of a paper's page: how many hold, and each with its verdict and interval."""
+"""The claims of a paper's page: the number of each verdict, and each claim with its verdict and interval."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SAID_OF: dict[Kind, str] = {"better": "over", "as good": "as good as", "equivale
 
 
 class JudgedClaim(NamedTuple):
-    """What is said in an exhibit, of two methods on one environment or of all methods on all, and its judgement."""
+    """A claim of an exhibit, on two methods and one environment or on all methods and all, and its judgement."""
 
     text: str
     judgement: Judgement | Dominance
@@ -62,7 +62,7 @@ def judged_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedCla
 
 
 def _said(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[tuple[str, bool, Judgement | Dominance]]:
-    """The claims of an exhibit: what is said, whether by us, and its judgement."""
+    """The claims of an exhibit: the text, whether it is ours, and its judgement."""
     if by := exhibit.none_dominates:
         judgement = none_dominates(exhibit.agents, exhibit.environments, by, paper.rules, runs)
         yield f"No method dominates ({exhibit.name})", True, judgement
@@ -100,7 +100,7 @@ def claims_part(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> l
 
 
 def _tally(judged: Sequence[Judged]) -> str:
-    """How many have each verdict, and how many of these keep it when all claims are judged together."""
+    """The number of claims with each verdict, and of those that keep it if all are judged together."""
     counts = Counter(one.verdict for one in judged)
     kept = Counter(one.verdict for one in judged if one.corrected == one.verdict)
     return ", ".join(
@@ -117,7 +117,7 @@ def _verdict(verdict: str) -> str:
 
 
 def _judged(one: Judgement | Dominance, others: Collection[str]) -> list[str]:
-    """The cells of a row, beside what is said."""
+    """The cells of a row, without the text of the claim."""
     if isinstance(one, Dominance):
         where = f"all {len(one.envs)}"
         return [_verdict(one.verdict), where, "each with each", REGRETS[one.by], MISSING, *_extent(one)]
@@ -136,7 +136,7 @@ def _judged(one: Judgement | Dominance, others: Collection[str]) -> list[str]:
 
 
 def _extent(one: Judged, needed: int = 0, after: int | None = None) -> list[str]:
-    """Pairs and rounds, and of how many where these are fewer than asked for."""
+    """Pairs and rounds, and the required numbers if there are fewer."""
     if not one.pairs:
         return ["0", MISSING]
     pairs = str(one.pairs) if one.pairs >= needed else f"{one.pairs} of {needed}"

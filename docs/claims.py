@@ -1,7 +1,7 @@
-"""Claims about two methods, judged by runs: whose regret is the smaller, seed by seed.
+"""Claims about two methods, judged by runs: which regret is the smaller, seed by seed.
 
-What a claim says, by which number, on how many pairs and with which margin is written in ``docs/papers`` before its
-runs are made. A verdict looks at the first so many pairs and at no more, whatever else has been played.
+The statement of a claim, its number of pairs and its margin are written in ``docs/papers`` before its runs are made. A
+verdict takes the first so many pairs and no more, whatever else has been played.
 """
 
 from __future__ import annotations
@@ -40,38 +40,48 @@ class Rules(StrictModel):
 
     Attributes:
         pairs: of runs that judge; at least 10.
-        margin: the difference that matters to nobody, as a share of what lies between the optimum and a random action.
+        margin: the largest difference without importance, as a share of the gap between optimum and random action.
     """
 
     pairs: Pairs = LEAST_PAIRS
     margin: Annotated[float, Field(ge=0.0)] = 0.01
 
 
-class Claim(StrictModel):
-    """What is said of two methods.
+class Comparison(StrictModel):
+    """A method that is compared with others.
 
     Attributes:
-        better, worse: labels of agents, with parameters if they have any.
+        better: label of an agent, with parameters if it has any.
         envs: environments, with keywords if they have any. A pattern with ``*`` stands for all that fit it, which are
             judged together: instances of a random family are units as seeds are, settings are averaged.
         kind: that one is ``better``, at least ``as good``, or that both are ``equivalent``.
-        rules: pairs and margin.
         first_look: pairs after which it is looked at once before; None for a single look.
-        worse_env: what ``worse`` plays where it is told other things of the same system, for all of ``envs``; empty
-            for these themselves. Of two patterns those are paired that have the same in the place of ``*``.
+        worse_env: the environment of the other method, for all of ``envs``, if other things of the same system are
+            known there; empty for these themselves. Of two patterns those are paired that have the same in the place
+            of ``*``.
         by: the regret that is the smaller.
         after: rounds; None for the last.
     """
 
     better: Text
-    worse: Text
     envs: Annotated[list[str], Field(min_length=1)]
     kind: Kind = "better"
-    rules: Rules = Rules()
     first_look: Pairs | None = None
     worse_env: str = ""
     by: Regret = "average_regret"
     after: PositiveInt | None = None
+
+
+class Claim(Comparison):
+    """A statement about two methods.
+
+    Attributes:
+        worse: label of the other agent.
+        rules: pairs and margin.
+    """
+
+    worse: Text
+    rules: Rules = Rules()
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -227,7 +237,7 @@ def _judgement(claim: Claim, env: str, verdict: Verdict, counted: np.ndarray, p_
 
 
 def _unit(place: Place, env: str) -> tuple[int, tuple[str, ...]]:
-    """What is drawn anew: the seed, and the instance of a family. Settings are not."""
+    """The unit of a run: its seed and the instance of a family, but not its settings."""
     _, seed, found = place
     before = env.split("*")[:-1]
     return seed, tuple(text for text, start in zip(found, before, strict=True) if start.endswith(SEED))

@@ -1,5 +1,4 @@
-"""The code of the documentation, run: the site shows below each block of a tutorial what it printed and drew, and the
-tests run every page.
+"""Run the code of the documentation: the site shows the output of each block of a tutorial, the tests run all pages.
 
 The blocks of a page run in order, in one namespace and one folder, so a page reads like a notebook:
 
@@ -30,11 +29,11 @@ from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 FENCES = RawFencedCodeBlockLexer(re.compile(r'(?P<language>\w+)(?: title="(?P<title>[^"]+)")?$\n', re.MULTILINE))
 NOT_RUN = re.compile(r"<!-- not run: ([^\n]+) -->\n\Z")
 COLUMNS = "80"  # of the terminal that commands print to
-DRAWN = "a figure"  # what stands for it where images are not shown
+DRAWN = "a figure"  # alternative text
 
 
 class Block(NamedTuple):
-    """A fenced block of a page: where it begins and ends in the text, and what the fence says."""
+    """A fenced block of a page: its start and end in the text, and the attributes of the fence."""
 
     start: int
     end: int
@@ -45,7 +44,7 @@ class Block(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """The output of a block, and the figures that it left, as SVG."""
+    """The output of a block, and its figures as SVG."""
 
     text: str
     figures: list[bytes]
@@ -66,8 +65,8 @@ def run(text: str, name: str, folder: Path, commands: bool = True) -> Iterator[t
 
     Args:
         text: the page's Markdown.
-        name: of the page, for tracebacks.
-        folder: becomes the working directory and the first place of imports while the page runs.
+        name: name of the page, for tracebacks.
+        folder: working directory, and first folder of imports, while the page runs.
         commands: run those of the command line as well as Python.
     """
     with _place(folder) as namespace:
@@ -85,10 +84,10 @@ def run(text: str, name: str, folder: Path, commands: bool = True) -> Iterator[t
 
 @contextmanager
 def _place(folder: Path) -> Iterator[dict[str, Any]]:
-    """A working directory, a namespace, and imports and plots that end with the page."""
+    """A working directory and a namespace; imports and figures are removed at the end of the page."""
     import matplotlib
 
-    main = ModuleType("__main__")  # classes of the page are found where those of a script are
+    main = ModuleType("__main__")  # pickle finds the classes of the page there
     replaced, modules, columns = sys.modules["__main__"], set(sys.modules), os.environ.get("COLUMNS")
     sys.modules["__main__"], os.environ["COLUMNS"] = main, COLUMNS
     sys.path.insert(0, str(folder))
@@ -127,7 +126,7 @@ def _run_commands(code: str) -> Shown:
 
 
 def _figures() -> list[bytes]:
-    """The open figures of matplotlib, which are closed."""
+    """Close the open figures of matplotlib, and return them as SVG."""
     from matplotlib import pyplot
 
     drawn = []
@@ -140,7 +139,7 @@ def _figures() -> list[bytes]:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """MkDocs asks: a tutorial shows below each of its blocks what it printed and drew."""
+    """Hook of MkDocs: show the output of each block of a tutorial below it."""
     from mkdocs.structure.files import File
 
     for page in [file for file in files.documentation_pages() if file.src_uri.startswith("tutorials/")]:

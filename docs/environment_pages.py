@@ -15,8 +15,9 @@ from typing import Any
 
 import agent_pages
 import yaml
-from environment_pictures import Pictures, dark, pictures_of, size_of
+from environment_pictures import Pictures, pictures_of, size_of
 from equations import Equation, equations_html, equations_of
+from page_parts import light_and_dark
 from paper_contents import papers
 from tables import ALL
 from tables import table as table_of
@@ -45,7 +46,7 @@ PLACES = {
 
 @dataclass(frozen=True)
 class Environment:
-    """One entry of the registry with what its page tells."""
+    """One entry of the registry with the facts of its page."""
 
     entry: EnvEntry
 
@@ -110,9 +111,7 @@ def pages() -> dict[str, str]:
     for one in environments():
         found[one.page] = page(one)
         for kind in one.pictured:
-            svg = getattr(one.pictures, kind)
-            found[f"{FOLDER}/pictures/{one.name}-{kind}.svg"] = svg
-            found[f"{FOLDER}/pictures/{one.name}-{kind}-dark.svg"] = dark(svg)
+            found |= light_and_dark(f"{FOLDER}/pictures/{one.name}-{kind}", getattr(one.pictures, kind))
     return found
 
 
@@ -158,11 +157,8 @@ def gallery() -> str:
     rows = ["---\nhide: [toc]\n---\n\n# Gallery\n\nEach environment's graph and a slice of its rewards.\n"]
     for mode, members in _by_mode().items():
         rows += [f"## {mode.capitalize()} mode", "", members[0].mode_in_words, "", '<div class="gallery">']
-        families: dict[str, list[Environment]] = {}
-        for one in members:
-            families.setdefault(one.family, []).append(one)
-        rows += [_card(family, own) for family, own in families.items()]
-        rows += ["</div>", ""]
+        families = {one.family: [other for other in members if other.family == one.family] for one in members}
+        rows += [*(_card(family, own) for family, own in families.items()), "</div>", ""]
     return "\n".join(rows)
 
 
@@ -189,7 +185,7 @@ def _images(one: Environment, kind: str, alt: str) -> str:
 
 
 def rounded(value: float, best: RecordedOptimum) -> float:
-    """0 for what is nothing but rounding, beside what lies between the optimum and a random action."""
+    """The value, or 0 if it is a rounding error beside the gap between the optimum and a random action."""
     return 0.0 if abs(value) < NOTHING * abs(best.value - best.random_value) else value
 
 
@@ -197,7 +193,7 @@ def rounded(value: float, best: RecordedOptimum) -> float:
 
 
 def page(one: Environment) -> str:
-    """All sections."""
+    """The page with all its sections."""
     problem = one.feedback.problem
     parts = [
         f'---\ntitle: {one.name}\ndescription: "{problem.description}"\n---',
@@ -207,7 +203,7 @@ def page(one: Environment) -> str:
         f'```python\nimport gymnasium as gym\n\nenv = gym.make("cbo_gym:{one.entry.id}")\n```',
         "## Graph",
         _figure(one, "graph", f"The causal diagram of {one.name}."),
-        _told_of_the_graph(one),
+        _graph_in_words(one),
         "## Equations",
         _equations(one),
         f"## About\n\n{text}" if (text := _docstring(one)[0]) else "",
@@ -260,7 +256,7 @@ def _figure(one: Environment, kind: str, caption: str) -> str:
     )
 
 
-def _told_of_the_graph(one: Environment) -> str:
+def _graph_in_words(one: Environment) -> str:
     diagram = one.feedback.scm.diagram
     hidden = [" and ".join(sorted(pair)) for pair in sorted(diagram.bidirected, key=sorted)]
     said = [f"{_counted(len(diagram.nodes), 'observed node')}, {_counted(len(diagram.directed), 'edge')}."]
@@ -287,26 +283,24 @@ def _equations(one: Environment) -> str:
 
 
 def _errors(one: Environment) -> str:
-    """With what errors a separable SEM is seen."""
+    """The errors of observation of a separable SEM."""
     if not isinstance(scm := one.feedback.scm, SeparableSEM) or isinstance(scm.arguments["node_noise"], Zero):
         return ""
-    stds = [scm.arguments[name].std for name in ("signal_noise", "node_noise")]
-    text = " Signals and nodes are seen with normal errors of the standard deviations {:.3g} and {:.3g}; "
-    return text.format(*stds) + "the reward is of the nodes as seen."
+    signals, nodes = (scm.arguments[name].std for name in ("signal_noise", "node_noise"))
+    return (
+        f" Signals and nodes are seen with normal errors of the standard deviations {signals:.3g} and {nodes:.3g}; "
+        "the reward is of the nodes as seen."
+    )
 
 
 def _spaces(one: Environment) -> Iterator[str]:
-    feedback = one.feedback
-    for title, text in _mode_sections(feedback):
-        if title in ("Action space", "Observation space", "Reward"):
-            yield f"### {title}\n\n{text}"
-            if title == "Action space":
-                yield from _actions(one)
-            elif title == "Observation space":
-                spaces = ", ".join(
-                    f"`{key}`: {_counted(box.shape[0], 'number')}" for key, box in feedback.observation_space.items()
-                )
-                yield f"Here {spaces}; the nodes are {_listed(feedback.scm.nodes)}."
+    sections, spaces = dict(_mode_sections(one.feedback)), one.feedback.observation_space
+    yield f"### Action space\n\n{sections['Action space']}"
+    yield from _actions(one)
+    yield f"### Observation space\n\n{sections['Observation space']}"
+    sizes = ", ".join(f"`{key}`: {_counted(box.shape[0], 'number')}" for key, box in spaces.items())
+    yield f"Here {sizes}; the nodes are {_listed(one.feedback.scm.nodes)}."
+    yield f"### Reward\n\n{sections['Reward']}"
 
 
 def _actions(one: Environment) -> Iterator[str]:
@@ -372,7 +366,7 @@ def _optimum(one: Environment) -> str:
 
 @cache
 def published() -> list[dict[str, Any]]:
-    """Numbers that papers print: their tables of ``docs/papers``, and those of the file beside this one."""
+    """Numbers that papers print: their tables in ``docs/papers``, and those of ``docs/published.yaml``."""
     tables = [
         {
             "environments": exhibit.environments,
@@ -389,7 +383,7 @@ def published() -> list[dict[str, Any]]:
 
 
 def own_results() -> dict[str, list[agent_pages.Result]]:
-    """The results of ``make agent-results``: id -> its agents, the best first."""
+    """Results of ``make agent-results`` without keywords: id -> its agents, the best first."""
     return {spec: rows for rows in agent_pages.ranking().values() if (spec := f"CBO/{rows[0].short}") == rows[0].id}
 
 
@@ -402,18 +396,16 @@ def _results(one: Environment) -> Iterator[str]:
     if not theirs:
         yield "**Published**: no figures are on record for this environment."
     ours = own_results().get(one.entry.id)
-    if ours:
-        yield (
-            "**Ours**: score of the action recommended after 50 rounds; 1 is the optimum, 0 a random action, ± half "
-            f"the 95 % t-interval. From {agent_pages.provenance()}"
-        )
-        rows = [[f"[`{row.agent}`](../agents/{row.agent}.md)", row.scored, row.milliseconds] for row in ours]
-        yield table_of(["agent", "score", "ms a round"], rows)
-    else:
-        yield (
-            "**Ours**: none of this environment are committed. To play every agent on it: "
-            f"`cbo-gym sweep runs -a '*' -e {one.entry.id}`."
-        )
+    if ours is None:
+        command = f"cbo-gym sweep runs -a '*' -e {one.entry.id}"
+        yield f"**Ours**: none of this environment are committed. To play every agent on it: `{command}`."
+        return
+    yield (
+        "**Ours**: score of the action recommended after 50 rounds; 1 is the optimum, 0 a random action, ± half the "
+        f"95 % t-interval. From {agent_pages.provenance()}"
+    )
+    rows = [[f"[`{row.agent}`](../agents/{row.agent}.md)", row.scored, row.milliseconds] for row in ours]
+    yield table_of(["agent", "score", "ms a round"], rows)
 
 
 # Docstrings --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Pictures for the pages of environments, kept between builds and drawn anew when what they show has changed."""
+"""Pictures for the pages of environments, kept between builds until the code or the registry changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DARK = {
 
 
 class Pictures(NamedTuple):
-    """SVG texts of an environment, for light pages, and what the landscape shows; without one it is empty."""
+    """SVG of an environment for light pages, and the caption of the landscape; empty without one."""
 
     graph: str
     landscape: str
@@ -44,7 +44,7 @@ class Pictures(NamedTuple):
 
 
 def pictures_of(entry: EnvEntry, feedback: Feedback) -> Pictures:
-    """Both pictures of a registered environment, from the folder of those that were kept where it has them."""
+    """Both pictures of a registered environment, from the cache if they are there."""
     key = hashlib.sha256(f"{entry.model_dump_json()}{_digest()}".encode()).hexdigest()[:24]
     kept = KEPT / f"{key}.json"
     if kept.is_file():
@@ -59,7 +59,7 @@ def pictures_of(entry: EnvEntry, feedback: Feedback) -> Pictures:
 
 @cache
 def _digest() -> str:
-    """Of all that a picture depends on beside the registry's entry."""
+    """Hash of all code that a picture depends on."""
     files = [Path(__file__), Path(landscapes.__file__)]
     files += sorted(path for name in SOURCES for path in (ROOT / "cbo_gym" / name).rglob("*.[py]*") if path.is_file())
     found = hashlib.sha256(matplotlib.__version__.encode())
@@ -70,7 +70,7 @@ def _digest() -> str:
 
 
 def graph_of(feedback: Feedback) -> Picture:
-    """The diagram with what each node is and takes."""
+    """The diagram with the role of each node and the actions that it takes."""
     lines = _settings(feedback) if feedback.codec.choices else _parameters(feedback)
     roles = roles_of(feedback)
     boxes = {name: Box(None, lines.get(name, ()), COLOURS[role]) for name, role in roles.items()}
@@ -106,7 +106,7 @@ def _settings(feedback: Feedback) -> dict[str, list[Line]]:
 
 
 def svg_of(figure: Figure) -> str:
-    """Texts stay texts, which keeps the file small; the background is the page's."""
+    """SVG with text as text, which keeps the file small, and a transparent background."""
     figure.patch.set_alpha(0.0)
     file = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cbo-gym"}):

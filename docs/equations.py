@@ -1,4 +1,4 @@
-"""The equations of a system, one per node, with the noise in them; traced, so that they are what the code computes."""
+"""The equations of a system, one for each node, with their noise, traced from the code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cbo_gym.scm import (
 from cbo_gym.scm.expression import NODE, Expression, trace
 
 SIM = "\\;\u223c\\;"  # latex2mathml writes a plain tilde for \sim
-ALIKE = 4  # nodes in a row whose equations differ in their own name alone are told together
+ALIKE = 4  # so many nodes in a row are shown together if their equations differ in their own name alone
 
 
 @dataclass(frozen=True)

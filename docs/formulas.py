@@ -1,4 +1,4 @@
-"""Formulas of traced functions, which SymPy builds and writes in LaTeX: terms and factors in the order of the code."""
+"""Formulas of traced functions in LaTeX, by SymPy, with terms and factors in the order of the code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGE = 45  # parts of a formula from which on parts that come twice get a lette
 WORTH = 7  # parts of these
 MOST_TERMS = 8  # of a sum of like terms that is written out
 DIGITS = 5
-# Unlike those of SymPy, these stay as they are, and numbers that are divided by are kept below the line.
+# Unlike SymPy's own functions, these are not simplified; KEPT keeps a number in the denominator.
 MAX, MIN, ABS, KEPT = (sympy.Function(name, real=True) for name in ("maximum", "minimum", "absolute", "same"))
 RELATIONS = {"less": "<", "less_equal": r"\le", "greater": ">", "greater_equal": r"\ge"}
 
@@ -42,7 +42,7 @@ def symbol(name: str) -> sympy.Symbol:
 
 
 def add(first: sympy.Expr, second: sympy.Expr) -> sympy.Expr:
-    """Return the sum; maxima and minima that are written in plain arithmetic are recognised."""
+    """Return the sum, with maxima and minima in place of such arithmetic as ``x + |x|``."""
     if second == ABS(first):  # x + |x|
         return 2 * MAX(first, 0)
     if first.is_Add and len(first.args) == 2 and -second in {ABS(x - y) for x, y in permutations(first.args)}:
@@ -97,7 +97,7 @@ class Formula:
             return [_Printer(self.orders, letters).equation(*line) for line in lines.items()]
 
     def _repeated(self) -> dict[sympy.Expr, str]:
-        """Large parts that a large formula holds more than once, with a letter for each."""
+        """Large parts that a large formula has more than once, with a letter for each."""
         sizes = {part: sum(1 for _ in sympy.preorder_traversal(part)) for part in sympy.postorder_traversal(self.value)}
         uses = Counter(part for whole in sizes for part in whole.args)
         large = [part for part, size in sizes.items() if uses[part] > 1 and size >= WORTH and _term(part) == part]
@@ -198,7 +198,7 @@ class _Printer(LatexPrinter):
 
 
 def _is_decimal(value: sympy.Rational) -> bool:
-    """Whether it has few digits, or is no simple fraction."""
+    """Whether a number is shown by its digits: it has few, or is not a simple fraction."""
     return value.q > 100 or 10**DIGITS % value.q == 0
 
 

@@ -1,4 +1,4 @@
-"""Pages written by the code, those of environments, agents, modules and results; and links to the glossary."""
+"""Hooks of MkDocs: pages of environments, agents, modules and results, and links to the glossary."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parent.parent
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):<code>~?([^<]*)</code>")
 LINKED = ("index.md", "guide/", "tutorials/", "faq.md", "which_method.md", "leaderboard.md")  # pages that link terms
-#: what is left as it is: code, headings, links, tables, HTML, formulas
+#: parts without links to the glossary: code, headings, links, tables, HTML, formulas
 APART = re.compile(
     r"```.*?^```|`[^`\n]+`|^#.*?$|\[[^\]]*\]\([^)]*\)|^\|.*?$|<summary>.*?</summary>|<[^>]*>|\$[^$]*\$",
     re.DOTALL | re.MULTILINE,
 )
-#: what is looked for by other ways than words: numbers, tables, formulas, the history
+#: parts that are not in the search index: numbers, tables, formulas, the changelog
 UNSEARCHED = re.compile(
     r"environments/(?!gallery).*#(?!about)|papers/.*#|leaderboard.html#(?!who)|CHANGELOG"
     r"|agents/.*#(cost-and-results|departures)"
@@ -57,7 +57,7 @@ def on_files(files, config):
 
 @cache
 def terms() -> dict[str, str]:
-    """The words of the glossary and their places in it, long ones first."""
+    """The terms of the glossary and their anchors, long ones first."""
     found = re.findall(r"^## (.+)$", (ROOT / "docs" / "glossary.md").read_text(), flags=re.MULTILINE)
     common = {"do", "Action", "Round", "Seed", "Score", "Mode", "Feedback", "Optimum"}  # on every page, and plain words
     places = {term: re.sub(r"[^\w]+", "-", term.lower()) for term in found if term not in common}
@@ -65,37 +65,37 @@ def terms() -> dict[str, str]:
 
 
 def on_page_markdown(markdown, page, config, files):
-    """The first use of a term on a page of the guide leads to the glossary."""
+    """Link the first use of a term on a page of the guide to the glossary."""
     uri = page.file.src_uri
     return with_terms(markdown, "../" * uri.count("/")) if uri.startswith(LINKED) else markdown
 
 
 def with_terms(markdown: str, root: str) -> str:
-    """The text with each term linked where it first stands in prose."""
-    for term, place in terms().items():
+    """The text with a link at the first use of each term in prose."""
+    for term, anchor in terms().items():
         pattern = re.compile(rf"(?<![\w-]){re.escape(term)}s?(?![\w-])", re.IGNORECASE)
         apart = [found.span() for found in APART.finditer(markdown)]
         for found in pattern.finditer(markdown):
             if not any(start <= found.start() < end for start, end in apart):
-                link = f"[{found[0]}]({root}glossary.md#{place})"
+                link = f"[{found[0]}]({root}glossary.md#{anchor})"
                 markdown = markdown[: found.start()] + link + markdown[found.end() :]
                 break
     return markdown
 
 
 def on_page_content(html, page, config, files):
-    """Docstrings name things as Python code does; show the names."""
+    """Show roles of docstrings, such as ``:class:``, as code."""
     return ROLE.sub(r"<code>\1</code>", html).replace("::</p>", ":</p>")
 
 
 def on_post_page(output, page, config):
-    """The theme's search has no name for screen readers."""
+    """Name the theme's search for screen readers."""
     dialog = 'data-md-component="search" role="dialog"'
     return output.replace(dialog, f'{dialog} aria-label="Search"')
 
 
 def on_post_build(config):
-    """The search reads its index when the first page is opened, so it holds what readers search for and no more."""
+    """Keep the search index small, since it is read when the first page is opened."""
     path = Path(config.site_dir) / "search" / "search_index.json"
     index = json.loads(path.read_text(encoding="utf-8"))
     index["docs"] = [entry for entry in index["docs"] if not UNSEARCHED.match(entry["location"])]

@@ -1,4 +1,4 @@
-"""Slices of E[Y | action] through the recorded optimum: what is computed of an environment, and its drawing."""
+"""Slices of E[Y | action] through the recorded optimum of an environment, and their drawing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CURVES = ("#2f6691", "#d17a22", "#3a7d44", "#8e5ea2", "#b5446e", "#7a6a4f")
 
 
 class CoarseOracle(Oracle):
-    """An oracle with as little noise as a picture needs; all actions meet the same draws, so curves are smooth."""
+    """An oracle with few draws; all actions meet the same ones, so curves are smooth."""
 
     fewest_points: ClassVar[int] = 2**6
 
@@ -50,7 +50,7 @@ class Curve:
 class Panel:
     """One part of a landscape: curves, or a map whose rows go with ``y``, or bars of the values of names.
 
-    ``best`` is the optimum's place in it, where that lies in it; ``path`` the best y for some x.
+    ``best`` are the coordinates of the optimum, if it lies in the panel; ``path`` the best y for some x.
     """
 
     title: str
@@ -68,7 +68,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Landscape:
-    """Panels and what they show in words; the levels are those of the optimum, a random action, and others by name."""
+    """Panels and their caption; the levels are those of the optimum, a random action, and others by name."""
 
     panels: Sequence[Panel]
     caption: str
@@ -76,7 +76,7 @@ class Landscape:
 
 
 def landscape_of(feedback: Feedback, recorded: RecordedOptimum | None) -> Landscape | None:
-    """The slices of an environment in its mode; None without an optimum through which they could go."""
+    """The slices of an environment in its mode; None without a recorded optimum."""
     views: dict[Mode, Callable[[Feedback, RecordedOptimum], Landscape]] = {
         Mode.SOFT: _parameters,
         Mode.AGGREGATED: _cells,
@@ -98,15 +98,13 @@ def _levels(best: Optimum | RecordedOptimum) -> dict[str, float]:
 
 def _front(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     """The recorded Pareto front, a panel a pair of objectives."""
-    vectors = np.array(recorded.front)
     names = [f"E[{'' if one.sign > 0 else '-'}{one.name}]" for one in feedback.problem.outcomes.objectives]
     panels = []
-    for one, other in combinations(range(len(names)), 2):
-        x, y = vectors[:, one], vectors[:, other]
-        surface = len(names) > 2
+    for (x_label, x), (y_label, y) in combinations(zip(names, np.array(recorded.front).T, strict=True), 2):
+        surface = len(names) > 2  # shown by points, a front of two objectives by a curve
         curve = Curve("", x[:0], y[:0]) if surface else Curve("", x, y)
         best = list(zip(x.tolist(), y.tolist(), strict=True)) if surface else ()
-        panels.append(Panel("", names[one], names[other], curves=[curve], best=best))
+        panels.append(Panel("", x_label, y_label, curves=[curve], best=best))
     return Landscape(panels, "Expected rewards along the Pareto front, a panel a pair of objectives.", {})
 
 
@@ -119,7 +117,7 @@ def _parameters(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
 
 
 def _cells(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
-    """The function of single points, whose means over cells are what comes back."""
+    """The function of single points, whose means over cells are the feedback."""
     middle = np.mean(feedback.codec.from_record(recorded.action), axis=0)
     return _slices(CoarseOracle(make_feedback(feedback.problem, Mode.SOFT)), middle, recorded)
 
@@ -138,10 +136,9 @@ def _slices(oracle: Oracle, best: np.ndarray, recorded: RecordedOptimum) -> Land
         panels.append(_map_of(oracle, best, *sorted(by_span[:2].tolist())))
     same = len({domains.intervals[i] for i in shown}) == 1
     curves = [Curve(domains.names[i], native[i] if same else grid, values[i]) for i in shown]
-    places = [float(domains.scales[i].to_native(best[i]) if same else best[i]) for i in shown]
+    marked = [(float(domains.scales[i].to_native(best[i]) if same else best[i]), recorded.value) for i in shown]
     label = domains.names[0] if dim == 1 else "one parameter" + ("" if same else ", in [0, 1]")
-    title = "" if dim == 1 else "one at a time"
-    panels.append(Panel(title, label, curves=curves, best=[(place, recorded.value) for place in places]))
+    panels.append(Panel("" if dim == 1 else "one at a time", label, curves=curves, best=marked))
     said = "E[Y | a] of every action." if dim <= 2 else (
         "E[Y | a] where one or two parameters vary and the others stay at the optimum"
         + (f"; the {MOST_CURVES} that matter most there." if dim > MOST_CURVES else ".")
@@ -154,14 +151,13 @@ def _expected(oracle: Oracle, points: np.ndarray) -> np.ndarray:
 
 
 def _map_of(oracle: Oracle, best: np.ndarray, first: int, second: int) -> Panel:
-    domains = oracle.feedback.domains
-    side = np.linspace(0.0, 1.0, SIDE)
+    domains, side = oracle.feedback.domains, np.linspace(0.0, 1.0, SIDE)
     points = np.tile(best, (SIDE, SIDE, 1))
     points[..., first], points[..., second] = np.meshgrid(side, side)
     values = _expected(oracle, points.reshape(-1, len(best))).reshape(SIDE, SIDE)
-    x, y = domains.scales[first].to_native(side), domains.scales[second].to_native(side)
-    place = float(domains.scales[first].to_native(best[first])), float(domains.scales[second].to_native(best[second]))
-    return Panel("two at a time", domains.names[first], domains.names[second], x=x, y=y, values=values, best=[place])
+    x, y = (domains.scales[i].to_native(side) for i in (first, second))
+    optimum = float(domains.scales[first].to_native(best[first])), float(domains.scales[second].to_native(best[second]))
+    return Panel("two at a time", domains.names[first], domains.names[second], x=x, y=y, values=values, best=[optimum])
 
 
 # Hard --------------------------------------------------------------------------------------------------------
@@ -184,18 +180,15 @@ def _targets(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
 
 def _target(oracle: Oracle, place: int, title: str, members: Sequence[str], best: dict[str, float]) -> Panel:
     feedback, domains = oracle.feedback, oracle.feedback.domains
-    scales = [domains.scales[domains.names.index(name)] for name in members]
     optimum = [tuple(best[name] for name in members)] if set(best) == set(members) else []
     side = np.linspace(0.0, 1.0, LINE if len(members) == 1 else SIDE)
     points = np.stack(np.meshgrid(*[side] * len(members)), axis=-1).reshape(-1, len(members))
-    actions = feedback.actions_at(place, points)
-    values = oracle.mean_of(feedback.decode_batch(actions), tolerance=math.inf).value
-    x = scales[0].to_native(side)
-    if len(members) == 1:
-        marked = [(optimum[0][0], oracle.optimum.value)] if optimum else []
-        return Panel(title, members[0], curves=[Curve(members[0], x, values)], best=marked)
-    y = scales[1].to_native(side)
-    return Panel(title, *members, x=x, y=y, values=values.reshape(SIDE, SIDE), best=optimum)
+    values = _expected(oracle, feedback.actions_at(place, points))
+    x, *others = (domains.scales[domains.names.index(name)].to_native(side) for name in members)
+    if others:
+        return Panel(title, *members, x=x, y=others[0], values=values.reshape(SIDE, SIDE), best=optimum)
+    marked = [(place[0], oracle.optimum.value) for place in optimum]
+    return Panel(title, members[0], curves=[Curve(members[0], x, values)], best=marked)
 
 
 # Masked ------------------------------------------------------------------------------------------------------
@@ -204,18 +197,12 @@ def _target(oracle: Oracle, place: int, title: str, members: Sequence[str], best
 def _super_arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     """For each base arm the best super arm with its membership changed, by one swap or by leaving it out."""
     best = np.asarray(feedback.codec.from_record(recorded.action))
-    inside, outside = np.flatnonzero(best == 1), np.flatnonzero(best == 0)
-    tried, changed = [best], [set[int]()]
-    for i in inside:
-        for j in [None, *outside]:
-            arm = best.copy()
-            arm[i] = 0
-            if j is not None:
-                arm[j] = 1
-            tried.append(arm)
-            changed.append({int(i)} if j is None else {int(i), int(j)})
+    changed = [[], *([i, *j] for i in np.flatnonzero(best == 1) for j in [(), *np.argwhere(best == 0)])]
+    tried = np.tile(best, (len(changed), 1))
+    for arm, members in zip(tried, changed, strict=True):
+        arm[members] = 1 - arm[members]
     tolerance = NEARLY * (recorded.value - recorded.random_value)  # the arms differ by little
-    values = Oracle(feedback, recorded=recorded).mean_of(feedback.decode_batch(np.array(tried)), tolerance).value
+    values = Oracle(feedback, recorded=recorded).mean_of(feedback.decode_batch(tried), tolerance).value
     values += recorded.value - values[0]  # on common draws differences are known better than values
     bars = []
     for i, name in enumerate(feedback.codec.arms):
@@ -234,8 +221,7 @@ def _super_arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
 def _arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     """The expected reward of every arm, or of the best of many."""
     oracle, codec = Oracle(feedback, recorded=recorded), feedback.codec
-    every = feedback.all_actions()
-    values = oracle.mean_of(feedback.decode_batch(every), tolerance=math.inf).value
+    values = _expected(oracle, feedback.all_actions())
     shown = sorted(np.argsort(-values, kind="stable")[:MOST_ARMS].tolist())
     best = codec.from_record(recorded.action)
     bars = [(codec.to_text(dict(codec.arms[i])), float(values[i]), i == best) for i in shown]
@@ -255,9 +241,8 @@ def _contexts(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     middle = np.median(natural, axis=0)
     ends = np.quantile(natural, [0.02, 0.98], axis=0)
     rows = np.tile(middle, (len(names), RESPONSES, 1))
-    steps = np.linspace(0.0, 1.0, RESPONSES)[:, None]
-    for k in range(len(names)):
-        rows[k, :, k] = (ends[0] + steps * (ends[1] - ends[0]))[:, k]
+    each = np.arange(len(names))
+    rows[each, :, each] = (ends[0] + np.linspace(0.0, 1.0, RESPONSES)[:, None] * (ends[1] - ends[0])).T
     respond = oracle._best_response(rows.reshape(-1, len(names))).broadcast((len(names) * RESPONSES,))
     variables = list(respond.hard)
     answers = np.array([respond.hard[name][1] for name in variables]).reshape(len(variables), len(names), RESPONSES)
@@ -274,14 +259,10 @@ def _contexts(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     do = {name: np.tile(values, SIDE) for name, (_, values) in respond.hard.items()}
     do[variables[v]] = np.repeat(tried, SIDE)
     values = oracle.mean_given(Intervention.do(do), np.tile(contexts, (SIDE, 1)), tolerance=math.inf).value
+    title = f"do({', '.join(variables)})" if len(variables) < 4 else f"do({variables[v]}, …)"
+    path = (contexts[:, k], np.clip(respond.hard[variables[v]][1], low, high))
     panel = Panel(
-        f"do({', '.join(variables)})" if len(variables) < 4 else f"do({variables[v]}, …)",
-        f"context {names[k]}",
-        variables[v],
-        x=contexts[:, k],
-        y=tried,
-        values=values.reshape(SIDE, SIDE),
-        path=(contexts[:, k], np.clip(respond.hard[variables[v]][1], low, high)),
+        title, f"context {names[k]}", variables[v], x=path[0], y=tried, values=values.reshape(SIDE, SIDE), path=path
     )
     said = f"E[Y | x, c] by the context {names[k]} and the value of {variables[v]}; the dots are the best response."
     if len(names) > 1:

@@ -1,4 +1,4 @@
-"""The leaderboard: who is best in each mode, and every suite with all agents that have played it."""
+"""The leaderboard: the best agent of each mode, and every suite with all agents that have played it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ LOST_NOTE = (
 
 
 def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> dict[str, str]:
-    """The page and its pictures: who is best in each mode, and every suite with all agents that have played it."""
+    """The page and its pictures, by their addresses in the site."""
     pictures: dict[str, str] = {}
     shown = [
         "---\nhide: [toc]\n---",
@@ -99,10 +99,10 @@ def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str
 
 
 def answers(parts: Mapping[str, Sequence[Run]], others: Collection[str]) -> str:
-    """Mode -> the best method with its score and seconds, and the next one; what ``Auto`` says where no two compare.
+    """A row for each mode: the best method with its score and seconds, and the next one.
 
-    Compared are runs of suites on seeds for publication; where no two methods compare on these, those of the agents'
-    pages too, which are of few seeds.
+    Runs of suites on seeds for publication are compared; without two comparable methods those of the agents' pages too,
+    which have few seeds; without two comparable ones among these the row has the choice of ``Auto``.
     """
     kept = {name: [run for run in runs if choice_evidence.judges(run)] for name, runs in parts.items()}
     of_suites = {name: runs for name, runs in kept.items() if name not in OF_PAGES}
@@ -168,7 +168,7 @@ def _scores_table(rows: Sequence[Mapping[str, Any]], others: Collection[str], wi
 
 
 def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures: dict[str, str]) -> str:
-    """The scores as a picture, which is put among the others; what shows it."""
+    """Draw the scores, add the picture to the others, and return the Markdown that shows it."""
     dots = [Dot(row["agent"], row["iqm"], row["iqm_low"], row["iqm_high"]) for row in whole]
     svg = dots_svg(f"{suite.name}, {mode} mode: {_environments(whole[0]['of'])}", dots)
     return _shown(
@@ -177,7 +177,7 @@ def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures
 
 
 def _shown(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str:
-    """Puts a picture among the others, for light pages and for dark ones; what shows it."""
+    """Add a picture, for light pages and for dark ones, and return the Markdown that shows it."""
     pictures |= light_and_dark(path, svg)
     return image(path, alt)
 
@@ -191,8 +191,9 @@ def _modes(board: Leaderboard) -> list[str]:
 
 
 def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
-    """Those on the suite's environments with its number of rounds, from all files; of environments without any, those
-    of its own file with most rounds.
+    """Runs on the suite's environments with its number of rounds, from all files.
+
+    On environments without any, those of the suite's own file with most rounds.
     """
     rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, taken(suite, parts)
     runs = newest(run for found in parts.values() for run in found if run.horizon == rounds.get(run.env))
@@ -206,7 +207,7 @@ def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
 
 
 def suite_part(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures: dict[str, str]) -> list[str]:
-    """What the page says of a suite, given its runs; its pictures are put among the others."""
+    """The part of the page on a suite with these runs; its pictures are added to the others."""
     asked = (
         f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by "
         f"{suite.metric}. {judged_on(suite)}"
@@ -259,7 +260,7 @@ def _gap_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
 
 
 def _lost_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
-    """Losses of agents that are told less than the true graph, or something wrong; nothing where there are none."""
+    """Losses of agents without the true graph; empty without such runs."""
     found = graph_loss_tables(board)
     parts = [LOST_NOTE] if found else []
     for env, lost in found.items():
@@ -269,7 +270,7 @@ def _lost_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
 
 
 def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
-    """The part of the suite that is not published: agents, environments, pairs with too few seeds; empty if all is."""
+    """The missing runs of a suite: agents, environments, pairs with too few seeds; empty if there are none."""
     counts: dict[tuple[str, str], set[int]] = defaultdict(set)
     for run in runs:
         if run.status == "finished" and not run.unverified:

@@ -1,4 +1,4 @@
-"""Formulas of the pages, written in LaTeX between dollars, become MathML: browsers show it without any script."""
+"""Formulas of the pages, in LaTeX between dollars, as MathML, which browsers show without a script."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK = '<div class="formula">{}</div>'  # a long formula scrolls in a box of it
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """MkDocs asks: what ``pymdownx.arithmatex`` marked is replaced."""
+    """Hook of MkDocs: replace the formulas that ``pymdownx.arithmatex`` has marked."""
     return FORMULA.sub(lambda found: mathml(unescape(found[3]), block=found[2] == "["), html)
 
 
@@ -24,7 +24,7 @@ def mathml(latex: str, block: bool) -> str:
     """A formula as MathML, inside a line or as a block.
 
     Raises:
-        ValueError: for a command that is not known.
+        ValueError: if latex2mathml does not know a command.
     """
     converted = convert(latex, display="block" if block else "inline")
     if unknown := UNKNOWN.findall(converted):
@@ -33,7 +33,7 @@ def mathml(latex: str, block: bool) -> str:
 
 
 def _with_limits_below(converted: str) -> str:
-    """The ranges of max and min, set below them as TeX sets a formula in a block."""
+    """Set the ranges of max and min below them, as TeX does in a block."""
     ElementTree.register_namespace("", NAMESPACE)
     tree = ElementTree.fromstring(converted)
     for node in tree.iter(f"{{{NAMESPACE}}}msub"):

@@ -1,4 +1,4 @@
-"""The tutorials as notebooks, made from their pages: ``python docs/notebooks.py`` writes examples/notebooks anew."""
+"""The tutorials as notebooks: ``python docs/notebooks.py`` writes ``examples/notebooks`` from their pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from docs.code_blocks import Block, blocks  # noqa: E402  (the folder above is looked at for it)
+from docs.code_blocks import Block, blocks  # noqa: E402
 
 PAGES = ROOT / "docs" / "tutorials"
 NOTEBOOKS = ROOT / "examples" / "notebooks"
@@ -51,18 +51,18 @@ def notebook_of(page: Path) -> str:
 
 
 def repository() -> str:
-    """The address of the repository, as the release says it; empty before."""
+    """The address of the repository; empty before the first release."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return project.get("urls", {}).get("Repository", "")
 
 
 def source(address: str) -> str:
-    """From where a notebook installs the package."""
+    """The requirement by which a notebook installs the package."""
     return f'"cbo-gym[all] @ git+{address}"' if address else FROM_HERE
 
 
 def _block(block: Block, text: str) -> str:
-    """A block as jupytext reads it: files are written by a cell, commands are run by lines of one."""
+    """A block as jupytext reads it: cells write files and run commands."""
     whole, code = text[block.start : block.end], block.code.rstrip()
     if block.not_run:  # a page says why it is not run there; a reader of the notebook may
         return f"<!-- #region -->\nNot run here, {block.not_run}:\n\n{whole}<!-- #endregion -->\n"
@@ -78,7 +78,7 @@ def _command(line: str) -> str:
 
 
 def _link(found: re.Match[str]) -> str:
-    """To the notebook beside it, or to the page's name where it has none."""
+    """A link to the notebook of a page, or to the page if it has none."""
     if "/" not in found[1] and (PAGES / f"{found[1]}.md").is_file():
         return f"]({found[1]}.ipynb)"
     return f"](../../docs/{found[1].removeprefix('../')}.md)"

@@ -1,4 +1,4 @@
-"""What pages of results have in common: tables, links with marks of what agents are told, which runs count."""
+"""Parts of the pages of results: links with marks of what agents know, lists, pictures, and which runs count."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from cbo_gym.yaml_files import read_yaml
 
 LEAST_SEEDS = 5
 MOST_LISTED = 12
-#: what agents may be told beyond spaces, graph and initial data: its mark, and what it is
-TOLD = {
+#: facts that agents may know beyond spaces, graph and initial data: their marks and descriptions
+KNOWLEDGE = {
     "noise": ("n", "the distributions of the noise, or whether there is any"),
     "composition": ("c", "the reward as a function of the other variables"),
     "kernel": ("k", "the kernel from which the reward function is drawn"),
@@ -41,23 +41,23 @@ TARGETS_NOTE = (
 
 
 @cache
-def told() -> dict[str, list[str]]:
-    """Agent -> what it uses of tasks beyond spaces, graph and initial data; of submitted ones as their cards say."""
+def knowledge() -> dict[str, list[str]]:
+    """Agent -> the facts that it uses; of submitted agents from their cards."""
     cards = [read_card(path) for path in sorted(own_store().glob("*.yaml"))]
-    return read_yaml(DOCS / "told.yaml") | {card.agent: list(card.told) for card in cards}
+    return read_yaml(DOCS / "knowledge.yaml") | {card.agent: list(card.told) for card in cards}
 
 
 def agent_link(label: str, root: str, others: Collection[str]) -> str:
-    """The label, linked to the agent's page, with the marks of what it is told."""
+    """The label, linked to the agent's page, with the marks of what it knows."""
     name = Spec.parse(label).name
     text = escape(label)
     linked = f"[{text}]({root}agents/{name}.md)" if f"agents/{name}.md" in others else text
-    marks = "".join(f"<sup>{TOLD[what][0]}</sup>" for what in told().get(name, ()))
+    marks = "".join(f"<sup>{KNOWLEDGE[fact][0]}</sup>" for fact in knowledge().get(name, ()))
     return f"{linked}{marks}"
 
 
 def env_link(label: str, root: str, others: Collection[str]) -> str:
-    """The environment without what all have in common, linked to its page."""
+    """The environment without the prefix ``CBO/``, linked to its page."""
     page = f"environments/{label.partition(', T=')[0].partition('(')[0].removeprefix('CBO/')}.md"
     text = escape(label.removeprefix("CBO/"))
     return f"[{text}]({root}{page})" if page in others else text
@@ -65,12 +65,12 @@ def env_link(label: str, root: str, others: Collection[str]) -> str:
 
 def marks_note() -> str:
     """The meanings of the marks at agents' names."""
-    listed = ", ".join(f"<sup>{mark}</sup> {meaning}" for mark, meaning in TOLD.values())
-    return f"Agents with marks are told more than spaces, graph and initial data: {listed}."
+    listed = ", ".join(f"<sup>{mark}</sup> {meaning}" for mark, meaning in KNOWLEDGE.values())
+    return f"Agents with marks know more than spaces, graph and initial data: {listed}."
 
 
 def folded(summary: str, text: str) -> str:
-    """A line that opens; Markdown."""
+    """A summary that opens a part of the page."""
     return f"<details markdown>\n<summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
@@ -88,12 +88,12 @@ def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def taken(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> dict[str, list[Run]]:
-    """Of each file the runs that count for a suite: of the seeds that its verdicts take, or blind."""
+    """Of each file the runs that count for a suite: on the seeds of its verdicts, or blind."""
     return {name: [run for run in runs if run.secret or suite.takes(run.seed, run.env)] for name, runs in parts.items()}
 
 
 def own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
-    """On its environments, with any keywords: those with the paper's rounds, and all of its own file."""
+    """Runs on the paper's environments, with any keywords: those with its rounds, and all of its own file."""
     suite = load(paper.suite)
     parts = taken(suite, parts)
     of_any = (run for found in parts.values() for run in found if run.horizon == paper.rounds)
@@ -101,7 +101,7 @@ def own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
 
 
 def targets_path(suite: Suite, mode: str) -> str:
-    """Of the picture that says how soon a suite's runs reached scores, without its ending."""
+    """The path, without its ending, of the picture of how soon a suite's runs reached scores."""
     return f"papers/pictures/targets-{suite.name}-{mode}"
 
 
@@ -111,12 +111,12 @@ def light_and_dark(path: str, svg: str) -> dict[str, str]:
 
 
 def image(path: str, alt: str) -> str:
-    """What shows a picture on light pages and on dark ones; the path is without its ending."""
+    """Markdown that shows a picture on light pages and on dark ones; the path is without its ending."""
     return f"![{alt}]({path}.svg#only-light)![{alt}]({path}-dark.svg#only-dark)"
 
 
 def judged_on(suite: Suite) -> str:
-    """Which seeds verdicts and tables are of, and what they may have chosen."""
+    """The seeds of verdicts and tables, and whether defaults may have been chosen on them."""
     seeds = f"seeds and instances {suite.first_seed} to {PUBLICATION.stop - 1}"
     if suite.verdict_seeds == "publication":
         return f"Judged on {seeds}, which are for publication alone: no default was chosen on them."

@@ -1,11 +1,10 @@
-"""The runs that the papers' pages ask for, on seeds kept for publication: which are missing, and playing them.
+"""The runs that the papers' pages ask for, on seeds for publication: which are missing, and playing them.
 
     python docs/page_runs.py ccbo2023                   # how many are missing, and about how long they take
-    python docs/page_runs.py ccbo2023 --play --jobs 2   # plays them into runs/pages/ccbo2023
+    python docs/page_runs.py ccbo2023 --play --jobs 2   # plays them into runs/pages/ccbo2023, and resumes there
     cbo-gym publish runs/pages/ccbo2023 --suite ccbo2023
 
-Claims ask for as many pairs as they say, exhibits for as many as the paper's claims do where they say nothing else;
-what claims ask for is played first. Played again, it goes on where it was stopped.
+Claims ask for as many pairs as they say, exhibits for those of the paper's rules; runs for claims are played first.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import argparse
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,17 +53,8 @@ class Grid(NamedTuple):
     envs: list[str]
 
 
-class _Wanted(NamedTuple):
-    """Pairs of runs of an agent on an environment or pattern, of so many rounds; None for those of the suite."""
-
-    agent: str
-    env: str
-    pairs: int
-    horizon: int | None
-
-
 def asked(paper: Paper) -> list[Asked]:
-    """All of them, those for claims first, each once."""
+    """All runs of a page, those for claims first, each once."""
     suite = load(paper.suite)
     labels = [label for exhibit in paper.exhibits for label in exhibit.environments]
     found: dict[Asked, None] = {}
@@ -79,41 +70,39 @@ def _plays(agent: str, env: str) -> bool:
     return entry is None or entry.mode in modes_of(find_agent(bare_name(agent)))
 
 
+#: agent, environment or pattern, number of pairs, rounds (None for those of the suite)
+_Wanted = tuple[str, str, int, int | None]
+
+
 def _for_claims(paper: Paper) -> Iterator[_Wanted]:
     for exhibit in paper.exhibits:
-        for said in exhibit.claims:
-            for claim in said.claims(paper.rules):
-                for env in claim.envs:
-                    yield _Wanted(claim.better, env, claim.looks[-1], exhibit.horizon)
-                    yield _Wanted(claim.worse, claim.worse_env or env, claim.looks[-1], exhibit.horizon)
+        for claim in (claim for said in exhibit.claims for claim in said.claims(paper.rules)):
+            for env in claim.envs:
+                yield claim.better, env, claim.looks[-1], exhibit.horizon
+                yield claim.worse, claim.worse_env or env, claim.looks[-1], exhibit.horizon
 
 
 def _for_exhibits(paper: Paper) -> Iterator[_Wanted]:
     for exhibit in paper.exhibits:
-        for agent in exhibit.agents:
-            for env in exhibit.environments:
-                yield _Wanted(agent, env, paper.rules.pairs, exhibit.horizon)
+        for agent, env in product(exhibit.agents, exhibit.environments):
+            yield agent, env, paper.rules.pairs, exhibit.horizon
 
 
 def _units(env: str, labels: Sequence[str], pairs: int, first: int) -> Iterator[tuple[str, int]]:
-    """Environments and seeds that make so many pairs: a ``*`` for an instance counts them, another stands for settings.
+    """Environments and seeds that make so many pairs, counted from the first seed or instance on.
 
-    Seeds and instances are counted from the first one on.
-
-    An instance of a random family is one unit, whether it is counted or named.
+    A ``*`` for an instance counts instances; another ``*`` stands for settings. An instance of a random family is one
+    unit, whether it is counted or named.
     """
     if (counted := f"{INSTANCE_SEED}=*") in env:
-        for instance in range(first, first + pairs):
-            yield env.replace(counted, f"{INSTANCE_SEED}={instance}"), first
-        return
-    seeds = range(first, first + (1 if INSTANCE_SEED in env else pairs))
-    for label in _settings(env, labels):
-        for seed in seeds:
-            yield label, seed
+        yield from ((env.replace(counted, f"{INSTANCE_SEED}={first + i}"), first) for i in range(pairs))
+    else:
+        seeds = range(first, first + (1 if INSTANCE_SEED in env else pairs))
+        yield from product(_settings(env, labels), seeds)
 
 
 def _settings(env: str, labels: Sequence[str]) -> list[str]:
-    """What a label stands for: in the place of a ``*`` all that other labels of the same system say there."""
+    """The labels that a pattern stands for: for a ``*`` all values of the same keyword in labels of the same system."""
     if (unsaid := re.search(r"(\w+)=\*", env)) is None:
         return [env]
     keyword, system = unsaid[1], bare_name(env)
@@ -123,8 +112,8 @@ def _settings(env: str, labels: Sequence[str]) -> list[str]:
 
 
 def missing(paper: Paper, stored: Iterable[Run]) -> list[Asked]:
-    """Those of which the store has no run as long, or one with too few recommendations, whatever its code."""
-    enough = {"every"} if paper.recommend == "every" else {"every", "powers"}
+    """The runs that are not stored with as many rounds and enough recommendations, of whichever revision."""
+    enough = {"every", paper.recommend}
     there = {
         Asked(run.agent, run.env, run.horizon, run.seed, paper.recommend)
         for run in stored
@@ -134,7 +123,7 @@ def missing(paper: Paper, stored: Iterable[Run]) -> list[Asked]:
 
 
 def grids(wanted: Iterable[Asked]) -> Iterator[Grid]:
-    """The same by agent, system, rounds and seeds, in their order: the instances of a family are one grid."""
+    """Runs by agent, system, rounds and seeds, in their order: the instances of a family are one grid."""
     together: dict[tuple[str, str, int, Recommend], list[int]] = defaultdict(list)
     for one in wanted:
         together[one.agent, one.env, one.horizon, one.recommend].append(one.seed)
@@ -146,7 +135,7 @@ def grids(wanted: Iterable[Asked]) -> Iterator[Grid]:
 
 
 def estimate(wanted: Iterable[Asked], folder: Path) -> float:
-    """Seconds that runs take, as far as those that are finished tell."""
+    """Seconds that runs take, estimated from finished ones."""
     jobs = [
         job for one in grids(wanted) for job in plan(one.agent, one.envs, one.seeds, folder, one.horizon, one.recommend)
     ]

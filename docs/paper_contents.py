@@ -1,4 +1,4 @@
-"""What papers show and claim, as ``docs/papers`` has it: the contents of their pages."""
+"""The contents of the papers' pages from ``docs/papers``: their figures, tables and claims."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from claims import Claim, Pairs, Regret, Rules
+from claims import Claim, Comparison, Regret, Rules, Text
 from paper_figures import curve_of
 from pydantic import Field, PositiveInt, ValidationError
-from verdicts import Kind
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.gap import mean_slice_gap
@@ -22,7 +21,6 @@ from cbo_gym.validation import StrictModel, field_errors
 from cbo_gym.yaml_files import read_yaml
 
 DOCS = Path(__file__).parent
-Text = Annotated[str, Field(min_length=1)]
 QUANTITIES = {
     "average_reward": "Average expected reward over the rounds so far",
     "best_reward": "Best expected reward of the actions so far",
@@ -65,46 +63,39 @@ def quantity_of(run: Run, quantity: Quantity, after: int) -> float:
     return NUMBERS[quantity](run) if quantity in NUMBERS else float(curve_of(run, quantity)[after - 1])
 
 
-class Said(StrictModel):
-    """A claim of one method over others, as a paper words it, or one of ours."""
+class Said(Comparison):
+    """A claim of one method over others, as a paper words it, or one of ours; None for the paper's rules."""
 
     said: Text
-    better: Text
     worse: Annotated[list[str], Field(min_length=1)]
-    envs: Annotated[list[str], Field(min_length=1)]
     ours: bool = False
-    kind: Kind = "better"
     rules: Rules | None = None
-    first_look: Pairs | None = None
-    worse_env: str = ""
-    by: Regret = "average_regret"
-    after: int | None = None
 
     def claims(self, rules: Rules) -> list[Claim]:
         """One for each of the others, by its own rules if it has any."""
-        same = self.model_dump(exclude={"said", "ours", "better", "worse", "rules"})
-        return [Claim(better=self.better, worse=one, rules=self.rules or rules, **same) for one in self.worse]
+        same = {name: getattr(self, name) for name in Comparison.model_fields}
+        return [Claim(worse=one, rules=self.rules or rules, **same) for one in self.worse]
 
 
 class Exhibit(StrictModel):
     """A figure or table of a paper.
 
     Attributes:
-        name, shows: which, and what is in it.
-        published: what can be read off where there are no numbers.
-        quantity: that it shows.
-        environments: on which, as labels, or patterns of instances that are taken together.
-        called: what they are called in table and picture, one a label; empty for the labels.
-        agents: who plays.
-        verbatim: see :class:`Paper`; in place of the paper's where there are any.
-        horizon: rounds that its runs have, where they are not those of the suite.
-        rounds: after which; the last without any.
-        theirs: printed numbers, agent -> one a column of our table.
-        claims: what the paper says of it.
-        chosen: whether it shows what was chosen too, on its one environment.
+        name, shows: its name and description.
+        published: the results in words, if there are no numbers.
+        quantity: the quantity that it shows.
+        environments: labels, or patterns of instances that are taken together.
+        called: their names in table and picture, one for each label; empty for the labels.
+        agents: labels of the agents.
+        verbatim: see :class:`Paper`; replaces the paper's.
+        horizon: rounds of its runs, if they are not those of the suite.
+        rounds: the rounds after which it shows numbers; empty for the last.
+        theirs: printed numbers, agent -> one for each column of our table.
+        claims: claims about it.
+        chosen: whether it also shows the choices, on its one environment.
         none_dominates: that no method is the best on all of the environments, by this regret.
-        drawn: a picture in ``docs/pictures``, where it shows more than a run keeps.
-        drawn_by: the command that draws that.
+        drawn: a picture in ``docs/pictures``, if it shows more than runs store.
+        drawn_by: the command that draws it.
     """
 
     name: Text
@@ -126,7 +117,7 @@ class Exhibit(StrictModel):
 
     @property
     def names(self) -> dict[str, str]:
-        """Environment -> what it is called, where it is not by its label."""
+        """Environment -> its name, if it is not the label."""
         return dict(zip(self.environments, self.called, strict=True)) if self.called else {}
 
 
@@ -136,12 +127,12 @@ class Paper(StrictModel):
     Attributes:
         suite: of ``suites.yaml``, whose name the page has.
         title, authors, link: of the paper.
-        setting: how the paper's experiments are made, and in what ours differ by themselves.
+        setting: the paper's experiments, and the differences of ours.
         rounds, seeds: of the paper.
         rules: how its claims are judged.
-        verbatim: label of an agent -> label with the paper's own parameters, where our defaults are others; variants
-            of the agent have these too, but where they say otherwise. The paper's claims are judged on the latter, and
-            a second time, as claims of ours, on the defaults.
+        verbatim: label of an agent -> label with the paper's parameters, if our defaults are others; variants of the
+            agent have these too, unless they set them. The paper's claims are judged on the latter, and a second
+            time, as claims of ours, on the defaults.
         agents: labels whose departures the page lists.
         exhibits: in the paper's order.
     """
@@ -164,7 +155,7 @@ class Paper(StrictModel):
 
     @property
     def recommend(self) -> Recommend:
-        """How often agents recommend in its runs: each round, where some in the middle are asked for."""
+        """How often agents recommend in its runs: each round, if earlier recommendations are shown or claimed."""
         shown = any(exhibit.rounds for exhibit in self.exhibits if exhibit.quantity in RECOMMENDED)
         claimed = any(one.after for exhibit in self.exhibits for one in exhibit.claims if one.by in RECOMMENDED)
         return "every" if shown or claimed else "powers"
@@ -192,7 +183,7 @@ def _paper(path: Path) -> Paper:
 
 
 def _with_verbatim(paper: Paper) -> Paper:
-    """With the paper's own settings of methods among the agents, and its claims on these and on the defaults."""
+    """Add the paper's settings of methods to the agents, and its claims on these and on the defaults."""
     exhibits = []
     for exhibit in paper.exhibits:
         own = exhibit.verbatim or paper.verbatim
@@ -203,7 +194,7 @@ def _with_verbatim(paper: Paper) -> Paper:
 
 
 def _own(agent: str, verbatim: Mapping[str, str]) -> str:
-    """An agent, or a variant of it, with the paper's own parameters, but those that its label gives."""
+    """An agent, or a variant of it, with the paper's parameters where its label sets none."""
     variant = Spec.parse(agent)
     if variant.name not in verbatim:
         return agent

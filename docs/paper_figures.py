@@ -58,12 +58,7 @@ def curves_svg(
     agents = list(dict.fromkeys(agent for (agent, _), runs in played.items() if runs))
     titles = {env: for_figure(names[env]) if env in names else panel_title(env) for env in envs}
     styles = looks(agents)
-    rows, columns = -(-len(envs) // COLUMNS), min(len(envs), COLUMNS)
-    lines = max(title.count("\n") for title in titles.values())  # after the first
-    figure = Figure(figsize=(0.6 + 2.5 * columns, (2.1 + LINE * lines) * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
-    for axis in axes.flat[len(envs) :]:
-        axis.axis("off")
+    axes = _panels(len(envs), 2.1 + LINE * max(title.count("\n") for title in titles.values()), title)
     for axis, env in zip(axes.flat, envs, strict=False):
         for agent in agents:
             if runs := played.get((agent, env)):
@@ -73,16 +68,29 @@ def curves_svg(
         scale_to_lines(axis)
         axis.set_title(titles[env])
         round_axis(axis)
-    _title_rows(axes, title)
-    shared_legend(figure)
-    return svg_of(figure)
+    return _finished(axes)
 
 
-def _title_rows(axes: np.ndarray, title: str) -> None:
-    """The vertical axes' title beside each row of panels: the figure's own would be centred on the legend too."""
+def _panels(count: int, height: float, title: str) -> np.ndarray:
+    """The axes of so many panels, with the vertical axes' title beside each row.
+
+    The figure's own title would be centred on the legend too.
+    """
+    rows, columns = -(-count // COLUMNS), min(count, COLUMNS)
+    figure = Figure(figsize=(0.6 + 2.5 * columns, height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis in axes.flat[count:]:
+        axis.axis("off")
     for axis in axes[:, 0]:
         axis.set_ylabel(textwrap.fill(title, LETTERS), fontsize=8)
-    axes[0, 0].figure.align_ylabels(axes[:, 0])
+    return axes
+
+
+def _finished(axes: np.ndarray) -> str:
+    figure = axes[0, 0].figure
+    figure.align_ylabels(axes[:, 0])
+    shared_legend(figure)
+    return svg_of(figure)
 
 
 def panel_title(label: str) -> str:
@@ -98,12 +106,7 @@ def chosen_svg(played: Mapping[str, Sequence[Run]]) -> str:
     Args:
         played: method -> finished runs on one environment, at least one, with the same choices and number of rounds.
     """
-    columns = min(len(played), COLUMNS)
-    rows = -(-len(played) // columns)
-    figure = Figure(figsize=(0.6 + 2.5 * columns, 2.1 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
-    for axis in axes.flat[len(played) :]:
-        axis.axis("off")
+    axes = _panels(len(played), 2.1, "Share of the rounds so far")
     for axis, (agent, runs) in zip(axes.flat, played.items(), strict=False):
         shares = np.stack([shares_chosen(run) for run in runs])
         for place, choice in enumerate(runs[0].choices):
@@ -111,9 +114,7 @@ def chosen_svg(played: Mapping[str, Sequence[Run]]) -> str:
         axis.set_title(for_figure(agent))
         axis.set_ylim(-0.03, 1.03)
         round_axis(axis)
-    _title_rows(axes, "Share of the rounds so far")
-    shared_legend(figure)
-    return svg_of(figure)
+    return _finished(axes)
 
 
 def shares_chosen(run: Run) -> np.ndarray:

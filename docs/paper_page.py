@@ -1,4 +1,4 @@
-"""A paper's page: every exhibit, ours beside what is published, its claims judged, and what differs."""
+"""A paper's page: each figure and table, published and ours, its claims judged, and the departures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CHOSEN = "-chosen"  # ends the name of a picture's file
 def paper_page(
     paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collection[str] = (), drawn: Collection[str] = ()
 ) -> str:
-    """All figures and tables of a paper: ours beside what is published, its claims judged, and what differs.
+    """All figures and tables of a paper, published and ours, its claims judged, and the departures.
 
     Args:
         paper: the paper.
@@ -116,7 +116,7 @@ def _played(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str], list
 
 
 def _is_drawn(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]]) -> bool:
-    """Whether there is a curve: of recommendations after the last round alone there is none."""
+    """Whether there is a curve, not only a recommendation after the last round."""
     quantity = exhibit.quantity
     if quantity is None or quantity in NUMBERS:
         return False
@@ -131,7 +131,7 @@ def _choosing(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]])
 
 
 def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
-    """End of the file's name -> SVG: the curves of an exhibit, and what was chosen; nothing of what is not there."""
+    """Ending of the file's name -> SVG: the curves of an exhibit, and the choices, if there are any."""
     played, found = _played(exhibit, runs), {}
     if _is_drawn(exhibit, played):
         assert exhibit.quantity is not None  # else nothing is drawn
@@ -143,7 +143,7 @@ def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
 
 
 def printed(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
-    """Method and environment -> the numbers that the paper prints of a curve; nothing where it has them of its end."""
+    """Method and environment -> the numbers that the paper prints of a curve, unless it prints final ones only."""
     places = [(env, after) for env in exhibit.environments for after in exhibit.rounds]
     found: dict[tuple[str, str], list[Printed]] = defaultdict(list)
     for agent, cells in exhibit.theirs.items():
@@ -154,7 +154,7 @@ def printed(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
 
 
 def picture_path(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
-    """Of an exhibit's picture in the site, without its ending."""
+    """The path of an exhibit's picture in the site, without its ending."""
     return f"papers/pictures/{paper.suite}-{paper.exhibits.index(exhibit)}{ending}"
 
 
@@ -193,7 +193,7 @@ def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
 
 
 def _departures(paper: Paper, others: Collection[str]) -> list[str]:
-    """Of the methods, as their pages list them."""
+    """Departures of the methods, as their pages list them."""
     names = list(dict.fromkeys(Spec.parse(label).name for label in paper.agents))
     parts = ["What the methods here do otherwise than their papers, as their pages say."]
     for name in names:
@@ -217,7 +217,7 @@ def _played_with(runs: Sequence[Run]) -> str:
 
 
 def _codes(runs: Sequence[Run]) -> str:
-    """How many are of today's revisions."""
+    """The numbers of runs of today's revisions and of earlier ones."""
     others = sum(not is_current(run) for run in runs)
     said = f"{len(runs) - others} of {len(runs)} runs are of today's revisions"
     return f"{said}; {others} are of earlier ones, and count with them." if others else f"{said}."

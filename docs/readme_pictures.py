@@ -28,12 +28,11 @@ import showcase
 from paper_contents import papers
 from paper_figures import curve_of
 
-from cbo_gym import evaluate, leaderboard, make_task
+from cbo_gym import evaluate, leaderboard
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.report.palette import looks
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, shared_legend
-from cbo_gym.specs import create_agent
 
 FOLDER = Path(__file__).parent / "pictures"
 LEARNER, SYSTEM, ROUNDS = "MCBO", "CBO/Alpine2-v0", 25
@@ -47,28 +46,20 @@ REPORT_SIZE = (1100, 800)
 @on_paper
 def learning(path: Path) -> None:
     """The rendered rounds of one agent, above the rewards so far."""
-    env = gym.make(SYSTEM, render_mode="rgb_array")
-    task, agent = make_task(SYSTEM, seed=0), create_agent(LEARNER)
-    observation, _ = env.reset(seed=0)
-    agent.reset(task, 0)
-    optimum = evaluate("Random", SYSTEM, 0, horizon=1).optimum
-    rewards, frames = [], []
-    for _ in range(ROUNDS):
-        action = agent.act(observation)
-        observation, reward, _, _, info = env.step(action)
-        agent.update(action, observation, reward, info)
-        rewards.append(float(reward))
-        frames.append(_frame(np.asarray(env.render()), rewards, optimum))
-    first, *others = [frame.quantize(COLOURS) for frame in frames]
+    env, drawn = gym.make(SYSTEM, render_mode="rgb_array"), []
+    run = evaluate(LEARNER, env, 0, horizon=ROUNDS, callbacks=[lambda _: drawn.append(np.asarray(env.render()))])
+    rewards = run.table["reward"].to_list()
+    frames = [_frame(image, rewards[: i + 1], run.optimum).quantize(COLOURS) for i, image in enumerate(drawn)]
     durations = [MILLISECONDS] * (ROUNDS - 1) + [6 * MILLISECONDS]
-    first.save(path, save_all=True, append_images=others, duration=durations, loop=0, optimize=True)
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=True)
 
 
 def _frame(drawn: np.ndarray, rewards: list[float], optimum: float) -> Image.Image:
-    height, width = drawn.shape[:2]
-    figure = Figure(figsize=(width / 100, height / 100 + 1.5), dpi=80)
-    whole = height / 100 + 1.5
-    top = figure.add_axes((0, 1.5 / whole, 1, height / 100 / whole))
+    """The rendered environment above the rewards so far."""
+    width, height = drawn.shape[1] / 100, drawn.shape[0] / 100
+    whole = height + 1.5
+    figure = Figure(figsize=(width, whole), dpi=80)
+    top = figure.add_axes((0, 1.5 / whole, 1, height / whole))
     top.imshow(drawn)
     top.axis("off")
     below = figure.add_axes((0.07, 0.42 / whole, 0.9, 0.95 / whole))
@@ -88,15 +79,15 @@ def curves(path: Path) -> None:
     styles = looks(showcase.AGENTS)
     columns = 4
     figure = Figure(figsize=(9.6, 1.9 * -(-len(showcase.MODES) // columns)), layout="constrained")
-    for place, (mode, told) in enumerate(showcase.MODES.items()):
-        axis = figure.add_subplot(-(-len(showcase.MODES) // columns), columns, place + 1)
+    for index, (mode, example) in enumerate(showcase.MODES.items()):
+        axis = figure.add_subplot(-(-len(showcase.MODES) // columns), columns, index + 1)
         for agent in showcase.AGENTS:
-            own = [run for run in runs if (run.agent, run.env) == (agent, told.env)]
+            own = [run for run in runs if (run.agent, run.env) == (agent, example.env)]
             if own:
                 scale = own[0].optimum - own[0].random_value
                 lines = np.stack([run.table["average_regret"].to_numpy() / scale for run in own])
                 mean_curve(axis, lines, agent, styles[agent])
-        axis.set_title(f"{mode}: {told.env.removeprefix('CBO/').removesuffix('-v0')}", fontsize=8)
+        axis.set_title(f"{mode}: {example.env.removeprefix('CBO/').removesuffix('-v0')}", fontsize=8)
         axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))
         round_axis(axis)
     figure.supylabel("Average regret (1 = random)", fontsize=8.5)
@@ -144,15 +135,12 @@ def report(path: Path) -> None:
         board = leaderboard(load_published(suite=REPORTED))
         page = write_report(board, Path(folder) / "report", formats=())
         shot = Path(folder) / "shot.png"
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-        options += [
-            "--hide-scrollbars",
-            f"--user-data-dir={folder}/browser",
-            "--virtual-time-budget=5000",
-            f"--screenshot={shot}",
-        ]
-        size = f"--window-size={REPORT_SIZE[0]},{REPORT_SIZE[1]}"
-        subprocess.run([chromium, *options, size, page.as_uri()], check=True, capture_output=True, timeout=120)
+        options = (
+            "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
+            f"--virtual-time-budget=5000 --window-size={REPORT_SIZE[0]},{REPORT_SIZE[1]}"
+        ).split()
+        places = [f"--user-data-dir={folder}/browser", f"--screenshot={shot}", page.as_uri()]
+        subprocess.run([chromium, *options, *places], check=True, capture_output=True, timeout=120)
         Image.open(shot).convert("RGB").quantize(64).save(path, optimize=True)
 
 

@@ -1,8 +1,8 @@
-"""A release's additions to the files: its date, and the address of the repository, which nobody can know before.
+"""Write the date of a release and the address of the repository into the files.
 
 ``make release REPOSITORY=https://github.com/OWNER/NAME DATE=2026-12-01`` writes them into the changelog, the citation,
-``pyproject.toml`` (``project.urls``), ``mkdocs.yml`` and the pages that say how to clone, and then the notebooks anew,
-which get their links to Colab. Doing it twice changes nothing.
+``pyproject.toml`` (``project.urls``), ``mkdocs.yml`` and the pages that say how to clone, and then the notebooks, which
+get their links to Colab. A second call changes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def released(root: Path, address: str, day: date) -> dict[Path, str]:
     """Path -> its text with the date and the address.
 
     Raises:
-        ValueError: if the address is none, or a place for it is missing.
+        ValueError: if the address is invalid, or a line to replace is missing.
     """
     if not ADDRESS.fullmatch(address):
         raise ValueError(f"the address of the repository must be like https://HOST/OWNER/NAME; given {address!r}")
@@ -44,14 +44,14 @@ def released(root: Path, address: str, day: date) -> dict[Path, str]:
         ),
     }
     found = {}
-    for name, (place, text) in inserted.items():
+    for name, (line, text) in inserted.items():
         path = root / name
         before = path.read_text(encoding="utf-8")
         if text in before:
             continue
-        if place not in before:
-            raise ValueError(f"{path} has no {place.strip()!r}, where the release writes")
-        found[path] = before.replace(place, text, 1)
+        if line not in before:
+            raise ValueError(f"{path} has no {line.strip()!r}, where the release writes")
+        found[path] = before.replace(line, text, 1)
     return found
 
 

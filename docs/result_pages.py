@@ -1,7 +1,7 @@
-"""The pages of results: the leaderboard of every suite, and one page per paper, from the published results.
+"""The pages of results: the leaderboard of every suite, and one page for each paper, from the published results.
 
-Nothing of them is kept: they are written from ``results`` whenever the site is built, ``docs/papers`` says what each
-paper shows and claims, and what agents are told beyond spaces, graph and initial data is in ``docs/told.yaml``.
+They are written from ``results`` whenever the site is built; ``docs/papers`` has the figures and claims of each paper,
+and ``docs/knowledge.yaml`` what agents know beyond spaces, graph and initial data.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def navigation(others: Sequence[Any]) -> list[Any]:
 
 
 def published_parts() -> dict[str, list[Run]]:
-    """Name of a file -> its runs, of the checkout's published results; without those of the README's table."""
+    """Name of a file of published results -> its runs, without those of the README's table."""
     files = [path for path in sorted(own_store().glob("*.parquet")) if path.stem != choice_evidence.SHOWCASE]
     return {path.stem: load_published(path) for path in files}
 

@@ -34,40 +34,40 @@ SEEDS = range(PUBLICATION.start, PUBLICATION.start + 10)
 MOST_AGENTS = 4  # that the table of modes names
 
 
-class Told(NamedTuple):
+class Example(NamedTuple):
     """How the README introduces a mode.
 
     Attributes:
-        action: what an action is.
-        back: what comes back.
+        action: an action, in words.
+        feedback: the feedback, in words.
         env: the mode's example, which is played.
-        rounds: for how long.
+        rounds: number of rounds.
     """
 
     action: str
-    back: str
+    feedback: str
     env: str
     rounds: int
 
 
 #: Rounds are those after which methods differ, and in contextual mode those that learning a policy takes.
 MODES = {
-    Mode.SOFT: Told("parameters of the mechanisms", "all nodes", "CBO/Alpine2-v0", 50),
-    Mode.HARD: Told("`do(X = x)` on a set of variables", "all nodes", "CBO/ToyGraph-v0", 50),
-    Mode.CONTEXTUAL: Told("`do(X = x)`, after seeing a context", "all nodes", "CBO/CoCaAligned-v0", 100),
-    Mode.AGGREGATED: Told("a cell of the parameters", "means over the cell", "CBO/GPBandit1-v0", 50),
-    Mode.MASKED: Told("which random signals to let in", "nodes and signals", "CBO/SSEMPeriodic-v1", 50),
-    Mode.DISCRETE: Told("one of finitely many `do(X = x)`", "all nodes", "CBO/XYZWBandit-v0", 100),
-    Mode.ADVERSARIAL: Told("parameters, against a second player", "nodes and its move", "CBO/Dropwave-Penny-v0", 50),
-    Mode.DYNAMIC: Told("`do(X = x)` in a time slice", "nodes of the slice", "CBO/DCBOStat-v0", 30),
-    Mode.SUBSET: Told("a subset of the nodes", "all nodes", "CBO/LinearSEMHierarchical5-v0", 100),
+    Mode.SOFT: Example("parameters of the mechanisms", "all nodes", "CBO/Alpine2-v0", 50),
+    Mode.HARD: Example("`do(X = x)` on a set of variables", "all nodes", "CBO/ToyGraph-v0", 50),
+    Mode.CONTEXTUAL: Example("`do(X = x)`, after seeing a context", "all nodes", "CBO/CoCaAligned-v0", 100),
+    Mode.AGGREGATED: Example("a cell of the parameters", "means over the cell", "CBO/GPBandit1-v0", 50),
+    Mode.MASKED: Example("which random signals to let in", "nodes and signals", "CBO/SSEMPeriodic-v1", 50),
+    Mode.DISCRETE: Example("one of finitely many `do(X = x)`", "all nodes", "CBO/XYZWBandit-v0", 100),
+    Mode.ADVERSARIAL: Example("parameters, against a second player", "nodes and its move", "CBO/Dropwave-Penny-v0", 50),
+    Mode.DYNAMIC: Example("`do(X = x)` in a time slice", "nodes of the slice", "CBO/DCBOStat-v0", 30),
+    Mode.SUBSET: Example("a subset of the nodes", "all nodes", "CBO/LinearSEMHierarchical5-v0", 100),
 }
 
 
 def play() -> None:
     """Play every task; the quickest first. Runs that are there are kept."""
-    for told in reversed(MODES.values()):
-        sweep(AGENTS, told.env, list(SEEDS), RUNS, horizon=told.rounds, recommend="end")
+    for example in reversed(MODES.values()):
+        sweep(AGENTS, example.env, list(SEEDS), RUNS, horizon=example.rounds, recommend="end")
 
 
 def modes_table() -> str:
@@ -78,8 +78,7 @@ def modes_table() -> str:
         if len(modes) < len(Mode):
             for mode in modes:
                 agents[Mode(mode)].append(name)
-    told = [(mode, MODES[mode]) for mode in Mode]
-    rows = [(mode, one.action, one.back, f"`{one.env}`", _some(agents[mode])) for mode, one in told]
+    rows = [(mode, *(one := MODES[mode])[:2], f"`{one.env}`", _some(agents[mode])) for mode in Mode]
     return table(["mode", "an action is", "what comes back", "for example", "its agents"], rows, texts=ALL) + "\n"
 
 
@@ -92,14 +91,14 @@ def scores_table(board: Leaderboard) -> str:
     """A row for each task with published runs: the scores of the final recommendations, the best in bold."""
     cells = {(row["env"], row["agent"]): row for row in board.per_env.filter(pl.col("score").is_not_null()).to_dicts()}
     rows = []
-    for mode, told in MODES.items():
-        label = f"{told.env}, T={told.rounds}"
+    for mode, example in MODES.items():
+        label = f"{example.env}, T={example.rounds}"
         found = {agent: cells[label, agent] for agent in AGENTS if (label, agent) in cells}
         if not found:
             continue
         best = max(row["score"] for row in found.values())
         shown = [_score(found.get(agent), best) for agent in AGENTS]
-        rows.append((mode, told.env.removeprefix("CBO/"), str(told.rounds), *shown))
+        rows.append((mode, example.env.removeprefix("CBO/"), str(example.rounds), *shown))
     return table(["mode", "task", "rounds", *AGENTS], rows, texts=2) + "\n"
 
 

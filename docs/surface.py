@@ -1,7 +1,7 @@
-"""The stable surface: the modules of ``docs/surface.yaml``, their names, and what can be passed to them.
+"""The stable surface: the modules of ``docs/surface.yaml``, their names and the parameters of these.
 
-``python docs/surface.py`` writes ``tests/surface.txt``, with which the tests compare the code. A line that goes away is
-a broken promise, unless the name has warned for one minor version: see ``docs/guide/stability.md``.
+``python docs/surface.py`` writes ``tests/surface.txt``, with which the tests compare the code. To remove a line is to
+break a promise, unless the name has warned for one minor version: see ``docs/guide/stability.md``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIST = DOCS.parent / "tests" / "surface.txt"
 
 
 def modules() -> dict[str, str]:
-    """Module -> what it promises."""
+    """Module -> its promise."""
     return read_yaml(DOCS / "surface.yaml")
 
 
@@ -40,7 +40,7 @@ def names(module: str) -> list[str]:
 
 
 def lines() -> Iterator[str]:
-    """One for each name, and one for each public method of a class: with the names of the parameters."""
+    """Lines for each name and for each public method of a class, with the names of the parameters."""
     for module in modules():
         for name in names(module):
             thing = getattr(import_module(module), name)
@@ -63,7 +63,7 @@ def _methods(kind: type) -> set[str]:
 
 
 def _parameters(thing: Any) -> str:
-    """``(agent, env, seed, *, horizon)``; empty for what is not called."""
+    """``(agent, env, seed, *, horizon)``; empty for an object that is not called."""
     pythons = isinstance(thing, GenericAlias) or (inspect.isclass(thing) and issubclass(thing, Enum))
     if not callable(thing) or pythons:  # whose signatures differ by version
         return ""
@@ -84,27 +84,6 @@ def text() -> str:
     return "".join(f"{line}\n" for line in dict.fromkeys(lines()))
 
 
-def broken(before: str, now: str) -> list[str]:
-    """Promises that a new list breaks: names, parameters, and defaults of parameters that it lacks."""
-    new, found = dict(map(_parts, now.splitlines())), []
-    for name, old in map(_parts, before.splitlines()):
-        if name not in new:
-            found.append(name)
-            continue
-        given = new[name]
-        found += [f"{name} has no {parameter}" for parameter in old if parameter not in given]
-        needed = [parameter for parameter, optional in given.items() if not optional and old.get(parameter, True)]
-        found += [f"{name} needs {parameter}" for parameter in needed]
-    return found
-
-
-def _parts(line: str) -> tuple[str, dict[str, bool]]:
-    """The name, and its parameters with whether they may be left out."""
-    name, _, given = line.rstrip(")").partition("(")
-    parameters = [one for one in given.split(", ") if one]
-    return name, {one.rstrip("="): one.endswith("=") or one.startswith("*") for one in parameters}
-
-
 def page(module: str) -> str:
     """The reference of a module, as Markdown for mkdocstrings."""
     parts = [f"---\ntitle: {module}\n---", f"# {module}", f"{modules()[module][:1].upper()}{modules()[module][1:]}"]
@@ -119,7 +98,7 @@ def page(module: str) -> str:
 
 
 def _agents() -> Iterator[str]:
-    """Agents have pages of their own; what methods are built on stands here."""
+    """Agents have pages of their own; their base classes stand here."""
     from cbo_gym import agents
     from cbo_gym.agents.zoo import zoo
 

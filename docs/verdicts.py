@@ -1,4 +1,4 @@
-"""When differences decide a claim: intervals, what they are held against, several looks, and many claims at once."""
+"""When differences decide a claim: intervals, p-values and several looks."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from cbo_gym.errors import ArgumentError
 LEVEL = 0.05  # of false decisions, both sides together
 LEAST_PAIRS = 10
 LONGEST = 3.0  # of Student's half widths, where Johnson's interval has no end; by the simulations of the tests
-LEAST_LEVEL = 1e-12  # below which levels are not told apart
+LEAST_LEVEL = 1e-12  # smaller levels are not distinguished
 SAME = 1e-6  # of differences: stored curves have no more digits
 Kind = Literal["better", "as good", "equivalent"]
 Decision = Literal["confirmed", "refuted", "equivalent", "open"]
 
 
 def interval(differences: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """Where the mean of differences ``(n,)`` lies, but for a share ``level`` of samples: the wider of two intervals.
+    """Return the confidence interval of the mean of differences ``(n,)``: the wider of two, infinite below two pairs.
 
-    Student's is too narrow on one side where differences are skewed, Johnson's (1978), which corrects it by the third
-    moment, where most of them are ties; what both leave out is left out. Of fewer than two it has no ends.
+    Student's is too narrow on one side if differences are skewed, Johnson's (1978), which corrects it by the third
+    moment, if most of them are ties.
 
-    Where all are the same, they show no spread. Yet if a share ``1 - level^(1/n)`` of all pairs differed, none of it
-    would be among ``n`` of them with probability ``level``. Those may differ by the whole gap between optimum and
-    random action, which is 1, either way, and the mean be off by as much of what lies between.
+    Equal differences show no spread. Yet if a share ``1 - level^(1/n)`` of all pairs differed, none of them would be
+    among ``n`` with probability ``level``. These may differ by the whole gap between optimum and random action, which
+    is 1, either way, and the mean may be off by that share of it.
     """
     count = len(differences)
     if count < 2:
@@ -51,13 +51,13 @@ def _bent(end: float, bend: float) -> float:
 
 
 def decided(kind: Kind, low: float, high: float, margin: float) -> Decision:
-    """What an interval of the difference says of a claim.
+    """Decide a claim by an interval of the difference.
 
     Args:
         kind: ``"better"``: the difference is above 0; ``"as good"``: it is above ``-margin``; ``"equivalent"``: it lies
             within the margin.
         low, high: ends of the interval.
-        margin: the difference that matters to nobody, 0 or more.
+        margin: the largest difference without importance, 0 or more.
     """
     inside = -margin <= low and high <= margin
     if kind == "better":
@@ -70,7 +70,7 @@ def decided(kind: Kind, low: float, high: float, margin: float) -> Decision:
 
 
 def p_value(differences: np.ndarray, kind: Kind, margin: float) -> float:
-    """The least level at which the claim is decided, whichever way; 1 if it is at none."""
+    """The least level at which the claim is decided, either way; 1 if there is none."""
 
     def is_open(level: float) -> bool:
         return decided(kind, *interval(differences, level), margin) == "open"

@@ -90,10 +90,10 @@ class Informed:
 def regrets(name: str, game: str, adversary: str, seed: int, rounds: int) -> np.ndarray:
     """Average regret after each round against the best fixed action in hindsight, ``(rounds,)``."""
     env, agent = f"CBO/{game}-v0", Watched(name)
-    told: Any = adversary
+    opponent: Any = adversary
     if adversary == "informed":
-        told = Informed(agent, gym.make(env).unwrapped.feedback.game, seed)
-    run = cbo_gym.evaluate(agent, env, seed, horizon=rounds, recommend="end", label=name, adversary=told)
+        opponent = Informed(agent, gym.make(env).unwrapped.feedback.game, seed)
+    run = cbo_gym.evaluate(agent, env, seed, horizon=rounds, recommend="end", label=name, adversary=opponent)
     return run.table["average_regret"].to_numpy()
 
 

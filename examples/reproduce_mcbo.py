@@ -4,7 +4,7 @@ Sussex, Makarova and Krause (2023), "Model-based causal Bayesian optimization", 
 folder already are not repeated, so a stopped reproduction goes on where it was.
 
 GP-UCB and MCBO play each task with the beta that did best on the eight others, by the metric of the figure:
-chosen_beta.yaml. "MCBO, default" is this package's MCBO without tuning, the same for both figures. To choose anew, play
+chosen_beta.yaml. "MCBO, default" is our MCBO without tuning, the same for both figures. To choose again, play
 'GP-UCB(beta=0.05)', 'GP-UCB(beta=0.5)', 'GP-UCB(beta=5)' and the same of MCBO on all tasks and seeds that may choose,
 cbo_gym.sweep(agent, TASKS, range(100, 103), "runs/betas"), and record the four choices (GP-UCB and MCBO, average_score
 and best):

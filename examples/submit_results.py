@@ -1,7 +1,7 @@
-"""Results of your own method on somebody else's leaderboard: play a suite, publish, be checked, be ranked.
+"""Results of your own method on a public leaderboard: play a suite, publish, be checked, be ranked.
 
-The method is in this file, as it might be in a package of yours. It takes some minutes: every number is worked out
-anew, every run is played again, and the method plays instances that nobody has seen.
+The method is in this file, as it might be in a package of yours. It takes some minutes: every number is computed
+again, every run is played again, and the method plays unseen instances.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def main() -> None:
     file = publish(out / "runs", out / "submitted", submission=True).path
     (out / "card.yaml").write_text(CARD, encoding="utf-8")
 
-    # whoever keeps the store does the rest, on a machine of their own
+    # the owner of the store does the rest, on another machine
     found = check_submission(file, out / "card.yaml", blind=2 if arguments.quick else 5, allow=[AGENT])
     print(found.standing, *found.remarks, *found.problems, sep="\n  ")
     entered = enter(found, out / "store" / "nearby.parquet")

@@ -103,7 +103,7 @@ def epidemiology() -> float:
 
 
 def natural_load_sine() -> float:
-    """What L may earn where nobody sets it: four standard errors above a mean of many draws."""
+    """An upper bound of E[L] without an intervention: four standard errors above a mean of many draws."""
     rng = np.random.default_rng(0)
     t = rng.uniform(4.0, 8.0, 100_000)
     load = np.exp(0.5 * t + rng.standard_normal(len(t)))

@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-import gymnasium  # noqa: F401  # puts filters of its own before those that are there, so it comes first
+import gymnasium  # noqa: F401  # it adds filters of warnings before the others, so it comes first
 import pytest
 
 # no test writes to the user's own folder; the processes that tests start inherit it
@@ -20,6 +20,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is there by now stays to the end: to look through it for garbage again and again is a tenth of the time."""
+    """Exempt all objects of today from garbage collection, which would take a tenth of the time."""
     gc.collect()
     gc.freeze()

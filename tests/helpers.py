@@ -40,7 +40,7 @@ class Centre(Agent):
 
 
 class Odd(Centre):
-    """Hands its action over in some other form, or does what it should not."""
+    """Returns its action in another form, or does what it should not."""
 
     def __init__(self, what="list"):
         self.what = what
@@ -61,7 +61,7 @@ class Odd(Centre):
 
 
 class Names(Centre):
-    """Says in an error what its task is called."""
+    """Raises an error with the name of its task."""
 
     def setup(self, seed):
         raise RuntimeError(f"called {self.task.env_id!r}")
@@ -91,7 +91,7 @@ class Raises(Centre):
 
 
 class Slow(Centre):
-    """Takes its time, and leaves a note of every run that it began, with the process that plays it."""
+    """Is slow, and leaves a file for every run that it began, with the process that plays it."""
 
     def __init__(self, folder: str, seconds: float = 0.05) -> None:
         self.folder, self.seconds = folder, seconds
@@ -106,24 +106,24 @@ class Slow(Centre):
 
 
 class Recorder(Centre):
-    """Keeps everything that it is handed, for inspection."""
+    """Keeps everything that it receives, for inspection."""
 
     instances: list["Recorder"] = []
 
     def __init__(self) -> None:
-        self.handed = []
+        self.received = []
         Recorder.instances.append(self)
 
     def reset(self, task, seed):
-        self.handed += [task, seed]
+        self.received += [task, seed]
         super().reset(task, seed)
 
     def act(self, observation):
-        self.handed.append(observation)
+        self.received.append(observation)
         return super().act(observation)
 
     def update(self, action, observation, reward, info):
-        self.handed += [action, observation, reward, info]
+        self.received += [action, observation, reward, info]
         super().update(action, observation, reward, info)
 
 
@@ -166,7 +166,7 @@ class Exits(Centre):
 
 
 class Vanishes(Centre):
-    """Ends its process without a word."""
+    """Ends its process without an error."""
 
     def __init__(self, status: int) -> None:
         self.status = status
@@ -189,7 +189,7 @@ class Hangs(Centre):
 
 
 class Swallows(Centre):
-    """Takes all the memory that there is."""
+    """Allocates all memory."""
 
     def act(self, observation):
         taken = []
@@ -198,7 +198,7 @@ class Swallows(Centre):
 
 
 class ClosesItsStreams(Centre):
-    """Closes all files of its process, those with which it answers among them."""
+    """Closes all files of its process, those of the channel among them."""
 
     def act(self, observation):
         os.closerange(3, 256)

@@ -1,9 +1,9 @@
-"""The record of behaviour: hashes of what environments, oracles and agents do, against which a rebuilding is checked.
+"""The record of behaviour: hashes of what environments, oracles and agents do, against which changes are checked.
 
 ``python -m tests.record`` compares with ``tests/record.json``. Ids, agents or ``"MCBO on CBO/ToyGraph-v0"``, or
 ``--part environments`` (``oracles``, ``agents``), take some of it. Each record keeps the revisions of what it is of.
 Where behaviour is meant to change, raise the revision; ``--new`` adds what is not recorded of today's revisions, and
-changes nothing else. ``--write`` makes records anew, which is right only where libraries have changed.
+changes nothing else. ``--write`` replaces records, which is right only where libraries have changed.
 
 Bits differ between processors and library versions. Where both are as recorded, all values are compared. Elsewhere
 the values that the record lists under ``elsewhere`` are: hashes that came out alike on two makes of processor, and
@@ -73,7 +73,7 @@ OF_MODES = {
 
 @cache
 def fingerprint() -> dict[str, str]:
-    """What the last digits of numbers depend on."""
+    """Libraries and processor, on which the last digits of numbers depend."""
     import torch
     from threadpoolctl import threadpool_info
 
@@ -89,7 +89,7 @@ def fingerprint() -> dict[str, str]:
 
 
 def digest(thing: Any) -> str:
-    """A hash of numbers, texts and containers of them; it does not tell int from float, nor list from tuple."""
+    """A hash of numbers, strings and containers, the same for int and float, and for list and tuple."""
     found = hashlib.sha256()
     _feed(found.update, thing)
     return found.hexdigest()[:16]
@@ -159,14 +159,14 @@ def environment(env_id: str) -> dict[str, Any]:
 
 
 def oracle(env_id: str) -> dict[str, Any]:
-    """The optimum of an environment, searched for anew."""
+    """The optimum of an environment, without the recorded one."""
     best = oracle_of(gym.make(env_id)).find_optimum()
     found = [best.value, best.action, best.standard_error, best.random_value, best.random_standard_error]
     return {"optimum": digest(found), "total_reward": best.value}
 
 
 def run(name: str) -> dict[str, Any] | None:
-    """What the evaluator says of an agent on an environment, seconds apart; None if it does not play there."""
+    """The run of an agent on an environment without its seconds; None if it does not play there."""
     agent, env = name.split(ON)
     try:
         played = cbo_gym.evaluate(agent, env, 0, horizon=AGENT_ROUNDS)
@@ -185,7 +185,7 @@ PARTS: dict[str, Callable[[str], dict[str, Any] | None]] = {
 
 
 def names(part: str, chosen: Collection[str] = ()) -> list[str]:
-    """All that a part may have records of, or those that are chosen by id, agent or name."""
+    """The names of a part's records, or those that are chosen by id, agent or name."""
     known = [entry.id for entry in entries()]
     if part == "agents":
         known = [f"{agent}{ON}{env}" for agent in known_agents() for env in PLAYED_BY_AGENTS if _plays(agent, env)]
@@ -197,17 +197,17 @@ def _plays(agent: str, env: str) -> bool:
 
 
 def revisions(name: str) -> dict[str, int]:
-    """Today's, of the environment and the agent of a record."""
+    """Today's revisions of the environment and the agent of a record."""
     return {what: int(number) for what, number in sources_now(map(bare_name, name.split(ON))).items()}
 
 
 def found_of(part: str, chosen: Collection[str] = ()) -> dict[str, Any]:
-    """Records of today, on one thread."""
+    """Records of today, made on one thread."""
     return {name: found for name in names(part, chosen) if (found := on_one_thread(PARTS[part], name)) is not None}
 
 
 def on_one_thread(make: Callable[..., Any], *arguments: Any) -> Any:
-    """Sums in parallel are added up in an order of their own."""
+    """Call with one thread: parallel sums are added up in any order."""
     import torch
     from threadpoolctl import threadpool_limits
 
@@ -223,7 +223,7 @@ def on_one_thread(make: Callable[..., Any], *arguments: Any) -> Any:
 
 @cache
 def load() -> dict[str, Any]:
-    """What is recorded: ``platforms``, and for each part the records by name."""
+    """The file: ``platforms``, and for each part the records by name."""
     return json.loads(FILE.read_text())
 
 
@@ -233,7 +233,7 @@ def is_recorded(name: str, part: str) -> bool:
 
 
 def differences(found: Mapping[str, Any], part: str) -> list[str]:
-    """What differs from the record, and what to do about it."""
+    """Differences from the record, each with what to do about it."""
     wrong = []
     for name, values in found.items():
         if not is_recorded(name, part):
@@ -245,7 +245,7 @@ def differences(found: Mapping[str, Any], part: str) -> list[str]:
 
 
 def _others(values: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
-    """The values that are not as recorded: bits where the platform is the same, else what can be compared there."""
+    """Names of values that are not as recorded: all on the same platform, else those that can be compared."""
     if load()["platforms"][kept["platform"]] == fingerprint():
         return [what for what, value in values.items() if kept[what] != value]
     alike = {what: kept[what] == values[what] for what in kept["elsewhere"]}

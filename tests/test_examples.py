@@ -29,7 +29,7 @@ LONG = (
     "path", [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in LONG)) for path in EXAMPLES]
 )
 def test_examples_run(path, tmp_path, monkeypatch, capsys):
-    """As a script does, but in this process: to import everything anew takes most of them longer than what they do."""
+    """In this process: importing everything takes most scripts longer than their work."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(path.parent)
     monkeypatch.setattr(sys, "argv", [str(path), "--quick"])

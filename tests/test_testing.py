@@ -17,7 +17,7 @@ from cbo_gym.specs import find_agent, known_agents, modes_of
 from cbo_gym.testing import ContractError, check_agent, check_problem
 from tests.helpers import Centre
 from tests.registered import FIRST_OF_MODE, IDS, SEVERAL_OBJECTIVES
-from tests.together import ONE_A_ROOM, by_room
+from tests.together import ONE_A_FAMILY, by_family
 
 #: the graph of IVBandit is not that of parallel bandits; the last two have several objectives
 ENVS = (*FIRST_OF_MODE.values(), "CBO/IVBandit-v0", "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0")
@@ -42,12 +42,12 @@ def modes_checked(agent, most=None):
     return set(played)
 
 
-@pytest.mark.parametrize("agent", by_room(known_agents()))
+@pytest.mark.parametrize("agent", by_family(known_agents()))
 def test_every_entry_point_keeps_the_contract(agent):
     assert modes_checked(agent) == set(modes_of(find_agent(agent)))
 
 
-@pytest.mark.parametrize("agent", [name for name in known_agents() if name not in ONE_A_ROOM])
+@pytest.mark.parametrize("agent", [name for name in known_agents() if name not in ONE_A_FAMILY])
 def test_those_that_play_all_their_modes_in_slow_tests_keep_it_in_one(agent):
     (mode,) = modes_checked(agent, most=1)
     assert mode in modes_of(find_agent(agent))

@@ -1,4 +1,4 @@
-"""Small tasks of the modes, and whether two runs are the same."""
+"""Small tasks of the modes, agents by family, and runs played in this process."""
 
 import pytest
 
@@ -7,16 +7,16 @@ from cbo_gym.evaluation.play.grid import cell_of
 from cbo_gym.evaluation.play.sweep import run_job
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, name_of, save_run
 
-#: one agent of each room; the others are slow tests
-ONE_A_ROOM = ("Random", "CBO", "GP-UCB", "GPOO", "SSEM-UCB", "TS", "CoCaBO", "DCBO", "CBO-MW", "CausalParetoSelect")
+#: one agent of each family, by folders; tests of the others are slow
+ONE_A_FAMILY = ("Random", "CBO", "GP-UCB", "GPOO", "SSEM-UCB", "TS", "CoCaBO", "DCBO", "CBO-MW", "CausalParetoSelect")
 
 
-def by_room(cases, agent_of=lambda case: case):
-    """Cases as parameters, those of agents that are not among :data:`ONE_A_ROOM` marked as slow."""
+def by_family(cases, agent_of=lambda case: case):
+    """Cases as parameters, those of agents that are not among :data:`ONE_A_FAMILY` marked as slow."""
     return [
         pytest.param(*(case if isinstance(case, tuple) else [case]), marks=[] if fast else [pytest.mark.slow])
         for case in cases
-        for fast in [agent_of(case) in ONE_A_ROOM]
+        for fast in [agent_of(case) in ONE_A_FAMILY]
     ]
 
 
@@ -48,7 +48,7 @@ def played_here(agents, envs, seeds, **how):
 
 
 def check_here(monkeypatch):
-    """Submissions are played in this process; agents of others in one of their own, as ever."""
+    """Play submissions in this process; third-party agents still have a process each."""
     for module in ("referee", "replay"):
         monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.run_jobs", _run_jobs)
         monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.cells_of_strangers", lambda limits: cell_of)

@@ -1,4 +1,4 @@
-"""Dosing by age and body mass, where a nurse sees what nobody writes down: to set everything is to lose that.
+"""Dosing by age and body mass, where a nurse sees unrecorded facts: to set everything is to lose these.
 
 First by hand, with past patients from a CSV file; then by a robot that treats simulated patients. Run with --seeds 100
 109 to compare agents on ten seeds, with --quick for a few patients.
@@ -21,7 +21,7 @@ SEVERITY, TITRATION = 0.35, 0.1  # standard deviations, mg
 
 
 class Clinic:
-    """What nobody knows: how much a patient needs, and that nurses find a part of it out."""
+    """The unknown truth: the dose that a patient needs, of which nurses find out a part."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)

@@ -21,7 +21,7 @@ NOISE = (0.02, 0.05, 0.02, 0.04)  # of growth, biomass, acid, titre
 
 
 class Plant:
-    """What nobody knows of the real one."""
+    """The unknown truth."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
@@ -57,7 +57,7 @@ def by_hand(folder):
 
 
 def by_a_robot(folder, trials):
-    """A campaign that nobody attends."""
+    """A campaign without a person."""
     database = folder / "robot.db"
     plant = Plant(seed=101)
     study = create_study(storage=database, **STUDY | {"horizon": trials})

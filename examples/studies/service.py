@@ -20,7 +20,7 @@ STUDY = yaml.safe_load((HERE / "service.yaml").read_text(encoding="utf-8"))
 
 
 class Service:
-    """What nobody knows: who hesitates opens the chat, and buys only with a discount."""
+    """The unknown truth: visitors who hesitate open the chat, and buy only with a discount."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)

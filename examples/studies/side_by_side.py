@@ -27,7 +27,7 @@ REPEATS = 20_000  # of a batch, for its expected titre and acid
 
 
 def with_a_study(plant, trials, seed, folder, about=STUDY):
-    """Planned by MCBO, which is told the diagram and every measured variable."""
+    """Planned by MCBO, which knows the diagram and every measured variable."""
     from cbo_gym.study import create_study
 
     study = create_study(storage=folder / f"{seed}.db", **about | {"horizon": trials, "seed": seed})
@@ -39,7 +39,7 @@ def with_a_study(plant, trials, seed, folder, about=STUDY):
 
 
 def with_optuna(plant, trials, seed, folder, sampler="TPESampler"):
-    """Planned by a sampler of Optuna, which is told the titre and by how much the acid missed its limit."""
+    """Planned by a sampler of Optuna, which knows the titre and by how much the acid missed its limit."""
     import optuna
 
     spaces = {name: optuna.distributions.FloatDistribution(*bounds) for name, bounds in BOUNDS.items()}

@@ -85,7 +85,7 @@ def test_only_runs_with_the_same_environment_rounds_and_seed_are_compared():
     assert only(Claim(better="A", worse="C", envs=[ENV]), given).verdict == "not run"
 
 
-def test_a_recommendation_that_nobody_asked_for_judges_nothing_and_the_error_says_so():
+def test_a_missing_recommendation_is_an_error_that_says_so():
     given = [evaluate(agent, ENV, 0, horizon=4, recommend="end") for agent in ("Random", "GP-UCB")]
     claim = Claim(better="GP-UCB", worse="Random", envs=[ENV], by="simple_regret", after=2)
     said = "Random on CBO/Dropwave-v0, seed 0, has no simple_regret after 2 of its 4 rounds.*recommend='every'"
@@ -108,13 +108,13 @@ def test_instances_of_a_family_are_judged_together_and_parameters_tell_agents_ap
     assert (found.verdict, found.pairs, found.rounds) == ("confirmed", 10, 2)
 
 
-def test_methods_that_are_told_different_things_of_a_system_are_paired_by_seed():
-    told, wrong = f"{ENV}(graph='partial')", f"{ENV}(graph='wrong', graph_missing=[['a', 'b']])"
-    given = runs("A", [0.8, 0.82] * 5, told) + runs("B", [0.5] * 10, wrong) + runs("B", [0.95, 0.99] * 5, told)
-    found = only(Claim(better="A", worse="B", envs=[told], worse_env=wrong), given)
+def test_methods_with_different_knowledge_of_a_system_are_paired_by_seed():
+    partial, wrong = f"{ENV}(graph='partial')", f"{ENV}(graph='wrong', graph_missing=[['a', 'b']])"
+    given = runs("A", [0.8, 0.82] * 5, partial) + runs("B", [0.5] * 10, wrong) + runs("B", [0.95, 0.99] * 5, partial)
+    found = only(Claim(better="A", worse="B", envs=[partial], worse_env=wrong), given)
     assert (found.verdict, found.pairs) == ("confirmed", 10)
     assert found.difference == pytest.approx(0.31)
-    assert only(Claim(better="A", worse="B", envs=[told]), given).difference < 0
+    assert only(Claim(better="A", worse="B", envs=[partial]), given).difference < 0
 
 
 def test_of_two_patterns_those_with_the_same_in_place_of_the_star_are_paired_and_settings_are_no_units():
@@ -141,7 +141,6 @@ def test_a_claim_by_another_number_cannot_be_made():
 
 def test_that_no_method_dominates_is_refuted_by_one_that_does():
     other = "CBO/Alpine2-v0"
-
     mixed = [
         run
         for a, b, env in ((0.9, 0.5, ENV), (0.3, 0.6, other))
@@ -156,7 +155,7 @@ def test_that_no_method_dominates_is_refuted_by_one_that_does():
     found = judged(["A", "B", "C"], best)
     assert (found.verdict, found.pairs, found.rounds) == ("refuted", 10, 3)
     assert 0.0 < found.p_value < 0.05
-    assert judged(["A", "B", "C"], mixed).verdict == "open", "nobody knows of C"
+    assert judged(["A", "B", "C"], mixed).verdict == "open", "nothing is known of C"
     nothing = judged(["A", "B"], [])
     assert (nothing.verdict, nothing.pairs) == ("not run", 0)
 

@@ -33,7 +33,7 @@ ROUNDS = 40
 
 
 def played(one: Environment) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Random rounds: the values of all variables, and of what goes into the formulas beside them."""
+    """Random rounds: the values of all variables, and of the other symbols of the formulas."""
     feedback, rng = one.feedback, np.random.default_rng(7)
     scm, domains = feedback.scm, feedback.problem.domains
     noise = scm.draw_noise(rng, ROUNDS)
@@ -56,9 +56,7 @@ def test_every_node_has_an_equation_which_the_code_fulfils(one: Environment) -> 
     scm = one.feedback.scm
     assert [equation.name for equation in one.equations if equation.observed] == list(scm.nodes)
     truth = dict(values)
-    if isinstance(
-        scm, SeparableSEM
-    ):  # its nodes are seen with errors, which are in the reward and in no other equation
+    if isinstance(scm, SeparableSEM):  # errors of observation are in the reward and in no other equation
         truth |= {name: values[name] - given.get(noise_name(f"error of {name}"), 0.0) for name in scm.nodes[:-1]}
     for equation in one.equations:
         known = given | (values if equation.name == scm.reward else truth)
@@ -74,10 +72,8 @@ def test_every_environment_has_a_page_with_all_sections(one: Environment, monkey
     monkeypatch.setitem(one.__dict__, "pictures", DRAWN)
     text = environment_pages.page(one)
     sections = ["Graph", "Equations", "Actions and observations", "Optimum", "Reward landscape", "Results", "Keywords"]
-    assert [title for title in re.findall(r"^## (.+)$", text, flags=re.MULTILINE) if title != "About"] == [
-        *sections,
-        "Source",
-    ]
+    found = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
+    assert [title for title in found if title != "About"] == [*sections, "Source"]
     assert f'gym.make("cbo_gym:{one.entry.id}")' in text
     assert ":func:" not in text
     (equations,) = re.findall(r'<div class="equations".*', text)

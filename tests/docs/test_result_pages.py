@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
 from typing import get_args
 
 import leaderboard_page
@@ -14,7 +16,7 @@ import paper_page
 import pytest
 import result_pages
 from leaderboard_page import runs_of
-from page_parts import TOLD, judged_on, told
+from page_parts import KNOWLEDGE, judged_on, knowledge
 from paper_contents import papers
 from paper_figures import curves_svg, panel_title, shares_chosen
 
@@ -31,49 +33,50 @@ from cbo_gym.suites import load, load_all
 from cbo_gym.task import Mode
 from cbo_gym.yaml_files import read_yaml
 from tests.support.runs import made_up_run
-from tests.together import by_room
+from tests.together import by_family
 
-TOY = "CBO/ToyGraph-v0"
+TOY, PSA = "CBO/ToyGraph-v0", "CBO/PSAGraph-v0"
 FIRST = PUBLICATION.start
 
 
-@pytest.fixture(scope="module")
-def made_up():
-    """On one task of the MCBO paper: MCBO above CBO, CBO above GP-UCB; one run too short, one that failed."""
-    values = {"MCBO": 0.9, "CBO": 0.6, "GP-UCB": 0.3}
-    runs = [
-        made_up_run(agent, FIRST + place, [value + place / 100] * 100, TOY, "hard")
+def played(values, seeds, envs=(TOY,), rounds=100, step=0.0, **more):
+    """Runs of agents, each with a constant reward, which is higher by a step with each seed."""
+    return [
+        made_up_run(agent, FIRST + i, [value + step * i] * rounds, env, "hard", **more)
         for agent, value in values.items()
-        for place in range(3)
+        for env in envs
+        for i in range(seeds)
     ]
-    return {"mcbo2023": [*runs, made_up_run("Random", FIRST, [0.1] * 50, TOY, "hard")]}
 
 
 @pytest.fixture(scope="module")
-def pages(made_up):
-    return result_pages.pages(made_up, {f"agents/{name}.md" for name in zoo()})
+def pages():
+    """On one task of the MCBO paper: MCBO above CBO, CBO above GP-UCB, and one run that is too short."""
+    runs = played({"MCBO": 0.9, "CBO": 0.6, "GP-UCB": 0.3}, seeds=3, step=0.01)
+    runs += played({"Random": 0.1}, seeds=1, rounds=50)
+    return result_pages.pages({"mcbo2023": runs}, {f"agents/{name}.md" for name in zoo()})
 
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What the leaderboard says of a suite, of which there are these runs; without pictures, which take long."""
+    """The leaderboard's part on a suite with these runs; without pictures, which take long."""
     for drawing in ("draw_targets", "svg_of", "dots_svg"):
         monkeypatch.setattr(leaderboard_page, drawing, lambda *given: "")
-    return part_of_a_suite
+
+    def part(name, runs):
+        suite = load(name)
+        return "\n\n".join(leaderboard_page.suite_part(suite, runs_of(suite, {name: runs}), (), {}))
+
+    return part
 
 
-def part_of_a_suite(name, runs):
-    suite = load(name)
-    return "\n\n".join(leaderboard_page.suite_part(suite, runs_of(suite, {name: runs}), (), {}))
+def paper_on(suite):
+    return next(paper for paper in papers() if paper.suite == suite)
 
 
 def test_every_suite_is_on_the_leaderboard_and_what_is_not_run_is_said(pages):
-    page = pages["leaderboard.md"]
-    assert re.findall(r"^## (.*)", page, flags=re.MULTILINE) == [
-        "Who is best at what",
-        *(suite.name for suite in load_all()),
-        "Papers",
-    ]
+    page, suites = pages["leaderboard.md"], [suite.name for suite in load_all()]
+    assert re.findall(r"^## (.*)", page, flags=re.MULTILINE) == ["Who is best at what", *suites, "Papers"]
     parts = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL))
     assert "**Not run**: nothing of this suite is published." in parts["gpoo2022"]
     mcbo = parts["mcbo2023"]
@@ -86,8 +89,7 @@ def test_every_suite_is_on_the_leaderboard_and_what_is_not_run_is_said(pages):
 
 
 def test_gap_is_shown_where_a_suite_is_compared_by_it(shown):
-    runs = [made_up_run("CBO", 1000, [0.5] * 100, "CBO/SurveyToyGraph-v0", "hard", initial_expected=0.0)]
-    page = shown("survey2026", runs)
+    page = shown("survey2026", played({"CBO": 0.5}, 1, ["CBO/SurveyToyGraph-v0"], initial_expected=0.0))
     assert "**Hard, over environments: expected**" in page
     assert "| agent | GAP at 20 | GAP at 50 | GAP at 100 | PA-GAP at 20" in page
 
@@ -95,26 +97,15 @@ def test_gap_is_shown_where_a_suite_is_compared_by_it(shown):
 def test_what_is_lost_without_the_true_graph_is_shown_where_it_was_played(shown):
     system = "CBO/SurveyToyGraph-v0"
     wrong = next(label for label in load("ceo2023").labels() if label.startswith(f"{system}(graph='wrong'"))
-    given = [
-        made_up_run("CBO", seed, [value] * 40, env, "hard")
-        for seed in range(1000, 1002)
-        for env, value in ((system, 0.9), (wrong, 0.4))
-    ]
-    page = shown("ceo2023", given)
+    known, without = (played({"CBO": value}, 2, [env], rounds=40) for env, value in ((system, 0.9), (wrong, 0.4)))
+    page = shown("ceo2023", known + without)
     assert "<summary>Lost without the true graph</summary>" in page
     assert re.search(r"\| CBO(<sup>n</sup>)? \| wrong.*\| 2 \| 0\.5[0 ±.]* \|", page)
-    alone = shown("ceo2023", given[::2])
-    assert "Lost without the true graph" not in alone
+    assert "Lost without the true graph" not in shown("ceo2023", known)
 
 
 def test_who_has_not_played_everything_is_never_ranked_among_those_who_have(shown):
-    others = "CBO/PSAGraph-v0"
-    runs = [
-        made_up_run(agent, FIRST + place, [value] * 100, env, "hard")
-        for agent, value, envs in (("CBO", 0.5, (TOY, others)), ("MCBO", 0.9, (TOY,)), ("Random", 0.1, (TOY, others)))
-        for env in envs
-        for place in range(5)
-    ]
+    runs = played({"CBO": 0.5, "Random": 0.1}, 5, [TOY, PSA]) + played({"MCBO": 0.9}, 5)
     whole, partial = leaderboard_page.scores_of(leaderboard(runs), "hard")
     assert [row["agent"] for row in whole] == ["CBO", "Random"]
     assert [(row["agent"], row["envs"]) for row in partial] == [("MCBO", 1)]
@@ -139,13 +130,9 @@ def test_the_leaderboard_begins_with_the_best_of_each_mode(pages):
     assert rows == [(str(mode), str(mode)) for mode in Mode]
 
 
-def test_who_is_best_is_told_by_seeds_for_publication_alone():
-    values = {("CBO", 0): 0.9, ("MCBO", 0): 0.5, ("CBO", FIRST): 0.3, ("MCBO", FIRST): 0.6}
-    runs = [
-        made_up_run(*key, [value] * 100, env, "hard")
-        for key, value in values.items()
-        for env in (TOY, "CBO/PSAGraph-v0")
-    ]
+def test_the_best_agent_is_found_by_seeds_for_publication_alone():
+    for_tuning = [replace(run, seed=0) for run in played({"CBO": 0.9, "MCBO": 0.5}, 1, [TOY, PSA])]
+    runs = [*for_tuning, *played({"CBO": 0.3, "MCBO": 0.6}, 1, [TOY, PSA])]
 
     def row(given):
         table = leaderboard_page.answers(given, ())
@@ -154,11 +141,7 @@ def test_who_is_best_is_told_by_seeds_for_publication_alone():
     assert re.search(r"^\| hard \| MCBO.* 0\.600 \|.* 2 of 2 \| 1 \|", row({"mcbo2023": runs}))
     alone = [run for run in runs if (run.agent, run.seed) != ("MCBO", FIRST)]
     assert "0.900" not in row({"mcbo2023": alone})
-    few = [
-        made_up_run(agent, FIRST, [value] * 100, env, "hard")
-        for agent, value in (("EIFN", 0.9), ("MCBO", 0.1))
-        for env in (TOY, "CBO/PSAGraph-v0")
-    ]
+    few = played({"EIFN": 0.9, "MCBO": 0.1}, 1, [TOY, PSA])
     assert "EIFN" not in row({"mcbo2023": runs, "agents": few})
     assert "| EIFN" in row({"mcbo2023": alone, "agents": few})
 
@@ -173,25 +156,17 @@ def test_runs_of_other_lengths_count_only_in_their_own_suite_and_alone():
 
 def test_claims_are_judged_and_open_ones_named():
     values = {"MCBO(beta=0.5)": 0.9, "MCBO": 0.8, "CBO": 0.6, "CBO(in_common=False)": 0.6, "GP-UCB(beta=0.5)": 0.895}
-    moved = {
-        "MCBO(beta=0.5)": 1e-4,
-        "MCBO": 1e-4,
-    }  # in every second run: differences throughout the same decide nothing
+    # in every second run: differences that are all the same decide nothing
+    moved = {"MCBO(beta=0.5)": 1e-4, "MCBO": 1e-4}
     runs = [
         made_up_run(agent, FIRST + i, [value + i / 100 + i % 2 * moved.get(agent, 0.0)] * 100, TOY, "hard")
         for agent, value in values.items()
         for i in range(22 if agent == "CBO" else 20)
     ]
-    runs += [made_up_run("CBO", FIRST + place, [0.5] * 100, "CBO/PSAGraph-v0", "hard") for place in range(3)]
-    paper = next(one for one in papers() if one.suite == "mcbo2023")
-    said = {
-        "said": "MCBO is as good",
-        "better": "MCBO",
-        "worse": ["CBO"],
-        "envs": [TOY, "CBO/PSAGraph-v0"],
-        "ours": True,
-    }
-    exhibit = paper.exhibits[0].model_copy(update={"claims": [*paper.exhibits[0].claims, paper_contents.Said(**said)]})
+    runs += played({"CBO": 0.5}, 3, [PSA])
+    paper = paper_on("mcbo2023")
+    own = paper_contents.Said(said="MCBO is as good", better="MCBO", worse=["CBO"], envs=[TOY, PSA], ours=True)
+    exhibit = paper.exhibits[0].model_copy(update={"claims": [*paper.exhibits[0].claims, own]})
     page = paper_page.paper_page(paper.model_copy(update={"exhibits": [exhibit]}), {"mcbo2023": runs})
     row = r'"verdict [\w-]+">(.*?)</span> \| ([\w-]+) \| (\S+) over (\S+) \| average regret \| (.*?) \| (.*?) \| .* \|'
     found = {
@@ -214,13 +189,9 @@ def test_claims_are_judged_and_open_ones_named():
 
 def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
     page = pages["papers/mcbo2023.md"]
-    assert re.findall(r"^## (.*)", page, flags=re.MULTILINE) == [
-        "Claims",
-        *(exhibit.name for paper in papers() if paper.suite == "mcbo2023" for exhibit in paper.exhibits),
-        "How soon",
-        "Departures",
-        "How it was played",
-    ]
+    exhibits = [exhibit.name for exhibit in paper_on("mcbo2023").exhibits]
+    sections = ["Claims", *exhibits, "How soon", "Departures", "How it was played"]
+    assert re.findall(r"^## (.*)", page, flags=re.MULTILINE) == sections
     assert "![How soon, hard mode](pictures/targets-mcbo2023-hard.svg#only-light)" in page
     assert "papers/pictures/targets-mcbo2023-hard.svg" in pages
     assert "| [CBO](../agents/CBO.md)<sup>n</sup> | 0.610 ± 0.025 (3) | - |" in page
@@ -242,21 +213,13 @@ def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
 
 @pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.suite)
 def test_papers_name_agents_and_environments_that_there_are(paper):
-    labels = load(paper.suite).labels()
     claims = [claim for exhibit in paper.exhibits for claim in exhibit.claims]
-    named = {agent for exhibit in paper.exhibits for agent in exhibit.agents}
-    for agent in {
-        *paper.agents,
-        *named,
-        *(said.better for said in claims),
-        *(one for said in claims for one in said.worse),
-    }:
+    agents = [paper.agents, *(one.agents for one in paper.exhibits), *([one.better, *one.worse] for one in claims)]
+    for agent in set(chain.from_iterable(agents)):
         create_agent(agent)
-    envs = {env for exhibit in paper.exhibits for env in exhibit.environments} | {
-        env for one in claims for env in (*one.envs, *filter(None, [one.worse_env]))
-    }
-    bases = {bare_name(label) for label in labels}
-    for env in envs:
+    envs = [*(one.environments for one in paper.exhibits), *([*one.envs, one.worse_env] for one in claims)]
+    bases = {bare_name(label) for label in load(paper.suite).labels()}
+    for env in set(chain.from_iterable(envs)) - {""}:
         assert bare_name(env) in bases, env
         assert find_entry(bare_name(env)) is not None
         if "*" not in env:
@@ -289,12 +252,12 @@ ENVS = {
 
 
 def test_marks_are_those_of_cards():
-    assert set(TOLD) == set(get_args(Told))
-    assert set(read_yaml(paper_contents.DOCS / "told.yaml")) <= set(zoo())
-    assert len({mark for mark, _ in TOLD.values()}) == len(TOLD)
+    assert set(KNOWLEDGE) == set(get_args(Told))
+    assert set(read_yaml(paper_contents.DOCS / "knowledge.yaml")) <= set(zoo())
+    assert len({mark for mark, _ in KNOWLEDGE.values()}) == len(KNOWLEDGE)
 
 
-@pytest.mark.parametrize("name", by_room(zoo()))
+@pytest.mark.parametrize("name", by_family(zoo()))
 def test_marks_are_of_what_an_agent_reads(name, monkeypatch):
     read = set()
     made = runner.make_task
@@ -304,7 +267,7 @@ def test_marks_are_of_what_an_agent_reads(name, monkeypatch):
 
         class Recorded(type(task)):
             def __getattribute__(self, field):
-                if field in TOLD:
+                if field in KNOWLEDGE:
                     read.add(field)
                 return super().__getattribute__(field)
 
@@ -316,7 +279,7 @@ def test_marks_are_of_what_an_agent_reads(name, monkeypatch):
     for env in [*(ENVS[mode] for mode in modes_of(find_agent(name)) if mode in ENVS), "CBO/Alpine2-Cost-v0"]:
         with suppress(CBOGymError):  # a task that it does not play, or a library that is missing
             evaluate(create_agent(name), env, 0, horizon=1, recommend="end")
-    assert sorted(read) == sorted(told().get(name, ())), f"docs/told.yaml, {name}"
+    assert sorted(read) == sorted(knowledge().get(name, ())), f"docs/knowledge.yaml, {name}"
 
 
 def test_a_quantity_of_recommendations_is_unknown_before_the_first_one():
@@ -354,7 +317,7 @@ def test_what_was_chosen_is_drawn_where_there_is_a_choice():
 
 
 @pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.suite)
-def test_panels_of_an_exhibit_are_told_apart_by_their_titles(paper):
+def test_panels_of_an_exhibit_have_different_titles(paper):
     for exhibit in paper.exhibits:
         titles = [panel_title(env) for env in exhibit.environments]
         assert len(set(titles)) == len(titles)
@@ -367,10 +330,8 @@ def test_each_row_of_panels_has_the_title_of_its_vertical_axes():
 
 
 def test_numbers_that_a_paper_prints_of_a_curve_are_marked_beside_ours():
-    paper = next(paper for paper in paper_contents.papers() if paper.suite == "excbo2024")
-    table = next(exhibit for exhibit in paper.exhibits if exhibit.name == "Table 2")
-    marks = paper_page.printed(table)["MCBO(beta=5)", "CBO/Dropwave-NoisyPublished-v0"]
+    exhibits = {exhibit.name: exhibit for exhibit in paper_on("excbo2024").exhibits}
+    marks = paper_page.printed(exhibits["Table 2"])["MCBO(beta=5)", "CBO/Dropwave-NoisyPublished-v0"]
     assert [mark.rounds for mark in marks] == [20, 40, 60, 80, 100]
     assert marks[0] == (20, 0.78, 0.05)
-    minutes = next(exhibit for exhibit in paper.exhibits if exhibit.name == "Table 1 and Figure 15")
-    assert not paper_page.printed(minutes)
+    assert not paper_page.printed(exhibits["Table 1 and Figure 15"])

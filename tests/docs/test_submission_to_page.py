@@ -1,4 +1,4 @@
-"""Somebody else's agent goes the whole way: a suite played, published, checked, entered, and on the page, ranked."""
+"""A third-party agent: a suite played, published, checked, entered, and ranked on the page."""
 
 import re
 

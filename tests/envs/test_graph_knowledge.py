@@ -29,8 +29,8 @@ def told(env_id, **graph):
 def test_hidden_graphs_are_in_nothing_that_an_agent_is_handed(env_id):
     recorder = Recorder()
     evaluate(recorder, f"{env_id}(graph='hidden')", seed=0, horizon=2)
-    assert not [item for item in reachable(recorder.handed) if isinstance(item, (*FORBIDDEN, CausalDiagram))]
-    task = recorder.handed[0]
+    assert not [item for item in reachable(recorder.received) if isinstance(item, (*FORBIDDEN, CausalDiagram))]
+    task = recorder.received[0]
     known = told(env_id)
     assert [item for item in reachable(known) if isinstance(item, CausalDiagram)]
     assert set(task.nodes) == set(known.nodes)
@@ -47,10 +47,10 @@ def test_hidden_graphs_are_in_nothing_that_an_agent_is_handed(env_id):
 def test_the_true_graph_is_not_in_what_is_told_instead(graph):
     recorder = Recorder()
     evaluate(recorder, ALPINE2, seed=0, horizon=2, **graph)
-    diagrams = {item for item in reachable(recorder.handed) if isinstance(item, CausalDiagram)}
+    diagrams = {item for item in reachable(recorder.received) if isinstance(item, CausalDiagram)}
     truth = told(ALPINE2).diagram
     assert (truth in diagrams) == (graph["graph"] == "partial")
-    assert not [item for item in reachable(recorder.handed) if isinstance(item, FORBIDDEN)]
+    assert not [item for item in reachable(recorder.received) if isinstance(item, FORBIDDEN)]
 
 
 def test_observations_follow_the_order_that_is_told():

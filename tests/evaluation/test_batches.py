@@ -13,7 +13,7 @@ from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.evaluation import AgentError, load_runs
 from cbo_gym.specs import create_agent, find_agent, modes_of
 from tests.helpers import Centre
-from tests.together import ALONE, TOGETHER, by_room, rounds_alike
+from tests.together import ALONE, TOGETHER, by_family, rounds_alike
 
 ENV = "CBO/Dropwave-v0"
 SLOW = {"MCBO": {"samples": 4, "restarts": 2}}
@@ -53,7 +53,7 @@ def test_outcomes_are_told_after_the_whole_batch():
     assert with_rounds["cumulative_regret"].to_list() == run.curve("cumulative_regret")[[2, 5, 6]].tolist()
 
 
-@pytest.mark.parametrize("name", by_room(name for name in zoo() if name not in ("LearnedGraph", "Auto")))
+@pytest.mark.parametrize("name", by_family(name for name in zoo() if name not in ("LearnedGraph", "Auto")))
 def test_every_agent_suggests_batches(name):
     modes = [mode for mode in modes_of(find_agent(name)) if mode in TOGETHER]
     agent = create_agent(name)

@@ -22,7 +22,7 @@ from cbo_gym.evaluation import load_runs
 from cbo_gym.serialization import from_plain, read_message, to_plain, written
 from cbo_gym.specs import Spec, create_agent, find_agent, make_env, modes_of
 from tests.helpers import Centre
-from tests.together import ALONE, TOGETHER, by_room, rounds_alike
+from tests.together import ALONE, TOGETHER, by_family, rounds_alike
 
 ENV = "CBO/Dropwave-v0"
 OF_MODE = TOGETHER | {
@@ -67,7 +67,7 @@ def play(agent, env, observation, rounds):
     return observation, found
 
 
-@pytest.mark.parametrize("name", by_room(name for name in zoo() if name not in OF_LIBRARIES))
+@pytest.mark.parametrize("name", by_family(name for name in zoo() if name not in OF_LIBRARIES))
 def test_an_agent_that_was_kept_goes_on_as_it_would_have(name, tmp_path):
     env = make_env(Spec(ALONE.get(name, OF_MODE[modes_of(find_agent(name))[0]])), 9)
     task = make_task(env, 100)

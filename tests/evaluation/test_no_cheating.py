@@ -54,11 +54,11 @@ def reachable(root):
 def test_nothing_handed_to_an_agent_leads_to_the_mechanisms(env_id):
     recorder = Recorder()
     evaluate(recorder, env_id, seed=0, horizon=3)
-    found = reachable(recorder.handed)
+    found = reachable(recorder.received)
     assert len(found) > 20
     leaks = [item for item in found if isinstance(item, FORBIDDEN)]
     assert leaks == []
-    infos = [item for item in recorder.handed if isinstance(item, dict) and "round" in item]
+    infos = [item for item in recorder.received if isinstance(item, dict) and "round" in item]
     assert infos
     assert all(set(info) - {"cost"} == {"round", "intervention"} for info in infos)
 
@@ -66,9 +66,9 @@ def test_nothing_handed_to_an_agent_leads_to_the_mechanisms(env_id):
 def test_a_known_composition_leaks_no_more_than_itself():
     recorder = Recorder()
     evaluate(recorder, "CBO/Ackley-v0(known_composition=True)", seed=0, horizon=1)
-    task = recorder.handed[0]
+    task = recorder.received[0]
     assert task.composition is not None
-    assert not [item for item in reachable(recorder.handed) if isinstance(item, FORBIDDEN)]
+    assert not [item for item in reachable(recorder.received) if isinstance(item, FORBIDDEN)]
 
 
 @pytest.mark.parametrize("make", [gym.make, gym.make_vec], ids=["scalar", "vector"])
@@ -92,7 +92,7 @@ def test_the_evaluator_plays_nothing_that_tells_the_truth(monkeypatch):
     recorder = Recorder()
     with pytest.raises(ArgumentError, match="tells expected rewards; agents that are evaluated may not see them"):
         evaluate(recorder, telling.id, seed=0, horizon=1)
-    assert recorder.handed == []
+    assert recorder.received == []
 
 
 def test_the_search_would_find_a_leak():
@@ -105,7 +105,7 @@ def test_a_composition_stands_apart_from_the_mechanisms(env_id):
     """A function leads to all that its module holds."""
     recorder = Recorder()
     evaluate(recorder, env_id, seed=0, horizon=1)
-    told = recorder.handed[0].composition
+    told = recorder.received[0].composition
     module = sys.modules[getattr(told, "func", told).__module__]
     assert not [thing for thing in vars(module).values() if getattr(thing, "__module__", "").startswith("cbo_gym.scm")]
     assert {thing.__module__ for thing in vars(module).values() if isinstance(thing, types.FunctionType)} == {

@@ -89,7 +89,7 @@ def test_agents_of_one_seed_meet_the_same_noise():
 
 def test_an_agents_seed_is_not_the_noise_seed():
     evaluate(recorder := Recorder(), "CBO/Dropwave-Noisy-v0", seed=0, horizon=1)
-    agent_seed = next(item for item in recorder.handed if isinstance(item, int))
+    agent_seed = next(item for item in recorder.received if isinstance(item, int))
     assert agent_seed != 0
 
 

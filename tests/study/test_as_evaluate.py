@@ -10,7 +10,7 @@ from cbo_gym.registration import custom_id
 from cbo_gym.specs import find_agent, modes_of
 from cbo_gym.task import Mode
 from tests.study.helpers import SYSTEMS, Robot, untold
-from tests.together import by_room
+from tests.together import by_family
 
 ROUNDS = 5
 SEED = 100
@@ -26,7 +26,7 @@ def played(agent, mode, rounds=ROUNDS):
     return run.table
 
 
-@pytest.mark.parametrize(("agent", "mode"), by_room(PAIRS, lambda pair: pair[0]))
+@pytest.mark.parametrize(("agent", "mode"), by_family(PAIRS, lambda pair: pair[0]))
 def test_a_study_plays_as_evaluate_does(agent, mode, tmp_path):
     table = played(agent, mode)
     robot = Robot(mode, agent, tmp_path / "study.db", ROUNDS, seeds_of(SEED, ""))

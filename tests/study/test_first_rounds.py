@@ -8,7 +8,7 @@ from cbo_gym.study import create_study, load_study
 from tests.study.helpers import lose_caches
 from tests.study.laboratory import PAIRS, bounds, context, description, everything_set, outcome, rows
 from tests.study.visitor import Visitor
-from tests.together import by_room
+from tests.together import by_family
 
 GRAPHS = [{"variables": ["x", "z", "y"]}, {"candidates": ["dag { x -> y; z -> y }", "dag { x -> z -> y }"]}]
 OUTSIDE = [pair for pair in PAIRS if pair[1] != "discrete"]
@@ -40,7 +40,7 @@ def ask_everything(study, mode, rng, path):
     study.report(path)
 
 
-@pytest.mark.parametrize(("agent", "mode"), by_room(PAIRS, lambda pair: pair[0]))
+@pytest.mark.parametrize(("agent", "mode"), by_family(PAIRS, lambda pair: pair[0]))
 def test_every_agent_begins_without_data(agent, mode, tmp_path):
     rng = np.random.default_rng(100)
     path = tmp_path / "s.db"
