@@ -55,23 +55,18 @@ def list_envs(
     Example: [b]cbo-gym list --mode hard[/b]
     """
     form = output_format(as_json, as_csv)
-    chosen = _chosen(mode, tag, paper)
+    listed = [_listed(entry) for entry in _chosen(mode, tag, paper)]
     if form is Format.JSON:
-        print_json([_listed(entry) for entry in chosen])
+        print_json(listed)
     elif form is Format.CSV:
-        print_csv(LISTED, map(_listed, chosen))
+        print_csv(LISTED, listed)
     else:
-        rows = [
-            [
-                entry.id,
-                entry.mode,
-                str(entry.horizon),
-                f"{entry.optimum.value:.6g}" if entry.optimum else "",
-                ", ".join(entry.tags),
-            ]
-            for entry in chosen
-        ]
         header = ["id", "mode", "horizon", "optimum", "tags"]
+        optima = ["" if row["optimum"] is None else f"{row['optimum']:.6g}" for row in listed]
+        rows = [
+            [row["id"], row["mode"], str(row["horizon"]), optimum, ", ".join(row["tags"])]
+            for row, optimum in zip(listed, optima, strict=True)
+        ]
         print_hidden(print_table("", header, rows, droppable=["horizon", "optimum", "mode"]), SEE_CSV)
 
 
@@ -84,14 +79,14 @@ def _chosen(mode: Mode | None, tag: str | None, paper: str | None) -> list[EnvEn
         and (paper is None or paper.lower() in f"{entry.paper} {entry.section}".lower())
     ]
     if not chosen:
-        there_are = {
+        known = {
             "modes": {entry.mode.value for entry in entries()},
             "tags": {tag for entry in entries() for tag in entry.tags},
             "papers": {entry.paper for entry in entries()},
         }
-        known = "; ".join(f"the {name} are {', '.join(sorted(values))}" for name, values in there_are.items())
-        hint = did_you_mean(tag, there_are["tags"]) if tag is not None else ""
-        raise ArgumentError(f"no environment matches{hint}; {known}")
+        hint = did_you_mean(tag, known["tags"]) if tag is not None else ""
+        choices = "; ".join(f"the {name} are {', '.join(sorted(values))}" for name, values in known.items())
+        raise ArgumentError(f"no environment matches{hint}; {choices}")
     return chosen
 
 
