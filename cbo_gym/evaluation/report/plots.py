@@ -282,7 +282,7 @@ def improvement_matrix(board: Leaderboard, group: str) -> Figure:
     axis.grid(False)
     axis.spines[:].set_visible(False)
     axis.tick_params(length=0)
-    axis.set_title(f"{group}: P(row scores higher than column)", loc="left")
+    axis.set_title(f"{group}:\nP(row scores higher than column)", loc="left")
     return figure
 
 
