@@ -18,51 +18,51 @@ from cbo_gym.errors import OperationError
 HEAD = struct.Struct(">8sQQ")
 MAGIC = b"cbo-gym\0"
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
-LONGEST = 2**31  # bytes of a message
+MAX_MESSAGE_BYTES = 2**31
 # Kinds of answers.
 SAID, RETURNED, FAILED = "said", "returned", "failed"
 
 
 class DiedError(OperationError):
-    """A call did not come to its end; the message says what ended it."""
+    """A call did not end normally; the message says why."""
 
 
 class GarbledError(DiedError):
-    """The bytes that came are no message, or answer another question."""
+    """The bytes received are not a message, or answer another question."""
 
 
 def send(stream: BinaryIO | Any, number: int, message: bytes) -> None:
     """Write a question or the answer to one.
 
     Raises:
-        OSError: if the other process does not read any more.
+        OSError: if the other process no longer reads.
     """
     stream.write(HEAD.pack(MAGIC, number, len(message)) + message)
     stream.flush()
 
 
-def receive(stream: BinaryIO | Any, longest: int = LONGEST) -> tuple[int, bytes] | None:
+def receive(stream: BinaryIO | Any, max_bytes: int = MAX_MESSAGE_BYTES) -> tuple[int, bytes] | None:
     """Return the number and the content of the next message; None if the stream ends before the message does.
 
     Raises:
-        GarbledError: if something else is written to the stream, or a message of more than ``longest`` bytes.
+        GarbledError: if something else is written to the stream, or a message of more than ``max_bytes`` bytes.
     """
     head = stream.read(HEAD.size)
     if len(head) < HEAD.size:
         return None
     magic, number, length = HEAD.unpack(head)
     if magic != MAGIC:
-        raise GarbledError("its process wrote something else to where its answer goes")
-    if length > longest:
-        raise GarbledError(f"its process gave an answer of {length} bytes; at most {longest} are taken")
+        raise GarbledError("its process wrote something else to the stream of its answers")
+    if length > max_bytes:
+        raise GarbledError(f"its process gave an answer of {length} bytes; at most {max_bytes} are read")
     message: bytes = stream.read(length)
     return (number, message) if len(message) == length else None
 
 
 def own_streams() -> tuple[BinaryIO, BinaryIO]:
-    """In a process that is spoken to: where messages come from, and where they go.
+    """Return the streams of calls and of answers of a worker's process.
 
-    What the process prints from now on goes to the error stream, and it finds nothing to read.
+    From now on, the process prints to the error stream, and its standard input is empty.
     """
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -71,15 +71,15 @@ def own_streams() -> tuple[BinaryIO, BinaryIO]:
 
 
 def die_with_parent() -> None:
-    """On Linux the kernel sees to it, also while compiled code lets no other thread of Python run."""
+    """On Linux, let the kernel end this process with its parent, even while compiled code holds Python's lock."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def guard_process() -> None:
-    """On Linux, close this process to others of its user: its memory, its environment, the files that it has open.
+    """On Linux, close this process to others of its user: its memory, environment variables and open files.
 
-    Debuggers and profilers cannot attach to it either. Root can.
+    Debuggers and profilers cannot attach to it either; root can.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)

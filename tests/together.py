@@ -48,18 +48,19 @@ def played_here(agents, envs, seeds, **how):
 
 
 def check_here(monkeypatch):
-    """Play submissions in this process; third-party agents still have a process each."""
+    """Submissions are played in this process; third-party agents still in one of their own."""
     for module in ("referee", "replay"):
-        monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.run_jobs", _run_jobs)
-        monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.cells_of_strangers", lambda limits: cell_of)
+        monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.play_jobs", _play_jobs)
+        monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.guarded_cells", lambda: cell_of)
 
 
-def _run_jobs(jobs, *, on_run=None, **_):
+def _play_jobs(jobs, *, on_run=None, **_):
+    runs = []
     for job in jobs:
-        run = run_job(job)
-        save_run(job.path, run)
+        runs.append(run_job(job))
         if on_run is not None:
-            on_run(run)
+            on_run(runs[-1])
+    return runs
 
 
 def rounds_alike(one, other):

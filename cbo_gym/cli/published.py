@@ -168,7 +168,7 @@ def replay(
     from cbo_gym.evaluation.store.finding import find_published
     from cbo_gym.evaluation.verify.replay import replays
 
-    (found,) = replays([find_published(run_id, store)], allow=allow or (), n_jobs=1)
+    (found,) = replays([find_published(run_id, store)], allow=allow or ())
     if found.parted:
         found = replace(found, verdict="parts")
     if as_json:
@@ -244,9 +244,9 @@ def check_submission(
     if found.replays:
         _print_replays(found.replays)
     if found.blind:
-        header = ["environment", "told", "blind", "Random, blind", "runs"]
+        header = ["environment", "submitted", "blind", "Random, blind", "runs"]
         rows = [
-            [one.env, *(f"{score:.2f}" for score in one.scores), f"{len(one.told)}, {len(one.runs)}"]
+            [one.env, *(f"{score:.2f}" for score in one.scores), f"{len(one.submitted)}, {len(one.runs)}"]
             for one in found.blind
         ]
         print_table("Mean scores of play", header, rows)

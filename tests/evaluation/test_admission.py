@@ -43,7 +43,7 @@ MAKERS = {
     "evaluation.runs.results agents.zoo agent_cards registration study.log study.study",
     "literal_eval": "labels",
     "cell_of": "evaluation.play.grid",
-    "cells_of_strangers": "evaluation.verify.referee evaluation.verify.replay",
+    "guarded_cells": "evaluation.verify.referee evaluation.verify.replay",
     "player_of": "evaluation.play.grid evaluation.verify.referee evaluation.verify.replay",
     "IsolatedAgent": "evaluation.play.isolated evaluation.play.sweep",
 }

@@ -99,7 +99,7 @@ def test_sent_or_not_it_plays_the_same(tmp_path):
     [
         ([Centre(), Centre()], "another agent is called 'Centre'; give this one a label of its own"),
         ({"Random": Centre()}, "another agent is called 'Random'"),
-        ({"mine": "Random"}, "Random is called what it is named by"),
+        ({"mine": "Random"}, "Random already has a name"),
         ([3], "int is not an agent: it lacks"),
         (
             [lambda: 1 / 0],

@@ -12,7 +12,7 @@ import pytest
 from cbo_gym import evaluate, make_task
 from cbo_gym.errors import ArgumentError, CBOGymError, UnsupportedModeError
 from cbo_gym.evaluation import AgentError
-from cbo_gym.evaluation.play.blind import anonymous, secret_of, seeds_of, turned
+from cbo_gym.evaluation.play.blind import anonymous, secret_of, seeds_of, with_secret_instance
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.import_guard import VARIABLE
@@ -159,7 +159,7 @@ def test_an_isolated_agent_is_not_told_whether_its_play_is_blind():
     spec = Spec.parse("CBO/Dropwave-v0")
     secret = secret_of("the referee's words", spec, 7)
     said = []
-    for env, more in ((spec, {}), (turned(spec, secret), {"secret": secret})):
+    for env, more in ((spec, {}), (with_secret_instance(spec, secret), {"secret": secret})):
         with pytest.raises(CBOGymError, match="called") as caught:
             isolated("tests.helpers:Names", str(env), horizon=2, **more)
         said.append(str(caught.value).partition("called ")[2])
@@ -173,10 +173,14 @@ def test_blind_play_tells_neither_the_environment_nor_the_seed():
     hidden = seeds_of(7, secret)
     assert hidden == seeds_of(7, secret) != seeds_of(8, secret)
     assert 7 not in hidden
-    assert turned(spec, secret) == turned(spec, secret) != turned(spec, secret_of("other words", spec, 7))
+    assert (
+        with_secret_instance(spec, secret)
+        == with_secret_instance(spec, secret)
+        != with_secret_instance(spec, secret_of("other words", spec, 7))
+    )
     with pytest.raises(ArgumentError, match="at least 8 characters"):
         secret_of("short", spec, 7)
     task = anonymous(make_task(gym.make("CBO/Dropwave-v0", instance=3), 100))
     assert "Dropwave" not in json.dumps(task_to_plain(task))
-    run = isolated("tests.helpers:Centre", str(turned(spec, secret)), horizon=2, secret=secret)
+    run = isolated("tests.helpers:Centre", str(with_secret_instance(spec, secret)), horizon=2, secret=secret)
     assert (run.secret, run.isolated) == (secret, True)

@@ -35,7 +35,7 @@ def verdicts(played, tmp_path_factory):
     runs = [played[0], tampered(played[1], since=3), replace(played[2], agent="Gone")]
     runs += [replace(played[3], env="CBO/Dropwave-v99")]
     path = published(tmp_path_factory.mktemp("store"), runs)
-    found = {one.run.seed: one for one in replays(load_published(path), n_jobs=1)}
+    found = {one.run.seed: one for one in replays(load_published(path))}
     return [found[seed] for seed in range(4)]
 
 

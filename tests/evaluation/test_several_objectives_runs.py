@@ -44,7 +44,7 @@ def test_published_runs_are_replayed(folder):
     assert len(finished) == 2
     assert "igd_plus" in finished[0].columns
     assert "rewards" not in finished[0].columns  # stores keep no lists
-    verdicts = [one.verdict for one in replays(finished[:1], n_jobs=1)]
+    verdicts = [one.verdict for one in replays(finished[:1])]
     assert verdicts == ["identical"]
 
 

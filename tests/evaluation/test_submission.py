@@ -17,7 +17,7 @@ from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.recorded import _packed, recorded, with_actions
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS
 from cbo_gym.evaluation.store.published import put
-from cbo_gym.evaluation.verify.referee import Blind, _least_loss, drops, gains, rescored
+from cbo_gym.evaluation.verify.referee import Blind, _min_loss, drops, gains, rescored
 from cbo_gym.evaluation.verify.replay import Replay, compared
 from cbo_gym.evaluation.verify.submission import check_submission, enter, read_card
 from cbo_gym.oracle import oracle_of
@@ -94,8 +94,8 @@ def test_a_submission_keeps_its_actions_exactly(folder, file):
 def test_an_honest_submission_is_verified_and_enters(file, card, tmp_path, monkeypatch, where):
     if where == "here":
         check_here(monkeypatch)
-    # The centre of the box is Dropwave's optimum as published: once in many draws of words both turned systems are so
-    # bad there that the loss is beyond chance.
+    # The centre of the box is Dropwave's optimum as published: with some words both transformed systems are so bad there
+    # that the loss is beyond chance.
     monkeypatch.setattr("cbo_gym.evaluation.verify.referee.secrets.token_hex", lambda size: "ab" * size)
     found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
     assert (found.problems, found.standing) == ((), "verified")
@@ -287,9 +287,9 @@ def test_a_loss_when_blind_is_told_from_chance(folder):
 
     assert found([0.9, 0.8, 1.0, 0.9, 0.95], [0.8, 0.9, 0.7]) == []
     knows = found([1.0, 1.0, 1.0], [0.05, 0.0, 0.1])
-    assert [" as told and " in line for line in knows] == [True, True]
-    assert _least_loss(np.ones(3), np.zeros(3), 0.99) == 1.0
-    assert _least_loss(np.ones(1), np.zeros(3), 0.99) == -np.inf
+    assert [" as submitted and " in line for line in knows] == [True, True]
+    assert _min_loss(np.ones(3), np.zeros(3), 0.99) == 1.0
+    assert _min_loss(np.ones(1), np.zeros(3), 0.99) == -np.inf
 
 
 def test_blind_runs_of_one_environment_are_compared(folder):
@@ -306,7 +306,7 @@ def test_runs_that_part_gain_no_more_than_by_chance(folder):
         return list(gains([Replay(run, "parts", ("machine",), "", tuple(gain)) for gain in values]))
 
     forged = 0.05 + 0.02 * rng.standard_normal((8, 2))
-    assert "which is no chance" in str(parted(forged))
+    assert "which is not chance" in str(parted(forged))
     assert parted(forged[:4]) == []
     honest = sum(bool(parted(0.05 * rng.standard_normal((10, 2)))) for _ in range(1000))
     assert honest <= 20  # 1 % are expected; 2 % are more than three deviations

@@ -1,7 +1,7 @@
-"""Agents that are handed to a sweep as they are: classes, instances and functions that make one, of any cell or script.
+"""Agents that a sweep is given as objects: classes, instances and functions that make one, of any notebook or script.
 
-What another process can import is known by its import path, as if that had been given. The rest is sent by value, as
-cloudpickle packs it, to the process in which it plays; what cannot be sent plays in this one.
+An agent that other processes can import is known by its import path. Any other is sent by value with cloudpickle to the
+process in which it plays; one that cannot be pickled plays in this process.
 """
 
 from __future__ import annotations
@@ -19,27 +19,26 @@ from types import FunctionType
 from typing import Any
 
 import cloudpickle
-import joblib
 
 from cbo_gym.agent_finder import agent_of, known_agents, modes_of
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, CBOGymError, shown
-from cbo_gym.evaluation.play.isolated import described
+from cbo_gym.evaluation.play.isolated import describe_isolated
 from cbo_gym.evaluation.runs.revisions import modules_of, stamps_of
 from cbo_gym.evaluation.runs.typed_code import DIGITS, WORD
 from cbo_gym.labels import Spec
 
 
 @dataclass(frozen=True)
-class Handed:
+class SentAgent:
     """An agent that no other process can import.
 
     Attributes:
-        payload: what makes it, as cloudpickle packs it; empty for one that plays in this process.
-        stamps: name and stamp of its code and state.
-        modules: in which it is defined.
-        modes: the feedback modes that it plays, by its own word.
-        here: what makes it; None for one that is sent.
+        payload: Pickle of the agent, or of the class or function that makes it; empty if it plays in this process.
+        stamps: Names and stamps of its code and state.
+        modules: Modules in which it is defined.
+        modes: Feedback modes that it says it plays.
+        here: The agent, class or function, if it plays in this process.
     """
 
     payload: bytes
@@ -49,18 +48,18 @@ class Handed:
     here: Any = field(default=None, compare=False)
 
     def agent(self) -> Any:
-        """One that plays in this process: of an instance a copy, as far as it can be copied."""
+        """Return an agent that plays in this process; of an instance a copy, if it can be copied."""
         agent = agent_of(self.here)
         if agent is not self.here:
             return agent
         try:
             return deepcopy(self.here)
-        except Exception:  # it holds what has no copy; its reset() starts afresh
+        except Exception:  # something in it cannot be copied; its reset() starts afresh
             return self.here
 
 
-def in_a_list(agents: Any) -> list[tuple[str | None, Any]]:
-    """The agents that a sweep was given, as pairs of a label, or None for its own, and the agent."""
+def labelled_agents(agents: Any) -> list[tuple[str | None, Any]]:
+    """Return the agents that a sweep was given, each with its label, or ``None`` for its own name."""
     if isinstance(agents, Mapping):
         return [(str(label), agent) for label, agent in agents.items()]
     if isinstance(agents, str | Spec | type) or not isinstance(agents, Iterable):
@@ -69,18 +68,18 @@ def in_a_list(agents: Any) -> list[tuple[str | None, Any]]:
 
 
 def import_path(given: Any) -> str | None:
-    """By what another process finds a class or a function; None for an instance, and for what lies in no module."""
+    """Return the name by which other processes find a class or a function; ``None`` for anything else."""
     module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
-    if not module or not name or module == "__main__" or not _is_found(module):
+    if not module or not name or module == "__main__" or not _is_in_file(module):
         return None
     found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
+    for attribute in name.split("."):
+        found = getattr(found, attribute, None)
     path = f"{module}:{name}"
     return next((short for short, long in zoo().items() if long == path), path) if found is given else None
 
 
-def _is_found(module: str) -> bool:
+def _is_in_file(module: str) -> bool:
     try:
         spec = find_spec(module)
     except (ValueError, ImportError):  # made in memory
@@ -88,20 +87,20 @@ def _is_found(module: str) -> bool:
     return spec is not None and spec.has_location
 
 
-def handed_over(given: Any, label: str | None, taken: Iterable[str]) -> tuple[Spec, Handed]:
-    """Everything that a sweep has to know of an agent that no other process can import.
+def sent_agent(given: Any, label: str | None, taken: Iterable[str]) -> tuple[Spec, SentAgent]:
+    """Describe and pickle an agent that no other process can import.
 
     Args:
-        given: it.
-        label: what the results call it; None for the name of its class, or of the function that makes it.
-        taken: labels that others have.
+        given: The agent, or the class or function that makes it.
+        label: Its name in the results; None for the name of its class, or of the function.
+        taken: Labels of other agents.
 
     Raises:
-        ArgumentError: if it cannot be made, or another agent is called the same.
+        ArgumentError: if it cannot be made, or another agent has the name.
     """
-    maker = isinstance(given, type) or not hasattr(given, "act")
+    is_maker = isinstance(given, type) or not hasattr(given, "act")
     agent = agent_of(given)
-    name = label or str(getattr(given, "__name__", "") if maker else type(given).__name__)
+    name = label or str(getattr(given, "__name__", "") if is_maker else type(given).__name__)
     if not name.isidentifier() and label is None:
         name = type(agent).__name__  # of a lambda
     if name in taken or name in known_agents():
@@ -111,49 +110,42 @@ def handed_over(given: Any, label: str | None, taken: Iterable[str]) -> tuple[Sp
     spec = Spec.parse(name)
     modules = modules_of(agent, None)
     stamps = stamps_of(modules)
-    payload = _packed(given, name)
+    try:
+        payload = bytes(cloudpickle.dumps(given))
+    except Exception as error:  # it holds a file, a lock, anything
+        payload = _warn_it_plays_here(name, error)
     digest = hashlib.sha256(f"{sorted(stamps.items())}{_state_of(given, payload, stamps)}".encode()).hexdigest()
     stamps[name] = f"{WORD}+{digest[:DIGITS]}"
     modes = modes_of(agent)
     if payload:
         try:
-            described(payload)
+            describe_isolated(payload)
         except CBOGymError as error:
-            payload = _plays_here(name, error)
-    return spec, Handed(payload, tuple(stamps.items()), modules, modes, None if payload else given)
+            payload = _warn_it_plays_here(name, error)
+    return spec, SentAgent(payload, tuple(stamps.items()), modules, modes, None if payload else given)
 
 
-def _packed(given: Any, name: str) -> bytes:
-    try:
-        return bytes(cloudpickle.dumps(given))
-    except Exception as error:  # it holds a file, a lock, anything
-        return _plays_here(name, error)
-
-
-def _plays_here(name: str, error: Exception) -> bytes:
-    """Say so; of what is sent nothing."""
+def _warn_it_plays_here(name: str, error: Exception) -> bytes:
     warnings.warn(
         f"{name} plays in this process, one run after the other, without limits, since it cannot be sent to another: "
         f"{shown(str(error))}",
-        stacklevel=2,
+        stacklevel=3,
     )
     return b""
 
 
 def _state_of(given: Any, payload: bytes, stamps: Mapping[str, str]) -> str:
-    """The state that tells it from others of its class: an instance's attributes; all, of code without kept text."""
-    if all(stamp.rpartition("+")[2] != WORD for stamp in stamps.values()):
-        try:
-            return str(joblib.hash(_beside_text(given)))
-        except (pickle.PicklingError, TypeError, AttributeError):  # it holds what cannot be stored
-            return ""
-    return hashlib.sha256(payload).hexdigest()
+    """What tells an agent from others of its class: its attributes, or its pickle if some source code is unknown."""
+    if any(stamp.rpartition("+")[2] == WORD for stamp in stamps.values()):
+        return hashlib.sha256(payload).hexdigest()
+    import joblib  # late: needed only here
 
-
-def _beside_text(given: Any) -> object:
-    """The state of an agent, or of what makes one, beside the text of its module."""
-    if isinstance(given, type):
-        return None
+    state: object = None
     if isinstance(given, FunctionType):
-        return given.__code__.co_firstlineno, inspect.getclosurevars(given).nonlocals, given.__defaults__
-    return vars(given)
+        state = given.__code__.co_firstlineno, inspect.getclosurevars(given).nonlocals, given.__defaults__
+    elif not isinstance(given, type):
+        state = vars(given)
+    try:
+        return str(joblib.hash(state))
+    except (pickle.PicklingError, TypeError, AttributeError):  # it cannot be hashed
+        return ""

@@ -1,4 +1,4 @@
-"""Callbacks for whoever plays a run: each round, after it was recorded."""
+"""Callbacks that receive each round of a run after it was recorded."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ READ_ONLY = ("action", "observation", "info", "recommended")
 
 @dataclass(frozen=True)
 class PlayedRound:
-    """One round of a run, with copies of its own: nothing that is done to it reaches the run.
+    """One round of a run; its arrays are read-only copies.
 
     Args:
-        agent: its label.
-        env: its label.
-        seed: of the run.
-        round: its number, from 1.
-        horizon: how many there are.
-        action: what was played.
-        observation: what came back; arrays can be read, not written.
-        reward: the observed one; an array where there are several objectives.
-        info: what ``step`` told beside them.
-        recommended: what the agent would deploy after this round; None where it was not asked.
+        agent: Label of the agent.
+        env: Label of the environment.
+        seed: Seed of the run.
+        round: Number of the round, from 1.
+        horizon: Number of rounds.
+        action: Action that was played.
+        observation: Observation after it.
+        reward: Observed reward; an array if there are several objectives.
+        info: The ``info`` of ``step``.
+        recommended: Action that the agent recommends after this round; None if it was not asked.
     """
 
     agent: str
@@ -51,9 +51,9 @@ Callback = Callable[[PlayedRound], object]
 
 @dataclass(frozen=True)
 class Sampled:
-    """A callback that needs only some rounds of a run, evenly spaced and the last among them, such as a progress bar.
+    """A callback that needs only some rounds of a run, evenly spaced and including the last, such as a progress bar.
 
-    To copy a round, and to send it from another process, takes longer than a simple agent needs to play it.
+    Copying a round and sending it from another process takes longer than a simple agent needs to play it.
 
     Args:
         callback: Called after these rounds.
@@ -67,13 +67,13 @@ class Sampled:
         return self.callback(played)
 
     def is_due(self, number: int, horizon: int) -> bool:
-        """Whether the callback is called after this round, from 1."""
+        """Return whether the callback is called after this round, counted from 1."""
         return number * self.times // horizon > (number - 1) * self.times // horizon
 
 
-def _copy(thing: Any) -> Any:
-    if isinstance(thing, np.ndarray):
-        own = thing.copy()
-        own.setflags(write=False)
-        return own
-    return {name: _copy(value) for name, value in thing.items()} if isinstance(thing, Mapping) else thing
+def _copy(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        copied = value.copy()
+        copied.setflags(write=False)
+        return copied
+    return {name: _copy(item) for name, item in value.items()} if isinstance(value, Mapping) else value

@@ -17,10 +17,12 @@ from cbo_gym.player import play
 from cbo_gym.serialization import task_to_plain
 from cbo_gym.task import Action, Info, Observation, Task
 
-LONGEST_ANSWER = 2**26  # bytes: an action of any environment takes far less
-MAKING_SECONDS = 300  # in which an agent that is asked for must be imported and made
-LISTING_SECONDS = 30  # the same of one that a pattern names among others
-#: errors that mean something to whoever plays an agent; of others the name is told
+# Bytes; an action of any environment takes far less.
+MAX_ANSWER_BYTES = 2**26
+# Seconds to import and make an agent that was asked for, and one that a pattern matches among others.
+MAKING_SECONDS = 300
+LISTING_SECONDS = 30
+# Errors that keep their class; others become a PlayerError.
 KINDS: dict[str, type[CBOGymError]] = {
     kind.__name__: kind
     for kind in (errors.ArgumentError, errors.ArgumentTypeError, errors.UnsupportedModeError, errors.HiddenGraphError)
@@ -28,22 +30,21 @@ KINDS: dict[str, type[CBOGymError]] = {
 
 
 class PlayerError(OperationError):
-    """An error that an agent raised in its own process; the text begins with its kind, the trace is a note."""
+    """An error that an agent raised in its own process; the message begins with its class, the trace is a note."""
 
 
 class IsolatedAgent:
-    """An agent that is played by messages: to whoever plays it, one like any other.
+    """An agent in a process of its own, used like any other agent.
 
-    What it hands over is numbers, lists and dicts, which feedback reads as it reads any action.
+    Its answers are numbers, lists and dicts, which feedback reads as it reads any action.
 
     Args:
-        given: its name, or import path, and its parameters; or what cloudpickle made of it. The code is run in the
-            process that is started here.
-        seconds: in which it must be imported and made.
+        given: Name or import path with parameters, or a pickle of the agent. Its code is run in the new process.
+        seconds: Time limit for importing and making it.
 
     Attributes:
-        modules: in which the agent is defined, as its own process says.
-        modes: the feedback modes that it plays, by its own word; empty if it says nothing.
+        modules: Modules in which the agent is defined, as its own process says.
+        modes: Feedback modes that it says it plays; empty if it says nothing.
 
     Raises:
         ArgumentError: if there is no such agent, it does not take the parameters, or takes too long or ends its process
@@ -81,41 +82,41 @@ class IsolatedAgent:
         return self._ask("recommend")
 
     def close(self) -> None:
-        """End its process, and whatever that has started."""
+        """End its process, and all that it started."""
         self._worker.close()
 
     def _ask(self, name: str, *arguments: Any) -> Any:
         return _ask(self._worker, None, name, *arguments)
 
 
-def described(given: Spec | bytes, seconds: float = MAKING_SECONDS) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The modules and the modes of an agent, from a process of its own; raises as :class:`IsolatedAgent` does."""
+def describe_isolated(given: Spec | bytes, seconds: float = MAKING_SECONDS) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the modules and modes of an agent, found in a process of its own; raises as :class:`IsolatedAgent`."""
     agent = IsolatedAgent(given, seconds)
     agent.close()
     return agent.modules, agent.modes
 
 
 def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
-    """The card of a third-party agent, from a process of its own, which may take so many seconds to import it.
+    """Return the card of a third-party agent, found in a process of its own.
 
     Raises:
         ArgumentError: if there is no such agent, it cannot be imported, or takes too long or ends its process.
     """
     worker = _worker()
-    told = _begin(worker, f"import {called(name)}", seconds, "card", name)
+    fields = _begin(worker, f"import {called(name)}", seconds, "card", name)
     worker.close()
-    return card_of(told)
+    return card_of(fields)
 
 
 def _worker() -> Worker:
-    return Worker(longest=LONGEST_ANSWER, variables={VARIABLE: "1"})
+    return Worker(max_answer_bytes=MAX_ANSWER_BYTES, variables={VARIABLE: "1"})
 
 
-def _begin(worker: Worker, what: str, seconds: float, name: str, argument: Any) -> Any:
-    """The first answer, in so many seconds; without one the process is ended.
+def _begin(worker: Worker, task: str, seconds: float, name: str, argument: Any) -> Any:
+    """Return the first answer; without one in time, end the process.
 
     Raises:
-        ArgumentError: naming ``what`` cannot be done, and why.
+        ArgumentError: saying that the task cannot be done, and why.
     """
     try:
         return _ask(worker, seconds, name, argument)
@@ -126,7 +127,7 @@ def _begin(worker: Worker, what: str, seconds: float, name: str, argument: Any) 
         if isinstance(error, ArgumentError):  # which names the agent
             raise ArgumentError(str(error)) from error
         why = f"it took longer than {seconds:g} s" if isinstance(error.__cause__, LateError) else error
-        raise ArgumentError(f"cannot {what}: {why}") from error
+        raise ArgumentError(f"cannot {task}: {why}") from error
 
 
 def _ask(worker: Worker, seconds: float | None, name: str, *arguments: Any) -> Any:
@@ -138,8 +139,8 @@ def _ask(worker: Worker, seconds: float | None, name: str, *arguments: Any) -> A
     try:
         return worker.call(play, (name, arguments), time_limit=seconds, pack=pickle.dumps)
     except RaisedError as raised:
-        known = KINDS.get(raised.kind)
-        error = known(raised.text) if known else PlayerError(f"{raised.kind}: {raised.text}")
+        kind = KINDS.get(raised.kind)
+        error = kind(raised.message) if kind else PlayerError(f"{raised.kind}: {raised.message}")
         error.add_note(raised.trace)
         raise error from raised
     except DiedError as died:

@@ -1,13 +1,11 @@
-"""Calls in processes of their own: however a call ends, whoever asked for it learns how, and goes on.
+"""Calls in other processes: however a call ends, its caller learns how, and goes on.
 
-A worker is a fresh interpreter that is spoken to through its standard streams. So a script that starts one needs no
-``if __name__ == "__main__"``, a daemon process (those of Dask are) may start one, and it hears at once when its caller
-is gone: the stream ends. It leads a process group, which ends as a whole; what a call starts and detaches from this
-group and from its parents lives on.
+A worker is a fresh interpreter that receives calls through its standard streams. So a script that starts one needs no
+``if __name__ == "__main__"``, a daemon process (such as Dask's) can start one, and it ends with its caller. It leads a
+process group, which is ended as a whole.
 
-A worker unpickles what its caller sends. It answers in plain data, since a stranger's code may run in it or below it.
-The pools of loky and pebble unpickle answers, limit no memory and end no process groups; pebble's workers also import
-the caller's ``__main__``, and cannot be started by a daemon.
+A worker unpickles what its caller sends and answers in plain data, because untrusted code may run in it. The pools of
+loky and pebble unpickle answers, limit no memory and end no process groups.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from typing import Any, TypeVar
 
 import cloudpickle
 
-from cbo_gym.channel import FAILED, LONGEST, SAID, DiedError, GarbledError, guard_process, receive, send
+from cbo_gym.channel import FAILED, MAX_MESSAGE_BYTES, SAID, DiedError, GarbledError, guard_process, receive, send
 from cbo_gym.errors import ArgumentError
 from cbo_gym.serialization import from_plain, read_message
 
@@ -37,12 +35,15 @@ Result = TypeVar("Result")
 
 HAS_GROUPS = os.name == "posix"
 MEBIBYTE = 2**20
-HELD = 0.25  # of a limit of memory
-WATCH_SECONDS = 0.05  # between two looks at a process
-PATIENCE = 5.0  # seconds until a process whose streams have ended is killed
+# Share of a memory limit; a process that holds more after a call is not used again.
+MAX_HELD = 0.25
+# Seconds between two checks of a process.
+WATCH_SECONDS = 0.05
+# Seconds until a process whose streams have ended is killed.
+PATIENCE = 5.0
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-# SIGINT goes to all processes of a terminal, but how a sweep ends is its parent's affair. The process is closed to
-# others before it imports anything that takes long, see channel.guard_process.
+# SIGINT goes to all processes of a terminal, but only the parent decides how a sweep ends. The process is closed to
+# others before it imports anything slow, see channel.guard_process.
 START = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import ctypes; "
     "sys.platform == 'linux' and ctypes.CDLL(None).prctl(4, 0); sys.path[:] = {path!r}; "
@@ -59,22 +60,22 @@ class RaisedError(DiedError):
 
     Args:
         kind: Name of the error's class.
-        text: Its message.
+        message: Its message.
         trace: Its traceback.
     """
 
-    def __init__(self, kind: str, text: str, trace: str) -> None:
+    def __init__(self, kind: str, message: str, trace: str) -> None:
         super().__init__(trace)
-        self.kind, self.text, self.trace = kind, text, trace
+        self.kind, self.message, self.trace = kind, message, trace
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits to the seconds and the memory of a call.
+    """Limits of time and memory of a call.
 
     Args:
-        time_limit: seconds; None for any number.
-        memory_limit: resident memory of the process and those that it starts, in MiB; None for any.
+        time_limit: Seconds; None for no limit.
+        memory_limit: Resident memory of the process and those that it starts, in MiB; None for no limit.
 
     Raises:
         ArgumentError: if a limit is not above 0.
@@ -97,16 +98,20 @@ class Worker:
     """One process at a time, started when it is first needed and again after it died; it ends with its worker.
 
     Args:
-        limits: of each call. None pays for what another left behind: a process that holds more than :data:`HELD` of
-            the limit of memory is not used again, and a call that a used one ended for memory has a new one to itself.
-        longest: Largest number of bytes of an answer.
-        variables: of the environment of the process, besides this one's.
+        limits: Limits of each call. No call fails because of memory that an earlier one holds: a call that exceeds the
+            limit in a used process is repeated in a new one.
+        max_answer_bytes: Largest size of an answer.
+        variables: Environment variables of the process, besides those of this one.
     """
 
     def __init__(
-        self, limits: Limits = NO_LIMITS, *, longest: int = LONGEST, variables: Mapping[str, str] | None = None
+        self,
+        limits: Limits = NO_LIMITS,
+        *,
+        max_answer_bytes: int = MAX_MESSAGE_BYTES,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
-        self._limits, self._longest, self._variables = limits, longest, variables or {}
+        self._limits, self._max_answer_bytes, self._variables = limits, max_answer_bytes, variables or {}
         self._process: _Process | None = None
         self._ending: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
@@ -122,47 +127,46 @@ class Worker:
         time_limit: float | None = None,
         pack: Callable[[Any], bytes] = cloudpickle.dumps,
     ) -> Result:
-        """``function(item)``, both importable or picklable in a fresh interpreter.
+        """Return ``function(item)``.
 
         Args:
-            function: what is called; it returns what :func:`cbo_gym.serialization.to_plain` writes.
-            item: its argument.
-            keep: whether the process is kept for the next call, with whatever this one changes in it.
-            hear: called with what the call says by :func:`cbo_gym.player.say` while it is made; what it raises ends
-                the process.
-            time_limit: seconds, in place of the worker's own limit.
-            pack: pickles function and item; ``pickle.dumps`` is faster where both are importable.
+            function: Function that returns what :func:`cbo_gym.serialization.to_plain` can write.
+            item: Its argument.
+            keep: Whether the process is used for the next call, with all that this one changes in it.
+            hear: Called with what the call sends by :func:`cbo_gym.player.say`; an exception in it ends the process.
+            time_limit: Seconds, instead of the worker's own limit.
+            pack: Pickles function and item; ``pickle.dumps`` is faster if both are importable.
 
         Raises:
             RaisedError: if it raises an error, after which the process is ended.
             LateError: if it takes too long.
-            DiedError: if the process ends first, by itself or for a limit, or gives an answer that is none.
+            DiedError: if the process ends first, by itself or because of a limit, or its answer is invalid.
         """
         limits = self._limits if time_limit is None else replace(self._limits, time_limit=time_limit)
         used = self._process is not None
         process = self._running()
         try:
-            answer = process.ask(pack((function, item)), limits, self._longest, hear)
-        except BaseException:  # of whoever hears, too
+            answer = process.ask(pack((function, item)), limits, self._max_answer_bytes, hear)
+        except BaseException:  # also of hear
             self._end()
             raise
         if answer is None:
-            with suppress(subprocess.TimeoutExpired):  # its streams end shortly before it does
+            with suppress(subprocess.TimeoutExpired):  # its streams end shortly before the process
                 process.popen.wait(timeout=PATIENCE)
             self._end()
             if used and process.for_memory:
                 return self.call(function, item, keep=keep, hear=hear, time_limit=time_limit, pack=pack)
             raise process.ended or DiedError(how_it_ended(process.popen.wait()))
         kind, content = answer
-        most = self._limits.memory_limit
-        if kind == FAILED or not keep or (most is not None and _resident(process.popen.pid) > HELD * most):
+        limit = self._limits.memory_limit
+        if kind == FAILED or not keep or (limit is not None and _resident(process.popen.pid) > MAX_HELD * limit):
             self._end()
         if kind == FAILED:
             raise RaisedError(*map(str, content))
         return content
 
     def close(self) -> None:
-        """End the process, and with it a call that another thread waits for; there will be no other one."""
+        """End the process for good, and with it a call that another thread waits for."""
         with self._lock:
             self._closed = True
         self._end()
@@ -174,7 +178,7 @@ class Worker:
             if self._process is None:
                 self._process = _Process(self._variables)
                 self._ending = weakref.finalize(self, end_process, self._process.popen)
-                self._ending.atexit = False  # not in a fork of this process, whose it is not
+                self._ending.atexit = False  # not in a fork of this process
             return self._process
 
     def _end(self) -> None:
@@ -184,14 +188,14 @@ class Worker:
 
 
 class _Process:
-    """A process, and a thread that kills it if a call takes too long or too much.
+    """A process, and a thread that kills it if a call exceeds its limits.
 
-    Of a process that ends in a call the thread kills what is left, for children of its may hold its streams open.
+    If the process ends during a call, the thread kills its children, which may hold its streams open.
 
     Attributes:
         popen: The process.
-        ended: Why the thread has killed it, or None.
-        for_memory: Whether it used too much.
+        ended: Why the thread killed it, or None.
+        for_memory: Whether it used too much memory.
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -204,20 +208,20 @@ class _Process:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def ask(
-        self, message: bytes, limits: Limits, longest: int, hear: Callable[[Any], object] | None
+        self, message: bytes, limits: Limits, max_bytes: int, hear: Callable[[Any], object] | None
     ) -> tuple[str, Any] | None:
         """Send a question; return the kind and the content of the answer, or None if the process ends.
 
         Raises:
-            GarbledError: if the answer is none.
+            GarbledError: if the answer is invalid.
         """
         number = secrets.randbits(64)
         with self._lock:
             self._limits, self._begun = limits, time.monotonic()
         try:
-            with suppress(OSError):  # it has ended, which the next line finds
+            with suppress(OSError):  # it has ended, which the next line notices
                 send(self.popen.stdin, number, message)
-            while (received := receive(self.popen.stdout, longest)) is not None:
+            while (received := receive(self.popen.stdout, max_bytes)) is not None:
                 if received[0] != number:
                     raise GarbledError("its process gave an answer that was not asked for")
                 kind, content = _read(received[1])
@@ -238,9 +242,9 @@ class _Process:
                     self._check(time.monotonic() - self._begun)
 
     def _check(self, seconds: float) -> None:
-        most, mebibytes = self._limits.time_limit, self._limits.memory_limit
-        if most is not None and seconds > most:
-            self.ended = LateError(f"took longer than the time limit of {most:g} s")
+        time_limit, mebibytes = self._limits.time_limit, self._limits.memory_limit
+        if time_limit is not None and seconds > time_limit:
+            self.ended = LateError(f"took longer than the time limit of {time_limit:g} s")
         elif mebibytes is not None and (used := _resident(self.popen.pid)) > mebibytes:
             self.for_memory = True
             self.ended = DiedError(f"used {used:.0f} MiB of memory; the limit is {mebibytes:g} MiB")
@@ -257,36 +261,35 @@ def _read(answer: bytes) -> tuple[str, Any]:
 
 
 def start_process(variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a process in a group of its own that makes calls, spoken to through its standard streams.
+    """Start a process in its own group that receives calls through its standard streams.
 
     Args:
-        variables: of its environment, besides this one's.
+        variables: Environment variables, besides those of this process.
     """
     path = [entry for entry in sys.path if isinstance(entry, str)]  # as Python itself reads it
-    # The pipes to the process are open here.
-    guard_process()
+    guard_process()  # this process holds the pipes
     return _Starter.thread.submit(
         subprocess.Popen,
         [sys.executable, "-P", "-c", START.format(path=path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        # the parallelism is over calls, so of threads there is one
+        # calls run in parallel, so each has one thread
         env={**dict.fromkeys(THREADS, "1"), **os.environ, **variables},
         process_group=0 if HAS_GROUPS else None,
     ).result()
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that :func:`start_process` made, and what it started; close its streams."""
+    """Kill a process of :func:`start_process` and all that it started; close its streams."""
     kill(process)
     process.wait()
     for stream in (process.stdin, process.stdout):
-        with suppress(OSError):  # what was still to be written
+        with suppress(OSError):  # the rest cannot be written
             stream.close()  # type: ignore[union-attr]
 
 
 class _Starter:
-    """A thread that lives as long as this process, for Linux tells a child of the death of the *thread* it is from."""
+    """A thread that lives as long as this process, because on Linux a child dies with the *thread* that started it."""
 
     thread = ThreadPoolExecutor(1)
 
@@ -296,11 +299,11 @@ class _Starter:
 
 
 if HAS_GROUPS:
-    os.register_at_fork(after_in_child=_Starter.renew)  # where the thread is not
+    os.register_at_fork(after_in_child=_Starter.renew)  # a fork has no such thread
 
 
 def _family(pid: int) -> list[Any]:
-    """A process and those that it started, as far as they live."""
+    """A process and those that it started, if they still run."""
     import psutil
 
     try:
@@ -322,7 +325,7 @@ def _resident(pid: int) -> float:
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process, what it started, and what is left of its group, and of theirs, if they have ended themselves."""
+    """Kill a process and all that it started, with what is left of their groups."""
     import psutil
 
     family = _family(process.pid)
@@ -336,7 +339,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _leads_a_group(pid: int) -> bool:
-    """Whether it does: the group of another one may be anybody's, this process' too."""
+    """Whether the process leads its group, which could otherwise be that of this process."""
     if not HAS_GROUPS:
         return False
     try:

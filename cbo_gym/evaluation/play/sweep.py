@@ -1,11 +1,10 @@
-"""Many runs: the grid of agents, environments and seeds, in parallel, resumable.
+"""Sweeps: many runs, a grid of agents, environments and seeds, played in parallel and resumable.
 
-Runs are played by processes on this machine or by the workers of a Dask cluster; what comes back is written here, by
-the process that asked for the sweep, so that workers need no folder in common. Each run is a call to another process
-(:mod:`cbo_gym.evaluation.play.processes`), so that whatever kills it ends that run alone. An agent that is not of this
-package has one more process, of its own (:mod:`cbo_gym.evaluation.play.isolated`). A process that made somebody else's
-problem is not used again, since that may have changed what a process has once: modules, settings of NumPy and torch,
-the working folder, threads.
+Processes on this machine or the workers of a Dask cluster play the runs, each as a call to another process
+(:mod:`cbo_gym.evaluation.play.processes`), so that whatever kills a run ends it alone. The process that called
+:func:`sweep` writes the results, so that workers need no shared folder. A third-party agent has one more process
+(:mod:`cbo_gym.evaluation.play.isolated`). A process that made a third-party problem is not used again, because the
+problem may have changed its global state: modules, settings of NumPy and torch, the working directory, threads.
 """
 
 from __future__ import annotations
@@ -52,7 +51,9 @@ from cbo_gym.player import say
 from cbo_gym.suites import Suite
 
 Backend = Literal["local", "dask"]
-STEP = 0.5  # seconds of a wait; on Windows Ctrl-C is heard only at its end
+ALL_ROUNDS = 2**31
+# Seconds; on Windows Ctrl-C has an effect only at the end of a wait.
+WAIT_SECONDS = 0.5
 
 
 def sweep(
@@ -78,64 +79,64 @@ def sweep(
 ) -> dict[str, int]:
     """Run every agent on every environment with every seed, one process per run at a time.
 
-    A run that is in the folder already is not repeated, so a sweep that was stopped goes on where it was; runs that
-    had failed are tried again, and so are those of other versions of the code: of cbo-gym, or of an agent or problem
-    of your own. A run that fails is stored with its traceback, or with what ended its process; a pair whose mode does
-    not fit is stored as skipped; and the sweep goes on. A file that is damaged is moved to ``damaged`` in the folder,
-    with a warning, and its run played again. Of a suite that was edited meanwhile the runs that still belong count;
-    a warning names the others. On a cluster a run whose worker is killed is played again by another one.
+    A run that is already in the folder is not repeated, so a sweep that was stopped resumes. Runs that failed are tried
+    again, and so are those of other versions of the code, of cbo-gym or of your own agent or problem. A run that fails
+    is stored with its traceback, or with what ended its process; a pair of agent and environment whose mode does not
+    fit is stored as skipped. A damaged file is moved to ``damaged`` in the folder, with a warning, and its run played
+    again. If a suite was edited since the sweep began, the runs that still belong to it count; a warning names the
+    others. On a cluster, a run whose worker is killed is played again by another one.
 
-    An agent that is not of this package plays in a process of its own, which is told the task, observations and
-    rewards, and answers with actions; it never holds the environment, the oracle or the seed of the noise.
+    A third-party agent plays in a process of its own, which receives the task, observations and rewards, and answers
+    with actions; it never holds the environment, the oracle or the seed of the noise.
 
     Args:
-        agents: names or import paths, with parameters: ``"GP-UCB(beta=0.5)"``; ``"*"`` stands for all installed ones.
-            Also Specs, classes, instances, and functions without parameters that make one: each run has one of its own.
-            What other processes cannot import, as from a notebook's cell, is sent to them by value, and plays in this
-            process where it cannot be sent, which a warning says; results call it by the name of its class or function,
-            or as a mapping does: ``{"mine, k=3": agent}``.
-        envs: environment ids, with parameters where wanted; ``"CBO/Alpine2*"`` stands for all that fit. Also Specs, and
-            environments from ``gym.make``, which are made anew. Or a suite, ``cbo_gym.suites.load("survey2026")``.
-        seeds: from 0 to 2**63 - 1 each; how many, counted from 0; None for those of the suite.
-        folder: where the runs are kept.
-        horizon: number of rounds; None for those of the suite, else the registered ones.
-        recommend: after which rounds agents are asked for their recommendations, see
-            :func:`cbo_gym.evaluation.evaluate`.
-        skip_published: folder or file of published results; runs that it has are left out of the grid, whatever code
+        agents: Names or import paths, with parameters: ``"GP-UCB(beta=0.5)"``; ``"*"`` stands for all installed agents.
+            Also Specs, classes, instances, and functions without parameters that make an agent: each run has its own.
+            An agent that other processes cannot import, such as one from a notebook, is sent to them by value; if it
+            cannot be sent, it plays in this process, with a warning. Results name it by its class or function, or by
+            the key of a mapping: ``{"mine, k=3": agent}``.
+        envs: Environment ids, with parameters if wanted; ``"CBO/Alpine2*"`` stands for all that match. Also Specs, and
+            environments from ``gym.make``, which are made again. Or a suite, ``cbo_gym.suites.load("survey2026")``.
+        seeds: Seeds from 0 to 2**63 - 1; or their number, counted from 0; None for those of the suite.
+        folder: Where the runs are stored.
+        horizon: Number of rounds; None for that of the suite, else the registered one.
+        recommend: Rounds after which agents are asked for recommendations, see :func:`cbo_gym.evaluation.evaluate`.
+        skip_published: Folder or file of published results; runs that it has are left out of the grid, whatever code
             they were played with. None leaves nothing out.
-        n_jobs: processes at a time; -1 for one per core. Of a cluster, the workers decide.
-        backend: ``"local"`` for processes on this machine, which ``"joblib"`` meant before; ``"dask"`` for a cluster.
-        address: of the Dask scheduler: ``"tcp://host:8786"``.
-        time_limit: seconds that a run may take, the start of its process included; None for any. One that takes
+        n_jobs: Processes at a time; -1 for one per core. On a cluster, the workers decide.
+        backend: ``"local"`` for processes on this machine (formerly ``"joblib"``); ``"dask"`` for a cluster.
+        address: Address of the Dask scheduler: ``"tcp://host:8786"``.
+        time_limit: Seconds that a run may take, the start of its process included; None for no limit. A run that takes
             longer is stored as failed.
-        memory_limit: resident memory of a run's process, in MiB; None for any. One that takes more is stored as failed.
-        blind: words that nobody but a referee knows, for blind play: instances of the environments and all noise
-            follow from them, and tasks name no id; see :mod:`cbo_gym.evaluation.play.blind`. None for play as usual.
-        batch: how many actions agents choose at a time, see :func:`cbo_gym.evaluation.evaluate`.
-        checkpoint_every: rounds after which a run is written down, beside its file to come, so that one that is cut
-            short goes on there when the same sweep is started again. None for runs that begin anew.
-        callbacks: each is called in this process with every :class:`PlayedRound` of all runs, one at a time; the rounds
-            of runs that are played at once come as they end. What one raises ends the sweep.
-        on_start: called once with the number of runs in the grid and of those still to do.
-        on_run: called with each run that ends, in the order of ending.
+        memory_limit: Resident memory of a run's process in MiB; None for no limit. A run that uses more is stored as
+            failed.
+        blind: Secret words of a referee for blind play: instances of the environments and all noise follow from them,
+            and tasks name no id; see :mod:`cbo_gym.evaluation.play.blind`. None for ordinary play.
+        batch: Number of actions that agents choose at a time, see :func:`cbo_gym.evaluation.evaluate`.
+        checkpoint_every: Rounds between checkpoints, which are written beside a run's file, so that a run that was
+            interrupted resumes there. None for no checkpoints.
+        callbacks: Each is called in this process with every :class:`PlayedRound` of all runs, one call at a time. An
+            exception in a callback ends the sweep.
+        on_start: Called once with the number of runs in the grid and the number still to play.
+        on_run: Called with each run that ends, in the order of ending.
 
     Returns:
-        how many runs of the grid are ``finished``, ``failed`` and ``skipped``, and how many were ``resumed``.
+        The numbers of runs of the grid that are ``finished``, ``failed`` and ``skipped``, and that were ``resumed``.
 
     Raises:
-        ArgumentError: before anything runs, if an agent or an environment cannot be made, a seed is none, a limit
+        ArgumentError: before anything runs, if an agent or an environment cannot be made, a seed is invalid, a limit
             is not above 0, or the backend is unknown or does not go with the address.
-        OperationError: before anything runs, if runs cannot be written to the folder; if they no longer can; if the
-            cluster is not there or not fit.
+        OperationError: before anything runs, if runs cannot be written to the folder; during the sweep, if they no
+            longer can, or if the cluster is not available or not fit.
     """
-    if backend == "joblib":  # as it was called before
+    if backend == "joblib":  # its former name
         backend = "local"
     require_word("backend", backend, get_args(Backend))
     if (backend == "dask") != (address is not None):
         raise ArgumentError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
     seeds = None if seeds is None else seeds_in(seeds)
-    hearing = list(callbacks)
-    if hearing and address is not None:
+    callbacks = list(callbacks)
+    if callbacks and address is not None:
         raise ArgumentError("callbacks are called in this process, which the workers of a cluster cannot reach")
     if checkpoint_every is not None:
         whole_number("checkpoint_every", checkpoint_every, at_least=1)
@@ -149,7 +150,7 @@ def sweep(
         warn_of_others(envs, Path(folder), {job.path for job in jobs}, seeds, horizon)
     limits = Limits(time_limit, memory_limit)
     return run_jobs(
-        jobs, n_jobs=n_jobs, address=address, limits=limits, callbacks=hearing, on_start=on_start, on_run=on_run
+        jobs, n_jobs=n_jobs, address=address, limits=limits, callbacks=callbacks, on_start=on_start, on_run=on_run
     )
 
 
@@ -163,8 +164,8 @@ def run_jobs(
     on_start: Callable[[int, int], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
 ) -> dict[str, int]:
-    """Run what :func:`plan` made, of one grid or several; as :func:`sweep` otherwise."""
-    at_a_time = process_count(n_jobs)
+    """Play the jobs of :func:`plan`, of one grid or several, and store their runs; otherwise as :func:`sweep`."""
+    processes = process_count(n_jobs)
     for folder in {job.folder for job in jobs}:
         require_writable(folder)
     stored = {job: run.status for job in jobs if (run := resumed_run(job.path)) is not None}
@@ -173,28 +174,43 @@ def run_jobs(
         on_start(len(jobs), len(to_do))
     count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
     count.update(status for status in stored.values() if status != "failed")
-    here = partial(_on_this_machine, count=at_a_time, callbacks=callbacks)
-    play = here if address is None else partial(_on_cluster, address=address)
-    others = 0
-    with closing(play(to_do, limits=limits)) as ended:
+    if address is None:
+        playing = _on_this_machine(to_do, processes, limits, callbacks)
+    else:
+        playing = _on_cluster(to_do, address, limits)
+    of_other_code = 0
+    with closing(playing) as ended:
         for job, played in ended:
             run = _store(job, played)
             count[run.status] += 1
-            others += dict(job.sources) != run.sources
+            of_other_code += dict(job.sources) != run.sources
             if on_run:
                 on_run(run)
-    if others:
+    if of_other_code:
         warnings.warn(
-            f"{others} runs were played with other code than there was when the sweep began: it was edited meanwhile, "
-            "or a worker came that has another. They are kept as runs of that code; the same sweep started again plays "
-            "them with the code that is there then",
+            f"{of_other_code} runs were played with other code than at the start of the sweep: it was edited, or a "
+            "worker with other code joined. They are stored as runs of that code; the same sweep started again plays "
+            "them with the current code",
             stacklevel=2,
         )
     return dict(count)
 
 
+def play_jobs(
+    jobs: Sequence[Job], *, limits: Limits = NO_LIMITS, on_run: Callable[[Run], object] | None = None
+) -> list[Run]:
+    """Play jobs in processes on this machine; return their runs in the order of the jobs, and store nothing."""
+    runs: dict[int, Run] = {}
+    with closing(_on_this_machine(jobs, process_count(-1), limits, ())) as ended:
+        for job, run in ended:
+            runs[id(job)] = run
+            if on_run:
+                on_run(run)
+    return [runs[id(job)] for job in jobs]
+
+
 def _store(job: Job, run: Run) -> Run:
-    """Store a run under its own name, for code may have been edited since; a finished one that is there stays."""
+    """Store a run under its own name, because its code may be newer than the job; keep a finished run."""
     path = job.folder / name_of(run)
     try:
         with locked(job.folder):
@@ -211,33 +227,31 @@ def _store(job: Job, run: Run) -> Run:
 
 
 def _on_this_machine(
-    jobs: Sequence[Job], *, count: int, limits: Limits, callbacks: Sequence[Callback]
+    jobs: Sequence[Job], processes: int, limits: Limits, callbacks: Sequence[Callback]
 ) -> Generator[tuple[Job, Run]]:
-    workers = [Worker(limits) for _ in range(min(count, len(jobs)))]
+    """Yield jobs with their runs in the order of ending."""
+    workers = [Worker(limits) for _ in range(min(processes, len(jobs)))]
     idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
 
-    speaking = Lock()
-    # Rounds of a run that a worker sends; None for all.
-    needed = [one.times for one in callbacks if isinstance(one, Sampled)]
-    times = max(needed) if callbacks and len(needed) == len(callbacks) else None
+    calling = Lock()
+    # Number of rounds per run that callbacks need.
+    times = max((one.times if isinstance(one, Sampled) else ALL_ROUNDS for one in callbacks), default=0)
 
-    def hear(played: PlayedRound) -> None:
-        with speaking:  # a callback need not bear to be called by two threads
+    def call_back(played: PlayedRound) -> None:
+        with calling:  # callbacks need not be thread-safe
             for callback in callbacks:
-                callback(replace(played))  # which makes copies
+                callback(replace(played))  # which copies its arrays
 
     def play(job: Job) -> tuple[Job, Run]:
         worker = idle.get()
         try:
-            return job, _outcome(
-                worker, job, (lambda played: hear(PlayedRound(**played))) if callbacks else None, times
-            )
+            return job, _outcome(worker, job, times, lambda played: call_back(PlayedRound(**played)))
         finally:
             idle.put(worker)
 
-    pool = ThreadPoolExecutor(max(1, len(workers)))  # each thread waits for a process, and this one hears Ctrl-C
+    pool = ThreadPoolExecutor(max(1, len(workers)))  # each thread waits for a process; this thread receives Ctrl-C
     ended: SimpleQueue[Future[tuple[Job, Run]]] = SimpleQueue()
     here = [job for job in jobs if _plays_here(job)]
     try:
@@ -245,11 +259,11 @@ def _on_this_machine(
             if not _plays_here(job):
                 pool.submit(play, job).add_done_callback(ended.put)
         for job in here:
-            yield job, run_job(job, [_sampled(hear, times)] if callbacks else [])
+            yield job, run_job(job, [Sampled(call_back, times)] if times else [])
         left = len(jobs) - len(here)
         while left:
             with suppress(Empty):
-                yield ended.get(timeout=STEP).result()
+                yield ended.get(timeout=WAIT_SECONDS).result()
                 left -= 1
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -259,19 +273,20 @@ def _on_this_machine(
 
 
 def _plays_here(job: Job) -> bool:
-    return job.handed is not None and not job.handed.payload
+    return job.sent is not None and not job.sent.payload
 
 
-def _outcome(worker: Worker, job: Job, hear: Callable[[Any], None] | None = None, times: int | None = None) -> Run:
-    play = partial(_heard, times=times) if hear else _played
+def _outcome(worker: Worker, job: Job, times: int = 0, hear: Callable[[Any], None] | None = None) -> Run:
+    """Play a job in a worker's process; ``hear`` receives so many of its rounds."""
     try:
-        content = worker.call(play, job, keep=job.leaves_no_trace, hear=hear)
+        content = worker.call(partial(_played, times=times), job, keep=job.leaves_no_trace, hear=hear)
         return run_from_bytes(b64decode(content), job.path)
     except (DiedError, ArgumentError) as error:
         return _unfinished(job, "failed", str(error))
 
 
-def _on_cluster(jobs: Sequence[Job], *, address: str, limits: Limits) -> Generator[tuple[Job, Run]]:
+def _on_cluster(jobs: Sequence[Job], address: str, limits: Limits) -> Generator[tuple[Job, Run]]:
+    """Yield jobs with their runs in the order of ending."""
     from cbo_gym.evaluation.play.cluster import completed
 
     if not jobs:  # then no cluster is needed
@@ -296,17 +311,9 @@ def _on_worker(job: Job, limits: Limits) -> Run:
     return _outcome(_kept_worker(limits, job.sources), job)
 
 
-def _sampled(callback: Callback, times: int | None) -> Callback:
-    return callback if times is None else Sampled(callback, times)
-
-
-def _heard(job: Job, times: int | None) -> str:
-    """In a worker process, play one job and send rounds to the caller: so many of them, or all."""
-    return _played(job, [_sampled(lambda played: say(vars(played)), times)])
-
-
-def _played(job: Job, callbacks: Sequence[Callback] = ()) -> str:
-    """In a worker process, play one job; return the content of the run's file in Base64."""
+def _played(job: Job, times: int) -> str:
+    """In a worker process, play a job and send so many rounds; return the content of the run's file in Base64."""
+    callbacks = [Sampled(lambda played: say(vars(played)), times)] if times else []
     return b64encode(run_to_bytes(run_job(job, callbacks))).decode()
 
 
@@ -327,7 +334,7 @@ def run_job(job: Job, callbacks: Sequence[Callback] = ()) -> Run:
                 checkpoint=None if job.checkpoint_every is None else job.path.with_suffix(".checkpoint"),
                 checkpoint_every=job.checkpoint_every or 1,
             )
-        return run if job.handed is None else replace(run, sources=run.sources | dict(job.handed.stamps))
+        return run if job.sent is None else replace(run, sources=run.sources | dict(job.sent.stamps))
     except UnsupportedModeError as error:
         return _unfinished(job, "skipped", str(error))
     except BaseException:  # an agent's module may raise anything, requests to end the process too
@@ -338,9 +345,9 @@ def run_job(job: Job, callbacks: Sequence[Callback] = ()) -> Run:
 def _agent(job: Job) -> Iterator[Any]:
     """The agent of a job: one of this package by its name, or an outside one in a process that ends with it."""
     if job.recorded is not None or not job.isolated:
-        yield job.recorded or (job.handed.agent() if job.handed else job.agent)
+        yield job.recorded or (job.sent.agent() if job.sent else job.agent)
         return
-    with closing(IsolatedAgent(job.handed.payload if job.handed else job.agent)) as agent:
+    with closing(IsolatedAgent(job.sent.payload if job.sent else job.agent)) as agent:
         yield agent
 
 

@@ -1,122 +1,118 @@
-"""The referee of submitted runs: scores their actions anew, plays them again, plays their agent blind."""
+"""The referee of submitted runs: scores their actions again, plays them again, plays their agents blind."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.aggregate import t_quantile, welch_half_width
 from cbo_gym.evaluation.metrics.regret import normalised_score
-from cbo_gym.evaluation.play.blind import secret_of, turned
-from cbo_gym.evaluation.play.grid import Cell, Job, Player, cells_of_strangers, job_of, player_of
+from cbo_gym.evaluation.play.blind import secret_of, with_secret_instance
+from cbo_gym.evaluation.play.grid import Job, Player, guarded_cells, job_of, player_of
 from cbo_gym.evaluation.play.processes import Limits
-from cbo_gym.evaluation.play.sweep import run_jobs
+from cbo_gym.evaluation.play.sweep import play_jobs
 from cbo_gym.evaluation.runs.recorded import recorded, unlike
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.curves import as_published
 from cbo_gym.evaluation.verify.admission import admitted, admitted_env
-from cbo_gym.evaluation.verify.replay import Replay, played_once, replays
+from cbo_gym.evaluation.verify.replay import Replay, replays
 from cbo_gym.labels import Spec
 
-LIMITS = Limits(time_limit=3600, memory_limit=8192)  # of one run of a stranger's
-SCORING = Limits(time_limit=3600)  # no code of a stranger's runs then; a limit of memory is a process for each run
-CHEAP_SECONDS = 600.0  # of agents' time: where all runs take no longer, all are played again
-AT_RANDOM = Spec("Random")  # is played blind beside the agent, for comparison
-EVERYWHERE, ANYWHERE = (0.1, 0.99), (0.2, 0.999)  # a loss of score that cannot be chance, and how sure that must be
-LEAST_PARTED, SURE_OF_GAIN = 5, 0.995  # runs, and how sure it must be that they gain by more than chance
+# Limits of a run of a third-party agent.
+LIMITS = Limits(time_limit=3600, memory_limit=8192)
+# Limits of scoring, in which no third-party code runs; with a limit of memory each run may need a new process.
+SCORING = Limits(time_limit=3600)
+# Seconds of the agents' time; if all runs take no longer, all are played again.
+CHEAP_SECONDS = 600.0
+# The agent that is also played blind, for comparison.
+RANDOM = Spec("Random")
+# Losses of score that are not chance, over all environments and on one, with the confidence required.
+OVERALL_LOSS, ENVIRONMENT_LOSS = (0.1, 0.99), (0.2, 0.999)
+# Number of parted runs, and confidence required, to say that submitted scores are too high.
+MIN_PARTED, GAIN_CONFIDENCE = 5, 0.995
 OnStart = Callable[[str, int], object]
 OnRun = Callable[[Run], None] | None
-Cells = Callable[[Spec, int, int, str], Cell]
-NOBODY = Player(frozenset(), (), isolated=False)
 
 
 @dataclass(frozen=True)
 class Blind:
-    """How an agent played an environment blind, beside what a file says of it.
+    """Blind play of an agent on an environment, beside the runs of a file.
 
     Attributes:
-        env: its label, as it was told.
-        told: runs of the file.
-        runs: played blind, each on an instance of its own.
-        at_random: the same cells, played at random.
+        env: Label of the environment in the file.
+        submitted: Runs of the file.
+        runs: Blind runs, each on an instance of its own.
+        at_random: Runs of :data:`RANDOM` in the same cells.
     """
 
     env: str
-    told: tuple[Run, ...]
+    submitted: tuple[Run, ...]
     runs: tuple[Run, ...]
     at_random: tuple[Run, ...]
 
     @property
     def scores(self) -> tuple[float, float, float]:
-        """Mean scores of play: told, blind and at random."""
-        told, blind, at_random = (scores(part)[:, 0].mean() for part in (self.told, self.runs, self.at_random))
-        return float(told), float(blind), float(at_random)
+        """Mean scores of play: submitted, blind, and of Random played blind."""
+        submitted, blind, at_random = (
+            float(scores(runs)[:, 0].mean()) for runs in (self.submitted, self.runs, self.at_random)
+        )
+        return submitted, blind, at_random
 
 
 def scores(runs: Sequence[Run]) -> np.ndarray:
-    """Scores of play and of the last recommendation, shape ``(runs, 2)``; those that failed are left out."""
+    """Return the scores of play and of the last recommendation of the finished runs, shape ``(n, 2)``."""
     finished = [run for run in runs if run.status == "finished"]
-    found = [
-        normalised_score(
-            run.optimum,
-            run.random_value,
-            np.array([run.average_counted, run.optimum - run.table["simple_regret"][-1]]),
-        )
-        for run in finished
-    ]
+    rewards = [np.array([run.average_counted, run.optimum - run.table["simple_regret"][-1]]) for run in finished]
+    found = [normalised_score(run.optimum, run.random_value, pair) for run, pair in zip(finished, rewards, strict=True)]
     return np.reshape(found, (-1, 2))
 
 
 def rescored(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple[Run, list[str]]]:
-    """Finished runs with all that differs from what their own actions give, in their order.
+    """Yield finished runs with all that differs from what their own actions give, in their order.
 
     Args:
-        runs: of anybody's file, with actions.
-        on_run: called after each.
+        runs: Runs of an untrusted file, with actions.
+        on_run: Called after each run.
     """
-    with TemporaryDirectory() as folder:
-        cells = cells_of_strangers(LIMITS)
-        jobs = {place: _scoring(run, cells, Path(folder) / str(place)) for place, run in enumerate(runs)}
-        run_jobs([job for job in jobs.values() if isinstance(job, Job)], limits=SCORING, on_run=on_run)
-        for place, run in enumerate(runs):
-            job = jobs[place]
-            yield run, ([job] if isinstance(job, str) else _unlike_either(run, played_once(job)))
+    cells = guarded_cells()
 
+    def scoring(run: Run) -> Job | str:
+        """The job that plays a run's own actions, or why there is none."""
+        try:
+            cell = cells(admitted_env(run.env), run.seed, run.horizon, run.secret)
+            job = job_of(Spec.parse(run.agent), Player(), cell, run.recommend, run.batch)
+            return replace(job, recorded=recorded(run))
+        except ArgumentError as error:
+            return str(error)
 
-def _unlike_either(run: Run, again: Run) -> list[str]:
-    """How a run differs from what was played, or from what a store keeps of it, where that is less."""
-    return min((unlike(run, one) for one in (again, as_published(again))), key=len)
-
-
-def _scoring(run: Run, cells: Cells, folder: Path) -> Job | str:
-    """The job that plays a run's own actions, or why there is none."""
-    try:
-        cell = cells(admitted_env(run.env), run.seed, run.horizon, run.secret)
-        job = job_of(Spec.parse(run.agent), NOBODY, cell, run.recommend, folder, run.batch)
-        return replace(job, recorded=recorded(run))
-    except ArgumentError as error:
-        return str(error)
+    jobs = [scoring(run) for run in runs]
+    scored = iter(play_jobs([job for job in jobs if isinstance(job, Job)], limits=SCORING, on_run=on_run))
+    for run, job in zip(runs, jobs, strict=True):
+        if isinstance(job, str):
+            yield run, [job]
+        else:
+            again = next(scored)
+            # A submission may have the precision of a store.
+            yield run, min((unlike(run, other) for other in (again, as_published(again))), key=len)
 
 
 def replayed(
-    runs: Sequence[Run], least: int, allow: Collection[str], *, on_start: OnStart, on_run: OnRun = None
+    runs: Sequence[Run], min_finished: int, allow: Collection[str], *, on_start: OnStart, on_run: OnRun = None
 ) -> Iterator[Replay]:
-    """Some of the runs, or all where that is cheap, played again by their agents; nobody can know which.
+    """Play a secret random sample of the runs again, or all if that is cheap.
 
-    Those that did not finish all are: a seed that went badly must not be called a failure.
+    Those that did not finish are all played: a seed that went badly must not be called a failure.
 
     Args:
-        runs: of any status, some of them finished.
-        least: how many finished ones are played again at least.
-        allow: import paths of agents that may be played though they are not installed.
-        on_start: called with the name of the stage and the number of runs.
-        on_run: called after each.
+        runs: Runs of any status, some of them finished.
+        min_finished: Smallest number of finished runs to play again.
+        allow: Import paths of agents that may be played although they are not installed.
+        on_start: Called with the name of the stage and the number of runs.
+        on_run: Called after each run.
     """
     lost, shuffled = ([run for run in runs if (run.status == "finished") is done] for done in (False, True))
     secrets.SystemRandom().shuffle(shuffled)
@@ -131,7 +127,7 @@ def replayed(
     if lost:
         on_start("played again", len(lost))
         yield from replays(lost, allow=allow, limits=LIMITS, on_run=on_run)
-    first, rest = shuffled[:least], shuffled[least:]
+    first, rest = shuffled[:min_finished], shuffled[min_finished:]
     on_start("played again", len(first))
     yield from replays(first, allow=allow, limits=LIMITS, on_run=watch)
     if rest and taken / len(first) * len(rest) <= CHEAP_SECONDS:
@@ -142,92 +138,75 @@ def replayed(
 def blind_scores(
     runs: Sequence[Run], seeds: int, allow: Collection[str], *, on_start: OnStart, on_run: OnRun = None
 ) -> tuple[list[Blind], list[str]]:
-    """The agents of some runs played blind on their environments, and what could not be.
+    """Play the agents of some runs blind on their environments; return the outcomes, and what could not be played.
 
     Args:
-        runs: finished ones.
-        seeds: how many, of each environment.
-        allow: import paths of agents that may be played though they are not installed.
-        on_start: called with the name of the stage and the number of runs.
-        on_run: called after each.
+        runs: Finished runs.
+        seeds: Number of seeds on each environment.
+        allow: Import paths of agents that may be played although they are not installed.
+        on_start: Called with the name of the stage and the number of runs.
+        on_run: Called after each run.
     """
     words, unplayable = secrets.token_hex(16), []
-    cells = cells_of_strangers(LIMITS)
-    found: list[Blind] = []
-    with TemporaryDirectory() as folder:
-        planned: list[tuple[list[Run], list[Job], list[Job]]] = []
-        for group in _groups(runs):
-            agent, env = admitted(group[0], allow)
-            try:
-                secret_cells = [_blind_cell(cells, env, seed, group[0].horizon, words) for seed in range(seeds)]
-            except ArgumentError as error:
-                unplayable.append(f"not played blind: {error}")
-                continue
-            own, at_random = (
-                [job_of(one, player_of(one), cell, "end", Path(folder, str(len(planned)), one.name[-6:], str(place)))
-                 for place, cell in enumerate(secret_cells)]
-                for one in (agent, AT_RANDOM)
-            )  # fmt: skip
-            planned.append((group, own, at_random))
-        jobs = [job for _, own, at_random in planned for job in (*own, *at_random)]
-        on_start("played blind", len(jobs))
-        run_jobs(jobs, limits=LIMITS, on_run=on_run)
-        for group, own, at_random in planned:
-            blind, random = (tuple(map(played_once, part)) for part in (own, at_random))
-            found.append(Blind(group[0].env, tuple(group), blind, random))
-    return found, unplayable
-
-
-def _groups(runs: Sequence[Run]) -> list[list[Run]]:
-    found: dict[tuple[str, str], list[Run]] = {}
+    cells = guarded_cells()
+    groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        found.setdefault((run.agent, run.env), []).append(run)
-    return list(found.values())
-
-
-def _blind_cell(cells: Cells, env: Spec, seed: int, horizon: int, words: str) -> Cell:
-    secret = secret_of(words, env, seed)
-    return cells(turned(env, secret), seed, horizon, secret)
+        groups.setdefault((run.agent, run.env), []).append(run)
+    jobs: list[Job] = []
+    playable = []
+    for group in groups.values():
+        agent, env = admitted(group[0], allow)
+        drawn = [(seed, secret_of(words, env, seed)) for seed in range(seeds)]
+        try:
+            blind = [cells(with_secret_instance(env, s), seed, group[0].horizon, s) for seed, s in drawn]
+        except ArgumentError as error:
+            unplayable.append(f"not played blind: {error}")
+            continue
+        jobs += [job_of(one, player_of(one), cell, "end") for one in (agent, RANDOM) for cell in blind]
+        playable.append(group)
+    on_start("played blind", len(jobs))
+    played = play_jobs(jobs, limits=LIMITS, on_run=on_run)
+    parts = [tuple(played[start : start + seeds]) for start in range(0, len(played), seeds)]
+    found = zip(playable, parts[::2], parts[1::2], strict=True)
+    return [Blind(group[0].env, tuple(group), *both) for group, *both in found], unplayable
 
 
 def drops(found: Sequence[Blind]) -> Iterator[str]:
-    """Where an agent scores less when it can tell neither the system nor how it is turned, beyond chance."""
+    """Yield where an agent scores less in blind play, beyond chance."""
     for one in found:
         for column, what in enumerate(("play", "recommendation")):
-            told, blind = scores(one.told)[:, column], scores(one.runs)[:, column]
+            submitted, blind = scores(one.submitted)[:, column], scores(one.runs)[:, column]
             if len(blind) < len(one.runs):
                 yield f"{one.env}: played blind, {len(one.runs) - len(blind)} of {len(one.runs)} runs failed"
-            elif _least_loss(told, blind, ANYWHERE[1]) > ANYWHERE[0]:
-                yield (
-                    f"{one.env}: its score of {what} is {told.mean():.2f} as told and {blind.mean():.2f} blind, where "
-                    "nothing tells which system it is"
-                )
+            elif _min_loss(submitted, blind, ENVIRONMENT_LOSS[1]) > ENVIRONMENT_LOSS[0]:
+                means = f"{submitted.mean():.2f} as submitted and {blind.mean():.2f} blind"
+                yield f"{one.env}: its score of {what} is {means}"
     losses = np.array(
-        [[scores(one.told)[:, k].mean() - scores(one.runs)[:, k].mean() for k in (0, 1)] for one in found]
+        [[scores(one.submitted)[:, k].mean() - scores(one.runs)[:, k].mean() for k in (0, 1)] for one in found]
     )
     for column, what in enumerate(("play", "recommendation")):
-        if len(losses) > 1 and _least_mean(losses[:, column], EVERYWHERE[1]) > EVERYWHERE[0]:
+        if len(losses) > 1 and _min_mean(losses[:, column], OVERALL_LOSS[1]) > OVERALL_LOSS[0]:
             lost = losses[:, column].mean()
-            yield f"over all environments its score of {what} is {lost:.2f} lower blind than as told"
+            yield f"over all environments its score of {what} is {lost:.2f} lower blind than as submitted"
 
 
 def gains(played: Sequence[Replay]) -> Iterator[str]:
-    """Where runs part, as they do on another machine, by chance as often to the better as to the worse: or not so."""
+    """Yield where parted runs are better as submitted than here, which by chance they are as often as not."""
     found = np.array([one.gain for one in played if one.verdict == "parts"])
     for column, what in enumerate(("play", "recommendation")):
-        if len(found) >= LEAST_PARTED and _least_mean(found[:, column], SURE_OF_GAIN) > 0.0:
+        if len(found) >= MIN_PARTED and _min_mean(found[:, column], GAIN_CONFIDENCE) > 0.0:
             more = found[:, column].mean()
             yield (
-                f"{len(found)} runs part from what their agent plays here, and as told their score of {what} is "
-                f"{more:.2g} higher on average, which is no chance"
+                f"{len(found)} runs part from what their agent plays here, and their submitted score of {what} is "
+                f"{more:.2g} higher on average, which is not chance"
             )
 
 
-def _least_loss(told: np.ndarray, blind: np.ndarray, sure: float) -> float:
-    """A lower bound of the difference of two means, by Welch's t."""
-    half = welch_half_width([told, blind], sure)
-    return -np.inf if np.isnan(half) else float(told.mean() - blind.mean() - half)
+def _min_loss(submitted: np.ndarray, blind: np.ndarray, confidence: float) -> float:
+    """Lower bound of the difference of two means, by Welch's t."""
+    half = welch_half_width([submitted, blind], confidence)
+    return -np.inf if np.isnan(half) else float(submitted.mean() - blind.mean() - half)
 
 
-def _least_mean(values: np.ndarray, sure: float) -> float:
-    return float(values.mean() - t_quantile(len(values) - 1, sure) * values.std(ddof=1) / np.sqrt(len(values)))
+def _min_mean(values: np.ndarray, confidence: float) -> float:
+    return float(values.mean() - t_quantile(len(values) - 1, confidence) * values.std(ddof=1) / np.sqrt(len(values)))
