@@ -1,9 +1,13 @@
 """Small tasks of the modes, agents by family, and runs played in this process."""
 
+from functools import cache
+
 import pytest
 
 from cbo_gym import evaluate
+from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.play.grid import cell_of
+from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.play.sweep import run_job
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, name_of, save_run
 
@@ -47,8 +51,22 @@ def played_here(agents, envs, seeds, **how):
     return [evaluate(agent, env, seed, **how) for agent in agents for env in envs for seed in range(seeds)]
 
 
+@cache
+def all_published():
+    """The published runs of the repository, read once."""
+    return load_published()
+
+
+class _Kept(IsolatedAgent):
+    """An isolated agent that plays any number of runs in one process."""
+
+    def close(self):
+        pass
+
+
 def check_here(monkeypatch):
-    """Submissions are played in this process; third-party agents still in one of their own."""
+    """Submissions are played in this process; a third-party agent still in one of its own, for all runs."""
+    monkeypatch.setattr("cbo_gym.evaluation.play.sweep.IsolatedAgent", cache(_Kept))
     for module in ("referee", "replay"):
         monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.play_jobs", _play_jobs)
         monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.guarded_cells", lambda: cell_of)

@@ -4,9 +4,11 @@ import functools
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium as gym
+import polars as pl
 import pytest
 
 from cbo_gym import evaluate, leaderboard, make_task, sweep
@@ -69,7 +71,7 @@ def test_a_script_sweeps_its_own_agents(tmp_path, how):
 def test_what_can_be_imported_is_known_by_its_path_and_the_rest_by_its_name(tmp_path):
     jobs = plan([Centre, GPUCB, "Random"], ENV, 1, tmp_path, 2)
     assert [str(job.agent) for job in jobs] == ["tests.helpers:Centre", "GP-UCB", "Random"]
-    assert all(job.handed is None for job in jobs)
+    assert all(job.sent is None for job in jobs)
     (job,) = plan(Centre(), gym.make(ENV), 1, tmp_path, 2)
     assert (str(job.agent), str(job.env), set(job.modes)) == ("Centre", ENV, set(Centre.modes))
     assert job.isolated
@@ -181,13 +183,7 @@ def test_runs_and_leaderboards_show_themselves(tmp_path):
         assert "<table" in thing._repr_html_()
         assert "<svg" in thing._repr_html_()
     assert task.diagram._repr_svg_().startswith("<svg")
-    failed = evaluate_failed(tmp_path / "failed")
+    failed = replace(run, status="failed", error="Traceback", table=pl.DataFrame())
     assert "failed" in failed._repr_html_()
     with pytest.raises(ArgumentError, match="a run that failed has nothing to plot"):
         failed.plot()
-
-
-def evaluate_failed(folder):
-    sweep("tests.helpers:Odd(what='raise')", ENV, 1, folder, horizon=2)
-    (run,) = load_runs(folder)
-    return run

@@ -71,10 +71,10 @@ def test_every_agent_suggests_batches(name):
     ("agent", "env"), [(GPUCB(), ENV), (MCBO(samples=4, restarts=2), ENV), ("EIFN", ENV), ("CBO", "CBO/ToyGraph-v0")]
 )
 def test_agents_with_a_model_do_not_look_in_one_place(agent, env):
-    run = evaluate(agent, env, 100, horizon=8, batch=4)
-    for first in (0, 4):
-        texts = {str(action) for action in run.table["action"].to_list()[first : first + 4]}
-        assert len(texts) > 1
+    run = evaluate(agent, env, 100, horizon=4, batch=2)
+    for first in (0, 2):
+        one, other = run.table["action"].to_list()[first : first + 2]
+        assert one != other
 
 
 def test_what_an_agent_expects_is_what_its_model_says():
@@ -148,7 +148,7 @@ def test_a_sweep_tells_the_rounds_of_all_runs_here(tmp_path, agents):
         threads.add(threading.get_ident())
         heard.append((played.agent, played.seed, played.round, played.reward))
 
-    sweep(agents, ENV, 2, tmp_path, horizon=3, n_jobs=2, callbacks=[note])
+    sweep(agents, ENV, 2, tmp_path, horizon=3, n_jobs=1, callbacks=[note])
     for run in load_runs(tmp_path):
         own = [reward for agent, seed, _, reward in heard if (agent, seed) == (run.agent, run.seed)]
         assert own == run.curve("reward").tolist()

@@ -107,12 +107,12 @@ def test_what_cannot_be_kept_is_named(name, tmp_path):
 )
 def test_a_run_that_was_cut_short_goes_on_bit_for_bit(agent, env, batch, tmp_path):
     path = tmp_path / "kept"
-    how = {"horizon": 12, "batch": batch, "recommend": "powers"}
+    how = {"horizon": 8, "batch": batch, "recommend": "powers"}
     with pytest.raises(StopError):
-        evaluate(agent, env, 100, **how, checkpoint=path, checkpoint_every=4, callbacks=[stop_at(11)])
+        evaluate(agent, env, 100, **how, checkpoint=path, checkpoint_every=3, callbacks=[stop_at(7)])
     heard = []
-    again = evaluate(agent, env, 100, **how, checkpoint=path, checkpoint_every=4, callbacks=[heard.append])
-    assert [played.round for played in heard] == [9, 10, 11, 12]
+    again = evaluate(agent, env, 100, **how, checkpoint=path, checkpoint_every=3, callbacks=[heard.append])
+    assert [played.round for played in heard] == [7, 8]
     assert rounds_alike(again, evaluate(agent, env, 100, **how))
     assert not path.exists()
 
@@ -144,7 +144,6 @@ def test_a_checkpoint_is_of_one_run(tmp_path):
 
 @pytest.mark.parametrize("agent", ["Random", pytest.param(Centre(), marks=pytest.mark.slow)])
 def test_a_sweep_goes_on_at_its_checkpoints(tmp_path, agent):
-    sweep(agent, ENV, 1, tmp_path / "whole", horizon=120)
     with pytest.raises(StopError):
         sweep(agent, ENV, 1, tmp_path / "cut", horizon=120, checkpoint_every=2, callbacks=[stop_at(5)])
     assert len(list(Path(tmp_path, "cut").glob("*.checkpoint"))) == 1
@@ -152,8 +151,8 @@ def test_a_sweep_goes_on_at_its_checkpoints(tmp_path, agent):
     sweep(agent, ENV, 1, tmp_path / "cut", horizon=120, checkpoint_every=2, callbacks=[heard.append])
     assert 3 <= heard[0].round < 120
     assert heard[0].round % 2 == 1
-    (one,), (other,) = (list(load_runs(tmp_path / name)) for name in ("whole", "cut"))
-    assert rounds_alike(one, other)
+    (run,) = load_runs(tmp_path / "cut")
+    assert rounds_alike(evaluate(agent, ENV, 0, horizon=120), run)
     assert not list(Path(tmp_path, "cut").glob("*.checkpoint"))
     with pytest.raises(ArgumentError, match="a cluster's workers share no folder"):
         sweep("Random", ENV, 1, tmp_path, checkpoint_every=2, backend="dask", address="tcp://127.0.0.1:9")

@@ -64,30 +64,23 @@ def test_a_killed_worker_loses_no_run(cluster, tmp_path):
 
 
 def test_the_command_line_plays_on_a_cluster_as_on_this_machine(cluster, tmp_path):
-    words = ["sweep", str(tmp_path), "-a", "Random", "-e", "CBO/ToyGraph-v0", "--seeds", "1", "--horizon", "5"]
-    done = CliRunner().invoke(app, [*words, "--backend", "dask", "--address", cluster.scheduler_address])
-    assert done.exit_code == 0, done.output
-    assert "1 finished, 0 failed" in done.output
-    (run,) = load_runs(tmp_path)
-    alone = evaluate("Random", "CBO/ToyGraph-v0", seed=0, horizon=5)
+    """A run that kills its process is recorded as failed."""
+    words = ["sweep", str(tmp_path), "-a", "Random", "-a", "tests.helpers:KillsItsProcess", "-e", "CBO/Dropwave-v0"]
+    options = ["--seeds", "1", "--horizon", "3", "--backend", "dask", "--address", cluster.scheduler_address]
+    done = CliRunner().invoke(app, [*words, *options])
+    assert done.exit_code == 1, done.output
+    assert "1 finished, 1 failed" in done.output
+    run, failed = sorted(load_runs(tmp_path), key=lambda run: run.agent)
+    alone = evaluate("Random", "CBO/Dropwave-v0", seed=0, horizon=3)
     assert run.table.drop(TIMING_COLUMNS).equals(alone.table.drop(TIMING_COLUMNS))
+    assert (failed.agent, failed.status) == ("tests.helpers:KillsItsProcess", "failed")
+    assert "SIGKILL" in failed.error
 
 
 def test_a_missing_dask_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(RuntimeError, match=r"pip install 'cbo-gym\[dask\]'"):
         sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address="tcp://127.0.0.1:9")
-
-
-def test_a_run_that_kills_its_process_is_recorded_as_failed(cluster, tmp_path):
-    agents = ["tests.helpers:KillsItsProcess", "tests.helpers:Centre"]
-    count = sweep(
-        agents, ["CBO/Dropwave-v0"], [0], tmp_path, horizon=3, backend="dask", address=cluster.scheduler_address
-    )
-    assert count == {"finished": 1, "failed": 1, "skipped": 0, "resumed": 0}
-    (failed,) = (run for run in load_runs(tmp_path) if run.status == "failed")
-    assert failed.agent == agents[0]
-    assert "SIGKILL" in failed.error
 
 
 def test_workers_with_several_threads_are_refused(tmp_path):

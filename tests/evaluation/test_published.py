@@ -220,11 +220,11 @@ def test_results_of_the_package_are_loaded_by_name(tmp_path, monkeypatch):
     runs = load_published("cbou2025")
     assert runs == load_published(suite="cbou2025")
     assert {bare_name(run.env) for run in runs} <= {f"CBO/ErdosRenyi{size}-v0" for size in (10, 20, 100)}
-    found = find_published(runs[3].id[:12])
+    found = find_published(runs[3].id[:12], "cbou2025")
     assert (found, len(found.id)) == (runs[3], 24)
     assert len({run.id for run in runs}) == len(runs)
     with pytest.raises(ValueError, match="no published run has the id 000000"):
-        find_published("000000")
+        find_published("000000", "cbou2025")
     with pytest.raises(ValueError, match="an id has 24 digits"):
         find_published("5f")
     monkeypatch.chdir(tmp_path)

@@ -1,5 +1,6 @@
 """Submissions: nothing in a file is taken on trust."""
 
+from contextlib import closing
 from dataclasses import replace
 
 import gymnasium as gym
@@ -8,11 +9,12 @@ import polars as pl
 import pytest
 from claims import Claim, judge
 
-from cbo_gym import evaluate, sweep
+from cbo_gym import evaluate
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
 from cbo_gym.evaluation.compare.pairwise import compare
 from cbo_gym.evaluation.compare.provenance import incomplete_rows
+from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.recorded import _packed, recorded, with_actions
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS
@@ -20,9 +22,10 @@ from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.verify.referee import Blind, _min_loss, drops, gains, rescored
 from cbo_gym.evaluation.verify.replay import Replay, compared
 from cbo_gym.evaluation.verify.submission import check_submission, enter, read_card
+from cbo_gym.labels import Spec
 from cbo_gym.oracle import oracle_of
 from cbo_gym.suites import Suite
-from tests.together import check_here
+from tests.together import check_here, kept, played_here
 
 AGENT = "tests.helpers:Centre"
 ENVS, ROUNDS, SEEDS = ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 4, 2
@@ -54,8 +57,8 @@ def not_blind(monkeypatch):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mine") / "mine"
-    sweep([AGENT], ENVS, range(SEEDS), folder, horizon=ROUNDS, n_jobs=2)
-    return folder
+    with closing(IsolatedAgent(Spec.parse(AGENT))) as agent:
+        return kept(folder, played_here([agent], ENVS, SEEDS, horizon=ROUNDS, label=AGENT))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +76,7 @@ def said(file, card, monkeypatch, here):
     """What is found wrong with runs, as another program may write them; without playing anything again."""
 
     def problems(runs, allow=()):
-        monkeypatch.setattr("cbo_gym.evaluation.verify.submission.read_part", lambda path: list(runs))
+        monkeypatch.setattr("cbo_gym.evaluation.verify.submission._read", lambda path: list(runs))
         return " ".join(check_submission(file, card, allow=allow).problems)
 
     return problems
@@ -94,8 +97,8 @@ def test_a_submission_keeps_its_actions_exactly(folder, file):
 def test_an_honest_submission_is_verified_and_enters(file, card, tmp_path, monkeypatch, where):
     if where == "here":
         check_here(monkeypatch)
-    # The centre of the box is Dropwave's optimum as published: with some words both transformed systems are so bad there
-    # that the loss is beyond chance.
+    # The centre of the box is Dropwave's optimum as published: with some words both transformed systems are so bad
+    # there that the loss is beyond chance.
     monkeypatch.setattr("cbo_gym.evaluation.verify.referee.secrets.token_hex", lambda size: "ab" * size)
     found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
     assert (found.problems, found.standing) == ((), "verified")
@@ -158,7 +161,7 @@ def test_bad_seeds_cannot_be_called_failures(file, card, monkeypatch, not_blind,
     runs = load_published(file)
     nothing = pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
     hidden = replace(runs[0], status="failed", error="out of memory", actions="", recommendations="", table=nothing)
-    monkeypatch.setattr("cbo_gym.evaluation.verify.submission.read_part", lambda path: [hidden, *runs[1:]])
+    monkeypatch.setattr("cbo_gym.evaluation.verify.submission._read", lambda path: [hidden, *runs[1:]])
     found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
     assert len(found.problems) == 1
     assert "it is said to be failed, and finishes" in found.problems[0]
@@ -225,7 +228,7 @@ def test_actions_that_were_not_played_are_found_by_playing(folder, file, card, m
     for run in load_runs(folder):
         played = evaluate(recorded(better(run)), run.env, run.seed, horizon=ROUNDS, label=AGENT)
         forged.append(with_actions(replace(played, isolated=True, sources=run.sources, unverified=True)))
-    monkeypatch.setattr("cbo_gym.evaluation.verify.submission.read_part", lambda path: forged)
+    monkeypatch.setattr("cbo_gym.evaluation.verify.submission._read", lambda path: forged)
     found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
     assert found.standing == "refused"
     again = [problem for problem in found.problems if "played again" in problem]

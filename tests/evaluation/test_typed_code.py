@@ -56,26 +56,20 @@ def test_what_is_typed_at_a_prompt_plays():
     assert told(typed, "-i", "-q")[0].startswith("unreleased+interactive")
 
 
-def test_cells_of_a_notebook_are_told_apart_by_their_text():
+def test_cells_of_a_notebook_are_told_apart_by_the_text_of_all_of_them():
     first, other = MINE, MINE.replace(".sample()", ".low")
-    cells = [f"cell('<ipython-input-{n}-ab>', {text!r})\n{PLAY}" for n, text in enumerate([first, other, first])]
-    one, changed, again = told("\n".join([CELL, *cells]))
+    edited = [f"cell('<ipython-input-{n}-ab>', {text!r})\n{PLAY}" for n, text in enumerate([first, other, first])]
+    helped = MINE.replace("self.task.action_space.sample()", "at() + 0 * self.task.action_space.low")
+    with_helper = f"cell('/tmp/kernel_1/9.py', {helped!r})"
+    helpers = [f"cell('/tmp/kernel_1/{n}.py', 'def at():\\n    return {n}')\n{PLAY}" for n in (0, 1)]
+    without_text = "class Plain(Mine):\n    pass\n" + PLAY.replace("Mine()", "Plain()")
+    one, changed, again, low, high, partly = told("\n".join([CELL, *edited, with_helper, *helpers, without_text]))
     kind, _, digits = one.partition("+interactive.")
     assert (kind, len(digits)) == ("unreleased", 12)
     assert changed.startswith("unreleased+interactive.")
     assert changed != one == again
-
-
-def test_helpers_in_other_cells_count():
-    helped = MINE.replace("self.task.action_space.sample()", "at() + 0 * self.task.action_space.low")
-    cells = [f"cell('/tmp/kernel_1/{n}.py', 'def at():\\n    return {n}')\n{PLAY}" for n in (0, 1)]
-    low, high = told("\n".join([CELL, f"cell('/tmp/kernel_1/9.py', {helped!r})", *cells]))
-    assert low != high
-
-
-def test_text_that_is_known_in_part_is_no_fingerprint():
-    untold = "class Plain(Mine):\n    pass\n" + PLAY.replace("Mine()", "Plain()")
-    assert told("\n".join([CELL, f"cell('<ipython-input-1-ab>', {MINE!r})", untold])) == ["unreleased+interactive"]
+    assert low != high, "helpers in other cells count"
+    assert partly == "unreleased+interactive", "if some text is unknown, there is no fingerprint"
 
 
 @pytest.mark.parametrize("name", ["made_up", "<string>", None], ids=["made_up", "string", "none"])

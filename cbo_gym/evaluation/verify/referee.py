@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -148,7 +149,7 @@ def blind_scores(
         on_run: Called after each run.
     """
     words, unplayable = secrets.token_hex(16), []
-    cells = guarded_cells()
+    cells, players = guarded_cells(), cache(player_of)
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.agent, run.env), []).append(run)
@@ -162,7 +163,7 @@ def blind_scores(
         except ArgumentError as error:
             unplayable.append(f"not played blind: {error}")
             continue
-        jobs += [job_of(one, player_of(one), cell, "end") for one in (agent, RANDOM) for cell in blind]
+        jobs += [job_of(one, players(one), cell, "end") for one in (agent, RANDOM) for cell in blind]
         playable.append(group)
     on_start("played blind", len(jobs))
     played = play_jobs(jobs, limits=LIMITS, on_run=on_run)
