@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test
 
-from cbo_gym.evaluation.verify.agreement import FEWEST, LEVEL, agreements, p_value_of, rarest, sample_to_compare
+from cbo_gym.evaluation.verify.agreement import LEVEL, MIN_REPLAYS, agreements, p_value_of, rarest, sample_to_compare
 from cbo_gym.evaluation.verify.replay import Replay
 from tests.support.runs import made_up_run
 
@@ -64,7 +64,8 @@ def test_honest_groups_agree_and_a_shifted_agent_differs():
 
 
 @pytest.mark.parametrize(
-    ("count", "stored", "verdict"), [(FEWEST - 1, 20, "too few"), (FEWEST, 5, "too few"), (FEWEST, 20, "differs")]
+    ("count", "stored", "verdict"),
+    [(MIN_REPLAYS - 1, 20, "too few"), (MIN_REPLAYS, 5, "too few"), (MIN_REPLAYS, 20, "differs")],
 )
 def test_few_replays_say_so(count, stored, verdict):
     runs = group(count=stored)
@@ -109,7 +110,7 @@ def test_a_sample_is_of_runs_here_and_of_groups_elsewhere():
     assert len(sample_to_compare(runs, 4, 0, lambda run: True)) == 4
     elsewhere = sample_to_compare(runs, 4, 0, lambda run: False)
     assert len({run.agent for run in elsewhere}) == 1
-    assert len(elsewhere) == FEWEST
+    assert len(elsewhere) == MIN_REPLAYS
     many = sample_to_compare(runs, 20, 0, lambda run: False)
     assert sorted((agent, sum(run.agent == agent for run in many)) for agent in ("A", "BB", "CCC")) == [
         ("A", 10), ("BB", 12), ("CCC", 0),

@@ -1,4 +1,4 @@
-"""Whether runs are those of a suite as it is now, for suites are edited while sweeps of them lie about."""
+"""Comparison of runs with the current version of their suite, which may have been edited since they were played."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cbo_gym.suites import Suite
 
 
 def differences(suite: Suite, runs: Sequence[Run]) -> Iterator[str]:
-    """How runs differ from a suite: environments, rounds and seeds that they have beyond it, or lack."""
+    """Yield the environments, rounds and seeds in which runs differ from a suite."""
     labels = suite.labels()
     seeds: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     for run in runs:
         if run.env not in labels:
-            yield f"{described(run)}: the suite {suite.name} has no such environment"
+            yield f"{describe_run(run)}: the suite {suite.name} has no such environment"
         elif run.horizon != (rounds := suite.rounds(run.env)):
-            yield f"{described(run)}: the suite {suite.name} has {rounds} rounds there"
+            yield f"{describe_run(run)}: the suite {suite.name} has {rounds} rounds there"
         else:
             seeds[run.agent, run.env][run.seed] += 1
     for agent in sorted({run.agent for run in runs}):
@@ -32,14 +32,14 @@ def differences(suite: Suite, runs: Sequence[Run]) -> Iterator[str]:
 def warn_of_others(
     suite: Suite, folder: Path, known: Collection[Path], seeds: Iterable[int] | None, horizon: int | None
 ) -> None:
-    """Say in a warning which runs of a folder are not of the suite as it is, for they are compared with the rest.
+    """Warn of runs in a folder that do not belong to the suite, because leaderboards of the folder include them.
 
     Args:
-        suite: that is played.
-        folder: of the runs; there may be none yet.
-        known: files of it that need no look.
-        seeds: that are played besides the suite's.
-        horizon: likewise.
+        suite: Suite that is played.
+        folder: Folder of the runs, which may not exist yet.
+        known: Files in it that belong to the suite.
+        seeds: Seeds that are played besides the suite's.
+        horizon: Number of rounds that is played besides the suite's.
     """
     labels, wanted = suite.labels(), {*suite.seed_numbers(), *(seeds or ())}
     paths = [path for path in run_files(folder) if path not in known] if folder.is_dir() else []
@@ -57,13 +57,12 @@ def warn_of_others(
         )
 
 
-def described(run: Run) -> str:
-    """A run for a message."""
+def describe_run(run: Run) -> str:
+    """Return the description of a run for a message."""
     return f"{run.agent} on {env_label(run)}, seed {run.seed}"
 
 
 def _seeds(where: str, counts: Counter[int], suite: Suite) -> Iterator[str]:
-    """Those of the suite, each once."""
     wanted = suite.seed_numbers()
     if twice := sorted(seed for seed, count in counts.items() if count > 1):
         yield f"{where}: the seeds {_listed(twice)} are there more than once"

@@ -1,4 +1,4 @@
-"""The file of published runs: a row for each, with the fields of a :class:`Run`, its curves, and its id as ``key``."""
+"""The file of published runs: one row each, with the fields of a :class:`Run`, its curves, and its id as ``key``."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ from cbo_gym.evaluation.runs.results import (
 from cbo_gym.evaluation.store.curves import ALWAYS, DOUBLE, EXACT, KEPT_AS, NEVER, Lists, kept_curves, share_curves
 from cbo_gym.validation import field_errors
 
-SCHEMA = 3  # raised when older versions of the package could not read what is written
-READ = (1, 2, 3)  # schemas; earlier ones lack fields that have a default
-# How files are; beside zstd brotli takes a tenth off, and twice as long to read
+# Raised when older versions of the package cannot read the files.
+SCHEMA = 3
+# Readable schemas; earlier ones lack fields that have a default.
+READ = (1, 2, 3)
+# Brotli files are a tenth smaller than zstd files and take twice as long to read.
 COMPRESSED: dict[str, Any] = {"compression": "brotli", "compression_level": 11, "statistics": False}
-_EMPTY = pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})  # of runs that did not finish
+_EMPTY = pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
 _HINTS = {name: hint for name, hint in get_type_hints(Run).items() if name != "table"}
 
 
@@ -50,23 +52,26 @@ def _row(run: Run) -> dict[str, Any]:
     return row
 
 
-def _kind(name: str) -> Any:
-    """The type of a field; of one that may be None the other."""
+def _type(name: str) -> Any:
+    """The type of a field without None."""
     hint = _HINTS[name]
-    return next(part for part in get_args(hint) if part is not type(None)) if isinstance(hint, UnionType) else hint
+    return (
+        next(option for option in get_args(hint) if option is not type(None)) if isinstance(hint, UnionType) else hint
+    )
 
 
 def _is_json(name: str) -> bool:
-    return get_origin(_kind(name)) in (dict, list, tuple)
+    return get_origin(_type(name)) in (dict, list, tuple)
 
 
 def _dtype(name: str) -> Any:
-    """Of a field's column."""
+    """The type of a field's column."""
     kinds: dict[Any, Any] = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
-    return kinds.get(_kind(name), pl.String)
+    return kinds.get(_type(name), pl.String)
 
 
 def file_content(name: str, runs: Sequence[Run]) -> bytes:
+    """Return the content of a store's file of that name."""
     rows = [_row(run) for run in runs]
     schema: dict[str, Any] = {"key": pl.String, **{field: _dtype(field) for field in _HINTS}}
     schema |= dict.fromkeys(TIMING_COLUMNS, pl.Float32)
@@ -81,12 +86,10 @@ def file_content(name: str, runs: Sequence[Run]) -> bytes:
 
 
 def read_part(path: Path) -> list[Run]:
-    """The runs of one file of a store, in its order.
-
-    Their tables are made when they are asked for, from curves that the runs share.
+    """Read the runs of one file of a store, in its order; their tables are computed on demand from shared curves.
 
     Raises:
-        ArgumentError: if it is damaged, of a newer version, larger than what is read, or no file of published results.
+        ArgumentError: if it is damaged, of a newer version, too large, or not a file of published results.
     """
     content = content_of(path)
     require_intact(path, content)
@@ -111,7 +114,7 @@ def read_part(path: Path) -> list[Run]:
 
 
 def _described(content: bytes) -> pl.DataFrame:
-    """The runs of a file, without their curves."""
+    """The fields of the runs of a file, without their curves."""
     schema = pl.read_parquet_schema(BytesIO(content))
     if wrong := [name for name, dtype in schema.items() if _known_columns().get(name) != dtype]:
         raise ArgumentError(f"its columns are wrong: {', '.join(wrong)}")
@@ -125,7 +128,7 @@ def _described(content: bytes) -> pl.DataFrame:
 
 
 def _known_columns() -> dict[str, Any]:
-    """Every column that is read, with its type: those that are written, and ``restamps``, which once was."""
+    """Every column that is read, with its type; ``restamps`` is of older versions."""
     known = dict.fromkeys(("key", "restamps"), pl.String) | {name: _dtype(name) for name in _HINTS}
     known |= dict.fromkeys(TIMING_COLUMNS, pl.Float32)
     known |= {f"{name}{DOUBLE}": pl.List(pl.Float64) for name in EXACT}
@@ -137,7 +140,7 @@ def _known_columns() -> dict[str, Any]:
 
 
 def _runs(described: pl.DataFrame) -> list[Run]:
-    """The runs without their tables; what many of them say is in memory once."""
+    """The runs without their tables; equal values are in memory once."""
     known: dict[Any, Any] = {}
     parsed: dict[str, Any] = {}
 

@@ -1,10 +1,10 @@
-"""Curves as a store keeps them, and the tables that are worked out from them as runs are read.
+"""Curves as a store keeps them, and the tables that are computed from them as runs are read.
 
-Kept are, in single precision, ``reward``, ``instant_regret`` and ``simple_regret``, in contextual mode
-``recommended_reward`` and ``context_regret`` too, ``choice`` where there are choices, and any other column that does
-not follow from these to :data:`SLACK`; of ``reward`` where it is noisy the digits that are not noise, see
-:mod:`cbo_gym.evaluation.store.rounding`. Of the few runs whose GAP hangs on more digits, since it counts the rounds to
-the last improvement, ``reward`` and ``best_so_far_regret`` are kept in double precision too, as ``<column>_double``.
+A store keeps, in single precision, ``reward``, ``instant_regret`` and ``simple_regret``, in contextual mode also
+``recommended_reward`` and ``context_regret``, ``choice`` if there are choices, and any other column that does not
+follow from these to :data:`SLACK`. Noisy rewards are rounded, see :mod:`cbo_gym.evaluation.store.rounding`. GAP counts
+the rounds to the last improvement; if it depends on more digits, ``reward`` and ``best_so_far_regret`` are also kept in
+double precision, as ``<column>_double``.
 """
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ from cbo_gym.evaluation.store.rounding import rounded
 ALWAYS = ("reward", "instant_regret", "simple_regret")
 NEVER = ("round", *TIMING_COLUMNS, "expected_reward_standard_error", "recommended_reward_standard_error")
 EXACT, DOUBLE = ("reward", "best_so_far_regret"), "_double"
-SLACK = 1e-6  # of the largest value of a column and the optimum together
-KEPT_AS = {pl.Float64: pl.Float32, pl.Int64: pl.Int32, pl.Boolean: pl.Boolean}  # types of columns; lists are not kept
+# Relative to the larger of the column's largest value and the optimum.
+SLACK = 1e-6
+# Types of columns as they are kept; columns of lists are not.
+KEPT_AS = {pl.Float64: pl.Float32, pl.Int64: pl.Int32, pl.Boolean: pl.Boolean}
 
 Array = np.ndarray
 Kept = Mapping[str, np.ndarray]
-#: how a column that follows does, from the optimum and what is kept
+# Column -> its values from the optimum and the kept columns.
 FOLLOWING: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
     "expected_reward": lambda optimum, kept: optimum - kept["instant_regret"],
     "best_so_far_regret": lambda _, kept: np.minimum.accumulate(
@@ -57,12 +59,12 @@ FOLLOWING: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
 
 
 def _follows(optimum: float | np.ndarray, kept: Kept, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """Of some columns those that follow from what is kept, in double precision; the rounds are on the last axis."""
+    """Those of some columns that follow from the kept ones, in double precision; rounds are on the last axis."""
     return {name: FOLLOWING[name](optimum, kept) for name in names if name in FOLLOWING}
 
 
 def kept_curves(run: Run) -> dict[str, pl.Series]:
-    """The columns of a finished run's table that a store keeps, named and rounded as they are there."""
+    """Return the columns of a finished run's table that a store keeps, named and rounded as there."""
     table = run.table
     kept = {name: table[name].cast(KEPT_AS[table.schema[name].base_type()]) for name in ALWAYS}
     others = [name for name in table.columns if name not in (*ALWAYS, *NEVER)]
@@ -87,12 +89,12 @@ def _rounded(run: Run, kept: Mapping[str, pl.Series]) -> pl.Series:
 
 
 def as_published(run: Run) -> Run:
-    """The run as it is read from a store, but for its seconds."""
+    """Return the run as it is read from a store, except for its seconds."""
     return _with_kept(run, kept_curves(run)) if run.status == "finished" else run
 
 
 def _with_kept(run: Run, kept: Mapping[str, pl.Series]) -> Run:
-    """The same if the store keeps these curves."""
+    """The run as it is read from a store that keeps these curves."""
     return replace(run, table=_table(run.horizon, run.optimum, dict.fromkeys(TIMING_COLUMNS, 0.0), kept))
 
 
@@ -111,24 +113,24 @@ def _alike(values: np.ndarray, others: np.ndarray, optimum: float) -> bool:
 
 
 def share_curves(runs: Sequence[Run], curves: Lists, described: pl.DataFrame) -> list[Run]:
-    """The runs, of which those that finished share their curves."""
+    """Return the runs; the finished ones share their curves."""
     part = _Part(runs, curves, {name: described[name].cast(pl.Float64).to_numpy() for name in TIMING_COLUMNS})
-    finished = [place for place, run in enumerate(runs) if run.status == "finished"]
-    for place in finished:
-        part.require_whole(place, runs[place])
+    finished = [row for row, run in enumerate(runs) if run.status == "finished"]
+    for row in finished:
+        part.require_whole(row, runs[row])
     for name in curves.names if finished else ():
         if name.removesuffix(DOUBLE) in ALWAYS_KNOWN and not all_finite(curves.flat[name]):
             raise ArgumentError(f"there must be a finite number in every round of {name}")
-    for place in finished:
-        with_curves(runs[place], _Curves(part, place))
+    for row in finished:
+        with_curves(runs[row], _Curves(part, row))
     return list(runs)
 
 
 class Lists:
-    """Columns of lists, laid end to end: what a row has of them is a slice.
+    """Columns of lists, concatenated; each row is a slice.
 
     Args:
-        frame: with columns of lists alone; cells may be null.
+        frame: Columns of lists; cells may be null.
     """
 
     def __init__(self, frame: pl.DataFrame) -> None:
@@ -143,28 +145,28 @@ class Lists:
 
     @cached_property
     def kinds(self) -> Array:
-        """A number for each row, the same where the same columns are not null."""
-        bits = [self._there[name].astype(np.int64) << place for place, name in enumerate(self.names)]
+        """A bit mask of the columns that are not null, for each row."""
+        bits = [self._there[name].astype(np.int64) << index for index, name in enumerate(self.names)]
         return np.sum([np.zeros(self.height, dtype=np.int64), *bits], axis=0)
 
     def present(self, kind: int) -> tuple[str, ...]:
-        """The columns that rows of a kind have."""
-        return tuple(name for place, name in enumerate(self.names) if kind >> place & 1)
+        """Return the columns that rows of a kind have."""
+        return tuple(name for index, name in enumerate(self.names) if kind >> index & 1)
 
     def of_row(self, row: int) -> dict[str, pl.Series]:
-        """The values of a row, by column; null is left out."""
+        """Return the values of a row by column, without null."""
         return {
             name: self.flat[name].slice(self._starts[name][row], self.lengths[name][row])
             for name in self.present(int(self.kinds[row]))
         }
 
     def of_rows(self, name: str, rows: Array, length: int) -> Array:
-        """The values of rows in a column, all of one length, shape ``(rows, length)``; null is NaN."""
+        """Return the values of rows of one length in a column, shape ``(rows, length)``; null is NaN."""
         found: Array = self._of(name)[self._starts[name][rows][:, None] + np.arange(length)]
         return found
 
     def last(self, name: str, row: int) -> float:
-        """The last value of a row in a column, of which it has at least one."""
+        """Return the last value of a row in a column."""
         return float(self._of(name)[self._starts[name][row] + self.lengths[name][row] - 1])
 
     def _of(self, name: str) -> Array:
@@ -175,12 +177,12 @@ class Lists:
 
 
 class _Part:
-    """The fields that the runs of a file share.
+    """The curves that the runs of a file share.
 
     Args:
-        runs: in the order of the file.
-        curves: one row per run.
-        seconds: the means of each run.
+        runs: Runs in the order of the file.
+        curves: One row per run.
+        seconds: Mean seconds of each run.
     """
 
     def __init__(self, runs: Sequence[Run], curves: Lists, seconds: Mapping[str, np.ndarray]) -> None:
@@ -192,21 +194,21 @@ class _Part:
         self.kept = {kind: curves.present(kind) for kind in kinds}
         self.columns = {kind: _columns(names) for kind, names in self.kept.items()}
 
-    def kind(self, place: int) -> int:
+    def kind(self, row: int) -> int:
         """Which curves a run has."""
-        return int(self.curves.kinds[place])
+        return int(self.curves.kinds[row])
 
-    def require_whole(self, place: int, run: Run) -> None:
-        """A finished run has one value per round in each of its curves, a recommendation at the end, and times."""
-        names = self.kept[self.kind(place)]
+    def require_whole(self, row: int, run: Run) -> None:
+        """Check that a finished run has a value per round in each curve, a recommendation at the end, and times."""
+        names = self.kept[self.kind(row)]
         what = f"the run of {run.agent} on {run.env}, seed {run.seed},"
-        if not set(ALWAYS) <= set(names) or any(self.curves.lengths[name][place] != run.horizon for name in names):
+        if not set(ALWAYS) <= set(names) or any(self.curves.lengths[name][row] != run.horizon for name in names):
             raise ArgumentError(f"{what} has not {run.horizon} rounds in all of its curves")
-        last = self.curves.last("simple_regret", place)
-        if not all(map(math.isfinite, [last, *(seconds[place] for seconds in self.seconds.values())])):
+        last = self.curves.last("simple_regret", row)
+        if not all(map(math.isfinite, [last, *(seconds[row] for seconds in self.seconds.values())])):
             raise ArgumentError(f"{what} has no finite simple_regret after the last round, or took no finite time")
         if "choice" in names:
-            require_choices(self.curves.of_row(place)["choice"], len(run.choices))
+            require_choices(self.curves.of_row(row)["choice"], len(run.choices))
 
 
 def _columns(kept: Iterable[str]) -> tuple[str, ...]:
@@ -216,42 +218,42 @@ def _columns(kept: Iterable[str]) -> tuple[str, ...]:
 
 
 class _Curves:
-    """Those of one run of a file."""
+    """The curves of one run of a file."""
 
-    __slots__ = ("part", "place")
+    __slots__ = ("part", "row")
 
-    def __init__(self, part: _Part, place: int) -> None:
-        self.part, self.place = part, place
+    def __init__(self, part: _Part, row: int) -> None:
+        self.part, self.row = part, row
 
     @property
     def kind(self) -> Hashable:
-        """The file, and which curves are kept."""
-        return id(self.part), self.part.kind(self.place)
+        """The file and the kept curves."""
+        return id(self.part), self.part.kind(self.row)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those of the table."""
-        return self.part.columns[self.part.kind(self.place)]
+        """Columns of the table."""
+        return self.part.columns[self.part.kind(self.row)]
 
     def table(self) -> pl.DataFrame:
-        """One row per round."""
-        part, place = self.part, self.place
-        seconds = {name: float(values[place]) for name, values in part.seconds.items()}
-        return _table(int(part.horizons[place]), float(part.optima[place]), seconds, part.curves.of_row(place))
+        """Return the table."""
+        part, row = self.part, self.row
+        seconds = {name: float(values[row]) for name, values in part.seconds.items()}
+        return _table(int(part.horizons[row]), float(part.optima[row]), seconds, part.curves.of_row(row))
 
     def stacked(self, others: Sequence[_Curves], names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Columns of several runs that keep the same curves."""
-        part, rounds = self.part, int(self.part.horizons[self.place])
-        places = np.array([one.place for one in others])
-        curves = part.kept[part.kind(self.place)]
-        kept = {name: part.curves.of_rows(name, places, rounds) for name in curves}
+        """Return columns of several runs that keep the same curves."""
+        part, rounds = self.part, int(self.part.horizons[self.row])
+        rows = np.array([one.row for one in others])
+        curves = part.kept[part.kind(self.row)]
+        kept = {name: part.curves.of_rows(name, rows, rounds) for name in curves}
         kept |= {name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}
         doubled = {name: _doubled(values) for name, values in kept.items()}
-        follows = _follows(part.optima[places][:, None], doubled, names)
-        found = {"round": np.broadcast_to(np.arange(1, rounds + 1), (len(places), rounds)), **follows}
-        found |= {name: np.repeat(values[places][:, None], rounds, axis=1) for name, values in part.seconds.items()}
+        follows = _follows(part.optima[rows][:, None], doubled, names)
+        found = {"round": np.broadcast_to(np.arange(1, rounds + 1), (len(rows), rounds)), **follows}
+        found |= {name: np.repeat(values[rows][:, None], rounds, axis=1) for name, values in part.seconds.items()}
         found |= {name: _doubled(kept[name]) if COLUMNS.get(name) == pl.Float64 else kept[name] for name in kept}
-        found |= {name: np.full((len(places), rounds), np.nan) for name in set(names) & set(self.columns) - set(found)}
+        found |= {name: np.full((len(rows), rounds), np.nan) for name in set(names) & set(self.columns) - set(found)}
         return {name: found[name] for name in names}
 
 

@@ -1,4 +1,4 @@
-"""One published run by its id."""
+"""Finding a published run by its id."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ ID = re.compile(r"[0-9a-f]{6,24}")
 
 
 def find_published(run_id: str, store: Path | str | None = None) -> Run:
-    """The published run of an id, see :attr:`cbo_gym.evaluation.Run.id`.
+    """Return the published run with an id, see :attr:`cbo_gym.evaluation.Run.id`.
 
     Args:
-        run_id: the id, or at least six characters that begin no other one's.
-        store: as :func:`cbo_gym.evaluation.load_published` takes it; None for what the package has. What it has not is
-            looked for in its history, which a checkout has and an installed package has not.
+        run_id: The id, or at least six characters with which no other id begins.
+        store: Published results as for :func:`cbo_gym.evaluation.load_published`; None for those of the package. Their
+            history is searched too, which a checkout has but an installed package has not.
 
     Raises:
-        ArgumentError: if the text is no id, or if there is no such run, or several.
-        OperationError: without a store, if the package has none.
+        ArgumentError: if the id is malformed, or if there is no such run, or several.
+        OperationError: without a store, if the package has no results.
     """
     if not ID.fullmatch(run_id):
         raise ArgumentError(f"an id has 24 digits and letters a to f, of which 6 may do; given {shown(run_id)}")
@@ -30,7 +30,7 @@ def find_published(run_id: str, store: Path | str | None = None) -> Run:
     found = _beginning_with(run_id, store) or (_beginning_with(run_id, past) if past.is_dir() else {})
     if len(found) != 1:
         which = f"the ids of {len(found)} published runs begin with" if found else "no published run has the id"
-        there = "" if past.is_dir() else "; of runs that count no more the repository has results/history"
+        there = "" if past.is_dir() else "; the repository has replaced runs in results/history"
         raise ArgumentError(f"{which} {run_id}; load_published() has them all, as run.id{there}")
     return next(iter(found.values()))
 

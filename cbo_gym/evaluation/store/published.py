@@ -1,10 +1,9 @@
-"""The published results: a store of what was played, compact enough to lie in the repository.
+"""The published results: a store of runs, compact enough to lie in the repository.
 
 A store is a folder with one Parquet file per suite, with one row per run. A published run has the table of a full one,
-with these differences: regrets and rewards have 24 binary digits, 7 decimal ones; regrets are what is kept, rather than
-expected rewards, since near the optimum they are the smaller numbers. Each round's seconds are the run's mean. Actions,
-the nodes' values, contexts and the standard errors of expected rewards are null: ``cbo-gym verify`` plays a run again.
-Of the error of a failed run the last line is kept.
+with these differences: regrets and rewards are in single precision, and expected rewards follow from the regrets.
+Seconds are the run's mean in every round. Actions, the nodes' values, contexts and the standard errors of expected
+rewards are null: ``cbo-gym verify`` plays a run again. Of the error of a failed run the last line is kept.
 """
 
 from __future__ import annotations
@@ -33,21 +32,23 @@ from cbo_gym.seed_ranges import PUBLICATION
 from cbo_gym.specs import matches
 from cbo_gym.suites import Suite, load_all, suites_path
 
-HISTORY = "history"  # folder in a store: runs that were replaced, or on which no verdict stands any more
-MAX_BYTES = 40 * 2**20  # of a store
+# Folder in a store for runs that were replaced.
+HISTORY = "history"
+# Size of a store.
+MAX_BYTES = 40 * 2**20
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
 class Published:
-    """The outcome of :func:`publish`.
+    """Outcome of :func:`publish`.
 
     Attributes:
-        path: the file.
-        added, replaced, unchanged: runs that are new in it, that took the place of others, and that stay.
-        left_out: runs of the folder that are of no environment of the suite.
-        outdated: runs of the folder in whose place the file has a newer one, or the same.
-        bytes: size of the file.
+        path: Path of the file.
+        added, replaced, unchanged: Numbers of runs that are new in it, that replaced others, and that stay.
+        left_out: Number of runs of the folder on environments that are not of the suite.
+        outdated: Number of runs of the folder of which the file has a newer one, or the same.
+        bytes: Size of the file.
     """
 
     path: Path
@@ -67,29 +68,26 @@ def publish(
     submission: bool = False,
     track: Callable[[Sequence[Path]], Iterable[Path]] = lambda paths: paths,
 ) -> Published:
-    """Put the runs of a folder into a store: those that it lacks, and those that are newer than its own.
+    """Put those runs of a folder into a store that it lacks, or that are newer than its own.
 
     One run is kept of each environment, number of rounds, agent and seed: see
-    :func:`cbo_gym.evaluation.runs.counted.newest`. The file is written in one step, or left as it was; of several
-    processes that publish to a store one reads, merges and writes at a time. Runs that are replaced, and those on seeds
-    that the suite's verdicts do not take any more, go to the file of the same name in the store's folder
-    :data:`HISTORY`, which is read by its own path alone: an id that was published stays known.
+    :func:`cbo_gym.evaluation.runs.counted.newest`. The file is written in one step, or left unchanged; processes that
+    publish to the same store wait for each other. Runs that are replaced, and those on seeds that the suite no longer
+    takes, move to the file of the same name in the store's folder :data:`HISTORY`, so that published ids stay known.
 
     Args:
-        folder: that a sweep wrote.
-        store: folder of the published results; it is made where there is none.
-        suite: name of the file. Of a suite of the package (see ``cbo_gym.suites``) only runs on its environments are
-            taken, with any keywords. None for the name of the folder.
-        submission: whether the runs are to be judged by whoever has another store: they keep their actions, and are
-            marked as unverified until then.
-        track: wraps the files that are read, to show how far it is.
+        folder: Folder that a sweep wrote.
+        store: Folder of the published results; it is created if missing.
+        suite: Name of the file; None for the name of the folder. If it is a suite of the package (see
+            ``cbo_gym.suites``), only runs on its environments are taken, with any keywords.
+        submission: Whether the runs are for a referee: they keep their actions, and are marked as unverified.
+        track: Wraps the files that are read, to show progress.
 
     Raises:
-        ArgumentError: if a run is damaged; if there is none; if the suite's verdicts take seeds for publication alone,
-            and one has another; for a name with other signs than lower case letters,
-            digits, ``-`` and ``_``; if the file of the store is damaged; if the store would be larger than
-            :data:`MAX_BYTES`.
-        OperationError: if the store cannot be written, or another process has it for too long.
+        ArgumentError: if a run is damaged; if there is none; if a run has a seed that the suite's verdicts do not take;
+            for a name with characters other than lower case letters, digits, ``-`` and ``_``; if the file of the store
+            is damaged; if the store would be larger than :data:`MAX_BYTES`.
+        OperationError: if the store cannot be written, or another process has locked it for too long.
     """
     store, name = Path(store), suite if suite is not None else Path(folder).resolve().name
     if not NAME.fullmatch(name):
@@ -109,7 +107,7 @@ def publish(
 
 
 def _require_seeds(runs: Sequence[Run], suite: Suite | None) -> None:
-    """Of a suite whose verdicts take seeds for publication alone, no other ones."""
+    """Check that the suite's verdicts take the seeds of all runs."""
     if suite is not None and (others := [run for run in runs if not suite.takes(run.seed, run.env)]):
         first, last = PUBLICATION.start, PUBLICATION.stop - 1
         raise ArgumentError(
@@ -120,9 +118,9 @@ def _require_seeds(runs: Sequence[Run], suite: Suite | None) -> None:
 
 
 def put(path: Path, runs: Sequence[Run]) -> Published:
-    """Put runs into one file of a store, in the place of those that it has of the same; raises as :func:`publish`.
+    """Put runs into one file of a store, replacing its runs of the same cells; raises as :func:`publish`.
 
-    Where all are unverified they take no place of one that is verified.
+    If all are unverified, they replace no verified run.
     """
     if not NAME.fullmatch(path.stem) or path.suffix != ".parquet":
         raise ArgumentError(f"name the file by lower case letters, digits, - and _, and .parquet; given {path.name!r}")
@@ -139,9 +137,9 @@ def put(path: Path, runs: Sequence[Run]) -> Published:
 def _merge(
     store: Path, name: str, new: Sequence[Run], left_out: int, *, overrule: bool = False, suite: Suite | None = None
 ) -> Published:
-    """Read a file of the store, put runs into it, and write it again; of the same the newest, or all that are new.
+    """Merge runs into a file of the store; of each cell the newest run counts, or with ``overrule`` the new one.
 
-    What is replaced, and what a suite's verdicts no longer take, goes to :data:`HISTORY` first.
+    Runs that are replaced, or that the suite's verdicts no longer take, move to :data:`HISTORY` first.
     """
     path = store / f"{name}.parquet"
     there = old = read_part(path) if path.exists() else []
@@ -151,7 +149,7 @@ def _merge(
         theirs = set(map(identity, new))
         blind = {_blind_group(run) for run in new if run.secret}
         old = [run for run in old if identity(run) not in theirs and not (run.secret and _blind_group(run) in blind)]
-    kept = newest([*new, *old])  # of two that are equally new the last counts
+    kept = newest([*new, *old])  # the last of two that are equally new counts
     content = _fitting(path, kept)
     _set_aside(store / HISTORY / path.name, there, {run.id for run in kept})
     write_bytes(path, content)
@@ -169,7 +167,7 @@ def _merge(
 
 
 def _fitting(path: Path, runs: Sequence[Run]) -> bytes:
-    """The content of a file with these runs, with which its store is not too large."""
+    """The content of a file with these runs; checks the size of its store."""
     content = file_content(path.stem, runs)
     size = len(content) + sum(other.stat().st_size for other in parts(path.parent) if other != path)
     if size > MAX_BYTES:
@@ -180,7 +178,7 @@ def _fitting(path: Path, runs: Sequence[Run]) -> bytes:
 
 
 def _set_aside(path: Path, runs: Iterable[Run], kept: Collection[str]) -> None:
-    """Add those runs to a file of the history whose ids are not kept elsewhere; blind and unverified ones have none."""
+    """Add runs whose ids are not kept elsewhere to a file of the history, except blind and unverified ones."""
     past = {run.id: run for run in runs if run.id not in kept and not run.unverified and not run.secret}
     if not past:
         return
@@ -190,22 +188,22 @@ def _set_aside(path: Path, runs: Iterable[Run], kept: Collection[str]) -> None:
 
 
 def _blind_group(run: Run) -> tuple[str, str]:
-    """What blind runs are played for together: an agent on an environment, whatever its parameters."""
+    """The agent and the environment, without parameters, for which blind runs are played."""
     return run.agent, bare_name(run.env)
 
 
 def load_published(store: Path | str | None = None, suite: str | None = None) -> list[Run]:
-    """The published runs, finished ones and others, with the tables that leaderboards and figures need.
+    """Return the published runs, finished ones and others, with the tables that leaderboards and figures need.
 
     ``leaderboard(load_published("survey2026"))`` compares those of a suite.
 
     Args:
-        store: a folder of published results, or one file of it; or, as a text, the name of a file that the package has,
-            ``"mcbo2023"``; None for all that it has.
-        suite: the file of this name alone.
+        store: Folder of published results, or one file of it; or the name of a file of the package, ``"mcbo2023"``;
+            None for all files of the package.
+        suite: Read only the file of this name.
 
     Raises:
-        ArgumentError: if there is no such folder or file, or one is damaged or no published results.
+        ArgumentError: if there is no such folder or file, or one is damaged or not of published results.
         OperationError: without a folder, if the package was installed without its results.
     """
     path = own_store() if store is None else _named(store)
@@ -218,7 +216,7 @@ def load_published(store: Path | str | None = None, suite: str | None = None) ->
 
 
 def _named(store: Path | str) -> Path:
-    """A path, or the file of the package's own that a text names."""
+    """The path, or the file of the package with that name."""
     path = Path(store)
     if isinstance(store, str) and NAME.fullmatch(store) and not path.exists():
         own = own_store()
@@ -232,7 +230,7 @@ def _named(store: Path | str) -> Path:
 
 
 def own_store() -> Path:
-    """``results`` of the package: within it where it is installed, beside it in a checkout.
+    """Return ``results`` of the package: within it if installed, beside it in a checkout.
 
     Raises:
         OperationError: if it is not there.
@@ -246,16 +244,16 @@ def own_store() -> Path:
 
 
 def runs_in(path: Path | str) -> Iterable[Run]:
-    """The runs of a folder that a sweep wrote, or of published results.
+    """Return the runs of a folder that a sweep wrote, or of published results.
 
     Raises:
-        ArgumentError: if there is no such folder or file, or it is no published results.
+        ArgumentError: if there is no such folder or file, or it is not of published results.
     """
     return load_published(path) if is_published(Path(path)) else load_runs(Path(path))
 
 
 def is_published(path: Path) -> bool:
-    """Whether a file, or the first Parquet file of a folder, says that it holds published results."""
+    """Return whether a file, or the first Parquet file of a folder, declares published results."""
     first = next(iter(parts(path)), None)
     try:
         if first is None or not first.is_file() or first.stat().st_size > MAX_FILE_BYTES:
@@ -266,12 +264,11 @@ def is_published(path: Path) -> bool:
 
 
 def parts(store: Path) -> list[Path]:
-    """The files of a store; of one file itself."""
+    """Return the files of a store, or the file itself."""
     if not store.is_dir():
         return [store]
     return sorted(path for path in store.glob("*.parquet") if not path.name.startswith("."))
 
 
 def _compact(run: Run) -> Run:
-    """The run with the error that is published."""
     return replace(run, error=last_line(run.error) if run.error else "")

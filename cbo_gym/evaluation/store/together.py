@@ -1,4 +1,4 @@
-"""Runs of one's own beside those of others: on the same environments, and with word of what differs."""
+"""Your own runs beside those of other folders: on the same environments, with warnings of what differs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cbo_gym.evaluation.store.published import runs_in
 
 
 class _Seen:
-    """Code, libraries and machines of the runs of one place, as far as comparisons depend on them."""
+    """Numbers of rounds and code of the runs of one place."""
 
     def __init__(self) -> None:
         self.rounds: dict[str, set[int]] = defaultdict(set)
@@ -28,13 +28,13 @@ class _Seen:
 
 
 def together(mine: Iterable[Run], others: Iterable[Path | str]) -> Iterator[Run]:
-    """The runs that are given, then those of other places on the same environments.
+    """Yield the given runs, then those of other places on the same environments.
 
-    Warns of places whose numbers of rounds, or whose code of environments, scores and agents, are others.
+    Warns of places that have other numbers of rounds, or other code of environments or agents.
 
     Args:
-        mine: the runs.
-        others: folders that sweeps wrote, or published results.
+        mine: The given runs.
+        others: Folders that sweeps wrote, or published results.
     """
     own = _Seen()
     for run in mine:
@@ -52,26 +52,24 @@ def together(mine: Iterable[Run], others: Iterable[Path | str]) -> Iterator[Run]
 def _warn(own: _Seen, theirs: _Seen, place: Path | str) -> None:
     if not theirs.rounds:
         warnings.warn(f"{place} has no finished run on any of the {len(own.rounds)} environments", stacklevel=4)
-    apart = [env for env in theirs.rounds if not own.rounds[env] & theirs.rounds[env]]
-    if apart:
-        named = [f"{env} ({_or(theirs.rounds[env])} there, {_or(own.rounds[env])} here)" for env in apart[:FEW_NAMES]]
-        more = f" and {len(apart) - FEW_NAMES} more" if len(apart) > FEW_NAMES else ""
-        warnings.warn(
-            f"runs of {place} have other numbers of rounds, and are listed apart: {', '.join(named)}{more}; play yours "
-            "with the horizon that is there",
-            stacklevel=4,
-        )
-    others = [name for name, stamps in theirs.code.items() if name in own.code and stamps != own.code[name]]
-    if others:
-        named = [
-            f"{' '.join(name)} ({_or(theirs.code[name])} there, {_or(own.code[name])} here)"
-            for name in others[:FEW_NAMES]
-        ]
-        more = f" and {len(others) - FEW_NAMES} more" if len(others) > FEW_NAMES else ""
-        warnings.warn(
-            f"runs of {place} were played with other code: {', '.join(named)}{more}; play the older ones again",
-            stacklevel=4,
-        )
+    rounds = [
+        f"{env} ({_or(found)} there, {_or(own.rounds[env])} here)"
+        for env, found in theirs.rounds.items()
+        if not own.rounds[env] & found
+    ]
+    code = [
+        f"{' '.join(name)} ({_or(found)} there, {_or(own.code[name])} here)"
+        for name, found in theirs.code.items()
+        if name in own.code and found != own.code[name]
+    ]
+    for differences, what, advice in (
+        (rounds, "have other numbers of rounds, and are listed apart", "play yours with the horizon that is there"),
+        (code, "were played with other code", "play the older ones again"),
+    ):
+        if differences:
+            more = f" and {len(differences) - FEW_NAMES} more" if len(differences) > FEW_NAMES else ""
+            listed = ", ".join(differences[:FEW_NAMES])
+            warnings.warn(f"runs of {place} {what}: {listed}{more}; {advice}", stacklevel=4)
 
 
 def _or(values: Iterable[object]) -> str:

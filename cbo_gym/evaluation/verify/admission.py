@@ -1,8 +1,8 @@
-"""From the texts of a results file to what is played: the only door, for such a file may be anybody's.
+"""Admission: the only way from the labels of a results file to play, because the file may come from anybody.
 
-Its labels are data. They name agents that are installed and environments that are registered, with literals as
-parameters, of the kinds that are declared. An import path leads through the door only where whoever checks the file
-names that very path; a problem of somebody's own never does.
+Labels are data. They name installed agents and registered environments, with literals as parameters, of the declared
+types. An import path is followed only if the person who checks the file allows that very path; a problem of somebody's
+own never is.
 """
 
 from __future__ import annotations
@@ -26,31 +26,28 @@ from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 from cbo_gym.registry import EnvEntry, entries, find_entry
 
 Declared = Mapping[str, Any]  # keyword -> its type, Any where none is declared
-GENERAL = (
-    *GRAPH_KEYWORDS,
-    *OUTCOME_KEYWORDS,
-    INSTANCE_KEYWORD,
-)  # keywords of every environment, checked by what reads them
+# Keywords of every environment, which are checked when they are read.
+GENERAL = (*GRAPH_KEYWORDS, *OUTCOME_KEYWORDS, INSTANCE_KEYWORD)
 _LOOSE = ConfigDict(strict=True, arbitrary_types_allowed=True)
 
 
 def admitted(run: Run, allow: Iterable[str] = ()) -> tuple[Spec, Spec]:
-    """Agent and environment of a stored run.
+    """Return the agent and the environment of a stored run.
 
     Args:
-        run: of any file.
-        allow: import paths of agents that may be played besides those that are installed: ``"my_package:MyAgent"``.
+        run: Run of any file.
+        allow: Import paths of agents that may be played besides installed ones: ``"my_package:MyAgent"``.
 
     Raises:
-        ArgumentError: if the agent or the environment is none that may be played, or a parameter none of its own.
+        ArgumentError: if the agent or the environment may not be played, or does not declare a parameter.
     """
     return admitted_agent(run.agent, tuple(allow)), admitted_env(run.env)
 
 
 def admitted_agent(label: str, allow: Collection[str] = ()) -> Spec:
-    """The agent that a label of a file names: an installed one, or one of the import paths that are allowed.
+    """Return the agent that a label of a file names: an installed one, or one of the allowed import paths.
 
-    No code of somebody else's is run here; their agents look at their parameters themselves, in their own process.
+    No third-party code is run; third-party agents check their parameters in their own process.
 
     Raises:
         ArgumentError: if it is neither, or has a parameter that the agent of this package does not declare.
@@ -67,10 +64,10 @@ def admitted_agent(label: str, allow: Collection[str] = ()) -> Spec:
 
 
 def admitted_env(label: str) -> Spec:
-    """The environment that a label names: a registered one with parameters of its mode and its problem.
+    """Return the environment that a label names: a registered one with parameters of its mode and its problem.
 
     Raises:
-        ArgumentError: if it is not registered, or has another parameter.
+        ArgumentError: if it is not registered, or has an undeclared parameter.
     """
     spec = Spec.parse(label)
     entry = find_entry(spec.name)
@@ -82,7 +79,7 @@ def admitted_env(label: str) -> Spec:
 
 
 def declared_by(entry: EnvEntry) -> Declared:
-    """The keywords that a registered environment takes from a label, with their types."""
+    """Return the keywords that a registered environment accepts in a label, with their types."""
     return {
         **declared(builder_of(entry.problem)),
         **declared(feedback_class(entry.mode), inspect.Parameter.KEYWORD_ONLY),
@@ -91,11 +88,11 @@ def declared_by(entry: EnvEntry) -> Declared:
 
 
 def declared(factory: Callable[..., Any], *kinds: Any) -> Declared:
-    """The parameters that a class or a function names, with their types; those that it takes as ``**more`` are none.
+    """Return the named parameters of a class or a function, with their types.
 
     Args:
-        factory: what is called.
-        kinds: of parameters; any that can be given by name where there are none.
+        factory: Class or function.
+        kinds: Kinds of parameters; by default all that can be given by name.
     """
     kinds = kinds or (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     hints = typing.get_type_hints(factory.__init__ if isinstance(factory, type) else factory)  # type: ignore[misc]
