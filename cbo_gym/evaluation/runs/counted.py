@@ -1,9 +1,10 @@
-"""Which of several runs of the same count, and as what environment they are compared."""
+"""Which of several runs of one cell counts, and the label of the environment under which runs are compared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 from packaging.version import Version
 
@@ -14,34 +15,28 @@ from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
 
 def newest(runs: Iterable[Run]) -> list[Run]:
-    """One run for each environment, horizon, agent and seed, sorted by these.
+    """Return one run for each environment, horizon, batch, agent and seed, sorted by these.
 
-    Of several one counts that is not unverified; of such the newest revision and version, of this a run that finished
-    rather than one that did not, and of such the latest.
+    A verified run goes before an unverified one, then the newest revision, the newest version, a finished run, and the
+    latest.
     """
-    by_age = sorted(
-        runs,
-        key=lambda run: (
-            not run.unverified,
-            revisions_of(run),
-            Version(run.version),
-            run.status == "finished",
-            run.date,
-        ),
-    )
-    kept = {identity(run): run for run in by_age}
-    return [kept[what] for what in sorted(kept)]
+
+    def rank(run: Run) -> tuple[Any, ...]:
+        return not run.unverified, revisions_of(run), Version(run.version), run.status == "finished", run.date
+
+    kept = {identity(run): run for run in sorted(runs, key=rank)}
+    return [kept[cell] for cell in sorted(kept)]
 
 
 def identity(run: Run) -> tuple[str, int, int, str, int]:
-    """The fields that runs share of which only one counts: environment, horizon, batch, agent and seed."""
+    """Return the cell of a run: environment, horizon, batch, agent and seed."""
     return run.env, run.horizon, run.batch, run.agent, run.seed
 
 
 def env_label(run: Run) -> str:
-    """The environment with its horizon, for runs of different lengths are not compared; blind ones are apart.
+    """Return the environment with its horizon and batch, because only such runs are compared.
 
-    Of blind runs the instance is left out: each has its own.
+    Blind runs are apart; their label names no instance, because each has its own.
     """
     together = f" in batches of {run.batch}" if run.batch > 1 else ""
     if not run.secret:
@@ -51,6 +46,6 @@ def env_label(run: Run) -> str:
 
 @lru_cache(maxsize=2**14)
 def without_keywords(label: str, *names: str) -> str:
-    """An environment's label without some of its keywords."""
+    """Return an environment's label without some of its keywords."""
     spec = Spec.told(label)
     return str(Spec(spec.name, tuple(pair for pair in spec.parameters if pair[0] not in names)))

@@ -1,4 +1,4 @@
-"""A folder of runs: checked before it is written to, and read past what is damaged."""
+"""A folder of runs: checked before it is written to, and read without its damaged files."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ import os
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.runs.locking import locked
 from cbo_gym.evaluation.runs.results import NewerError, Run, load_run, name_of
 
-DAMAGED = "damaged"  # subfolder for files that are set aside
-PROBE = bytes(2**20)  # what must find room before a sweep begins
+# Subfolder of damaged files.
+DAMAGED = "damaged"
+# Free space that a sweep needs to begin.
+PROBE = bytes(2**20)
 
 
 class DamagedRunWarning(UserWarning):
-    """A file among the runs is not as it was written; the message names it and says what became of it."""
+    """A file of a run is damaged; the message names it and says what was done with it."""
 
 
 def require_writable(folder: Path) -> None:
-    """Make the folder and see whether runs can be written to it.
+    """Create the folder and check that runs can be written to it.
 
     Raises:
-        OperationError: if it is a file, may not be written, or the disk is full.
+        OperationError: if it is a file, cannot be written, or the disk is full.
     """
     probe = folder / f".probe-{uuid.uuid4().hex}"
     try:
@@ -42,19 +45,19 @@ def require_writable(folder: Path) -> None:
 
 
 def run_files(folder: Path) -> list[Path]:
-    """The files of the runs in a folder, in the order of their names.
+    """Return the files of the runs in a folder, sorted by name.
 
     Raises:
         ArgumentError: if the folder is missing.
     """
     if not folder.is_dir():
         raise ArgumentError(f"there is no folder {folder}; a sweep makes one")
-    # a leading dot: a temporary file of a run that is being written
+    # Temporary files of runs begin with a dot.
     return sorted(path for path in folder.glob("*.parquet") if not path.name.startswith("."))
 
 
 def load_runs(folder: Path) -> Iterator[Run]:
-    """All runs in a folder, in the order of their files; damaged ones are left out, each with a warning.
+    """Yield all runs in a folder, in the order of their files; damaged ones are left out, each with a warning.
 
     Raises:
         ArgumentError: if the folder is missing.
@@ -63,7 +66,7 @@ def load_runs(folder: Path) -> Iterator[Run]:
 
 
 def intact_runs(paths: Iterable[Path]) -> Iterator[Run]:
-    """The runs of some files, in their order; damaged ones are left out, each with a DamagedRunWarning."""
+    """Yield the runs of some files, in their order; damaged ones are left out, each with a DamagedRunWarning."""
     for path in paths:
         try:
             yield stored_run(path)
@@ -72,7 +75,7 @@ def intact_runs(paths: Iterable[Path]) -> Iterator[Run]:
 
 
 def stored_run(path: Path) -> Run:
-    """Read the run of a folder back.
+    """Read a run of a folder.
 
     Raises:
         ArgumentError: if the file is damaged, or holds another run than its name says.
@@ -85,34 +88,26 @@ def stored_run(path: Path) -> Run:
 
 
 def resumed_run(path: Path) -> Run | None:
-    """The run of a file, if there is one; a damaged file is moved aside with a DamagedRunWarning.
+    """Return the run of a file, if it exists; a damaged file is moved aside with a DamagedRunWarning.
 
     Raises:
-        NewerError: if it is of a newer version, which stays where it is.
+        NewerError: if it is of a newer version; the file stays where it is.
     """
     if not path.exists():
         return None
-    found = _run_or_damage(path)
-    if isinstance(found, Run):
-        return found
+    with suppress(ArgumentError):
+        return stored_run(path)
     with locked(path.parent):  # another sweep may have moved it aside, and written a whole one in its place
         if not path.exists():
             return None
-        found = _run_or_damage(path)
-        if isinstance(found, Run):
-            return found
-        aside = _move_aside(path)
-        warnings.warn(f"{found}; moved to {aside}, and played again", DamagedRunWarning, stacklevel=2)
-        return None
-
-
-def _run_or_damage(path: Path) -> Run | ArgumentError:
-    try:
-        return stored_run(path)
-    except NewerError:
-        raise
-    except ArgumentError as error:
-        return error
+        try:
+            return stored_run(path)
+        except NewerError:
+            raise
+        except ArgumentError as damage:
+            aside = _move_aside(path)
+            warnings.warn(f"{damage}; moved to {aside}, and played again", DamagedRunWarning, stacklevel=2)
+            return None
 
 
 def _move_aside(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""One process at a time where a folder's files are read, decided upon and written again."""
+"""A lock of a folder, for one process at a time to read and rewrite its files."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ from filelock import FileLock, Timeout
 
 from cbo_gym.errors import OperationError
 
-LOCK = ".cbo-gym.lock"  # a leading dot and no ending of a run: whoever lists runs passes it by
-SAID_AFTER = 5.0  # seconds
-GIVEN_UP_AFTER = 600.0  # seconds: merging 100,000 runs takes some 100, and several processes may wait in line
+# Hidden, and without the suffix of a run.
+LOCK = ".cbo-gym.lock"
+# Seconds until a process says that it waits, and until it gives up; merging 100,000 runs takes 100 s.
+SAID_AFTER, GIVEN_UP_AFTER = 5.0, 600.0
 
 
 class WaitingWarning(UserWarning):
-    """Another process has a folder; the message names it, and how long it is waited for."""
+    """Another process has locked a folder; the message names the folder, and how long this process waits."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Have a folder, which is made where there is none, to oneself; whoever has it already may ask for it again.
+    """Lock a folder, which is created if missing; the lock is reentrant.
 
-    The operating system holds the lock, so that it ends with the process that has it, however that ends. Its file is
-    removed before the lock is given up: whoever waits for a file that is gone sees so, and waits for the next one.
+    The operating system releases the lock when the process ends. The lock file is removed before the lock is released;
+    a process that waits for a removed file notices it, and waits for the next one.
 
     Raises:
-        OperationError: if another process has the folder for more than :data:`GIVEN_UP_AFTER`; if it cannot be
+        OperationError: if another process has locked the folder for more than :data:`GIVEN_UP_AFTER`; if it cannot be
             written to.
     """
-    lock = FileLock(folder / LOCK, is_singleton=True)  # one object a path, which counts how often it is asked for
+    lock = FileLock(folder / LOCK, is_singleton=True)  # one object a path, which counts its holders
     _acquire(lock, folder)
     try:
         yield
     finally:
         if lock.lock_counter == 1:
-            with suppress(OSError):  # Windows removes no file that is open, and has no need to
+            with suppress(OSError):  # Windows removes no open file, and need not
                 (folder / LOCK).unlink()
         lock.release()
 

@@ -1,4 +1,4 @@
-"""The machine of a run, since seconds mean little without it; and how many processes it bears at a time."""
+"""The machine of a run, and how many processes it can run at a time."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from pathlib import Path
 from cbo_gym.arguments import is_whole_number
 from cbo_gym.errors import ArgumentError
 
-CGROUPS = Path("/sys/fs/cgroup")  # of Linux: what a container may use
-#: files with its microseconds of processor time and the period that these are of, version 2 and version 1
+# Limits of a container on Linux.
+CGROUPS = Path("/sys/fs/cgroup")
+# Files with its microseconds of processor time per period, of version 2 and version 1.
 QUOTAS = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
 
 
 @cache
 def describe_machine() -> str:
-    """Number of usable cores and model of the processor, without the name of the host: ``2 cores, Intel Xeon``."""
+    """Return the number of usable cores and the model of the processor: ``2 cores, Intel Xeon``."""
     cores = _cores()
     return f"{cores} core{'s' if cores > 1 else ''}, {_processor()}"
 
 
 def process_count(count: int) -> int:
-    """How many processes a number stands for: -1 for one per core, -2 for one less, and so on, at least one.
+    """Return the number of processes: -1 stands for one per core, -2 for one less, and so on, at least one.
 
     Raises:
-        ArgumentError: if it is 0, or no whole number.
+        ArgumentError: if it is 0, or not a whole number.
     """
     if not is_whole_number(count) or count == 0:
         raise ArgumentError(f"give a number of processes, or -1 for one per core; given {count!r}")
@@ -35,7 +36,7 @@ def process_count(count: int) -> int:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use; in a container with a limit on processor time, as many as that is worth."""
+    """Return the number of cores that this process may use, in a container at most its share of processor time."""
     return min(_cores(), _share() or _cores())
 
 

@@ -1,4 +1,4 @@
-"""Provenance of a run: version, commit, libraries, threads and machine. Without it numbers cannot be compared."""
+"""Provenance of a run: version, commit, libraries, threads and machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIBRARIES = ("gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "sci
 
 
 def played_with() -> dict[str, Any]:
-    """The fields of a Run that say when, on what and with which libraries it was played."""
+    """Return the fields of a Run that say when, on what and with which libraries it was played."""
     return {
         "version": __version__,
         "commit": _commit(),
@@ -48,7 +48,7 @@ def _commit() -> str:
 
 @cache
 def library_versions() -> dict[str, str]:
-    """Name -> version of what runs are played with, Python and the linear algebra library included."""
+    """Return name -> version of the libraries of a run, Python and the linear algebra library included."""
     found = {"python": platform.python_version(), "blas": _linear_algebra()}
     for name in LIBRARIES:
         try:
@@ -59,14 +59,14 @@ def library_versions() -> dict[str, str]:
 
 
 def _linear_algebra() -> str:
-    """NumPy's library of linear algebra, and the processors whose kernels it runs, on which the last digits depend."""
+    """NumPy's linear algebra library and its kernels, on which the last digits depend."""
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     kernels = {pool["architecture"] for pool in threadpool_info() if "architecture" in pool}
     return " ".join([blas["name"], blas["version"], *sorted(kernels)])
 
 
 def _threads() -> dict[str, int]:
-    """Threads of each of the libraries that are loaded."""
+    """Number of threads of each loaded library."""
     threads: dict[str, int] = {}
     for pool in threadpool_info():
         name = str(pool["internal_api"])

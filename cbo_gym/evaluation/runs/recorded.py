@@ -1,4 +1,4 @@
-"""A run from its actions alone: what they earn is worked out anew, so that no number of a file is taken on trust."""
+"""A run from its actions alone: its scores are recomputed, so that no number of a file is trusted."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS, Run, asked_after, last_line
 from cbo_gym.task import Action, Info, Observation, Task
 
-#: by which what is worked out anew may differ, in units of the column's largest value or the optimum: stores keep
-#: single precision, and machines differ in last digits
+# Tolerance in units of the column's largest value or the optimum, because stores keep single precision and machines
+# differ in last digits.
 SLACK = 1e-5
 FIELDS = ("mode", "choices", "optimum", "optimum_standard_error", "random_value", "initial_expected", "initial_reward")
-NOT_COMPARED = ("action", "recommended", *TIMING_COLUMNS)  # what was played, and seconds, which nobody can work out
+# The input, and seconds, which cannot be recomputed.
+NOT_COMPARED = ("action", "recommended", *TIMING_COLUMNS)
 
 
 @dataclass(eq=False)
 class Recorded:
-    """An agent that plays and recommends what was written down.
+    """An agent that plays and recommends recorded actions.
 
     Args:
-        actions: numbers of the action of each round, and the set that it chooses.
-        recommended: all numbers of the recommendation after each round; None where there is none.
+        actions: Numbers of the action of each round, and the set that it chooses.
+        recommended: All numbers of the recommendation after each round; None if there is none.
     """
 
     actions: Sequence[tuple[Sequence[float], int | None]]
@@ -46,17 +47,17 @@ class Recorded:
         self._round += 1
 
     def recommend(self) -> Action:
-        said = self.recommended[self._round - 1]
-        if said is None:
-            raise ArgumentError(f"no recommendation after round {self._round} is written down")
-        return from_flat(self._codec, said) if self._several else self._codec.from_flat(said)
+        numbers = self.recommended[self._round - 1]
+        if numbers is None:
+            raise ArgumentError(f"no recommendation after round {self._round} is recorded")
+        return from_flat(self._codec, numbers) if self._several else self._codec.from_flat(numbers)
 
 
 def with_actions(run: Run) -> Run:
-    """A finished run that says in its fields what its table holds of actions and recommendations, for a submission.
+    """Return the run with the actions and recommendations of its table in its fields, for a submission.
 
-    Numbers of one round after the other as little-endian doubles, in base 64; recommendations of the rounds in which
-    the agent was asked for one.
+    They are little-endian doubles in base 64, round after round; recommendations only of rounds in which the agent was
+    asked for one.
     """
     if run.status != "finished":
         return run
@@ -66,10 +67,10 @@ def with_actions(run: Run) -> Run:
 
 
 def recorded(run: Run) -> Recorded:
-    """The actions and recommendations of a finished run, as its fields or its table have them.
+    """Return the actions and recommendations of a finished run, from its fields or its table.
 
     Raises:
-        ArgumentError: if that is not there, or not of its rounds.
+        ArgumentError: if they are missing, or do not match its rounds.
     """
     table = run.table
     chosen = table["choice"].to_list() if "choice" in table.columns else [None] * table.height
@@ -80,15 +81,15 @@ def recorded(run: Run) -> Recorded:
     elif {"action", "recommended"} <= set(table.columns) and table["action"].null_count() == 0:
         actions, said = table["action"].to_list(), table["recommended"].to_list()
     else:
-        raise ArgumentError("it has no actions; publish it anew with cbo-gym publish --submission")
+        raise ArgumentError("it has no actions; publish it again with cbo-gym publish --submission")
     return Recorded(list(zip(actions, chosen, strict=True)), said)
 
 
 def _packed(rows: Sequence[Sequence[float]]) -> str:
-    """Rows of one length; shorter ones, of fewer actions, end with NaN."""
+    """Rows as base 64, padded with NaN to one length."""
     filled = np.full((len(rows), max(map(len, rows), default=0)), np.nan, dtype="<f8")
-    for place, row in enumerate(rows):
-        filled[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        filled[index, : len(row)] = row
     return base64.b64encode(filled.tobytes()).decode()
 
 
@@ -101,11 +102,11 @@ def _unpacked(text: str, count: int) -> list[list[float]]:
 
 
 def unlike(run: Run, again: Run) -> list[str]:
-    """Fields and columns of a run that do not come out of its own actions, with how far they are apart.
+    """Return the fields and columns of a run that do not follow from its own actions, with the differences.
 
     Args:
-        run: as somebody gave it.
-        again: the same actions played and scored here.
+        run: Run as submitted.
+        again: The same actions played and scored here.
     """
     if again.status != "finished":
         return [f"its actions cannot be played: {last_line(again.error)}"]

@@ -29,21 +29,26 @@ from cbo_gym.validation import field_errors
 from cbo_gym.version import __version__
 
 METADATA_KEY = "cbo_gym"
-CURVES = "_curves"  # of a published run the attribute that is there in place of the table
-# What is read of somebody else's files, each limit far above what is written here: a store takes 40 MiB at most, a run
-# of 2,000 rounds on 100 nodes 3 MiB, and in memory 5,000 runs of 2,000 rounds take 0.4 GiB.
+# Attribute of a published run instead of its table.
+CURVES = "_curves"
+# Limits of untrusted files, far above what is written here: a store takes at most 40 MiB, a run of 2,000 rounds on 100
+# nodes 3 MiB, and in memory 5,000 runs of 2,000 rounds take 0.4 GiB. Lengths are in characters.
 MAX_FILE_BYTES = 256 * 2**20
 MAX_ROUNDS = 1_000_000
-MAX_SEED = 2**63 - 1  # what a column of whole numbers holds
-MAX_METADATA_LENGTH = 4 * 2**20  # characters of a run's description; its error has 10,000 at most
-MAX_LABEL_LENGTH = 10_000  # characters
-MAX_ERROR_LENGTH = 10_000  # characters
+# The largest value of a column of integers.
+MAX_SEED = 2**63 - 1
+MAX_METADATA_LENGTH = 4 * 2**20
+MAX_LABEL_LENGTH = 10_000
+MAX_ERROR_LENGTH = 10_000
 MAX_REASON_LENGTH = 300
-NO_CHECKSUM = "0" * 64  # stands where the checksum comes, while it is computed
-WRITTEN = b'"checksum": "%b"'  # no text among the metadata looks so, for JSON escapes its quotation marks
+# Replaces the checksum while it is computed.
+NO_CHECKSUM = "0" * 64
+# No string in the metadata looks like this, because JSON escapes quotation marks.
+WRITTEN = b'"checksum": "%b"'
 CHECKSUM = re.compile(WRITTEN % b"([0-9a-f]{64})")
 Status = Literal["finished", "failed", "skipped"]
-Recommend = Literal["every", "powers", "end"]  # the rounds after which an agent is asked for its recommendation
+# Rounds after which an agent is asked for its recommendation.
+Recommend = Literal["every", "powers", "end"]
 
 #: Columns of a run's table. Those of :data:`OPTIONAL_COLUMNS` exist only where the mode has contexts, choices or
 #: slices, or the task has costs, constraints or several objectives. A violation is the sum of each constraint's
@@ -101,25 +106,25 @@ OPTIONAL_COLUMNS = (
     *OF_OBJECTIVES,
 )
 TIMING_COLUMNS = ("act_seconds", "update_seconds", "recommend_seconds")
-#: columns in which every round has a finite number, of those that the task has
+# Columns that have a finite number in every round, if the task has them.
 ALWAYS_KNOWN = (
     "round", "reward", "context_regret", "best_so_far_regret", "expected_reward", "instant_regret",
     "cumulative_regret", "average_regret", "average_reward", *TIMING_COLUMNS, "choice", "cost", "feasible", "slice",
     "random_reward",
 )  # fmt: skip
-#: what a file that is no result raises while it is read
+# Errors of reading a file that is not a result.
 NO_RESULT = (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 class NewerError(ArgumentError):
-    """A file is of a version of cbo-gym to come, and not to be touched by this one."""
+    """A file is of a newer version of cbo-gym, which this version must not change."""
 
 
 class StoredCurves(Protocol):
-    """The curves of a finished run, which make its table."""
+    """The curves of a published run, from which its table is computed."""
 
     @property
-    def kind(self) -> Hashable: ...  # curves of one kind are stacked by any of them
+    def kind(self) -> Hashable: ...  # curves of one kind are stacked together
 
     @property
     def columns(self) -> tuple[str, ...]: ...  # of the table
@@ -134,39 +139,36 @@ class Run:
     """One run: what was run, how it ended, and a table with one row per round (empty unless it finished).
 
     Attributes:
-        agent, env: labels, parameters included.
-        seed: of the noise, the initial data and the agent.
-        horizon: number of rounds.
-        mode: the feedback mode.
-        status: how it ended.
-        error: the traceback of a failed run, or why the pair was skipped.
-        recommend: after which rounds the agent was asked for its recommendation: ``"every"``, those that are
+        agent, env: Labels, with parameters.
+        seed: Seed of the noise, the initial data and the agent.
+        horizon: Number of rounds.
+        mode: Feedback mode.
+        status: How it ended.
+        error: Traceback of a failed run, or why the pair was skipped.
+        recommend: Rounds after which the agent was asked for its recommendation: ``"every"``, those that are
             ``"powers"`` of two and the last, or at the ``"end"``. Elsewhere the columns of the recommendation are null.
-        batch: how many actions were chosen before the outcome of any of them was told.
-        sources: the code that was run, name -> revision, or hash if it is not of this package, see
+        batch: Number of actions that were chosen at a time.
+        sources: Code of the run, name -> revision, or hash of third-party code, see
             :func:`cbo_gym.evaluation.runs.revisions.sources`: ``{"CBO/Dropwave-v0": "1", "MCBO": "2"}``.
-        version: of cbo-gym.
-        commit: of a checkout, with ``-dirty`` if files differed from it; empty for an installed package.
-        date: when it ended, UTC: ``2026-01-31T12:00:00+00:00``.
-        machine: cores and processor.
-        libraries: name -> version, Python and the linear algebra library, with the processor whose kernels it runs,
-            included.
-        threads: name -> number of threads of a library that has any.
-        reset_seconds: what ``reset`` took, the initial data included; no part of the rounds' seconds.
-        optimum, optimum_standard_error, random_value: of the task.
-        initial_expected: the best expected reward of an action among the initial data; without such data that of a
-            random action. None in runs of versions that did not keep it.
-        initial_reward: the best reward that was observed of an intervention among the initial data; otherwise as
-            ``initial_expected``.
-        choices: names of the target sets or scopes that the column ``choice`` counts from 0, where there are any.
-        isolated: whether the agent played in a process of its own, which held nothing but what it was told.
-        secret: from which noise, initial data and instance of a blind run follow, see
-            :mod:`cbo_gym.evaluation.play.blind`; empty of a run that was not blind.
-        unverified: whether nobody has checked it: a submission that nobody has judged, or whose agent could not
-            be played again. Such runs are shown apart and never ranked.
-        actions, recommendations: of a submission what was played and recommended, see
-            :func:`cbo_gym.evaluation.runs.recorded.with_actions`; empty where the table has them, or nobody kept them.
-        table: columns as in :data:`COLUMNS`.
+        version: Version of cbo-gym.
+        commit: Commit of a checkout, with ``-dirty`` if files differed from it; empty for an installed package.
+        date: When it ended, UTC: ``2026-01-31T12:00:00+00:00``.
+        machine: Cores and processor.
+        libraries: Name -> version, Python and the linear algebra library with its kernels included.
+        threads: Name -> number of threads of a library.
+        reset_seconds: Seconds of ``reset``, the initial data included; not part of the rounds' seconds.
+        optimum, optimum_standard_error, random_value: Values of the task.
+        initial_expected: Best expected reward of the initial data, or of a random action without such data. None in
+            runs of versions that did not keep it.
+        initial_reward: Best observed reward of an intervention in the initial data; otherwise as ``initial_expected``.
+        choices: Names of the target sets or scopes that the column ``choice`` counts from 0.
+        isolated: Whether the agent played in a process of its own.
+        secret: Secret of a blind run, see :mod:`cbo_gym.evaluation.play.blind`; empty otherwise.
+        unverified: Whether it is of a submission that was not checked, or whose agent could not be played again. Such
+            runs are shown apart and never ranked.
+        actions, recommendations: Actions and recommendations of a submission, see
+            :func:`cbo_gym.evaluation.runs.recorded.with_actions`; empty if the table has them, or they were not kept.
+        table: Columns as in :data:`COLUMNS`.
 
     Raises:
         pydantic.ValidationError: (a ValueError) if a field has the wrong type.
@@ -207,44 +209,44 @@ class Run:
 
     @property
     def id(self) -> str:
-        """24 digits and letters by which the run is known for good: a hash of what was run, and with which code.
+        """Permanent id of 24 hexadecimal digits, a hash of what was run.
 
-        That is its agent and environment with their parameters, seed, rounds, when recommendations were asked for, and
+        That is its agent and environment with their parameters, seed, rounds, ``recommend``, batch and
         :attr:`sources`. ``cbo-gym replay ID`` plays a published run again.
         """
         return Path(name_of(self)).stem
 
     @property
     def columns(self) -> Collection[str]:
-        """Those of the table, which need not be made for them."""
+        """Columns of the table, which is not computed for them."""
         curves = vars(self).get(CURVES)
         return self.table.columns if curves is None else curves.columns
 
     def load_curves(self) -> pl.DataFrame:
-        """The table; of a published run it is worked out from the stored curves each time that it is asked for."""
+        """Return the table; that of a published run is computed from the stored curves at each call."""
         curves = vars(self).get(CURVES)
         return self.table if curves is None else curves.table()
 
     def __getattr__(self, name: str) -> Any:
-        """The table of a run that has stored curves instead."""
+        """Compute the table of a published run."""
         if name == "table" and CURVES in vars(self):
             return self.load_curves()
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
-        """The table and not the curves, which runs of a file share."""
+        """Return the state with the table instead of the curves, which the runs of a file share."""
         return {**{name: value for name, value in vars(self).items() if name != CURVES}, "table": self.load_curves()}
 
     def curve(self, name: str) -> np.ndarray:
-        """One column of the table as an array, without the others; null is NaN."""
+        """Return one column of the table as an array; null is NaN."""
         return stacked([self], [name])[name][0]
 
     @property
     def by_batch(self) -> pl.DataFrame:
-        """A row for each batch of actions: what they earned together, and where the run stood after them.
+        """Table with a row for each batch of actions.
 
-        Columns are ``batch``, from 1; ``actions`` in it; the mean ``reward`` and ``expected_reward``, and the best of
-        the latter, ``best_expected_reward``; and after its last action ``cumulative_regret``, ``average_regret``,
+        Its columns are ``batch``, from 1; the number of ``actions``; the mean ``reward`` and ``expected_reward``; the
+        ``best_expected_reward``; and after the last action ``cumulative_regret``, ``average_regret``,
         ``best_so_far_regret`` and ``simple_regret``.
         """
         after = ("cumulative_regret", "average_regret", "best_so_far_regret", "simple_regret")
@@ -261,7 +263,7 @@ class Run:
 
     @property
     def seconds(self) -> np.ndarray:
-        """The agent's own time in each round in seconds: ``act``, ``update`` and ``recommend`` together."""
+        """The agent's own seconds in each round: ``act``, ``update`` and ``recommend`` together."""
         return np.sum(list(stacked([self], TIMING_COLUMNS).values()), axis=0)[0]
 
     @property
@@ -271,32 +273,32 @@ class Run:
 
     @property
     def average_counted(self) -> float:
-        """The mean over all rounds of what actions count for: :func:`~cbo_gym.evaluation.metrics.regret.counted`."""
+        """Mean over all rounds of the penalized reward, see :func:`~cbo_gym.evaluation.metrics.regret.counted`."""
         name = "average_regret" if self.is_constrained else "average_reward"
         last = self.curve(name)[-1]
         return float(self.optimum - last if self.is_constrained else last)
 
     @property
     def seconds_a_round(self) -> float:
-        """Their mean."""
+        """Mean of :attr:`seconds`."""
         return float(self.seconds.mean())
 
 
 def with_curves(run: Run, curves: StoredCurves) -> Run:
-    """The run, whose table from now on is what ``curves`` make of it."""
+    """Replace the run's table by curves from which it is computed; return the run."""
     del run.__dict__["table"]
     run.__dict__[CURVES] = curves
     return run
 
 
 def kind_of(run: Run) -> Hashable:
-    """Runs of one kind and horizon are stacked fast."""
+    """Return the kind of a run's curves; runs of one kind and horizon are stacked fast."""
     curves = vars(run).get(CURVES)
     return tuple(run.table.columns) if curves is None else curves.kind
 
 
 def stacked(runs: Sequence[Run], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Columns of the tables of finished runs with one horizon, each of shape ``(runs, rounds)``; null is NaN."""
+    """Return columns of finished runs with one horizon, each of shape ``(runs, rounds)``; null is NaN."""
     held = [vars(run).get(CURVES) for run in runs]
     if held[0] is not None and all(one is not None and one.kind == held[0].kind for one in held):
         return held[0].stacked(held, names)
@@ -305,7 +307,7 @@ def stacked(runs: Sequence[Run], names: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def readable(text: str) -> str:
-    """A text that can be stored and printed: what no encoding has is escaped, the middle of a long one left out."""
+    """Return a string that can be stored and printed: surrogates are escaped, the middle of a long one left out."""
     escaped = text.strip().encode("utf-8", "backslashreplace").decode()
     if len(escaped) > MAX_ERROR_LENGTH:
         half = MAX_ERROR_LENGTH // 2
@@ -314,7 +316,7 @@ def readable(text: str) -> str:
 
 
 def last_line(error: str) -> str:
-    """The end of a run's error, in one line that can be shown."""
+    """Return the last line of a run's error, shortened and printable."""
     lines = error.strip().splitlines() or ["no reason was given"]
     shown = "".join(character if character.isprintable() else " " for character in lines[-1])
     return shown if len(shown) <= MAX_REASON_LENGTH else f"{shown[:MAX_REASON_LENGTH]}..."
@@ -323,14 +325,14 @@ def last_line(error: str) -> str:
 def run_name(
     agent: str, env: str, seed: int, horizon: int, recommend: Recommend, sources: Mapping[str, str], batch: int = 1
 ) -> str:
-    """The name of a run's file: a hash of all that determines the run, the sources included."""
+    """Return the name of a run's file: a hash of all that determines the run, the sources included."""
     together = [batch] if batch > 1 else []
     what = json.dumps([agent, env, seed, horizon, recommend, sorted(sources.items()), *together])
     return f"{hashlib.sha256(what.encode()).hexdigest()[:24]}.parquet"
 
 
 def name_of(run: Run) -> str:
-    """The name of the file that a run belongs in."""
+    """Return the name of the file in which a run belongs."""
     return run_name(run.agent, run.env, run.seed, run.horizon, run.recommend, run.sources, run.batch)
 
 
@@ -351,12 +353,12 @@ def run_to_bytes(run: Run) -> bytes:
 
 
 def sealed(table: pl.DataFrame, metadata: Mapping[str, Any], **how: Any) -> bytes:
-    """A table as a Parquet file, with a checksum of it among its metadata.
+    """Return a table as the content of a Parquet file, with a checksum in its metadata.
 
     Args:
-        table: any.
-        metadata: what JSON can hold.
-        how: more arguments of Polars' ``write_parquet``.
+        table: Table to write.
+        metadata: Values that JSON can hold.
+        how: More arguments of Polars' ``write_parquet``.
     """
     content = BytesIO()
     named = {METADATA_KEY: as_json({"checksum": NO_CHECKSUM, **metadata})}
@@ -367,15 +369,15 @@ def sealed(table: pl.DataFrame, metadata: Mapping[str, Any], **how: Any) -> byte
 
 
 def as_json(value: object) -> str:
-    """A field of a run, or several, as a file has them."""
+    """Return a field of a run, or several, as a file has them."""
     return json.dumps(value, sort_keys=True)
 
 
 def load_run(path: Path) -> Run:
-    """Read a run back.
+    """Read a run from a file.
 
     Raises:
-        ArgumentError: if the file is no run of this package, not as it was written, or larger than what is read.
+        ArgumentError: if the file is not a run of this package, is damaged, or is too large.
     """
     return run_from_bytes(content_of(path), path)
 
@@ -384,8 +386,8 @@ def run_from_bytes(content: bytes, path: Path) -> Run:
     """Read a run from the content of its file.
 
     Args:
-        content: what :func:`run_to_bytes` made.
-        path: how errors name it.
+        content: Content that :func:`run_to_bytes` made.
+        path: Name of the file in errors.
 
     Raises:
         ArgumentError: as :func:`load_run` does.
@@ -407,7 +409,7 @@ def run_from_bytes(content: bytes, path: Path) -> Run:
 
 
 def _no_run(path: Path, stored: Mapping[str, Any], reason: str) -> ArgumentError:
-    """The reason why a file holds no run: it is of a later version, or nothing of ours."""
+    """The error of a file without a run: it is of a newer version, or not a result."""
     with suppress(KeyError, TypeError, ValueError):  # there is no version
         if Version(stored["version"]) > Version(__version__):
             which = f"of cbo-gym {stored['version']}, which this one, {__version__}, cannot read"
@@ -419,7 +421,7 @@ def content_of(path: Path) -> bytes:
     """Read a file of results.
 
     Raises:
-        ArgumentError: if it cannot be read, or is larger than what is read.
+        ArgumentError: if it cannot be read, or is too large.
     """
     try:
         if path.exists() and not path.is_file():  # a device or a pipe might never end
@@ -448,10 +450,10 @@ def _mib(size: int) -> str:
 
 
 def from_json(text: str) -> Any:
-    """The value in a JSON text that comes from outside.
+    """Read an untrusted JSON string.
 
     Raises:
-        ValueError: if it is none, too long, nested too deep, or has texts that no encoding has.
+        ValueError: if it is not JSON, too long, nested too deep, or has surrogates.
     """
     if len(text) > MAX_METADATA_LENGTH:
         raise ArgumentError(f"its description has {len(text)} characters; at most {MAX_METADATA_LENGTH} are read")
@@ -465,7 +467,7 @@ def from_json(text: str) -> Any:
 
 
 def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
-    """A run of fields that were stored.
+    """Return the run with stored fields.
 
     Raises:
         KeyError, TypeError, ValueError, OverflowError: if one is missing or wrong.
@@ -476,21 +478,21 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     described: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
-    described.pop("restamps", None)  # of runs from before revisions were declared
+    described.pop("restamps", None)  # of older versions
     run = Run(**described, table=table)
     _require_in_range(run)
     return run
 
 
 def _require_in_range(run: Run) -> None:
-    """Check values that have the right type and would still break the code that reads them."""
-    for what, found, most in (
+    """Check values of the right type that would break the code that reads them."""
+    for what, size, limit in (
         ("rounds", run.horizon, MAX_ROUNDS),
         ("characters of its agent", len(run.agent), MAX_LABEL_LENGTH),
         ("characters of its environment", len(run.env), MAX_LABEL_LENGTH),
     ):
-        if found > most:
-            raise ArgumentError(f"it says {found} {what}; at most {most} are read")
+        if size > limit:
+            raise ArgumentError(f"it says {size} {what}; at most {limit} are read")
     if run.seed > MAX_SEED:
         raise ArgumentError(f"its seed is {run.seed}; at most {MAX_SEED} is read")
     if run.status == "finished" and not np.isfinite([run.optimum, run.random_value]).all():
@@ -501,7 +503,7 @@ def require_intact(path: Path, content: bytes) -> None:
     """Check that the content of a file has the checksum that :func:`sealed` gave it.
 
     Raises:
-        ArgumentError: if it has not.
+        ArgumentError: if it has another, or none.
     """
     found = list(islice(CHECKSUM.finditer(content), 2))
     if len(found) != 1:
@@ -515,10 +517,10 @@ def require_intact(path: Path, content: bytes) -> None:
 
 
 def require_numbers(run: Run) -> None:
-    """A finished run's rounds are counted from 1, and no number is missing.
+    """Check that a finished run's rounds are counted from 1, and no number is missing.
 
     Raises:
-        ArgumentError: naming the first column where it is not so.
+        ArgumentError: naming the first wrong column.
     """
     if run.status != "finished":
         return
@@ -536,9 +538,9 @@ def require_choices(chosen: pl.Series | None, count: int) -> None:
     """Check that every choice has a name.
 
     Raises:
-        ArgumentError: naming what has none.
+        ArgumentError: naming the choice that has none.
     """
-    if chosen is None or not count:  # runs made by hand may count choices without names
+    if chosen is None or not count:  # runs made by hand may have choices without names
         return
     low, high = int(chosen.min()), int(chosen.max())  # type: ignore[arg-type]
     if low < 0 or high >= count:
@@ -546,12 +548,12 @@ def require_choices(chosen: pl.Series | None, count: int) -> None:
 
 
 def all_finite(column: pl.Series) -> bool:
-    """Whether no value is null, NaN or infinite."""
+    """Return whether no value is null, NaN or infinite."""
     return not column.null_count() and (not column.dtype.is_float() or bool(column.is_finite().all()))
 
 
 def _require_columns(stored: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """All columns are ours with their types; a finished run has those that it needs."""
+    """Check that all columns are known, and that a finished run has those that it needs."""
     needed = [name for name in COLUMNS if name not in OPTIONAL_COLUMNS] if stored["status"] == "finished" else []
     if wrong := [name for name in {**dict.fromkeys(needed), **schema} if schema.get(name) != COLUMNS.get(name)]:
         raise ArgumentError(f"its table is wrong: columns {wrong}")
@@ -563,7 +565,7 @@ def _require_rows(run: Run) -> None:
 
 
 def asked_after(recommend: Recommend, horizon: int, batch: int = 1) -> frozenset[int]:
-    """The rounds after which an agent is asked for its recommendation; the last one always, and of a batch the last.
+    """Return the rounds after which an agent is asked for its recommendation; in a batch, only the last.
 
     Raises:
         ArgumentError: for another word than ``"every"``, ``"powers"`` or ``"end"``.

@@ -1,8 +1,8 @@
-"""The code of a run: declared revisions of this package's agents and environments, and hashes of everybody else's code.
+"""The code of a run: declared revisions of this package's agents and environments, and hashes of third-party code.
 
-An agent's class and a registry entry declare ``revision``, 1 by default, and raise it when they play otherwise; the
-record of behaviour (``tests/record.py``) fails until they do. Runs with the same code are runs of the same. The version
-of the package and its commit are recorded beside it and never compared.
+An agent's class and a registry entry declare ``revision``, 1 by default, and raise it when their behaviour changes; the
+record of behaviour (``tests/record.py``) fails until they do. Runs with the same code are interchangeable. The version
+of the package and its commit are recorded, but not compared.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from cbo_gym.problems.build import is_yaml_file
 from cbo_gym.registry import find_entry, registry_path
 
 PACKAGE = "cbo_gym"
-FIRST = "1"  # the revision of everything that declares none
-#: top-level modules whose versions say enough
+# The default revision.
+FIRST = "1"
+# Top-level modules that are left out, because the versions of libraries are recorded.
 KNOWN_BY_VERSION = {
     *sys.stdlib_module_names, "gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "sklearn",
     "stable_baselines3",
@@ -34,11 +35,11 @@ KNOWN_BY_VERSION = {
 
 
 def modules_of(agent: Any, spec: Spec | None) -> frozenset[str]:
-    """The modules that an agent, its base classes and what made it are defined in, and its path if it is of the zoo.
+    """Return the modules that define an agent, its base classes and its factory, and its path if it is in the zoo.
 
     Args:
-        agent: the agent itself.
-        spec: how it was named, if it was; the name may be that of a function of another module.
+        agent: The agent.
+        spec: Its label, if it has one; it may name a function of another module.
     """
     kinds = type(agent).__mro__
     own = [path for kind in kinds if (path := f"{kind.__module__}:{kind.__qualname__}") in zoo().values()]
@@ -49,18 +50,17 @@ def modules_of(agent: Any, spec: Spec | None) -> frozenset[str]:
 
 
 def sources(modules: Iterable[str], problem: object, env: Spec | None = None) -> dict[str, str]:
-    """The code that a run is played with: name -> revision or stamp, ``{"CBO/Dropwave-v0": "1", "MCBO": "2"}``.
+    """Return the code of a run: name -> revision or stamp, ``{"CBO/Dropwave-v0": "1", "MCBO": "2"}``.
 
-    A registered environment has the revision of its entry, an agent of the zoo that of its class. Of somebody else's
-    agent or problem there is a stamp of each package or module that it is defined in, version and hash,
-    ``"0.3.0+5f2c1e0b9a77"``, the hash of a problem's YAML file, and the revision of the zoo's agent that it is derived
-    from. Code that lies in no file is ``"unreleased+interactive"``, see
-    :func:`cbo_gym.evaluation.runs.typed_code.typed_stamp`.
+    A registered environment has the revision of its entry, an agent of the zoo that of its class. A third-party agent
+    or problem has a stamp of each package or module that defines it, version and hash, ``"0.3.0+5f2c1e0b9a77"``, the
+    hash of a problem's YAML file, and the revision of the zoo's agent from which it is derived. Code without a file is
+    ``"unreleased+interactive"``, see :func:`cbo_gym.evaluation.runs.typed_code.typed_stamp`.
 
     Args:
-        modules: those of the agent.
-        problem: what the environment was made with: an import path, the path of a YAML file, or anything else.
-        env: id and parameters of the environment.
+        modules: Modules of the agent.
+        problem: Import path or path of a YAML file by which the environment was made, or anything else.
+        env: Id and parameters of the environment.
     """
     named = set(modules)
     own = [name for name, path in zoo().items() if not named.isdisjoint((path, path.partition(":")[0]))]
@@ -73,42 +73,42 @@ def sources(modules: Iterable[str], problem: object, env: Spec | None = None) ->
 
 
 def stamps_of(modules: Iterable[str]) -> dict[str, str]:
-    """The part of :func:`sources` that somebody else's modules are."""
+    """Return the part of :func:`sources` that is of third-party modules."""
     others = {module.partition(":")[0].partition(".")[0] for module in modules} - {PACKAGE, *KNOWN_BY_VERSION}
     return {name: _stamp_of(name) for name in sorted(others)}
 
 
 def package_stamp() -> dict[str, str]:
-    """The same of this package: version and hash of all that it is, for whoever must have the very same code."""
+    """Return version and hash of this package, to compare the code of cluster workers."""
     return {PACKAGE: _stamp_of(PACKAGE)}
 
 
 def sources_now(names: Iterable[str]) -> dict[str, str | None]:
-    """The answer of :func:`sources` in this process for the code of some names; None for what is not there."""
+    """Return the current stamps of some names in this process; None for missing code."""
     forget_sources()
     return {name: _stamp_now(name) for name in names}
 
 
 def forget_sources() -> None:
-    """Read sources anew when they are asked for next; otherwise they are read once a process, for so are modules."""
+    """Read source files again when next needed; otherwise they are read once per process, as modules are."""
     _hash_of_module.cache_clear()
 
 
 @lru_cache(maxsize=2**14)
 def is_of_package(name: str) -> bool:
-    """Whether the code of a name is this package's: an agent of its zoo, or an environment that is registered."""
+    """Return whether a name is an agent of the zoo or a registered environment."""
     return name in zoo() or find_entry(name) is not None
 
 
 def is_our_own(problem: object) -> bool:
-    """Whether a problem, as an environment was made with it, is one of this package."""
+    """Return whether the problem of an environment is one of this package."""
     return isinstance(problem, str) and problem.partition(":")[0].partition(".")[0] == PACKAGE
 
 
 def code_of(run: Run) -> Mapping[str, str]:
-    """The code by which a run is compared with others.
+    """Return the code by which a run is compared with others.
 
-    Runs from before revisions were declared have fingerprints of this package's modules, which count as revision 1.
+    Older runs have fingerprints of this package's modules instead of revisions; they count as revision 1.
     """
     if not any(map(_is_inside, run.sources)):
         return run.sources
@@ -118,7 +118,7 @@ def code_of(run: Run) -> Mapping[str, str]:
 
 
 def names_of(run: Run) -> tuple[str, str]:
-    """Those of its environment and its agent, without parameters."""
+    """Return the names of a run's environment and agent, without parameters."""
     return _name_of(run.env), _name_of(run.agent)
 
 
@@ -132,13 +132,13 @@ def _is_inside(module: str) -> bool:
 
 
 def revisions_of(run: Run) -> tuple[int, ...]:
-    """The revisions of a run's environment and agent; 1 for what declares none."""
+    """Return the revisions of a run's environment and agent; 1 if they declare none."""
     code = code_of(run)
     return tuple(int(said) if (said := code.get(name, "")).isdigit() else 1 for name in names_of(run))
 
 
 def parts_of(run: Run) -> dict[tuple[str, str], str]:
-    """The same by kind and name: ``("environment", id)``, ``("agent", name)`` and ``("package", name)``."""
+    """Return a run's stamps by kind and name: ``("environment", id)``, ``("agent", name)``, ``("package", name)``."""
     return {
         ("agent" if name in zoo() else "environment" if is_of_package(name) else "package", name): stamp
         for name, stamp in code_of(run).items()
@@ -146,7 +146,7 @@ def parts_of(run: Run) -> dict[tuple[str, str], str]:
 
 
 def is_current(run: Run) -> bool:
-    """Whether a run was played with the code that is here, as far as that can be known without importing any of it."""
+    """Return whether a run was played with the current code, as far as is known without importing it."""
     code = code_of(run)
     return bool(code) and all(_stamp_now(name) == stamp for name, stamp in code.items())
 
@@ -170,17 +170,17 @@ def _stamp_of(name: str) -> str:
 
 @cache
 def _hash_of_module(module: str) -> str:
-    """Empty for one that lies in no file."""
+    """Hash of a module's source files; empty if it has none."""
     files = _files(module)
     return _hash(files) if files else ""
 
 
 def _files(module: str) -> dict[str, Path]:
-    """The source files of a package or a module, by the names under which they are hashed."""
+    """Source files of a package or a module, by the names under which they are hashed."""
     try:
         spec = find_spec(module)
-    except ValueError:  # a script, or a module that was put together in memory: no finder found it
-        path = Path(getattr(sys.modules.get(module), "__file__", None) or "")  # for standard input it names no file
+    except ValueError:  # a script, or a module made in memory, which no finder knows
+        path = Path(getattr(sys.modules.get(module), "__file__", None) or "")  # no file for standard input
         return {module: path} if path.is_file() else {}
     if spec is None:
         return {}
@@ -190,9 +190,9 @@ def _files(module: str) -> dict[str, Path]:
     found = {
         path.relative_to(folder).as_posix(): path
         for folder in folders
-        for top in (folder, folder / "agents")  # which is a link in a checkout of this package, and links are passed by
+        for top in (folder, folder / "agents")  # a link in a checkout of this package; rglob skips links
         for path in top.rglob("*.py")
-        if path.is_file() and not path.name.startswith(".")  # editors leave links to nothing
+        if path.is_file() and not path.name.startswith(".")  # editors leave dangling links
     }
     return found | ({"registry": registry_path()} if module == PACKAGE else {})
 
@@ -208,7 +208,7 @@ def _hash(files: Mapping[str, Path]) -> str:
 
 @cache
 def _version_of(module: str) -> str:
-    """The version of the distribution that a top-level module belongs to; ``unreleased`` where there is none."""
+    """Version of the distribution of a top-level module; ``unreleased`` if there is none."""
     for name in packages_distributions().get(module, []):
         return version(name)
     return "unreleased"

@@ -1,4 +1,4 @@
-"""Code that lies in no file: on standard input, typed at a prompt, in a notebook's cells, made by ``exec``."""
+"""Code without a file: from standard input, a prompt, a notebook's cells or ``exec``."""
 
 from __future__ import annotations
 
@@ -11,35 +11,38 @@ from collections.abc import Iterator
 from types import FunctionType
 
 WORD = "interactive"
-NOWHERE = "<exec>"  # for the module of what exec made in a room without a name
-DIGITS = 12  # of a hash
+# The module of classes that exec made in a namespace without a name.
+NOWHERE = "<exec>"
+# Hexadecimal digits of a hash.
+DIGITS = 12
 
 
 def module_of(kind: type) -> str:
-    """The module that a class says it is of; :data:`NOWHERE` for one that passes for a part of Python."""
-    is_pythons = kind.__module__ != "builtins" or getattr(builtins, kind.__name__, None) is kind
-    return kind.__module__ if is_pythons else NOWHERE
+    """Return the module of a class; :data:`NOWHERE` for one that falsely claims to be a builtin."""
+    is_true = kind.__module__ != "builtins" or getattr(builtins, kind.__name__, None) is kind
+    return kind.__module__ if is_true else NOWHERE
 
 
 def typed_stamp(module: str) -> str:
-    """The name of a module without a file: ``"interactive.5f2c1e0b9a77"``, with a hash of the texts it is from.
+    """Return the stamp of a module without a file: ``"interactive.5f2c1e0b9a77"``, with a hash of its source code.
 
-    These are whole cells, or entries at the prompt, as far as a class or a function of them is still there. Python
-    keeps them in notebooks, not of standard input nor of ``exec``: then, or if it lacks some, ``"interactive"`` alone.
+    The source code is that of all cells, or entries at the prompt, that defined a class or a function of the module.
+    Python keeps it in notebooks, but not of standard input nor of ``exec``; if some is unknown, the stamp is
+    ``"interactive"``.
     """
-    texts = {_text(name, module) for name in _names_of_texts(module)}
-    if not texts or "" in texts:
+    codes = {_source(name, module) for name in _source_names(module)}
+    if not codes or "" in codes:
         return WORD
     digest = hashlib.sha256()
-    for text in sorted(texts):
-        digest.update(f"{len(text)}\0{text}".encode())
+    for code in sorted(codes):
+        digest.update(f"{len(code)}\0{code}".encode())
     return f"{WORD}.{digest.hexdigest()[:DIGITS]}"
 
 
-def _names_of_texts(module: str) -> Iterator[str]:
-    """The names under which Python would keep the texts of a module's classes and functions; empty for an unknown one.
+def _source_names(module: str) -> Iterator[str]:
+    """File names of the source code of a module's classes and functions; empty if unknown.
 
-    A class tells it by its methods, of which some may be made by ``exec``: those of a dataclass are.
+    The file name of a class is that of its methods, except generated ones such as those of a dataclass.
     """
     for thing in vars(sys.modules.get(module, object)).values():
         if getattr(thing, "__module__", None) != module:
@@ -47,14 +50,14 @@ def _names_of_texts(module: str) -> Iterator[str]:
         if isinstance(thing, FunctionType):
             yield thing.__code__.co_filename
         elif isinstance(thing, type):
-            methods = {name for name in map(_file_name, vars(thing).values()) if _text(name, module)}
+            methods = {name for name in map(_file_name, vars(thing).values()) if _source(name, module)}
             yield from methods or {""}
 
 
-def _text(name: str, module: str) -> str:
-    """The text that Python keeps under a name, ``""`` if there is none of this module.
+def _source(name: str, module: str) -> str:
+    """Source code that Python keeps under a file name; empty if it keeps none of this module.
 
-    What ``exec`` is given is called ``<string>`` as the text of ``python -c`` is, which is kept since Python 3.13.
+    The code of ``exec`` and of ``python -c`` has the same name ``<string>``; Python 3.13 and later keep the latter.
     """
     return "" if name == "<string>" and module != "__main__" else "".join(linecache.getlines(name))
 
