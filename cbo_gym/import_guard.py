@@ -1,9 +1,8 @@
-"""Modules closed to an outside agent in its own process: systems, environments, oracles, registry and evaluator.
+"""Import guard: modules that are closed to a third-party agent in its own process.
 
-An obstacle and no wall: nothing of the kind lies in the memory of such a process, and none of it is to be had by the
-usual ways, so that nobody uses it by mistake. The installed files can be read all the same, or another interpreter
-started. Against that only play that tells neither which system it is nor how it is turned helps: see the guide, *What
-is protected, and what is not*.
+Systems, environments, oracles, registry and evaluator cannot be imported there. A safeguard, not a sandbox: it prevents
+accidents, but installed files can be read, or another interpreter started. Only blind play protects against that, see
+the guide, *What is protected, and what is not*.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from typing import Any, NoReturn
 
 from cbo_gym.errors import OperationError
 
-VARIABLE = "CBO_GYM_ISOLATED"  # among the variables of such a process
-#: modules and packages of ``cbo_gym`` that agents are made of, and that play them; all others are closed
+# Environment variable of such a process.
+VARIABLE = "CBO_GYM_ISOLATED"
+# Modules and packages of ``cbo_gym`` that agents need; all others are closed.
 OPEN = (
     "actions", "agent", "agent_cards", "agent_finder", "agent_state", "agents", "arguments", "channel", "errors",
     "files", "fronts", "import_guard", "labels", "lazy", "player", "progress", "scm", "seal", "serialization", "sums",
@@ -28,18 +28,18 @@ OPEN = (
 
 
 class ClosedError(OperationError):
-    """Something was used that an agent that plays in isolation has no access to."""
+    """An isolated agent used something that is closed to it."""
 
 
 def is_isolated() -> bool:
-    """Whether this process is one in which somebody else's agent plays."""
+    """Return whether a third-party agent plays in this process."""
     return VARIABLE in os.environ
 
 
 def close() -> None:
-    """Put empty modules in the place of all that is closed: they can be imported, and whatever is called there fails.
+    """Replace closed modules by empty ones, which can be imported but raise an error when they are used.
 
-    So a script that has an agent in it, and imports what evaluates it, can be imported for its agent.
+    So a script that defines an agent and imports the evaluator can still be imported for its agent.
     """
     sys.meta_path.insert(0, _Finder())
 
@@ -60,7 +60,7 @@ class _Finder(MetaPathFinder, Loader):
 
             def refuse(*_: object, **__: object) -> NoReturn:
                 raise ClosedError(
-                    f"{module.__name__}.{name} is closed here: this agent plays in a process of its own, which is told "
+                    f"{module.__name__}.{name} is closed here: this agent plays in a process of its own, which gets "
                     "its task, observations and rewards, and nothing else"
                 )
 

@@ -1,7 +1,7 @@
-"""The worker's side: a process that makes calls, and the calls by which a third-party agent plays in it.
+"""The worker's side of a call: a process that makes calls, and the calls by which a third-party agent plays in it.
 
-An isolated agent is told tasks, observations and rewards. Its process never holds an environment, an oracle or the seed
-of a run's noise. Answers are plain data; see :mod:`cbo_gym.serialization`.
+An isolated agent receives tasks, observations and rewards. Its process never holds an environment, an oracle or the
+seed of a run's noise. Answers are plain data; see :mod:`cbo_gym.serialization`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from cbo_gym.import_guard import is_isolated
 from cbo_gym.labels import Spec
 from cbo_gym.serialization import action_to_plain, task_of, to_plain, written
 
-LONGEST_TEXT = 10_000  # characters of an error
+# Characters of an error.
+MAX_ERROR_LENGTH = 10_000
 Message = dict[str, Any]
 
 
 def serve() -> None:
-    """Make the calls that come on the standard input until it ends, which the caller's death does too."""
+    """Make the calls from the standard input until it ends, as it does when the caller dies."""
     die_with_parent()
     calls, answers = own_streams()
     _Saying.stream = answers
-    if is_isolated():  # rounds are short, and a thread that listens would take as long
+    if is_isolated():  # rounds are short, and a listening thread would take as long
         take: Callable[[], tuple[int, bytes] | None] = partial(receive, calls)
     else:
         waiting: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
@@ -55,36 +56,40 @@ class _Saying:
     number: int
 
 
-def say(thing: Any) -> None:
-    """In a call that a worker makes: send plain data to the caller before the answer."""
-    send(_Saying.stream, _Saying.number, written(to_plain([SAID, thing])))
+def say(value: Any) -> None:
+    """In a call to a worker, send plain data to the caller before the answer."""
+    send(_Saying.stream, _Saying.number, written(to_plain([SAID, value])))
 
 
 def _listen(calls: BinaryIO, waiting: SimpleQueue[tuple[int, bytes] | None]) -> None:
     while (message := receive(calls)) is not None:
         waiting.put(message)
-    if os.name == "posix":  # nobody waits for the call that is being made, nor for what it started
+    if os.name == "posix":  # the caller is gone: end the call, and all that it started
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 
 def _answer(message: bytes) -> bytes:
-    """The result, or the error that the call raised, as plain data."""
+    """The result or the error of a call, as plain data."""
     try:
         function, item = pickle.loads(message)
         return written(to_plain([RETURNED, function(item)]))
-    except BaseException as error:  # whatever it raises; to end this process is the caller's affair
-        texts = (type(error).__name__, text_of(error), traceback.format_exc())
-        return written([FAILED, [_short(text) for text in texts]])
+    except BaseException as error:  # also SystemExit: only the caller ends this process
+        parts = (type(error).__name__, text_of(error), traceback.format_exc())
+        return written([FAILED, [_short(part) for part in parts]])
 
 
 def _short(text: str) -> str:
     clean = text.encode("utf-8", "backslashreplace").decode()
-    return clean if len(clean) <= LONGEST_TEXT else f"{clean[: LONGEST_TEXT // 2]}\n...\n{clean[-LONGEST_TEXT // 2 :]}"
+    return (
+        clean
+        if len(clean) <= MAX_ERROR_LENGTH
+        else f"{clean[: MAX_ERROR_LENGTH // 2]}\n...\n{clean[-MAX_ERROR_LENGTH // 2 :]}"
+    )
 
 
 class Player:
-    """An agent; each method is one kind of question."""
+    """An agent; each method answers one kind of question."""
 
     def __init__(self) -> None:
         self._agent: Any = None
@@ -92,18 +97,18 @@ class Player:
         self._several = False
 
     def card(self, name: str) -> Message:
-        """An agent's card."""
+        """Return an agent's card."""
         return asdict(agent_card(name))
 
     def make(self, label: str) -> Message:
-        """Make the agent; say what it plays, and in which modules it is defined."""
+        """Make the agent; return its modes, and the modules in which it is defined."""
         spec = Spec.parse(label)
         self._agent = create_agent(spec)
         factory = find_agent(spec.name)
         return self._description({getattr(factory, "__module__", "builtins")}, modes_of(factory))
 
     def take(self, packed: bytes) -> Message:
-        """The same of an agent that comes by value: what cloudpickle made of it."""
+        """Unpickle the agent; otherwise as :meth:`make`."""
         self._agent = agent_of(cloudpickle.loads(packed))
         return self._description(set(), modes_of(self._agent))
 

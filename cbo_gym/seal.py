@@ -1,4 +1,4 @@
-"""A seal by which users recognise files that they wrote themselves: the key never leaves their configuration folder."""
+"""Seals by which users recognise files that they wrote: the key never leaves their configuration folder."""
 
 from __future__ import annotations
 

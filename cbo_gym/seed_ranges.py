@@ -1,11 +1,10 @@
-"""Which seeds are for what: those by which anything was chosen judge nothing.
+"""Ranges of seeds: those used for tuning are never used for published verdicts.
 
-A seed of a run, and an ``instance_seed`` of a random family, is of one of these:
+* :data:`TUNING` and :data:`TUNING_INSTANCES`: seeds of runs and of random families by which defaults, rules and
+  parameters are chosen;
+* :data:`PUBLICATION`, of both: for published verdicts alone; no default, rule or parameter may depend on their results.
 
-* :data:`TUNING` and :data:`TUNING_INSTANCES`: by which defaults, rules and parameters are chosen;
-* :data:`PUBLICATION`, of both: for published verdicts alone. No default, rule or parameter may hang on what they give.
-
-Others are free, and may have chosen something: the first published results had seeds from 0 on.
+All other seeds are free and may have influenced a choice; the first published results had seeds from 0 on.
 """
 
 from __future__ import annotations
@@ -16,16 +15,17 @@ from typing import Any
 TUNING = range(100, 1000)
 TUNING_INSTANCES = range(300, 700)
 PUBLICATION = range(1000, 2000)  # of seeds and of instances
-INSTANCE_SEED = "instance_seed"  # the keyword of random families
+# The keyword of random families.
+INSTANCE_SEED = "instance_seed"
 
 
 def is_for_publication(seed: int, keywords: Mapping[str, Any], first: int = PUBLICATION.start) -> bool:
-    """Whether a run may count for a published verdict.
+    """Return whether a run may count for a published verdict.
 
     Args:
-        seed: of the run.
-        keywords: of its environment, with ``instance_seed`` if it is of a random family.
-        first: of the seeds and instances that may.
+        seed: Seed of the run.
+        keywords: Keywords of its environment, with ``instance_seed`` if it is of a random family.
+        first: First seed and instance that may count.
     """
-    may = range(first, PUBLICATION.stop)
-    return seed in may and keywords.get(INSTANCE_SEED, first) in may
+    allowed = range(first, PUBLICATION.stop)
+    return seed in allowed and keywords.get(INSTANCE_SEED, first) in allowed

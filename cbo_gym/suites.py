@@ -1,6 +1,6 @@
-"""suites.yaml: named lists of environments, with how they are played and by what they are compared.
+"""suites.yaml: named lists of environments, with rounds, seeds and metric.
 
-A suite is what ``cbo-gym sweep FOLDER --suite survey2026`` plays: one for each paper, and ``all``.
+``cbo-gym sweep FOLDER --suite survey2026`` plays a suite; there is one for each paper, and ``all``.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ Metric = Literal["average_regret", "simple_regret", "best_so_far_regret", "score
 
 
 class SuiteError(ArgumentError):
-    """A file of suites is broken, or there is no suite of a name."""
+    """A file of suites is invalid, or has no suite of a name."""
 
 
 class Suite(StrictModel):
     """A named list of environments.
 
     Attributes:
-        name: lower case letters, digits and hyphens.
-        title: in a few words.
-        paper: whose benchmark it is, if it is one's.
-        description: in a few sentences.
-        environments: ids, with keywords where wanted, or patterns of ids, as in ``CBO/Alpine2*``.
-        horizon: rounds; None for the registered number of each environment.
-        seeds: how many: counted from 0, or from the first that is for publication.
-        verdict_seeds: which seeds, and which instances of random families, its verdicts and tables take: those for
-            ``"publication"`` alone, see :mod:`cbo_gym.seed_ranges`, or ``"any"``, of which some may have chosen
+        name: Lower case letters, digits and hyphens.
+        title: Short title.
+        paper: Paper whose benchmark it is, if any.
+        description: A few sentences.
+        environments: Ids, with keywords if wanted, or patterns of ids, such as ``CBO/Alpine2*``.
+        horizon: Number of rounds; None for the registered number of each environment.
+        seeds: Number of seeds, counted from 0, or from ``first_seed``.
+        verdict_seeds: Seeds, and instances of random families, of its verdicts and tables: those for
+            ``"publication"`` alone, see :mod:`cbo_gym.seed_ranges`, or ``"any"``, of which some may have influenced
             defaults.
-        first_seed: of those for publication, and of such instances, which one its verdicts begin with: a later one
-            where its claims were written when earlier ones had been played.
-        metric: by which agents are compared; ``gap`` is GAP and PA-GAP of :mod:`cbo_gym.evaluation.metrics.gap`.
-        references: environment -> what its paper scores by in place of the optimum, where it does, for rewards that
-            are maximised.
+        first_seed: First seed and instance for publication that its verdicts use; a later one if its claims were
+            written after earlier ones had been played.
+        metric: Metric by which agents are compared; ``gap`` is GAP and PA-GAP of
+            :mod:`cbo_gym.evaluation.metrics.gap`.
+        references: Environment -> reward by which its paper scores instead of the optimum, for maximised rewards.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
@@ -63,26 +63,26 @@ class Suite(StrictModel):
     references: dict[str, FiniteFloat] = {}
 
     def seed_numbers(self, count: int | None = None) -> range:
-        """The seeds that it is played with; the first so many of them, if that is said."""
+        """Return its seeds, or the first ``count`` of them."""
         first = self.first_seed if self.verdict_seeds == "publication" else 0
         return range(first, first + (self.seeds if count is None else count))
 
     def rounds(self, label: str) -> int:
-        """How many an environment is played for; 0 for one that is not registered, where the suite names no number."""
+        """Return the number of rounds on an environment; 0 if neither the suite nor the registry has one."""
         if self.horizon is not None:
             return self.horizon
         entry = find_entry(Spec.told(label).name)
         return entry.horizon if entry else 0
 
     def takes(self, seed: int, label: str) -> bool:
-        """Whether a run of a seed on an environment counts for its verdicts and tables."""
+        """Return whether a run with a seed on an environment counts for its verdicts and tables."""
         return self.verdict_seeds == "any" or is_for_publication(seed, Spec.told(label).keywords, self.first_seed)
 
     def labels(self) -> list[str]:
-        """The environments as results name them, patterns written out.
+        """Return the labels of its environments, patterns expanded.
 
         Raises:
-            ArgumentError: if one cannot be read, is not registered, or if a reference is of no environment here.
+            ArgumentError: if one is invalid or not registered, or if a reference is of none of them.
         """
         known = [entry.id for entry in entries()]
         specs = [Spec.parse(text) for text in expand(self.environments, lambda: known, ENVS_LISTED_BY)]
@@ -96,21 +96,21 @@ class Suite(StrictModel):
 
 
 def suites_path() -> Path:
-    """Where suites.yaml lies: inside the installed package, or at the top of a checkout."""
+    """Return the path of suites.yaml: inside the installed package, or at the top of a checkout."""
     packaged = Path(str(files("cbo_gym"))) / FILE_NAME
     return packaged if packaged.is_file() else packaged.parent.parent / FILE_NAME
 
 
 def load(name: str, path: Path | None = None) -> Suite:
-    """One suite.
+    """Return a suite.
 
     Args:
-        name: of the suite, such as ``"survey2026"``.
-        path: of a file of suites; None for the package's own.
+        name: Name of the suite, such as ``"survey2026"``.
+        path: File of suites; None for the package's own.
 
     Raises:
-        SuiteError: if there is none of the name, or something is wrong with it: a field, or an id that is not
-            registered. The message names the file, the suite and the field.
+        SuiteError: if there is no such suite, or a field or an id in it is invalid. The message names the file, the
+            suite and the field.
     """
     path = path or suites_path()
     found = _items(path)
@@ -121,30 +121,30 @@ def load(name: str, path: Path | None = None) -> Suite:
 
 
 def load_all(path: Path | None = None) -> tuple[Suite, ...]:
-    """Every suite of a file, in its order; None for the package's own. Raises as :func:`load` does."""
+    """Return every suite of a file, or of the package, in its order; raises as :func:`load` does."""
     path = path or suites_path()
     return tuple(_parse(path, name, item) for name, item in _items(path).items())
 
 
 @cache
 def own_references() -> Mapping[str, float]:
-    """Environment -> what its paper scores by in place of the optimum, of all suites of the package."""
+    """Return environment -> reference of all suites of the package, see :class:`Suite`."""
     return {label: value for suite in _own() for label, value in suite.references.items()}
 
 
 @cache
 def _own() -> tuple[Suite, ...]:
-    """The package's own; whether their environments are registered matters to nobody who reads results."""
+    """The package's own suites, without a check of their environments, which reading results does not need."""
     return tuple(map(Suite.model_validate, _items(suites_path()).values()))
 
 
 def is_compared_by(metric: Metric, label: str) -> bool:
-    """Whether an environment, with its keywords or without, is in a suite of the package with that metric."""
+    """Return whether an environment, with or without keywords, is in a suite of the package with that metric."""
     return any(suite.metric == metric and matches(label, suite.environments) for suite in _own())
 
 
 def _items(path: Path) -> dict[str, Any]:
-    """The contents of a file of suites, by name."""
+    """The suites of a file, by name."""
     try:
         loaded = read_yaml(path)
     except ArgumentError as error:
@@ -152,10 +152,10 @@ def _items(path: Path) -> dict[str, Any]:
     if not isinstance(loaded, list):
         raise SuiteError(f"{path} must hold a list of suites; it holds {type(loaded).__name__}")
     named: dict[str, Any] = {}
-    for place, item in enumerate(loaded, start=1):
+    for number, item in enumerate(loaded, start=1):
         name = item.get("name") if isinstance(item, dict) else None
         if not isinstance(name, str):
-            raise SuiteError(f"{path}, suite {place} has no name")
+            raise SuiteError(f"{path}, suite {number} has no name")
         if name in named:
             raise SuiteError(f"{path}: the suite {name} is given twice")
         named[name] = item

@@ -1,4 +1,4 @@
-"""Tasks and rounds as plain data, for agents in other processes: what JSON can hold, and nothing that runs."""
+"""Tasks and rounds as plain data for agents in other processes: JSON, and no code."""
 
 from cbo_gym.serialization.documents import from_plain, to_plain
 from cbo_gym.serialization.messages import action_to_plain, read_message, task_of, task_to_plain, written

@@ -1,4 +1,4 @@
-"""Tasks and rounds to and from what JSON can hold; a closed list of kinds, each by its arguments."""
+"""Tasks and rounds as JSON: a closed list of classes, each written by its arguments."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.expression import Expression
 
 Document = Any  # what JSON can hold
-MANY = 64  # numbers: longer arrays are written as bytes
-ARRAYS = "fiub"  # kinds of numbers in arrays
+# Longer arrays are written as bytes.
+MANY = 64
+# Kinds of numbers in arrays.
+ARRAYS = "fiub"
 _AS_THEY_ARE = frozenset((type(None), bool, int, float, str))
 _TASKS = (
     tasks.SoftTask, tasks.HardTask, tasks.ContextualTask, tasks.AggregatedTask, tasks.MaskedTask, tasks.DiscreteTask,
@@ -34,7 +36,7 @@ _DISTRIBUTIONS = (
     noise.Empirical, noise.Discrete,
 )  # fmt: skip
 _COMPONENTS = (components.Linear, components.Polynomial, components.Periodic, components.Tanh, components.Sum)
-#: dataclasses, written by their fields
+# Dataclasses, written by their fields.
 _BY_FIELDS = (
     *_TASKS, *_DISTRIBUTIONS, *_COMPONENTS, noise.DistributionFamily, tasks.GraphKnowledge, tasks.Constraint,
     tasks.Objective, Costs,
@@ -51,7 +53,7 @@ def _of_choices(codec: codecs.ChoiceCodec | codecs.PolicyCodec) -> Arguments:
     return {**_of_codec(codec), "key": codec.key, "sets": codec.sets, "choices": codec.choices}
 
 
-#: others, written by the arguments that they are made of
+# Other classes, written by their arguments.
 _BY_ARGUMENTS: dict[type, Callable[[Any], Arguments]] = {
     spaces.Box: lambda space: {"low": space.low, "high": space.high, "dtype": space.dtype.str},
     spaces.Discrete: lambda space: {"n": int(space.n), "start": int(space.start)},
@@ -82,19 +84,19 @@ NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 def to_plain(value: Any) -> Document:
-    """A value as what JSON can hold. What is there twice, as the same object, is so when it is read.
+    """Return a value as plain data; an object that occurs twice is one object again when it is read.
 
     Raises:
-        ArgumentError: if something in it is of a kind that is not told in plain data.
+        ArgumentError: if something in it is of a class that has no form in plain data.
     """
     return _Writer().write(value)
 
 
 def from_plain(document: Document) -> Any:
-    """The value that :func:`to_plain` wrote.
+    """Read a value that :func:`to_plain` wrote.
 
     Raises:
-        ArgumentError: if it is none.
+        ArgumentError: if the document is malformed.
     """
     try:
         return _Reader().read(document)
@@ -103,11 +105,11 @@ def from_plain(document: Document) -> Any:
 
 
 class _Writer:
-    """Writes a value; objects with an identity are numbered as they come, and named by their numbers from then on."""
+    """Writes a value; an object that occurs again is written as its number."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        # An identity means nothing once its object is gone.
+        # Keeps objects alive, because the identity of a deleted one is reused.
         self._kept: list[Any] = []
 
     def write(self, value: Any) -> Document:
@@ -139,8 +141,8 @@ class _Writer:
         name = NAMES.get(type(value))
         if name is None:
             raise ArgumentError(
-                f"a {type(value).__qualname__} cannot be told to an agent in a process of its own; use what "
-                "cbo_gym has, or play the agent with cbo_gym.evaluate"
+                f"a {type(value).__qualname__} cannot be sent to an agent in a process of its own; use the "
+                "classes of cbo_gym, or play the agent with cbo_gym.evaluate"
             )
         if id(value) in self._numbers:
             return {"again": self._numbers[id(value)]}
@@ -166,7 +168,7 @@ class _Reader:
             return [self.read(part) for part in document]
         if type(document) is not dict:
             return document
-        # The first key says what it is.
+        # The first key names the kind.
         kind: str = next(iter(document), "")
         content: Any = document.get(kind)
         match kind:
@@ -194,12 +196,12 @@ class _Reader:
                     own["dtype"] = np.dtype(own["dtype"]).type
                 self._made.append(KINDS[content](**own))
                 return self._made[-1]
-        raise ArgumentError(f"nothing is told by the word {kind!r}")
+        raise ArgumentError(f"unknown kind {kind!r}")
 
 
 def _array(value: np.ndarray) -> Document:
     if value.dtype.kind not in ARRAYS:
-        raise ArgumentError(f"an array of {value.dtype} cannot be told; give numbers")
+        raise ArgumentError(f"an array of {value.dtype} cannot be sent; give numbers")
     head = {"array": list(value.shape), "dtype": value.dtype.str}
     if value.size <= MANY:
         return {**head, "numbers": value.ravel().tolist()}
@@ -209,7 +211,7 @@ def _array(value: np.ndarray) -> Document:
 def _array_of(shape: list[int], document: Mapping[str, Any]) -> np.ndarray:
     kind = np.dtype(document["dtype"])
     if kind.kind not in ARRAYS:
-        raise ArgumentError(f"no arrays are told of {kind}")
+        raise ArgumentError(f"arrays of {kind} are not allowed")
     if "bytes" in document:
         return np.frombuffer(base64.b64decode(document["bytes"]), dtype=kind).reshape(shape).copy()
     return np.array(document["numbers"], dtype=kind).reshape(shape)

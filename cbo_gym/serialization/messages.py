@@ -1,4 +1,4 @@
-"""Messages between an agent and whoever plays it."""
+"""Messages between an agent and the process that plays it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from cbo_gym.task import Task
 
 
 def task_to_plain(task: Task) -> Document:
-    """A task, its known composition step by step.
+    """Return a task as plain data, its known composition step by step.
 
     Raises:
-        ArgumentError: if something in it cannot be told in plain data.
+        ArgumentError: if something in it has no form in plain data.
     """
     composition = getattr(task, "composition", None)
     if composition is not None:
@@ -29,19 +29,19 @@ def task_to_plain(task: Task) -> Document:
 
 
 def task_of(document: Document) -> Task:
-    """The task that :func:`task_to_plain` wrote.
+    """Read a task that :func:`task_to_plain` wrote.
 
     Raises:
-        ArgumentError: if it is none.
+        ArgumentError: if the document is not a task.
     """
     task = from_plain(document)
     if not isinstance(task, Task):
-        raise ArgumentError(f"a task was told as a {type(task).__name__}")
+        raise ArgumentError(f"a task was expected; given a {type(task).__name__}")
     return task
 
 
 def action_to_plain(space: Space, action: Any) -> Document:
-    """An action as numbers, lists and dicts alone, from anything that an environment would take for one.
+    """Return an action that an environment accepts as numbers, lists and dicts.
 
     Raises:
         gymnasium.error.InvalidAction: if it holds anything but real numbers.
@@ -56,15 +56,15 @@ def _numbers(action: Any) -> Document:
 
 
 def written(message: Document) -> bytes:
-    """A message as text."""
+    """Return the bytes of a message."""
     return json.dumps(message, separators=(",", ":")).encode()
 
 
 def read_message(message: bytes) -> Document:
-    """The message that was written.
+    """Read the bytes of a message.
 
     Raises:
-        ArgumentError: if it is no JSON, or nested too deeply.
+        ArgumentError: if it is not JSON, or nested too deeply.
     """
     try:
         return json.loads(message)

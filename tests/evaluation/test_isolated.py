@@ -151,7 +151,7 @@ def test_documents_that_were_tampered_with_are_refused():
     ):
         with pytest.raises(ArgumentError):
             from_plain(wrong)
-    with pytest.raises(ArgumentError, match="cannot be told"):
+    with pytest.raises(ArgumentError, match="cannot be sent"):
         to_plain(object())
 
 
