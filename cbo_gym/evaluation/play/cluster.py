@@ -1,4 +1,4 @@
-"""Calls on a Dask cluster, each result back as soon as it is there."""
+"""Calls on a Dask cluster, whose results come back as soon as they are ready."""
 
 from __future__ import annotations
 
@@ -18,24 +18,27 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-ANSWER_SECONDS = 5  # until a scheduler must have said that it is one; it may just be starting
-PATIENCE = 60  # seconds until a worker must have come
-NAMED = 5  # workers in a message
+# Seconds until a scheduler must have answered; it may just be starting.
+ANSWER_SECONDS = 5
+# Seconds until a worker must have come.
+PATIENCE = 60
+# Number of workers in a message.
+MAX_NAMES = 5
 
 
 def completed(
     function: Callable[[Item], Result], items: Sequence[Item], address: str, code: Mapping[str, str]
 ) -> Iterator[tuple[Item, Result | Exception]]:
-    """Call ``function`` on every item on the cluster; yield items with what came of them, in the order of ending.
+    """Call ``function`` on every item on the cluster; yield items with results or errors, in the order of ending.
 
-    A call whose worker dies is made again on another one. Only a call that takes several workers down with it
-    (Dask's setting ``distributed.scheduler.allowed-failures``, 3 by default) gives an exception instead.
+    A call whose worker dies is repeated on another one. Only a call that kills several workers (Dask's setting
+    ``distributed.scheduler.allowed-failures``, 3 by default) yields an exception instead.
 
     Args:
-        function: importable on the workers, as are the items.
-        items: what to call it on.
-        address: of the Dask scheduler: ``tcp://host:8786``.
-        code: what every worker must have, name and stamp, see :func:`cbo_gym.evaluation.runs.revisions.sources`.
+        function: Function that workers can import.
+        items: Its arguments.
+        address: Address of the Dask scheduler: ``tcp://host:8786``.
+        code: Code that every worker must have, see :func:`cbo_gym.evaluation.runs.revisions.sources`.
 
     Raises:
         OperationError: if Dask is not installed, no scheduler or worker answers, a worker lacks some of the code, has
@@ -52,11 +55,11 @@ def _connect(address: str) -> Client:
         from distributed import Client  # late: an extra, and slow to import
     except ImportError as error:
         raise OperationError("sweeps on a cluster need Dask: pip install 'cbo-gym[dask]'") from error
-    # A Client waits for ever where something listens that says nothing. In this thread an event loop may be running.
+    # A Client waits for ever for a listener that does not answer. An event loop may be running in this thread.
     with ThreadPoolExecutor(1) as thread:
         try:
             kind = thread.submit(asyncio.run, _kind(address)).result()
-        except Exception as error:  # whatever Dask makes of what it is sent
+        except Exception as error:  # Dask may raise anything for a foreign answer
             raise OperationError(f"no Dask scheduler answers at {address!r}: {_reason(address, error)}") from error
     if kind != "Scheduler":
         raise OperationError(f"{address} is the address of a Dask {kind.lower()}; give that of the scheduler")
@@ -77,23 +80,23 @@ async def _kind(address: str) -> str:
 
 
 def _reason(address: str, error: Exception) -> str:
-    """The fault in the address or in what is there, in words."""
+    """What is wrong with the address or the listener."""
     try:
-        place = urlsplit(address if "://" in address else f"tcp://{address}")
-        if not place.hostname or place.port is None or isinstance(error, ValueError | TypeError):
+        url = urlsplit(address if "://" in address else f"tcp://{address}")
+        if not url.hostname or url.port is None or isinstance(error, ValueError | TypeError):
             return f"{error}; an address is tcp://HOST:PORT" if str(error) else "an address is tcp://HOST:PORT"
-        socket.create_connection((place.hostname, place.port), timeout=1).close()
+        socket.create_connection((url.hostname, url.port), timeout=1).close()
         return "something else listens there"
     except socket.gaierror:
-        return f"there is no host called {place.hostname}"
+        return f"there is no host called {url.hostname}"
     except ConnectionRefusedError:
         return "nothing listens there; start 'dask scheduler' first"
-    except (OSError, ValueError, OverflowError) as other:  # the last two of ports that are none
+    except (OSError, ValueError, OverflowError) as other:  # the last two for invalid ports
         return str(other)
 
 
 def _workers(client: Client, address: str) -> list[str]:
-    """The workers that are there, each of one thread."""
+    """The workers, each of one thread."""
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError as error:
@@ -102,7 +105,7 @@ def _workers(client: Client, address: str) -> list[str]:
         ) from error
     workers = client.nthreads()
     if crowded := [worker for worker, threads in workers.items() if threads > 1]:
-        # runs share what a process has once: torch's settings, seeds of global generators, the cores' time
+        # runs in one process would share torch's settings, global random generators and the core
         raise OperationError(
             f"every worker must have one thread; {_listed(crowded)} have more: "
             "start workers with 'dask worker --nthreads 1 --nworkers CORES'"
@@ -111,7 +114,7 @@ def _workers(client: Client, address: str) -> list[str]:
 
 
 def _require_code(client: Client, workers: Sequence[str], code: Mapping[str, str]) -> None:
-    """Every worker must have the code that is here, or its runs fail, or are those of something else."""
+    """Check that every worker has the code of this process."""
     faults: dict[str, list[str]] = {}  # what is wrong -> with which workers
     for worker, found in client.sync(_ask, client, workers, list(code)).items():
         for fault in _faults(found, code):
@@ -120,22 +123,22 @@ def _require_code(client: Client, workers: Sequence[str], code: Mapping[str, str
         said = "; ".join(f"{fault} (on {_listed(its)})" for fault, its in sorted(faults.items()))
         raise OperationError(
             f"the workers do not have the code that is here: {said}. Install the same on every machine, or start the "
-            "workers with a PYTHONPATH and in a folder where it is found; then start the workers anew"
+            "workers with a PYTHONPATH and in a folder where it is found; then restart the workers"
         )
 
 
 async def _ask(
     client: Client, workers: Sequence[str], names: list[str]
 ) -> dict[str, dict[str, str | None] | Exception]:
-    """The code that each worker has, or the error that it raised instead."""
+    """The code of each worker, or the error that it raised."""
 
     async def ask(worker: str) -> dict[str, str | None] | Exception:
         try:
-            told: Any = await asyncio.wait_for(client.run(sources_now, names, workers=[worker]), PATIENCE)
-            return told[worker]
+            answers: Any = await asyncio.wait_for(client.run(sources_now, names, workers=[worker]), PATIENCE)
+            return answers[worker]
         except TimeoutError:
             return TimeoutError(f"no answer within {PATIENCE} s")
-        except Exception as error:  # whatever is raised where this package cannot be imported as it is here
+        except Exception as error:  # a worker that cannot import this package may raise anything
             return error
 
     return dict(zip(workers, await asyncio.gather(*map(ask, workers)), strict=True))
@@ -153,8 +156,8 @@ def _faults(found: Mapping[str, str | None] | Exception, code: Mapping[str, str]
 
 
 def _listed(workers: Sequence[str]) -> str:
-    more = len(workers) - NAMED
-    return ", ".join(workers[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(workers) - MAX_NAMES
+    return ", ".join(workers[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _results(

@@ -1,4 +1,4 @@
-"""The runs that a sweep would play, and how long its agents would take, as far as finished runs tell."""
+"""Forecasts of a sweep: the runs that it would play, and the time of its agents, estimated from finished runs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import load_published
 from cbo_gym.labels import Spec
 
-Recorded = dict[str, dict[str, list[float]]]  # agent -> environment -> seconds a round of its runs
+# Agent -> environment -> seconds of a round in its runs.
+Seconds = dict[str, dict[str, list[float]]]
 SAME = "same environment"
 OTHER = "other environments"
-PUBLISHED = ", published"  # stands behind either
+# Follows either of them.
+PUBLISHED = ", published"
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,14 @@ class Planned:
     """The runs of an agent on an environment.
 
     Attributes:
-        agent, env: labels.
-        horizon: number of rounds.
-        plays: whether the agent plays the environment's feedback mode; if not, its runs would be listed as skipped.
-        there: runs that are stored already and would not be played again.
-        to_play: the others.
-        seconds: what one run would take of the agent's own time; None where nothing tells.
-        source: what runs of the agent this is taken from: :data:`SAME`, :data:`OTHER`, either of them
-            :data:`PUBLISHED`, or nothing.
+        agent, env: Labels.
+        horizon: Number of rounds.
+        plays: Whether the agent plays the environment's feedback mode; if not, its runs would be stored as skipped.
+        there: Number of runs that are stored already and would not be played again.
+        to_play: Number of the others.
+        seconds: Estimated time of the agent in one run; None if unknown.
+        source: Runs from which it is estimated: :data:`SAME` or :data:`OTHER`, with :data:`PUBLISHED` if published; or
+            empty.
     """
 
     agent: str
@@ -58,79 +60,71 @@ class Forecast:
 
     @property
     def unknown(self) -> int:
-        """Number of runs to play of whose time nothing is known."""
+        """Number of runs to play whose time is unknown."""
         return sum(pair.to_play for pair in self.pairs if pair.plays and pair.seconds is None)
 
     @property
     def seconds(self) -> float:
-        """The agents' own time in all other runs to play."""
+        """The agents' time in all other runs to play."""
         return sum(pair.to_play * (pair.seconds or 0.0) for pair in self.pairs)
 
     def seconds_with(self, processes: int) -> float:
-        """The same with so many processes at a time: at least what the longest run takes."""
+        """Return the same with so many processes at a time, at least the time of the longest run."""
         longest = max((pair.seconds or 0.0 for pair in self.pairs if pair.to_play), default=0.0)
         return max(longest, self.seconds / processes)
 
 
 def forecast(jobs: Sequence[Job], store: Path | None = None) -> Forecast:
-    """Say of a grid, as :func:`cbo_gym.evaluation.play.sweep.plan` makes it, what would be played, and guess the time.
+    """Forecast the jobs of :func:`cbo_gym.evaluation.play.sweep.plan`; nothing is written.
 
-    The guess is the mean time of a round in the finished runs of the grid's folder, of the agent with the same
-    parameters: on the same environment if there are any, else on all others. Of an agent that has none there, the runs
-    of ``store``, published results, tell the same. Rounds of methods whose models grow take longer in longer runs.
-    Nothing is written.
+    The estimate is the mean time of a round in finished runs of the agent with the same parameters: on the same
+    environment if there are any, else on all others; in the grid's folder if there are any, else in the published results
+    of ``store``. Rounds of methods whose models grow take longer in longer runs.
     """
     folders = {job.folder for job in jobs if job.folder.is_dir()}
-    places = [_recorded(run for folder in folders for run in load_runs(folder))]
-    places += [_recorded(load_published(store))] if store is not None else []
+    sources = [("", _seconds(run for folder in folders for run in load_runs(folder)))]
+    sources += [(PUBLISHED, _seconds(load_published(store)))] if store is not None else []
     pairs: dict[tuple[Spec, Spec], list[Job]] = {}
     for job in jobs:
         pairs.setdefault((job.agent, job.env), []).append(job)
-    return Forecast(tuple(_planned(group, places) for group in pairs.values()))
+    return Forecast(tuple(_planned(group, sources) for group in pairs.values()))
 
 
-def _recorded(runs: Iterable[Run]) -> Recorded:
-    found: Recorded = {}
+def _seconds(runs: Iterable[Run]) -> Seconds:
+    found: Seconds = {}
     for run in runs:
         if run.status == "finished":
             found.setdefault(run.agent, {}).setdefault(run.env, []).append(run.seconds_a_round)
     return found
 
 
-def _known(agent: str, env: str, places: Sequence[Recorded]) -> tuple[list[float], str]:
-    """The seconds of rounds that tell most, and where they are from: the first place is the folder, then a store."""
-    for recorded, where in zip(places, ("", PUBLISHED), strict=False):
-        by_env = recorded.get(agent, {})
-        if env in by_env:
-            return by_env[env], f"{SAME}{where}"
-        if by_env:
-            return [seconds for times in by_env.values() for seconds in times], f"{OTHER}{where}"
-    return [], ""
-
-
-def _planned(jobs: list[Job], places: Sequence[Recorded]) -> Planned:
+def _planned(jobs: list[Job], sources: Sequence[tuple[str, Seconds]]) -> Planned:
     """The jobs of one agent on one environment."""
     first = jobs[0]
+    agent, env = str(first.agent), str(first.env)
     there = sum(_is_there(job) for job in jobs)
-    known, source = _known(str(first.agent), str(first.env), places)
+    seconds: list[float] = []
+    source = ""
+    for where, recorded in sources:
+        if by_env := recorded.get(agent):
+            seconds = by_env.get(env) or [second for rounds in by_env.values() for second in rounds]
+            source = f"{SAME if env in by_env else OTHER}{where}"
+            break
     return Planned(
-        agent=str(first.agent),
-        env=str(first.env),
+        agent=agent,
+        env=env,
         horizon=first.horizon,
         plays=not first.modes or first.mode in first.modes,
         there=there,
         to_play=len(jobs) - there,
-        seconds=float(np.mean(known)) * first.horizon if known else None,
+        seconds=float(np.mean(seconds)) * first.horizon if seconds else None,
         source=source,
     )
 
 
 def _is_there(job: Job) -> bool:
-    """Whether a sweep would keep the run that is stored, if one is."""
-    if not job.path.exists():
-        return False
+    """Whether a sweep would keep the stored run, if there is one."""
     try:
-        run: Run = stored_run(job.path)
-    except ArgumentError:  # damaged: it would be set aside
+        return job.path.exists() and stored_run(job.path).status != "failed"
+    except ArgumentError:  # damaged: it would be moved aside
         return False
-    return run.status != "failed"

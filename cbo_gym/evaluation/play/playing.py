@@ -1,4 +1,4 @@
-"""The rounds of one run: who hands what to whom, and how a run that was cut short goes on."""
+"""The rounds of one run, and how an interrupted run resumes from its checkpoint."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class AgentError(OperationError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file of a run that has not ended.
+    """The file of an unfinished run.
 
     Args:
-        path: where it is.
-        every: rounds between two writings, at least 1.
-        about: what the run is; that of another is not taken.
+        path: Path of the file.
+        every: Number of rounds between writes, at least 1.
+        about: Description of the run; a checkpoint with another one is refused.
 
     Raises:
-        ArgumentError: if ``every`` is no whole number of at least 1.
+        ArgumentError: if ``every`` is not a whole number of at least 1.
     """
 
     path: Path
@@ -55,16 +55,16 @@ class Checkpoint:
         whole_number("checkpoint_every", self.every, at_least=1)
 
     def write(self, columns: Columns, agent: bytes) -> None:
-        """Write the rounds so far as plain data, and the agent after them, in one step."""
+        """Write the rounds so far as plain data, and the agent's state after them, in one step."""
         kept = {name: columns[name] for name in (*KEPT, "reset_seconds")}
         state = b64encode(agent).decode()
         write_bytes(self.path, written(to_plain({"about": dict(self.about), "columns": kept, "agent": state})))
 
     def read(self) -> tuple[Columns, bytes] | None:
-        """The record that was written; None where there is none.
+        """Read the rounds and the agent's state; None if there is no file.
 
         Raises:
-            OperationError: if that is of another run, or of other code.
+            OperationError: if they are of another run, or of other code.
             ArgumentError: if the file is not a checkpoint.
         """
         if not self.path.exists():
@@ -87,18 +87,18 @@ class Checkpoint:
 class Playing:
     """A run that is being played.
 
-    The environment, the agent and the record each own their data: what an agent hands over is read once, and what it
-    is handed is its own copy.
+    The environment, the agent and the record each own their data: an agent's actions are copied once, and it receives
+    copies.
 
     Args:
-        agent: who plays.
-        where: what messages call the run.
-        env: where it plays.
-        task: what the agent is told.
-        seeds: of the run.
-        asked: the rounds after which it is asked for its recommendation.
-        batch: how many actions it chooses at a time.
-        hear: told of each round once the agent has learned from it.
+        agent: The agent.
+        where: Name of the run in messages.
+        env: The environment.
+        task: The task that the agent receives.
+        seeds: Seeds of the run.
+        asked: Rounds after which the agent is asked for its recommendation.
+        batch: Number of actions that it chooses at a time.
+        hear: Called with each round after the agent has learned from it.
     """
 
     def __init__(
@@ -120,14 +120,14 @@ class Playing:
         self._recommended: Action | None = None
 
     def play(self, checkpoint: Checkpoint | None = None) -> Columns:
-        """The rounds as lists, one entry per round; of what is ``seen`` before one, one more: after the last round."""
+        """Play the run; return its columns, one entry per round, and one more of ``seen`` for the end."""
         kept = None if checkpoint is None else checkpoint.read()
         observation, _ = self._env.reset(seed=self._seeds.noise)
         self._columns["seen"].append(observation)
         if kept is None:
             self._reset()
             if checkpoint is not None:
-                self._state()  # which tells at once if there can be none
+                self._state()  # raises at once if the agent has none
         else:
             self._go_on(*kept)
         while (done := len(self._columns["action"])) < self._task.horizon:
@@ -144,7 +144,7 @@ class Playing:
         return self._columns
 
     def _reset(self) -> None:
-        with blaming(f"{self._where}, reset", CBOGymError):  # the task is none that it plays, or lacks what it needs
+        with blaming(f"{self._where}, reset", CBOGymError):  # the agent does not play the task
             own = deepcopy(self._task)
             start = perf_counter()
             self._agent.reset(own, seed=self._seeds.agent)
@@ -157,11 +157,11 @@ class Playing:
             return bytes(self._agent.state())
 
     def _go_on(self, columns: Columns, agent: bytes) -> None:
-        """Play the rounds of a checkpoint again, and wake the agent as it was after them."""
-        for place, action in enumerate(columns["action"]):
-            self._record(action, self._env.step(action), columns["recommended"][place])
-            if not np.array_equal(self._columns["reward"][place], columns["reward"][place]):
-                raise OperationError(f"{self._where}: round {place + 1} of the checkpoint does not play as it did")
+        """Play the rounds of a checkpoint again, and restore the agent's state after them."""
+        for index, action in enumerate(columns["action"]):
+            self._record(action, self._env.step(action), columns["recommended"][index])
+            if not np.array_equal(self._columns["reward"][index], columns["reward"][index]):
+                raise OperationError(f"{self._where}: round {index + 1} of the checkpoint does not play as it did")
         for name in (*TIMING_COLUMNS, "reset_seconds"):
             self._columns[name] = list(columns[name])
         self._recommended = columns["recommended"][-1] if columns["action"] else None
@@ -174,9 +174,9 @@ class Playing:
         with blaming(f"{self._where}, round {first}"):
             shown = deepcopy(self._columns["seen"][-1])
             start = perf_counter()
-            handed = [self._agent.act(shown)] if self._batch == 1 else self._agent.act_batch(shown, count)
+            chosen = [self._agent.act(shown)] if self._batch == 1 else self._agent.act_batch(shown, count)
             choosing = (perf_counter() - start) / count
-            actions = [self._feedback.read(one) for one in handed]
+            actions = [self._feedback.read(action) for action in chosen]
             if len(actions) != count:
                 raise ValueError(f"act_batch gave {len(actions)} actions; asked for {count}")
         steps = [self._env.step(action) for action in actions]
@@ -190,7 +190,7 @@ class Playing:
             self._hear(number, action, observation, reward, info, advised)
 
     def _teach(self, number: int, action: Action, step: tuple[Any, ...]) -> tuple[float, float]:
-        """Tell the agent of a round, and ask it; the seconds that each took."""
+        """Update the agent and ask for its recommendation; return the seconds of each."""
         observation, reward, _, _, info = step
         with blaming(f"{self._where}, round {number}"):
             copies = deepcopy(action), deepcopy(observation), reward, deepcopy(info)
@@ -212,7 +212,7 @@ class Playing:
 
 @contextmanager
 def blaming(where: str, *let_pass: type[Exception]) -> Iterator[None]:
-    """Turn any error of an agent into an AgentError; also a request to end the process, which is not its to make."""
+    """Turn any error of an agent into an AgentError, a request to end the process included."""
     try:
         yield
     except BaseException as error:

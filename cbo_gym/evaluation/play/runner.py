@@ -48,39 +48,39 @@ def evaluate(
 ) -> Run:
     """Let an agent play one experiment and score it.
 
-    The agent sees its Task, the observations, the rewards and what was done. Expected rewards are computed after
-    the run, for all rounds at once.
+    The agent sees its Task, the observations, the rewards and its actions. Expected rewards are computed after the run,
+    for all rounds at once.
 
     Args:
-        agent: an agent object; a class, or a function without parameters, that makes one; or a name, import path or
-            Spec as in :func:`create_agent`.
-        env: environment id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; or an environment from
-            ``gym.make``, which is made anew with the same parameters and number of rounds, and left as it is.
-        seed: from 0 to 2**63 - 1; it fixes the noise, the initial data and the agent's own randomness.
-        horizon: number of rounds; None for the environment's own.
-        recommend: after which rounds the agent is asked for its recommendation: ``"every"``, those that are
-            ``"powers"`` of two and the last, or the last alone, ``"end"``. Some agents fit their model for it.
-        batch: how many actions the agent chooses at a time, by its ``act_batch``, before it is told the outcome of any
-            of them; the last batch is smaller where the horizon is no multiple. ``Run.by_batch`` has a row for each.
-        label: what the results call the agent; None for its name with its parameters, or its class.
-        secret: of blind play, see :mod:`cbo_gym.evaluation.play.blind`; empty for play that tells the environment's id.
-        callbacks: each is called after every round with a :class:`PlayedRound`, in the order of the rounds, once the
-            agent has learned from it, and of a batch from all of it.
-        checkpoint: a file from which the run goes on if it is there, and to which it is written now and then; it is
-            removed when the run has ended. None for no checkpoints.
-        checkpoint_every: rounds between two of them, at least 1; each takes a fraction of a second.
-        env_parameters: more keyword arguments of the environment.
+        agent: An agent; a class, or a function without parameters, that makes one; or a name, import path or Spec as in
+            :func:`create_agent`.
+        env: Environment id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; or an environment from
+            ``gym.make``, which is made again with the same parameters and number of rounds, and not changed.
+        seed: Seed from 0 to 2**63 - 1 of the noise, the initial data and the agent.
+        horizon: Number of rounds; None for the environment's own.
+        recommend: Rounds after which the agent is asked for its recommendation: ``"every"``, those that are
+            ``"powers"`` of two and the last, or only the last, ``"end"``. Some agents fit their model for it.
+        batch: Number of actions that the agent chooses at a time, by its ``act_batch``, before it learns the outcome of
+            any; the last batch may be smaller. ``Run.by_batch`` has a row for each.
+        label: Name of the agent in the results; None for its name with its parameters, or its class.
+        secret: Secret of blind play, see :mod:`cbo_gym.evaluation.play.blind`; empty for ordinary play.
+        callbacks: Each is called after every round with a :class:`PlayedRound`, in the order of the rounds, after the
+            agent has learned from the whole batch.
+        checkpoint: File to which the run is saved, and from which it resumes if the file exists; it is removed when the
+            run ends. None for no checkpoints.
+        checkpoint_every: Rounds between checkpoints, at least 1; each takes a fraction of a second.
+        env_parameters: More keyword arguments of the environment.
 
     Returns:
-        the run, with a table of one row per round.
+        The run, with a table of one row per round.
 
     Raises:
         ArgumentError: for an unknown agent or environment, or bad parameters.
         UnsupportedModeError: if the agent does not play the environment's mode, or no batches, or in this mode actions
-            cannot be chosen together, since what is best depends on the round.
+            cannot be chosen together, because the best one depends on the round.
         AgentError: if the agent raises, or returns an action that the environment rejects.
-        StateError: before the first round, if a checkpoint is wanted and the agent cannot be kept.
-        OperationError: if a checkpoint is of another run, or does not play as it did, or cannot be written.
+        StateError: before the first round, if a checkpoint is wanted and the agent's state cannot be saved.
+        OperationError: if a checkpoint is of another run, or its rounds cannot be repeated, or it cannot be written.
     """
     spec = env_spec(env, env_parameters)
     named = Spec.parse(agent) if isinstance(agent, str) else agent if isinstance(agent, Spec) else None
@@ -159,7 +159,7 @@ def _require_batches(agent: Any, label: str, env: gym.Env[Observation, Action]) 
 def _about(
     label: str, spec: Spec, seed: int, task: Task, recommend: str, batch: int, code: dict[str, str]
 ) -> dict[str, Any]:
-    """The fields that tell a run from others."""
+    """Description of a run for its checkpoint."""
     return {
         "agent": label,
         "env": str(spec),
@@ -172,15 +172,15 @@ def _about(
 
 
 def problem_of(env: gym.Env[Observation, Action]) -> object:
-    """The problem that an environment was made with: an import path, a YAML file's path, or a Problem."""
+    """Return the problem of an environment: an import path, a YAML file's path, or a Problem."""
     return env.spec.kwargs.get("problem") if env.spec is not None else None
 
 
 def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
-    """Among the initial data the best expected reward, and the best reward observed of an intervention.
+    """The best expected reward in the initial data, and the best observed reward of an intervention in it.
 
-    Without any that is feasible, what a random action earns. An action is taken for what it does: observations, whose
-    values mean nothing, are one action, and no action that is recorded as empty intervenes.
+    Without feasible data, both are the random value. Actions are compared by their records: all observations are one
+    action, and an empty record is not an intervention.
     """
     at_random = oracle.optimum.random_value
     if not task.initial_data:
@@ -202,7 +202,7 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     reward = oracle.scalarize(rewards := np.asarray(played["reward"], dtype=float))
     seen: list[Observation] = played["seen"]
     first = next(action for action in played["recommended"] if action is not None)
-    # a round without one has another's, which is judged with the rest but not told
+    # placeholders of rounds without one, which are scored but not stored
     recommended = [first if action is None else action for action in played["recommended"]]
     scores = oracle.score(played["action"], recommended, seen)
     best: regret.Optima = scores.best if oracle.best_changes else oracle.optimum.value
