@@ -81,11 +81,8 @@ def _answer(message: bytes) -> bytes:
 
 def _short(text: str) -> str:
     clean = text.encode("utf-8", "backslashreplace").decode()
-    return (
-        clean
-        if len(clean) <= MAX_ERROR_LENGTH
-        else f"{clean[: MAX_ERROR_LENGTH // 2]}\n...\n{clean[-MAX_ERROR_LENGTH // 2 :]}"
-    )
+    half = MAX_ERROR_LENGTH // 2
+    return clean if len(clean) <= MAX_ERROR_LENGTH else f"{clean[:half]}\n...\n{clean[-half:]}"
 
 
 class Player:

@@ -1,4 +1,4 @@
-"""publish, verify, check-submission: results that stay."""
+"""Commands publish, verify, replay and check-submission."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.verify.replay import Replay
 
 STORE = Path("results")
-MAX_DIFFERENCES = 10  # that are listed
+# Differences that are listed.
+MAX_DIFFERENCES = 10
 SampleOption = Annotated[int, typer.Option(min=1, help="How many runs to play again at least, chosen at random.")]
 SampleSeed = Annotated[int, typer.Option(min=0, help="Seed of that choice.")]
 AllowOption = Annotated[
@@ -83,7 +84,7 @@ def publish(
 
 
 def _warn_of_differences(path: Path) -> None:
-    """Say in what a submission is not the suite of its name, which check-submission would refuse."""
+    """Print where a submission differs from the suite of its name, which check-submission would refuse."""
     from cbo_gym.evaluation.runs.suite_runs import differences
     from cbo_gym.evaluation.store.codec import read_part
     from cbo_gym.suites import load_all
@@ -126,7 +127,7 @@ def verify(
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=len(chosen))
         again = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
-    # how far a single run parts says nothing of hardware or code: what its group does counts
+    # A single parted run says nothing of hardware or code; its group counts.
     played = [replace(one, verdict="parts") if one.parted else one for one in again]
     found = agreements(played, stored)
     if as_json:

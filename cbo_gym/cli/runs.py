@@ -1,4 +1,4 @@
-"""run, sweep: agents play."""
+"""Commands run and sweep."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ from cbo_gym.files import require_file
 if TYPE_CHECKING:
     from cbo_gym.evaluation.play.callbacks import PlayedRound
     from cbo_gym.evaluation.play.forecast import Forecast
-    from cbo_gym.evaluation.play.sweep import Backend
+    from cbo_gym.evaluation.play.sweep import Backend, Job
     from cbo_gym.evaluation.runs.results import Recommend, Run
-    from cbo_gym.suites import Suite
 
-PROGRESS_STEPS = 100  # of a sweep's bar in each run
-UNTOLD = ("table", "status", "error", "secret", "unverified", "actions", "recommendations")  # of a run just played
+# Steps of a sweep's progress bar in each run.
+PROGRESS_STEPS = 100
+# Fields of a run that are empty or redundant when it was just played.
+NOT_PRINTED = ("table", "status", "error", "secret", "unverified", "actions", "recommendations")
 RecommendOption = Annotated[
     str,
     typer.Option(
@@ -78,14 +79,14 @@ def run(
             env_id,
             seed,
             horizon=horizon,
-            recommend=cast("Recommend", recommend),  # which it checks
+            recommend=cast("Recommend", recommend),  # checked there
             batch=batch,
             callbacks=[lambda played: progress.update(bar, completed=played.round, total=played.horizon)],
         )
     if out is not None:
         save_run(out, result)
     if as_json:
-        about = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in UNTOLD}
+        about = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in NOT_PRINTED}
         print_json(about | {"seconds_a_round": result.seconds_a_round, "rounds": result.table.to_dicts()})
     else:
         _print_run(result)
@@ -183,15 +184,16 @@ def sweep(
     A whole suite: [b]cbo-gym sweep runs -a Random -a CBO --suite survey2026[/b]
     """
     from cbo_gym.evaluation.play.callbacks import Sampled
+    from cbo_gym.evaluation.play.sweep import plan
     from cbo_gym.evaluation.play.sweep import sweep as run_sweep
     from cbo_gym.evaluation.runs.results import last_line
     from cbo_gym.progress import progress_bar
 
-    when = cast("Recommend", recommend)  # which the sweep checks, as it does the backend
+    when = cast("Recommend", recommend)  # checked by the sweep, as the backend is
     chosen, counted = grid(suite, envs, seeds)
     if dry_run:
-        jobs_at_a_time = None if backend == "dask" else jobs
-        _print_plan(agents, chosen, counted, out, horizon, when, skip_published, blind, batch, jobs_at_a_time)
+        grid_jobs = plan(agents, chosen, counted, out, horizon, when, skip_published, blind, batch)
+        _print_plan(grid_jobs, skip_published, None if backend == "dask" else jobs)
         return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
@@ -260,24 +262,13 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _print_plan(
-    agents: list[str],
-    envs: Sequence[str] | Suite,
-    seeds: Sequence[int] | None,
-    folder: Path,
-    horizon: int | None,
-    recommend: Recommend,
-    skip_published: Path | None,
-    blind: str | None,
-    batch: int,
-    jobs: int | None,
-) -> None:
+def _print_plan(grid_jobs: Sequence[Job], store: Path | None, processes: int | None) -> None:
     from cbo_gym.evaluation.play.forecast import forecast
-    from cbo_gym.evaluation.play.sweep import plan
     from cbo_gym.evaluation.store.published import is_published
 
-    store = skip_published or next((place for place in [Path("results")] if is_published(place)), None)
-    planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend, skip_published, blind, batch), store)
+    if store is None and is_published(Path("results")):
+        store = Path("results")
+    planned = forecast(grid_jobs, store)
     header = ["agent", "environment", "runs", "there", "to play", "s a run", "guessed from"]
     rows = []
     for pair in (pair for pair in planned.pairs if pair.plays):
@@ -285,12 +276,12 @@ def _print_plan(
         counts = map(str, (pair.runs, pair.there, pair.to_play))
         rows.append([pair.agent, f"{pair.env}, T={pair.horizon}", *counts, seconds, pair.source])
     print_hidden(print_table("", header, rows, droppable=["guessed from"]), "a wider terminal or a pipe shows it")
-    for line in _planned_lines(planned, jobs):
+    for line in _planned_lines(planned, processes):
         say(line)
 
 
-def _planned_lines(planned: Forecast, jobs: int | None) -> list[str]:
-    """The sums: runs, those that will be skipped, and the time."""
+def _planned_lines(planned: Forecast, processes: int | None) -> list[str]:
+    """Numbers of runs, of those that will be skipped, and the time."""
     playing = [pair for pair in planned.pairs if pair.plays]
     there, to_play = (sum(getattr(pair, name) for pair in playing) for name in ("there", "to_play"))
     lines = [f"{to_play} runs to play, {there} there already."]
@@ -303,10 +294,10 @@ def _planned_lines(planned: Forecast, jobs: int | None) -> list[str]:
     if planned.unknown == to_play:
         return [*lines, "The time cannot be estimated: none of these agents has a finished run, here or published."]
     spread = ", divided by the number of the cluster's workers"
-    if jobs is not None:
+    if processes is not None:
         from cbo_gym.evaluation.runs.machine import process_count
 
-        count = process_count(jobs)
+        count = process_count(processes)
         spread = f", {_duration(planned.seconds_with(count))} with {count} at a time" if count > 1 else ""
     lines.append(f"The agents' own time: {_duration(planned.seconds)} of one process{spread}.")
     if planned.unknown:

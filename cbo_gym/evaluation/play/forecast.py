@@ -78,8 +78,8 @@ def forecast(jobs: Sequence[Job], store: Path | None = None) -> Forecast:
     """Forecast the jobs of :func:`cbo_gym.evaluation.play.sweep.plan`; nothing is written.
 
     The estimate is the mean time of a round in finished runs of the agent with the same parameters: on the same
-    environment if there are any, else on all others; in the grid's folder if there are any, else in the published results
-    of ``store``. Rounds of methods whose models grow take longer in longer runs.
+    environment if there are any, else on all others; in the grid's folder if there are any, else in ``store``,
+    published results. Rounds of methods whose models grow take longer in longer runs.
     """
     folders = {job.folder for job in jobs if job.folder.is_dir()}
     sources = [("", _seconds(run for folder in folders for run in load_runs(folder)))]
