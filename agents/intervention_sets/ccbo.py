@@ -218,9 +218,9 @@ class ConstrainedSetModel(SetModel):
         self._outcomes = [*(constraint.node for constraint in self._constraints.modelled), task.reward]
         self._columns = [task.nodes.index(node) for node in self._outcomes]
         self._priors_of: list[Effect] = [partial(effects.effect_on, node, target) for node in self._outcomes]
-        make: type[MultiTaskGPs | SeparateGPs] = MultiTaskGPs if multi_task else SeparateGPs
+        model: type[MultiTaskGPs | SeparateGPs] = MultiTaskGPs if multi_task else SeparateGPs
         names = [f"{node} | do({', '.join(sorted(target))})" for node in self._outcomes]
-        self._joint = make(names, len(self._members), self._priors_of, device)
+        self._joint = model(names, len(self._members), self._priors_of, device)
         self._seen = self._candidates[:0]
         count = DRAWS if multi_task else 1
         engine = SobolEngine(max(1, len(self._constraints.modelled)), scramble=True, seed=seed)

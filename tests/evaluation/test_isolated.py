@@ -38,9 +38,9 @@ def test_it_plays_as_in_one_process(label):
     """In all modes, one after the other, as an agent does that is reset."""
     with closing(IsolatedAgent(Spec.parse(label))) as agent:
         for env in LAST_OF_MODE.values():
-            run = evaluate(agent, env, 100, label=label, horizon=4)
+            run = evaluate(agent, env, 100, label=label, horizon=2)
             assert run.isolated
-            assert same(run, evaluate(label, env, 100, horizon=4)), env
+            assert same(run, evaluate(label, env, 100, horizon=2)), env
 
 
 @pytest.mark.parametrize("what", ["list", "tensor", "print"])
