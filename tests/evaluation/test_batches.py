@@ -1,6 +1,5 @@
 """Several actions at once, and what callbacks hear: of one run and of many."""
 
-import csv
 import threading
 
 import numpy as np
@@ -162,10 +161,3 @@ def test_what_a_callback_raises_ends_the_sweep(tmp_path):
         sweep("Random", ENV, 2, tmp_path, horizon=3, callbacks=[fail])
     with pytest.raises(ArgumentError, match="callbacks are called in this process"):
         sweep("Random", ENV, 2, tmp_path, callbacks=[print], backend="dask", address="tcp://127.0.0.1:9")
-
-
-def test_a_csv_log_is_a_few_lines(tmp_path):
-    with (tmp_path / "log.csv").open("w", newline="") as file:
-        rows = csv.writer(file)
-        evaluate("Random", ENV, 100, horizon=3, callbacks=[lambda played: rows.writerow([played.round, played.reward])])
-    assert [line.split(",")[0] for line in (tmp_path / "log.csv").read_text().splitlines()] == ["1", "2", "3"]

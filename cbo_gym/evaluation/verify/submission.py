@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
+from cbo_gym.evaluation.play.processes import DiedError, Limits, RaisedError, Worker
 from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.evaluation.runs.suite_runs import describe_run, differences
 from cbo_gym.evaluation.store.codec import read_part
@@ -179,23 +179,18 @@ def _read(path: Path) -> list[Run]:
     """Read the runs of a file, first in a process with limits, because a small file may fill the memory."""
     worker = Worker(READING)
     try:
-        refusal = worker.call(_refusal, path)
+        worker.call(_count_runs, path)
+    except RaisedError as error:
+        raise ArgumentError(error.message) from error
     except DiedError as error:
         raise ArgumentError(f"{path} is not read: {last_line(str(error))}") from error
     finally:
         worker.close()
-    if refusal:
-        raise ArgumentError(refusal)
     return read_part(path)
 
 
-def _refusal(path: Path) -> str:
-    """Return why a file cannot be read, or an empty string."""
-    try:
-        read_part(path)
-    except ArgumentError as error:
-        return str(error)
-    return ""
+def _count_runs(path: Path) -> int:
+    return len(read_part(path))
 
 
 def enter(checked: Checked, path: Path) -> Published:
