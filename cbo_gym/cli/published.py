@@ -51,7 +51,7 @@ def publish(
         bool,
         typer.Option(
             "--submission",
-            help="For somebody else's store: include the actions, from which a referee recomputes every number. "
+            help="For another store: include the actions, from which a referee recomputes every number. "
             "The runs are marked as unverified until then.",
         ),
     ] = False,

@@ -104,9 +104,9 @@ def evaluate(
                 if not isinstance(callback, Sampled) or callback.is_due(number, task.horizon):
                     callback(PlayedRound(*where_played, number, task.horizon, *after))
 
-        told = anonymous(task) if secret or isinstance(agent, IsolatedAgent) else task
+        shown = anonymous(task) if secret or isinstance(agent, IsolatedAgent) else task
         where = f"{label} on {task.env_id}, seed {seed}"
-        playing = Playing(agent, where, made, told, seeds, asked, batch, hear)
+        playing = Playing(agent, where, made, shown, seeds, asked, batch, hear)
         kept = (
             None
             if checkpoint is None

@@ -44,13 +44,13 @@ def _source_names(module: str) -> Iterator[str]:
 
     The file name of a class is that of its methods, except generated ones such as those of a dataclass.
     """
-    for thing in vars(sys.modules.get(module, object)).values():
-        if getattr(thing, "__module__", None) != module:
+    for value in vars(sys.modules.get(module, object)).values():
+        if getattr(value, "__module__", None) != module:
             continue
-        if isinstance(thing, FunctionType):
-            yield thing.__code__.co_filename
-        elif isinstance(thing, type):
-            methods = {name for name in map(_file_name, vars(thing).values()) if _source(name, module)}
+        if isinstance(value, FunctionType):
+            yield value.__code__.co_filename
+        elif isinstance(value, type):
+            methods = {name for name in map(_file_name, vars(value).values()) if _source(name, module)}
             yield from methods or {""}
 
 

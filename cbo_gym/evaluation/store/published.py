@@ -237,9 +237,7 @@ def own_store() -> Path:
     """
     found = suites_path().parent / "results"
     if not found.is_dir():
-        raise OperationError(
-            f"the published results are missing from this installation ({found}); install cbo-gym anew"
-        )
+        raise OperationError(f"the published results are missing from this installation ({found}); reinstall cbo-gym")
     return found
 
 

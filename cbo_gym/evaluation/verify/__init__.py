@@ -1,1 +1,1 @@
-"""Results of somebody else's: what they may name, and whether they come out again."""
+"""Checks of results of others: which labels they may have, and whether they can be reproduced."""

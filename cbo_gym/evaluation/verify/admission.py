@@ -1,8 +1,8 @@
 """Admission: the only way from the labels of a results file to play, because the file may come from anybody.
 
 Labels are data. They name installed agents and registered environments, with literals as parameters, of the declared
-types. An import path is followed only if the person who checks the file allows that very path; a problem of somebody's
-own never is.
+types. An import path is followed only if the person who checks the file allows that very path; a third-party
+problem never is.
 """
 
 from __future__ import annotations

@@ -184,11 +184,11 @@ def _divisions(count: int, every: int) -> tuple[np.ndarray, bool]:
     """Indicators of the first group, shape ``(divisions, every)``, and whether these are all divisions."""
     exact = math.comb(every, count) <= DRAWS
     if exact:
-        places = np.array(list(combinations(range(every), count)))
+        indices = np.array(list(combinations(range(every), count)))
     else:
-        places = np.argsort(np.random.default_rng(0).random((DRAWS, every)), axis=1)[:, :count]
-    shares = np.zeros((len(places), every))
-    np.put_along_axis(shares, places, 1.0, axis=1)
+        indices = np.argsort(np.random.default_rng(0).random((DRAWS, every)), axis=1)[:, :count]
+    shares = np.zeros((len(indices), every))
+    np.put_along_axis(shares, indices, 1.0, axis=1)
     return shares, exact
 
 
