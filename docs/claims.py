@@ -171,9 +171,8 @@ def together(judged: Sequence[OneJudged]) -> list[OneJudged]:
 
 def _adjusted(judged: Sequence[Judged]) -> list[float]:
     """The least level at which each has a verdict if all that were run are to be right; 0 for those that were not."""
-    run = [place for place, one in enumerate(judged) if one.pairs]
-    found = dict(zip(run, holm([judged[place].p_value for place in run]), strict=True))
-    return [found.get(place, 0.0) for place in range(len(judged))]
+    adjusted = iter(holm([one.p_value for one in judged if one.pairs]))
+    return [next(adjusted) if one.pairs else 0.0 for one in judged]
 
 
 def none_dominates(

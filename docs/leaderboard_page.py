@@ -276,7 +276,8 @@ def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
         if run.status == "finished" and not run.unverified:
             counts[run.env, run.agent].add(run.seed)
     modes = {label: getattr(find_entry(Spec.parse(label).name), "mode", None) for label in suite.labels()}
-    players = {name: [label for label, mode in modes.items() if mode in modes_of(find_agent(name))] for name in zoo()}
+    own_modes = {name: modes_of(find_agent(name)) for name in zoo()}
+    players = {name: [label for label, mode in modes.items() if mode in own] for name, own in own_modes.items()}
     none = [name for name, labels in players.items() if labels and not any((label, name) in counts for label in labels)]
     pairs = [(name, label) for name, labels in players.items() if name not in none for label in labels]
     lacking = [(name, label) for name, label in pairs if (label, name) not in counts]
