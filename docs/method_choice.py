@@ -160,7 +160,7 @@ def answer(mode: Mode, table: pl.DataFrame) -> Mean | None:
     """The method that ``Auto`` takes where the graph is known, with its means over environments; None without rules."""
     if not (rules := RULES.get(mode)):
         return None
-    rule = next((one for one in rules if one.holds.__name__ in PREFERRED), rules[0])
+    rule = next((one for one in rules if one.when in PREFERRED), rules[0])
     own = _runs_of(rule.agent, mode, table)
     tasks = own.group_by("id", *TASK).agg(pl.mean("score", "seconds"))
     score = tasks.group_by("id").agg(pl.mean("score"))["score"].mean()
@@ -185,9 +185,9 @@ def short_table(table: pl.DataFrame) -> str:
     return "\n".join([header, *rows])
 
 
-#: conditions of the rule that is the short answer: the diagram is known, or what a mode has in its place (in dynamic
-#: mode many time series: the method for these is the best on average, see the slice "graph known")
-PREFERRED = ("told", "separable", "much_observed", "always")
+#: conditions of the rule that answers in short: the diagram is known, or its counterpart in other modes (in dynamic
+#: mode many time series, because the method for these is the best on average, see the slice "graph known")
+PREFERRED = ((), ("known",), ("separable",), ("many_series",))
 
 
 def parts() -> dict[str, str]:

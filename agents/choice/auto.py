@@ -1,7 +1,7 @@
-"""Auto: one name to type. The method follows from what the task tells, by rules that published runs suggest.
+"""Auto: chooses a method for the task, by rules that published runs suggest.
 
-A rule names one method, which plays the whole run as if it had been named itself, with the same seed and so with the
-same actions. The rules, each with its evidence, are in :mod:`cbo_gym.agents.choice.rules`.
+The chosen method plays the whole run with the same seed, and so the same actions, as it does by itself. The rules, each
+with its evidence, are in :mod:`cbo_gym.agents.choice.rules`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from cbo_gym.task import Action, Info, Mode, Observation, Task
 
 
 class Choice(NamedTuple):
-    """Who plays, and a sentence that says why.
+    """The agent that plays, and the reason.
 
     Attributes:
         agent: its name in the zoo.
-        why: the sentence.
+        why: the reason, a sentence.
     """
 
     agent: str
@@ -33,12 +33,12 @@ class Choice(NamedTuple):
 
 
 class Auto(Agent):
-    """The agent that published results recommend for what the task tells. Plays every mode, but not several objectives.
+    """The agent that published results recommend for the task. Plays every mode, but not several objectives.
 
     Args:
         seconds: how long a round may take, act, update and recommend together, in seconds; above 0, or None for no
-            limit. It is compared with the slowest published mean of each method, on whatever machine that was, and only
-            chooses: nothing is cut short. If every method takes longer, it is ``Random`` that plays.
+            limit. It is compared with the slowest published mean of each method, on the machine of that run; running
+            methods are not interrupted. If every method takes longer, ``Random`` plays.
 
     Attributes:
         chosen: the name of the agent that plays and the reason, ``agent.chosen.why``; from :meth:`reset` on.
@@ -58,7 +58,7 @@ class Auto(Agent):
         self.seconds = seconds
 
     def reset(self, task: Task, seed: int) -> None:
-        """Choose, and hand the task over.
+        """Choose an agent, and reset it.
 
         Raises:
             MissingExtraError: if a library that the chosen agent needs is not installed.
@@ -66,21 +66,21 @@ class Auto(Agent):
         """
         if task.objectives:
             raise UnsupportedModeError(
-                f"Auto goes by published results, and there are none with several objectives as {task.env_id} has; "
+                f"Auto relies on published results, and none have several objectives as {task.env_id} has; "
                 "name an agent that plays them, such as qNEHVI-Network"
             )
-        passed: list[str] = []  # who comes before, and why not
+        refused: list[str] = []  # earlier agents, with the reason why they do not play
         for rule in ranking(task):
             takes = seconds_of(rule, task.mode)
             if self.seconds is not None and takes > self.seconds:
-                passed.append(f"{rule.agent} may take {takes:g} s a round")
+                refused.append(f"{rule.agent} may take {takes:g} s a round")
                 continue
-            self.player, self.chosen = made(rule.agent), Choice(rule.agent, sentence(rule, passed))
+            self.player, self.chosen = make(rule.agent), Choice(rule.agent, sentence(rule, refused))
             try:
                 self.player.reset(task, seed)
                 break
-            except UnsupportedModeError as error:  # what a method needs of a task it knows best itself
-                passed.append(f"{rule.agent} refuses ({error})")
+            except UnsupportedModeError as error:
+                refused.append(f"{rule.agent} refuses ({error})")
         self._share()
 
     def act(self, observation: Observation) -> Action:
@@ -117,23 +117,23 @@ class Auto(Agent):
         return self.player.estimated_violations()
 
     def _share(self) -> None:
-        """Task, generator and rounds are the player's; one that forgets rounds makes a new list of them."""
+        """Share the player's task, generator and rounds."""
         self.task, self.rng, self.history = self.player.task, self.player.rng, self.player.history
         self.takes_missing = self.player.takes_missing
 
 
-def made(name: str) -> Agent:
-    """The agent of a name in the zoo, with its defaults; modules are imported on use.
+def make(name: str) -> Agent:
+    """Make the agent of a name in the zoo, with its defaults; modules are imported on use.
 
     Raises:
         MissingExtraError: if a library that it needs is not installed.
     """
-    module, _, kind = zoo()[name].partition(":")
+    module, _, class_name = zoo()[name].partition(":")
     with naming_the_extra(f"the agent {name}, which Auto chose,"):
-        agent: Agent = getattr(import_module(module), kind)()
+        agent: Agent = getattr(import_module(module), class_name)()
     return agent
 
 
-def sentence(rule: Rule, passed: list[str]) -> str:
-    """Why an agent plays, and why those that come before it do not."""
-    return "; ".join([f"{rule.agent} plays, since {rule.reason}", *dict.fromkeys(passed)]) + "."
+def sentence(rule: Rule, refused: list[str]) -> str:
+    """Say why an agent plays, and why earlier ones do not."""
+    return "; ".join([f"{rule.agent} plays, since {rule.reason}", *dict.fromkeys(refused)]) + "."

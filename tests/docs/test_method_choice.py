@@ -49,7 +49,7 @@ def test_what_is_not_known_is_said():
     said = unknown(Mode.SOFT, {"all tasks": compared(RUNS), "with noise": Found(0, 0, [])})
     assert "no published runs on tasks of these kinds: with noise" in said
     assert "Some numbers of X, Y rest on fewer than 5 seeds" in said
-    assert "No published run covers the case that expected values have limits, and no diagram is told" in said
+    assert "No published run covers the case that expected values have limits, and the diagram is hidden" in said
 
 
 @pytest.mark.parametrize("mode", RULES)
