@@ -1,4 +1,4 @@
-"""Agents by their names: those of this package, of others that are installed, and of import paths."""
+"""Find and make agents by name: those of this package, of other installed packages, and of import paths."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ PYTHONS_HINT = ". Did you mean "  # which parameter a TypeError suggests, since 
 
 
 def known_agents() -> tuple[str, ...]:
-    """Names of the installed agents: the zoo's and those of other packages' entry points."""
+    """Names of the installed agents: those of this package and of other packages' entry points."""
     return tuple(sorted({*zoo(), *(point.name for point in _of_others())}))
 
 
 def usable_agents(make: Callable[[Spec], object] | None = None, names: Iterable[str] | None = None) -> list[str]:
-    """The known agents that can be made without parameters; what keeps one of them from it is said in a warning.
+    """The known agents that can be made without parameters; a warning names each that cannot, and the reason.
 
     Args:
-        make: how one is made; None for :func:`create_agent`.
-        names: of those that are tried; None for all.
+        make: makes an agent; None for :func:`create_agent`.
+        names: names of the agents to try; None for all.
     """
     usable = []
     for name in known_agents() if names is None else names:
@@ -58,20 +58,20 @@ def usable_agents(make: Callable[[Spec], object] | None = None, names: Iterable[
 
 
 def _of_others() -> tuple[EntryPoint, ...]:
-    """Entry points of other packages; a name of the zoo that one of them takes is among them."""
+    """Entry points of other packages, also those with the name of an agent of this package."""
     return _found_in(tuple((str(folder), _last_change(folder)) for folder in sys.path))
 
 
-@lru_cache(maxsize=1)  # a look through all that is installed takes as long as a short run
+@lru_cache(maxsize=1)  # reading the metadata of all packages takes as long as a short run
 def _found_in(folders: object) -> tuple[EntryPoint, ...]:
     points = entry_points(group=GROUP)
     packages = {id(point.dist): point.dist for point in points if point.dist}
-    own = [key for key, package in packages.items() if _name(package) == DISTRIBUTION]  # each look parses it: one each
+    own = [key for key, package in packages.items() if _name(package) == DISTRIBUTION]  # parse each once
     return tuple(point for point in points if id(point.dist) not in own)
 
 
 def _last_change(folder: str) -> int:
-    """When something was last installed in a folder of the path, in nanoseconds; 0 where there is none."""
+    """Time of the last change of a folder of the path, in nanoseconds; 0 if there is none."""
     try:
         return Path(folder).stat().st_mtime_ns
     except OSError:
@@ -85,40 +85,40 @@ def _package(point: EntryPoint) -> str:
 def _name(package: Distribution) -> str:
     try:
         return package.name or NAMELESS
-    except Exception:  # its METADATA is missing or damaged, which each version of Python says in its own way
+    except Exception:  # METADATA is missing or damaged; the error depends on the version of Python
         return NAMELESS
 
 
 def create_agent(spec: Spec | str) -> Any:
-    """An agent from an installed name or from the import path ``package.module:Class``.
+    """Make an agent from an installed name or from the import path ``package.module:Class``.
 
-    An import path runs that module's code: which one is the caller's own choice.
+    An import path runs the code of that module, so only pass paths that you trust.
 
     Raises:
         ArgumentError: if there is no such agent, it does not take the parameters, or a library that it needs is
             missing.
-        ArgumentTypeError: if what is found lacks a method of the Agent interface.
+        ArgumentTypeError: if the result lacks a method of the Agent interface.
     """
     spec = Spec.parse(spec) if isinstance(spec, str) else spec
     factory = find_agent(spec.name)
     hints = _misspelt(factory, spec.keywords)
     try:
         agent = factory(**spec.keywords)
-    except (TypeError, ValueError, ImportError) as error:  # a wrong parameter; a library that an extra installs
+    except (TypeError, ValueError, ImportError) as error:  # a wrong parameter, or a missing library
         reason = str(error).partition(PYTHONS_HINT)[0] if hints else error
         raise ArgumentError(f"cannot create {spec.shown}: {reason}{hints}") from error
-    except (Exception, SystemExit) as error:  # whatever else the agent raises; to end this process is not its affair
+    except (Exception, SystemExit) as error:  # the agent's code must not end this process
         said = shortened(text_of(error))
         raise ArgumentError(f"cannot create {spec.shown}: {type(error).__name__}: {said}{_origin(error)}") from error
     return require_agent(agent)
 
 
 def agent_of(given: Any) -> Any:
-    """The agent that somebody hands over: an instance, or one made of a name, a Spec, a class or a function.
+    """Return an agent that is given as an instance, a name, a Spec, a class or a function that makes one.
 
     Raises:
         ArgumentError: if there is no such agent, or it cannot be made without parameters.
-        ArgumentTypeError: if what is found lacks a method of the Agent interface.
+        ArgumentTypeError: if the result lacks a method of the Agent interface.
     """
     if isinstance(given, str | Spec):
         return create_agent(given)
@@ -127,7 +127,7 @@ def agent_of(given: Any) -> Any:
     name = getattr(given, "__name__", type(given).__name__)
     try:
         agent = given()
-    except (Exception, SystemExit) as error:  # whatever it raises
+    except (Exception, SystemExit) as error:
         said = shortened(text_of(error))
         raise ArgumentError(
             f"cannot make an agent by {name}(): {type(error).__name__}: {said}{_origin(error)}; give an instance, or a "
@@ -148,7 +148,7 @@ def require_agent(agent: Any) -> Any:
     """Return ``agent`` if it has the methods of the Agent interface.
 
     Raises:
-        ArgumentTypeError: naming the methods that are missing.
+        ArgumentTypeError: if methods are missing, with their names.
     """
     if isinstance(agent, type):
         raise ArgumentTypeError(f"give an instance of {agent.__name__}, not the class")
@@ -164,7 +164,7 @@ def find_agent(name: str) -> Any:
     """The class or function that makes the agent of a name or an import path.
 
     Raises:
-        ArgumentError: if there is none, or it cannot be imported.
+        ArgumentError: if there is no such agent, or it cannot be imported.
     """
     if name in zoo():
         require_unshared(name)
@@ -176,7 +176,7 @@ def find_agent(name: str) -> Any:
             f"the agent by its import path: {' or '.join(point.value for point in others)}"
         )
     for point in others:
-        return _load(point.value, called(name))
+        return _load(point.value, display_name(name))
     if not is_import_path(name):
         raise ArgumentError(
             f"no agent is called {name!r}{nearby(name, known_agents(), AGENTS_LISTED_BY)}, "
@@ -186,10 +186,10 @@ def find_agent(name: str) -> Any:
 
 
 def require_unshared(name: str) -> None:
-    """Check that no other package has an agent of the same name as one of this package.
+    """Check that no other package uses the name of an agent of this package.
 
     Raises:
-        ArgumentError: if one does.
+        ArgumentError: if another package does.
     """
     for point in _of_others():
         if point.name == name:
@@ -199,38 +199,38 @@ def require_unshared(name: str) -> None:
             )
 
 
-def called(name: str) -> str:
-    """The name of an agent in messages, with its package if that is another one."""
+def display_name(name: str) -> str:
+    """The name of an agent for messages, with its package unless that is this one."""
     packages = [_package(point) for point in _of_others() if point.name == name]
     return f"the agent {shown(name)}" + (f" of the package {' and '.join(packages)}" if packages else "")
 
 
 def modes_of(factory: Any) -> tuple[str, ...]:
-    """The feedback modes that an agent's class says it plays; none if it says nothing."""
-    said = getattr(factory, "modes", ())
-    return tuple(mode.value for mode in Mode if isinstance(said, Collection) and mode in said)
+    """The feedback modes in the attribute ``modes`` of an agent's class; empty without the attribute."""
+    modes = getattr(factory, "modes", ())
+    return tuple(mode.value for mode in Mode if isinstance(modes, Collection) and mode in modes)
 
 
 def _load(path: str, what: str) -> Any:
     module, _, attribute = path.partition(":")
     try:
         with naming_the_extra(what), warnings.catch_warnings():
-            # GPyTorch's import does what torch warns of, which is fatal where warnings are errors
+            # Importing GPyTorch raises a deprecation warning of torch, which is fatal if warnings are errors.
             warnings.filterwarnings("ignore", "`?torch.jit", DeprecationWarning)
             found = import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        for name in attribute.split("."):
+            found = getattr(found, name)
         return found
     except CBOGymError:
         raise
-    except (Exception, SystemExit) as error:  # whatever the module raises: it is somebody else's
+    except (Exception, SystemExit) as error:  # of a third-party module
         said = shortened(text_of(error))
         reason = f"{type(error).__name__}: {said}{_origin(error)}{_mistaken(module)}{import_hint(error)}"
         raise ArgumentError(f"cannot import {what} from {path!r}: {reason}") from error
 
 
 def _origin(error: BaseException) -> str:
-    """Where in the user's code an error arose: ``" (line 3 of /home/me/mine.py)"``; nothing if it did not."""
+    """The line of the user's code that raised an error: ``" (line 3 of /home/me/mine.py)"``, or an empty string."""
     if isinstance(error, SyntaxError) and error.filename:
         return f" (line {error.lineno} of {error.filename})"
     frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen ")]
@@ -240,12 +240,12 @@ def _origin(error: BaseException) -> str:
 
 
 def _mistaken(module: str) -> str:
-    """Why a file of the working directory is not the module that was found under its name, if there is such a file."""
-    name, _, ending = module.partition(".")
-    if ending == "py":
+    """Say that the module that was found is not the file of that name in the working directory, if there is one."""
+    name, _, suffix = module.partition(".")
+    if suffix == "py":
         return f"; name the module, without .py: {name}"
     mine = Path(f"{name}.py").resolve()
     if name not in sys.modules or not mine.is_file():
         return ""
     found = getattr(sys.modules[name], "__file__", None) or "a part of Python"
-    return "" if Path(found).resolve() == mine else f"; found was {found}, not your {mine}: rename yours"
+    return "" if Path(found).resolve() == mine else f"; the module found is {found}, not your {mine}: rename yours"

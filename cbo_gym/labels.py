@@ -11,17 +11,17 @@ from typing import Any
 
 from cbo_gym.errors import ArgumentError, nearby, shortened, shown
 
-WILDCARDS = {"*": "any text", "?": "one character"}  # what they stand for in patterns of labels
+WILDCARDS = {"*": "any text", "?": "one character"}  # in patterns of labels
 AGENTS_LISTED_BY = "cbo-gym agents"
 ENVS_LISTED_BY = "cbo-gym list"
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _IMPORT_PATH = re.compile(f"{_DOTTED}:{_DOTTED}")
-MOST_CHARACTERS = 10_000  # of a label; a parser of deeper texts would end the process
+MAX_CHARACTERS = 10_000  # of a label; Python's parser crashes on deeper nesting
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A name and keyword arguments; the text form is its label in results."""
+    """A name and keyword arguments; the string form is its label in results."""
 
     name: str
     parameters: tuple[tuple[str, Any], ...] = ()
@@ -31,27 +31,27 @@ class Spec:
         """Read ``name`` or ``name(key=value, ...)``; values are Python literals.
 
         Raises:
-            ArgumentError: if the text has another form, or more than :data:`MOST_CHARACTERS`.
+            ArgumentError: if the string has another form, or more than :data:`MAX_CHARACTERS`.
         """
-        if len(text) > MOST_CHARACTERS:
+        if len(text) > MAX_CHARACTERS:
             raise ArgumentError(
                 f"cannot read a label of {len(text)} characters, {text[:40]!r}...; write NAME or NAME(key=value, ...) "
-                f"in at most {MOST_CHARACTERS}"
+                f"in at most {MAX_CHARACTERS}"
             )
         name, bracket, rest = text.strip().partition("(")
         if not bracket:
             return cls(name)
         try:
             call = ast.parse(f"f({rest}", mode="eval").body
-            if not (name and isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args):
-                raise ValueError("only keyword arguments are allowed, once")
-            if any(keyword.arg is None for keyword in call.keywords):
-                raise ValueError("only keyword arguments are allowed, once")
+            if not (name and isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args) or any(
+                keyword.arg is None for keyword in call.keywords
+            ):
+                raise ValueError("only keyword arguments are allowed, in one pair of parentheses")
             if any(isinstance(part, ast.Set) for part in ast.walk(call)):
-                raise ValueError("sets have no order, so they name nothing twice the same; write a list")
+                raise ValueError("a set has no order, so its label would vary; write a list")
             named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
             spec = cls(name, tuple(sorted(named.items())))
-            str(spec)  # as it is known by
+            str(spec)  # must succeed as well
         except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
             raise ArgumentError(
                 f"cannot read {shown(text)}; write NAME or NAME(key=value, ...) with literal values ({error})"
@@ -59,8 +59,8 @@ class Spec:
         return spec
 
     @classmethod
-    def told(cls, text: str) -> Spec:
-        """Read a label of somebody's results; one of another form is a name without parameters."""
+    def from_label(cls, text: str) -> Spec:
+        """Read a label in results; a label of another form is a name without parameters."""
         try:
             return cls.parse(text)
         except ArgumentError:
@@ -74,14 +74,14 @@ class Spec:
         return hash(str(self))
 
     def __str__(self) -> str:
-        return self._written(repr)
+        return self._to_string(repr)
 
     @property
     def shown(self) -> str:
-        """The text for messages, which is not too long."""
-        return shortened(self._written(shown))
+        """The label for messages, shortened."""
+        return shortened(self._to_string(shown))
 
-    def _written(self, write: Callable[[Any], str]) -> str:
+    def _to_string(self, write: Callable[[Any], str]) -> str:
         inner = ", ".join(f"{key}={write(value)}" for key, value in self.parameters)
         return f"{self.name}({inner})" if inner else self.name
 
@@ -93,8 +93,8 @@ def is_import_path(name: Any) -> bool:
 
 def import_paths(label: str) -> list[str]:
     """Return the import paths in a label: its name or values of its parameters."""
-    spec = Spec.told(label)
-    return [one for one in (spec.name, *spec.keywords.values()) if is_import_path(one)]
+    spec = Spec.from_label(label)
+    return [value for value in (spec.name, *spec.keywords.values()) if is_import_path(value)]
 
 
 def bare_name(label: str) -> str:
@@ -103,7 +103,7 @@ def bare_name(label: str) -> str:
 
 
 def matches(label: str, patterns: Iterable[str]) -> bool:
-    """Whether a label is one of the patterns, with its parameters or without, or fits one with :data:`WILDCARDS`.
+    """Whether a label equals one of the patterns, with or without its parameters, or fits one with :data:`WILDCARDS`.
 
     ``CBO/BinaryTree-v0(depth=3)`` matches itself, ``CBO/BinaryTree-v0``, and ``CBO/Bin*``.
     """
@@ -111,15 +111,15 @@ def matches(label: str, patterns: Iterable[str]) -> bool:
 
 
 def expand(texts: Iterable[str], list_known: Callable[[], Sequence[str]], listed_by: str) -> list[str]:
-    """Replace every text with :data:`WILDCARDS` in its name, and no parameters, by the known names that fit it.
+    """Replace every pattern, a name with :data:`WILDCARDS` and without parameters, by the known names that fit it.
 
     Args:
-        texts: labels, or patterns.
-        list_known: the known names, asked for only where there are patterns.
-        listed_by: the command that lists them.
+        texts: labels or patterns.
+        list_known: returns the known names; called only if there are patterns.
+        listed_by: the command that lists them, for the error message.
 
     Raises:
-        ArgumentError: if none does.
+        ArgumentError: if no name fits a pattern.
     """
     expanded: list[str] = []
     for text in texts:

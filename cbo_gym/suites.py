@@ -71,12 +71,12 @@ class Suite(StrictModel):
         """Return the number of rounds on an environment; 0 if neither the suite nor the registry has one."""
         if self.horizon is not None:
             return self.horizon
-        entry = find_entry(Spec.told(label).name)
+        entry = find_entry(Spec.from_label(label).name)
         return entry.horizon if entry else 0
 
     def takes(self, seed: int, label: str) -> bool:
         """Return whether a run with a seed on an environment counts for its verdicts and tables."""
-        return self.verdict_seeds == "any" or is_for_publication(seed, Spec.told(label).keywords, self.first_seed)
+        return self.verdict_seeds == "any" or is_for_publication(seed, Spec.from_label(label).keywords, self.first_seed)
 
     def labels(self) -> list[str]:
         """Return the labels of its environments, patterns expanded.

@@ -55,7 +55,7 @@ def published(*, judging: bool = False) -> pl.DataFrame:
 
 def judges(run: Run) -> bool:
     """Whether a run is on seeds for publication, by which nothing is chosen."""
-    return is_for_publication(run.seed, Spec.told(run.env).keywords)
+    return is_for_publication(run.seed, Spec.from_label(run.env).keywords)
 
 
 def table_of(given: Iterable[Run]) -> pl.DataFrame:

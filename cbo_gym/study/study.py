@@ -475,8 +475,8 @@ def described(
 
 def trusts(trusted: Collection[str], label: str) -> bool:
     """Whether the code of an agent that a description names may be run: it is installed, or its import path trusted."""
-    name = Spec.told(label).name
-    return not is_import_path(name) or name in {Spec.told(one).name for one in trusted}
+    name = Spec.from_label(label).name
+    return not is_import_path(name) or name in {Spec.from_label(one).name for one in trusted}
 
 
 def load_study(name: str | None = None, *, storage: Path | str, agent: Any = None) -> Study:

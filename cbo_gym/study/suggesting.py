@@ -89,7 +89,7 @@ def begun(given: Any, units: Units, initial: Sequence[Mapping[str, Any]] = ()) -
 def _made(given: Any, units: Units) -> Any:
     if given is None:
         given = units.about.agent
-        if (name := Spec.told(given).name) in known_agents() or is_import_path(name):
+        if (name := Spec.from_label(given).name) in known_agents() or is_import_path(name):
             # agent_of refuses any other name.
             given = admitted_agent(given)
     agent = agent_of(given)

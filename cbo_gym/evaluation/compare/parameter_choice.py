@@ -142,7 +142,7 @@ def _stated_value(run: Run, shared: Spec, parameter: str) -> Any:
     """Return the parameter's value in the label of a run; None if it has none, or is of another agent."""
     if bare_name(run.agent) != shared.name:
         return None
-    keywords = Spec.told(run.agent).keywords
+    keywords = Spec.from_label(run.agent).keywords
     value = keywords.pop(parameter, None)
     return value if keywords == shared.keywords else None
 
@@ -150,7 +150,7 @@ def _stated_value(run: Run, shared: Spec, parameter: str) -> Any:
 def _require_free(envs: Iterable[str], seeds: Iterable[int]) -> None:
     """Require that no seed or instance is reserved for published results, which tuning on them would bias."""
     reserved = [f"seed {seed}" for seed in seeds if seed in PUBLICATION]
-    reserved += [env for env in envs if Spec.told(env).keywords.get(INSTANCE_SEED) in PUBLICATION]
+    reserved += [env for env in envs if Spec.from_label(env).keywords.get(INSTANCE_SEED) in PUBLICATION]
     if reserved:
         raise ArgumentError(
             f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1} are for published results alone, and "

@@ -8,7 +8,7 @@ from typing import Any
 
 from cbo_gym import errors
 from cbo_gym.agent_cards import AgentCard, card_of
-from cbo_gym.agent_finder import called
+from cbo_gym.agent_finder import display_name
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.evaluation.play.processes import DiedError, LateError, RaisedError, Worker
 from cbo_gym.import_guard import VARIABLE
@@ -103,7 +103,7 @@ def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
         ArgumentError: if there is no such agent, it cannot be imported, or takes too long or ends its process.
     """
     worker = _worker()
-    fields = _begin(worker, f"import {called(name)}", seconds, "card", name)
+    fields = _begin(worker, f"import {display_name(name)}", seconds, "card", name)
     worker.close()
     return card_of(fields)
 

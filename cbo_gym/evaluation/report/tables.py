@@ -325,7 +325,7 @@ def graph_loss_tables(board: Leaderboard) -> dict[str, Table]:
 
 def _graph_knowledge(run: Run) -> tuple[str, str]:
     """Return the environment with its horizon, and ``wrong (missing=1, seed=3)``; empty if the graph is known."""
-    spec = Spec.told(run.env)
+    spec = Spec.from_label(run.env)
     env = f"{without_keywords(run.env, *GRAPH_KEYWORDS)}, T={run.horizon}"
     graph = spec.keywords.get("graph", "known")
     if graph == "known":
@@ -345,7 +345,7 @@ def instance_tables(board: Leaderboard) -> dict[str, Table]:
     for run in board.runs:
         if run.secret:
             continue
-        instance = Spec.told(run.env).keywords.get(INSTANCE_KEYWORD, 0) != 0
+        instance = Spec.from_label(run.env).keywords.get(INSTANCE_KEYWORD, 0) != 0
         played[f"{without_keywords(run.env, INSTANCE_KEYWORD)}, T={run.horizon}", run.agent][instance].append(run)
     rows: dict[str, list[list[Cell | str]]] = defaultdict(list)
     for (env, agent), both in sorted(played.items()):

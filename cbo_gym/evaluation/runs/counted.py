@@ -47,5 +47,5 @@ def env_label(run: Run) -> str:
 @lru_cache(maxsize=2**14)
 def without_keywords(label: str, *names: str) -> str:
     """Return an environment's label without some of its keywords."""
-    spec = Spec.told(label)
+    spec = Spec.from_label(label)
     return str(Spec(spec.name, tuple(pair for pair in spec.parameters if pair[0] not in names)))

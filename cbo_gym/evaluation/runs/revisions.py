@@ -124,7 +124,7 @@ def names_of(run: Run) -> tuple[str, str]:
 
 @lru_cache(maxsize=2**14)
 def _name_of(label: str) -> str:
-    return Spec.told(label).name
+    return Spec.from_label(label).name
 
 
 def _is_inside(module: str) -> bool:
