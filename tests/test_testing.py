@@ -17,7 +17,7 @@ from cbo_gym.specs import find_agent, known_agents, modes_of
 from cbo_gym.testing import ContractError, check_agent, check_problem
 from tests.helpers import Centre
 from tests.registered import FIRST_OF_MODE, IDS, SEVERAL_OBJECTIVES
-from tests.together import ONE_A_FAMILY, by_family
+from tests.together import by_family
 
 #: the graph of IVBandit is not that of parallel bandits; the last two have several objectives
 ENVS = (*FIRST_OF_MODE.values(), "CBO/IVBandit-v0", "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0")
@@ -29,40 +29,27 @@ def test_every_registered_environment_keeps_the_contract(env_id):
     check_problem(entry.problem, mode=entry.mode, **entry.kwargs)
 
 
-def modes_checked(agent, most=None):
-    """The modes of the environments that an agent plays, or of the first so many; it keeps the contract on each."""
-    played = []
+@pytest.mark.parametrize("agent", by_family(known_agents()))
+def test_every_entry_point_keeps_the_contract(agent):
+    played = set()
     for env in ENVS:
         with warnings.catch_warnings(), suppress(UnsupportedModeError):
             warnings.simplefilter("ignore")
             check_agent(agent, env, rounds=2)
-            played.append(find_entry(env).mode)
-        if len(played) == most:
-            break
-    return set(played)
+            played.add(find_entry(env).mode)
+    assert played == set(modes_of(find_agent(agent)))
 
 
-@pytest.mark.parametrize("agent", by_family(known_agents()))
-def test_every_entry_point_keeps_the_contract(agent):
-    assert modes_checked(agent) == set(modes_of(find_agent(agent)))
-
-
-@pytest.mark.parametrize("agent", [name for name in known_agents() if name not in ONE_A_FAMILY])
-def test_those_that_play_all_their_modes_in_slow_tests_keep_it_in_one(agent):
-    (mode,) = modes_checked(agent, most=1)
-    assert mode in modes_of(find_agent(agent))
-
-
-def test_who_plays_everything_says_so():
+def test_agents_of_every_mode_declare_every_mode():
     assert all(set(modes_of(find_agent(name))) == set(Mode) for name in ("Random", "Optuna", "StableBaselines3"))
 
 
-REST = ("EICF", "EIFN", "EXCBO")
-LIMITED, NOISY = "CBO/Dropwave-v0(max_interventions=1)", "CBO/Alpine2-Noisy-v0"
-
-
-@pytest.mark.parametrize("env", [LIMITED, pytest.param(NOISY, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("agent", ["GP-UCB", "MCBO", *(pytest.param(one, marks=pytest.mark.slow) for one in REST)])
+@pytest.mark.parametrize(
+    "env", ["CBO/Dropwave-v0(max_interventions=1)", pytest.param("CBO/Alpine2-Noisy-v0", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize(
+    "agent", ["GP-UCB", *(pytest.param(name, marks=pytest.mark.slow) for name in ("MCBO", "EICF", "EIFN", "EXCBO"))]
+)
 def test_agents_of_networks_keep_the_contract_under_limits_and_noise(agent, env):
     check_agent(agent, env, rounds=3)
 

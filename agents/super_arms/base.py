@@ -1,8 +1,8 @@
-"""The common part of the agents of masked mode: the table of super arms, and the separable structure of a task."""
+"""The base class of the agents of masked mode: the table of super arms, and the separable structure of a task."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -10,10 +10,9 @@ import numpy as np
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent, UnsupportedModeError
 from cbo_gym.errors import ArgumentError
-from cbo_gym.scm.values import Composition
 from cbo_gym.task import Action, Info, MaskedTask, Mode, Observation
 
-MAX_SUPER_ARMS = 200_000  # what a table with one row per super arm can hold in a gigabyte
+MAX_SUPER_ARMS = 200_000  # a table with one row per super arm takes a gigabyte
 
 
 def require_separable(task: MaskedTask, agent: str) -> None:
@@ -29,22 +28,21 @@ def require_separable(task: MaskedTask, agent: str) -> None:
 
 def payoff_of(task: MaskedTask) -> Callable[[np.ndarray], np.ndarray]:
     """h of a separable task: from nodes of shape ``(..., N)`` to payoffs of shape ``(...)``."""
-    names, composition = task.nodes[:-1], task.composition
-    assert composition is not None
-    return partial(_composed, composition, names)
+    return partial(_compose, task)
 
 
-def _composed(composition: Composition, names: Sequence[str], nodes: np.ndarray) -> np.ndarray:
-    return np.asarray(composition({name: nodes[..., i] for i, name in enumerate(names)}))
+def _compose(task: MaskedTask, nodes: np.ndarray) -> np.ndarray:
+    assert task.composition is not None
+    return np.asarray(task.composition({name: nodes[..., i] for i, name in enumerate(task.nodes[:-1])}))
 
 
 class SuperArmAgent(Agent):
-    """Base of the agents that score every super arm.
+    """Base class of the agents that score every super arm.
 
     Attributes:
-        super_arms: all of them, 0 or 1, shape ``(A, N)``.
+        super_arms: all super arms, entries 0 or 1, shape ``(A, N)``.
         limit: s, the largest number of base arms in a super arm.
-        played: the row of the super arm of every round of ``history``.
+        played: row in ``super_arms`` of every round of ``history``.
     """
 
     modes = frozenset({Mode.MASKED})
@@ -75,7 +73,7 @@ class SuperArmAgent(Agent):
         return self.super_arms[self.rng.choice(np.flatnonzero(scores == scores.max()))].copy()
 
     def covering(self, counts: np.ndarray) -> Action:
-        """A super arm of the largest size out of the base arms seen least; ``counts`` has the shape ``(N,)``."""
+        """A super arm of the largest size of the base arms with the lowest ``counts``, ``(N,)``; ties are random."""
         order = np.lexsort((self.rng.random(len(counts)), counts))
         super_arm = np.zeros(len(counts), dtype=self.super_arms.dtype)
         super_arm[order[: self.limit]] = 1

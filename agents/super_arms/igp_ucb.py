@@ -37,8 +37,8 @@ class IGPUCB(SuperArmAgent):
         super().setup(seed)
         self._mean = np.zeros(len(self.super_arms))
         self._variance = np.ones(len(self.super_arms))
-        # Row t is the covariance of all super arms with the t-th observation given the earlier ones, over its
-        # standard deviation: the columns of a Cholesky factor, as far as it has been needed.
+        # Row t is the covariance of all super arms with the t-th observation given the earlier ones, divided by its
+        # standard deviation: a column of the Cholesky factor.
         self._factor = np.empty((INITIAL_ROUNDS, len(self.super_arms)), dtype=np.float32)
         self._values: list[float] = []  # standardised rewards
         self._information = self._surprise = 0.0
@@ -56,7 +56,7 @@ class IGPUCB(SuperArmAgent):
             self._condition(row, (value - self._location) / self._scale)
 
     def _condition(self, row: int, value: float) -> None:
-        """Take in the reward of the super arm of one row, on the standardised scale."""
+        """Condition on the standardised reward of the super arm of one row."""
         seen = len(self._values)
         if seen == len(self._factor):
             self._factor = np.concatenate([self._factor, np.empty_like(self._factor)])

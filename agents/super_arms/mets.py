@@ -1,9 +1,9 @@
 """METS, mixed-effect Thompson sampling (Aouali, Kveton & Katariya 2023), on a separable system.
 
-As Bauschmann & Maghsudi (2026, sec. V) set it up: the method knows the family of the signals' distributions with the
-ranges of its parameters, and the effects of the base arms on the reward pass through a system of structural equations.
-Every round the parameters of every signal are drawn from their posterior, and so are the coefficients of the equations;
-played is the super arm with the highest expected payoff under the draw.
+Set up as in Bauschmann & Maghsudi (2026, sec. V): the method knows the family of the signals' distributions with the
+ranges of its parameters, and the effects of the base arms on the reward follow structural equations. A round draws the
+parameters of every signal and the coefficients of the equations from their posteriors, and plays the super arm with the
+highest expected payoff under the draw.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from cbo_gym.task import Action, Info, Observation
 
 PARTICLES = 500
 BINS = 60
-QUANTILES = 400  # that stand for one distribution in the likelihood
-DRAWS = 32  # of the signals, for expected payoffs
-COMPARED = 1000  # super arms a round
+QUANTILES = 400  # that represent one distribution in the likelihood
+DRAWS = 32  # samples of the signals for expected payoffs
+MAX_COMPARED = 1000  # super arms a round
 
 
 class METS(SuperArmAgent):
-    """Thompson sampling of signals and equations. Plays masked separable tasks that tell the signals' family.
+    """Thompson sampling of signals and equations. Plays masked separable tasks with a known family of the signals.
 
     Raises:
         ArgumentError: from ``reset``, if there are too many super arms.
-        UnsupportedModeError: from ``reset``, if the task is no separable system or does not tell the family.
+        UnsupportedModeError: from ``reset``, if the task is not a separable system, or the family is not known.
     """
 
     def setup(self, seed: int) -> None:
@@ -47,7 +47,7 @@ class METS(SuperArmAgent):
         self.model = SeparableModel(self._fit)
 
     def _fit(self, _: object, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-        """The system that explains all rounds best, searched for from the last one."""
+        """The system that explains all rounds best; the search starts from the last fit."""
         return fit_jointly(exogenous, nodes, self.task.components, self.task.graph.is_acyclic, self.model.system)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
@@ -63,18 +63,18 @@ class METS(SuperArmAgent):
         if self.model.refit_if_needed():
             _, exogenous, nodes = self.model.rounds()
             assert self.model.system is not None
-            self._coefficients = coefficient_posterior(self.model.system, exogenous, nodes)
+            self._draw_coefficients = coefficient_posterior(self.model.system, exogenous, nodes)
         rows = self.candidates()
         scores = self._expected_payoffs(self.super_arms[rows], self._draw_signals())
         return self.super_arms[rows[int(scores.argmax())]].copy()
 
     def candidates(self) -> np.ndarray:
-        """Rows of the super arms to compare in this round; draws some of them where there are many."""
+        """Rows of the super arms to compare in this round, a random part if there are many."""
         count = len(self.super_arms)
-        if count <= COMPARED:
+        if count <= MAX_COMPARED:
             return np.arange(count)
         near = (self.super_arms != self.super_arms[self.played[-1]]).sum(axis=1) <= 2
-        return np.union1d(np.flatnonzero(near), self.rng.choice(count, COMPARED // 2, replace=False))
+        return np.union1d(np.flatnonzero(near), self.rng.choice(count, MAX_COMPARED // 2, replace=False))
 
     def _draw_signals(self) -> np.ndarray:
         """Signals under one draw of their parameters, stratified, shape ``(DRAWS, N)``."""
@@ -88,11 +88,11 @@ class METS(SuperArmAgent):
         by_node = super_arms.T[:, :, None] * signals.T[:, None, :]  # the layout in which equations are solved
         exogenous = np.moveaxis(by_node, 0, -1)
         assert self.model.system is not None
-        for coefficients in (self._coefficients.draw(self.rng), self.model.system.coefficients):
+        for coefficients in (self._draw_coefficients(self.rng), self.model.system.coefficients):
             try:
                 nodes = SeparableSystem(self.task.components, coefficients).solve(exogenous)
                 return self._payoff(nodes).mean(axis=1)
-            except ArithmeticError:  # the draw has no solution that sweeps find
+            except ArithmeticError:  # the fixed-point sweeps do not converge for this draw
                 continue
         return self.rng.random(len(super_arms))
 
@@ -100,17 +100,17 @@ class METS(SuperArmAgent):
         """Expected payoffs of the super arms played, under the likeliest parameters and the fitted equations."""
         if self.model.system is None:
             return super().estimated_rewards()
-        rows, place = np.unique(self.played, return_inverse=True)
+        rows, inverse = np.unique(self.played, return_inverse=True)
         uniforms = (np.arange(DRAWS)[:, None] + 0.5) / DRAWS * np.ones(len(self._counts))
         signals = self._prior.signals(
             self._likelihoods.argmax(axis=1), np.random.default_rng(0).permuted(uniforms, axis=0)
         )
         nodes = self.model.system.solve(self.super_arms[rows][:, None, :] * signals)
-        return self._payoff(nodes).mean(axis=1)[place]
+        return self._payoff(nodes).mean(axis=1)[inverse]
 
 
 class SignalPrior:
-    """Distributions drawn from a family, as a discrete prior; ``signal_range`` holds all signals."""
+    """Discrete prior: distributions drawn from a family. All signals lie in ``signal_range``."""
 
     def __init__(self, family: DistributionFamily, signal_range: tuple[float, float], rng: np.random.Generator) -> None:
         self._distributions = [family.draw(rng) for _ in range(PARTICLES)]
@@ -126,7 +126,7 @@ class SignalPrior:
         self._log_shares = np.log(blurred + 1e-3 / BINS)
 
     def log_likelihoods(self, signals: np.ndarray) -> np.ndarray:
-        """Of each signal of shape ``(n,)`` under every distribution, shape ``(n, PARTICLES)``."""
+        """Log likelihood of each signal, ``(n,)``, under every distribution, shape ``(n, PARTICLES)``."""
         return self._log_shares[:, np.searchsorted(self._edges, signals)].T
 
     def signals(self, particles: np.ndarray, uniforms: np.ndarray) -> np.ndarray:

@@ -1,9 +1,9 @@
-"""Fits of an acyclic separable system judged by its outputs: what it predicts of the nodes from the signals alone.
+"""Fits of an acyclic separable system by output error: the error of its predictions from the signals alone.
 
-A regression of every node on its causes sees one equation at a time, and its arguments are wrong where earlier
-equations are. What a super arm earns is what comes out at the end of all of them. So systems that regressions propose
-are polished here until their solutions are as near to the observed nodes as their edges allow, and compared by that
-(Ljung 1999, System identification, sec. 7.2: the output-error model).
+A regression of every node on its causes considers one equation at a time, and errors of earlier equations spoil its
+arguments, whereas the reward of a super arm is the output of all of them. Systems that regressions propose are
+therefore polished until their solutions are as near to the observed nodes as their edges allow, and compared by that
+error (Ljung 1999, System identification, sec. 7.2: the output-error model).
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import numpy as np
 
 from cbo_gym.agents.super_arms.separable_system import LARGEST, SeparableSystem
 
-STEPS, TRIALS = 30, 8  # of a polish, and dampings tried for each
-LEAST_GAIN = 1e-4  # of the squared errors, below which it ends
+MAX_STEPS, TRIALS = 30, 8  # of a polish, and dampings tried for each
+MIN_GAIN = 1e-4  # relative gain in squared errors that ends a polish
 DAMPING, EASIER, HARDER = 1e-3, 5.0, 4.0
 RIDGE = 1e-9
-WIDTH = 1e-4  # of the differences that stand for slopes
-FILTERINGS = 3
+WIDTH = 1e-4  # of the finite differences
+FILTER_PASSES = 3
 
 
 class Solution(NamedTuple):
     """The predictions of a system.
 
     Attributes:
-        nodes: shape ``(rounds, N)``.
-        slopes: of the nodes in the coefficients that are not zero, shape ``(rounds, N, p)``.
+        nodes: the predictions, shape ``(rounds, N)``.
+        slopes: their derivatives with respect to the coefficients that are not zero, shape ``(rounds, N, p)``.
     """
 
     nodes: np.ndarray
@@ -37,7 +37,7 @@ class Solution(NamedTuple):
 
 
 def best_polished(systems: Iterable[SeparableSystem], exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-    """The system that explains the nodes best for its number of edges, of some acyclic ones, each :func:`polished`."""
+    """The best of some acyclic systems by the Bayesian information criterion, each :func:`polished`."""
     polishes = (polished(system, exogenous, nodes) for system in systems)
     return min(polishes, key=lambda system: _criterion(system, exogenous, nodes))
 
@@ -50,9 +50,9 @@ def _criterion(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray
 
 
 def polished(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-    """The system with the coefficients that are not zero moved to least squared errors of its solutions.
+    """The system with the coefficients that are not zero fitted to minimise the squared errors of its solutions.
 
-    By Levenberg and Marquardt's method, from where they are: it is never worse.
+    Levenberg and Marquardt's method starts from the present coefficients, so that the result is never worse.
 
     Args:
         system: acyclic.
@@ -61,7 +61,7 @@ def polished(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) 
     """
     found = _solve(system, exogenous)
     loss, damping = float(np.sum((nodes - found.nodes) ** 2)), DAMPING
-    for _ in range(STEPS if found.slopes.shape[-1] else 0):
+    for _ in range(MAX_STEPS if found.slopes.shape[-1] else 0):
         before = loss
         slopes = found.slopes.reshape(-1, found.slopes.shape[-1])
         gram, slope = slopes.T @ slopes, slopes.T @ (nodes - found.nodes).ravel()
@@ -72,7 +72,7 @@ def polished(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) 
                 system, found, loss, damping = moved, tried, left, damping / EASIER
                 break
             damping *= HARDER
-        if not loss < (1.0 - LEAST_GAIN) * before:
+        if not loss < (1.0 - MIN_GAIN) * before:
             break
     return system
 
@@ -85,7 +85,7 @@ def _moved(system: SeparableSystem, gram: np.ndarray, slope: np.ndarray, damping
 
 
 def _solve(system: SeparableSystem, exogenous: np.ndarray) -> Solution:
-    """The solutions, cut as :meth:`SeparableSystem.solve` cuts them, and their slopes."""
+    """The solutions, clipped as by :meth:`SeparableSystem.solve`, and their slopes."""
     coefficients = system.coefficients
     free = {place: column for column, place in enumerate(zip(*np.nonzero(coefficients), strict=True))}
     nodes = exogenous.T.copy()
@@ -104,7 +104,7 @@ def _solve(system: SeparableSystem, exogenous: np.ndarray) -> Solution:
 def _influences(
     system: SeparableSystem, effect: int, nodes: np.ndarray
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """The causes of a node, with all components there and their slopes, each ``(K, rounds)``; nodes ``(N, rounds)``."""
+    """The causes of a node, with the values and slopes of all components, ``(K, rounds)``; nodes ``(N, rounds)``."""
     for cause in np.flatnonzero(system.coefficients[:, effect].any(axis=0)):
         below, value, above = (
             np.stack([component(nodes[cause] + shift) for component in system.components])
@@ -114,10 +114,10 @@ def _influences(
 
 
 def filtered(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """Where the nodes were, by the system and by what was observed, weighed by their errors; shape ``(rounds, N)``.
+    """Estimates of the true nodes from the system and the observations, weighted by their errors: ``(rounds, N)``.
 
-    A node's prediction from its causes and the observation of it are both wrong: the second by an error that is the
-    same for all nodes, and taken to be that of the node which is predicted best; the first by whatever else there is.
+    Both the prediction of a node from its causes and its observation have errors. The variance of the latter is assumed
+    equal for all nodes, and estimated by that of the node with the best prediction.
 
     Args:
         system: acyclic.
@@ -125,17 +125,17 @@ def filtered(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) 
         nodes: the observed y, of the same shape.
     """
     observing, seen = 0.0, nodes.T
-    places = np.empty_like(seen)
-    for filtering in range(FILTERINGS):
+    filtered_nodes = np.empty_like(seen)
+    for iteration in range(FILTER_PASSES):
         errors = np.empty(len(seen))
         for effect in system.causes_first:
             predicted = exogenous[:, effect].copy()
             for cause in np.flatnonzero(system.coefficients[:, effect].any(axis=0)):
                 for weight, component in zip(system.coefficients[:, effect, cause], system.components, strict=True):
                     if weight != 0.0:
-                        predicted += weight * component(places[cause])
+                        predicted += weight * component(filtered_nodes[cause])
             errors[effect] = np.mean((seen[effect] - predicted) ** 2)
-            trust = 0.5 if not filtering else max(0.0, 1.0 - observing / max(errors[effect], np.finfo(float).tiny))
-            places[effect] = predicted + trust * (seen[effect] - predicted)
+            trust = 0.5 if not iteration else max(0.0, 1.0 - observing / max(errors[effect], np.finfo(float).tiny))
+            filtered_nodes[effect] = predicted + trust * (seen[effect] - predicted)
         observing = errors.min()
-    return places.T
+    return filtered_nodes.T

@@ -4,8 +4,8 @@ The payoff of super arm x is r_x(b) = h((I - F)^-1 (x * b)). Its polynomial of d
 every multi-index alpha with |alpha| <= q that touches selected base arms only. Base arms are independent, so the
 expected payoff is the sum of D^alpha r_x(a) / alpha! times products of moments about a, and is linear in the
 derivatives (Bauschmann & Maghsudi 2026, sec. III-B). As in the paper (appendix G1) these are divided differences, here
-over the nodes of the five-point Gauss-Hermite rule, in standard deviations: as wide as the signals vary. ``reach``
-below 1 draws the nodes together; towards 0 they give the derivatives at the point.
+over the nodes of the five-point Gauss-Hermite rule, in standard deviations of the signals. ``reach`` scales the
+distances of the nodes from the centre; towards 0 the differences become the derivatives at the centre.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 MAX_DEGREE = 4
-NODES = (0.0, 1.35562618, -1.35562618, 2.85697001, -2.85697001)  # in the order in which differences take them in
+NODES = (0.0, 1.35562618, -1.35562618, 2.85697001, -2.85697001)  # in the order of the divided differences
 NODES_ABOUT_ZERO = (0.0, 1.0, 2.0, 0.5, 1.5)  # in root mean squares of the signals, which are mostly positive
 CHUNK = 100_000  # points at a time
 
@@ -47,7 +47,7 @@ def exponents_of(chosen: np.ndarray, variables: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Group:
-    """The super arms of one size: their rows, members ``(A, size)``, and the columns ``(A, terms)`` of their terms."""
+    """The super arms of one size: rows, members ``(A, size)``, and columns ``(A, terms)`` of their terms."""
 
     rows: np.ndarray
     members: np.ndarray
@@ -153,7 +153,7 @@ class PayoffPolynomials:
         return low, high
 
     def values(self, deviations: np.ndarray) -> np.ndarray:
-        """Every term at some signals less their centre, ``(samples, N)`` to ``(samples, terms)``."""
+        """Values of the terms at signals less their centre, ``(samples, N)`` to ``(samples, terms)``."""
         members, orders = self._factors
         padded = _with_padding(deviations)
         found = np.ones((len(deviations), len(members)))
@@ -166,18 +166,18 @@ class PayoffPolynomials:
         members, orders = self._factors
         factors = _with_padding(moments)[orders, members]
         found = np.zeros((len(members), moments.shape[1], self.degree))
-        for place in range(members.shape[1]):
-            terms = np.flatnonzero(orders[:, place])
-            others = np.delete(factors[terms], place, axis=1).prod(axis=1)
-            found[terms, members[terms, place], orders[terms, place] - 1] = others
+        for k in range(members.shape[1]):
+            terms = np.flatnonzero(orders[:, k])
+            others = np.delete(factors[terms], k, axis=1).prod(axis=1)
+            found[terms, members[terms, k], orders[terms, k] - 1] = others
         return found.reshape(len(members), -1)
 
 
 class PolynomialsAboutZero(PayoffPolynomials):
     """The same about zero, where the derivatives do not depend on the super arm (Bauschmann & Maghsudi 2026, III-B).
 
-    They are found from the super arms of up to q base arms and shared by the others, which is thousands of times faster
-    and leaves out how more than q signals interact.
+    They are computed for the super arms of up to q base arms and shared by the others, which is thousands of times
+    faster and ignores interactions of more than q signals.
     """
 
     about_means = False
@@ -204,7 +204,7 @@ def _factors(exponents: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _with_padding(rows: np.ndarray) -> np.ndarray:
-    """Rows of shape ``(m, N)`` with a factor 1 behind, which the padding of :func:`_factors` names."""
+    """Append a column of ones, which is the padding of :func:`_factors`, to rows of shape ``(m, N)``."""
     return np.hstack([rows, np.ones((len(rows), 1))])
 
 
@@ -214,41 +214,41 @@ class Expansion:
     Args:
         polynomials: the terms.
         coefficients: D^alpha r_x(a) / alpha!, one row per super arm, one column per term.
-        missed: what is added to the expected payoffs, a number or one for each super arm.
+        remainder: correction that is added to the expected payoffs, a number or one for each super arm.
     """
 
     def __init__(
-        self, polynomials: PayoffPolynomials, coefficients: sparse.csr_array, missed: np.ndarray | float = 0.0
+        self, polynomials: PayoffPolynomials, coefficients: sparse.csr_array, remainder: np.ndarray | float = 0.0
     ) -> None:
         self._polynomials = polynomials
         self.coefficients = coefficients
-        self.missed = missed
+        self.remainder = remainder
         self._sizes = sparse.csr_array(
             (np.abs(coefficients.data), coefficients.indices, coefficients.indptr), shape=coefficients.shape
         )
 
-    def plus(self, missed: np.ndarray) -> Expansion:
-        """The same polynomials, with something added to the expected payoffs."""
-        return Expansion(self._polynomials, self.coefficients, self.missed + missed)
+    def plus(self, remainder: np.ndarray) -> Expansion:
+        """The same polynomials with an additional correction of the expected payoffs."""
+        return Expansion(self._polynomials, self.coefficients, self.remainder + remainder)
 
     def expected(self, moments: np.ndarray) -> np.ndarray:
         """Expected payoffs, shape ``(A,)``, for moments by order of shape ``(q + 1, N)`` or more orders."""
         product, _ = self._polynomials.products(moments, moments)
-        return self.coefficients @ product + self.missed
+        return self.coefficients @ product + self.remainder
 
     def mean_over(self, deviations: np.ndarray) -> np.ndarray:
-        """The mean of each polynomial over some signals less their centre, ``(samples, N)``; shape ``(A,)``."""
-        return self.coefficients @ self._polynomials.values(deviations).mean(axis=0) + self.missed
+        """The mean of each polynomial over signals less their centre, ``(samples, N)``; shape ``(A,)``."""
+        return self.coefficients @ self._polynomials.values(deviations).mean(axis=0) + self.remainder
 
     def variances(self, moments: np.ndarray, covariances: np.ndarray) -> np.ndarray:
-        """How much one more signal of a base arm moves the expected payoffs, to the first order (delta method).
+        """Variance of the expected payoffs due to one more signal of a base arm (delta method).
 
         Args:
             moments: by order, shape ``(q + 1, N)`` or more orders.
             covariances: of the signals' powers 1 to q, shape ``(q, q, N)``, or more powers.
 
         Returns:
-            the variance of what one signal of each base arm adds to each expected payoff, shape ``(A, N)``.
+            the variance of each expected payoff due to one signal of each base arm, shape ``(A, N)``.
         """
         degree = self._polynomials.degree
         slopes = self.coefficients @ self._polynomials.slopes(moments)
@@ -256,6 +256,6 @@ class Expansion:
         return np.maximum(np.einsum("xip,pqi,xiq->xi", slopes, covariances, slopes, optimize=True), 0.0)
 
     def optimistic(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Upper bounds of them for moments in intervals: each addend at the end that its sign makes the better."""
+        """Upper bounds of the expected payoffs for moments in intervals: each addend at the better end by its sign."""
         low, high = self._polynomials.products(lower, upper)
-        return self.coefficients @ (0.5 * (low + high)) + self._sizes @ (0.5 * (high - low)) + self.missed
+        return self.coefficients @ (0.5 * (low + high)) + self._sizes @ (0.5 * (high - low)) + self.remainder

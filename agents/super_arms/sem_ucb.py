@@ -1,7 +1,7 @@
 """SEM-UCB (Nourani-Koliji, Ghoorchian & Maghsudi 2022): linear structural equations and bounds on the signals' means.
 
 With linear edges the payoff is a weighted sum of the signals, and a super arm's index is that sum at the upper
-confidence bounds of the means. There is no bonus for what is not known about the edges.
+confidence bounds of the means. The index has no bonus for uncertainty about the edges.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SEMUCB(SSEMUCBJO):
 
     Raises:
         ArgumentError: if the scale is out of range; from ``reset``, if there are too many super arms.
-        UnsupportedModeError: from ``reset``, if the task is no separable system.
+        UnsupportedModeError: from ``reset``, if the task is not a separable system.
     """
 
     def __init__(self, internal_scale: float = INTERNAL_SCALE) -> None:

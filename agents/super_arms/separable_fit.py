@@ -1,16 +1,16 @@
 """Separable structural equations y = F(y) + z, and their l1-regularised regression from observed z and y.
 
-The graph is unknown and need not be acyclic (Bauschmann & Maghsudi 2026, sec. II and III-A). Nodes are observed with
-errors, which flatten the fitted functions. So after a first regression the arguments are replaced by the solution of
-the fitted equations for the observed z, and the regression is repeated. The penalty is chosen node by node: of the sets
-of edges on the Lasso's path, pruned one edge at a time, the one that the extended Bayesian information criterion
-prefers.
+The graph is unknown and may have cycles (Bauschmann & Maghsudi 2026, sec. II and III-A). Nodes are observed with
+errors, which flatten the fitted functions. Therefore, after a first regression, the solution of the fitted equations
+for the observed z replaces the arguments, and the regression is repeated. The penalty is chosen node by node: among the
+sets of edges on the Lasso's path, pruned one edge at a time, the extended Bayesian information criterion chooses.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -27,24 +27,24 @@ from cbo_gym.agents.super_arms.separable_system import (
 from cbo_gym.errors import naming_the_extra
 
 PENALTIES = np.geomspace(1.0, 1e-3, 20)  # as shares of the smallest penalty that leaves no edge
-PASSES, SETTLED = 8, 0.02  # regressions at most, and the change of coefficients at which they end
-NEGLIGIBLE = 0.02  # of a node's root mean square: what an edge must contribute to be kept
+MAX_PASSES, CONVERGED = 8, 0.02  # number of regressions, and the change of coefficients that ends them
+NEGLIGIBLE = 0.02  # least contribution of an edge, as a share of the root mean square of its node
 RIDGE = 1e-6
-MOST_EDGES = 0.4  # features of a node, as a share of the rounds
+MAX_EDGES = 0.4  # features of a node, as a share of the rounds
 STRICTNESS = 1.0  # gamma of the extended Bayesian information criterion
 COMMON_ROUNDS = 50.0
 VARIANCE_PASSES = 5
-# A new fit waits for so many rounds as shares of those fitted, and between the two for errors this much greater; so
-# much greater ones are also what speaks against the last pass of a fit.
+# Least and greatest number of new rounds before a refit, as shares of those fitted. Between the two, a refit requires
+# errors greater by the factor TOLERATED, which is also the limit for the last pass of a fit.
 EARLIEST, LATEST, TOLERATED = 0.1, 0.3, 2.0
-_UNUSED = np.random.RandomState(0)  # of the Lasso, which asks for one; making it takes a tenth of the Lasso's time
+_UNUSED = np.random.RandomState(0)  # argument of the Lasso; to make it takes a tenth of the Lasso's time
 
 
 class SeparableModel:
-    """A fitted system that is fitted anew when the rounds that came since are badly explained, or are many.
+    """A fitted system, which is refitted when there are many new rounds, or it explains them badly.
 
     Args:
-        fit: from super arms, z and y, each of shape ``(rounds, N)``, to a system.
+        fit: function of super arms, z and y, each of shape ``(rounds, N)``, that returns a system.
 
     Attributes:
         system: the last fit; None before the first.
@@ -59,7 +59,7 @@ class SeparableModel:
         self.system: SeparableSystem | None = None
 
     def add(self, super_arm: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray) -> None:
-        """One round, three arrays of shape ``(N,)``."""
+        """Add a round: three arrays of shape ``(N,)``."""
         self._rounds.append((super_arm.copy(), exogenous.copy(), nodes.copy()))
         if self.system is not None:
             self._errors.append(self._error(self.system, exogenous, nodes))
@@ -70,7 +70,7 @@ class SeparableModel:
         return super_arms, exogenous, nodes
 
     def refit_if_needed(self) -> bool:
-        """Whether there is a new fit: the former one stays where it explains all rounds better."""
+        """Refit if needed; return whether the system changed. The former one stays if it explains all rounds better."""
         if self.system is not None and not self._is_outdated():
             return False
         rounds = self.rounds()
@@ -121,9 +121,9 @@ def fit_jointly(
 
 
 def _fit_filtered(exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction]) -> SeparableSystem:
-    """An acyclic system whose functions' arguments are partly the nodes as observed, where it predicts them badly.
+    """An acyclic system whose functions' arguments are partly the observed nodes, if it predicts these badly.
 
-    Of all passes it is that which predicts the nodes best from the signals alone.
+    It is the system of the pass that predicts the nodes best from the signals alone.
     """
 
     def look(regressed: SeparableSystem) -> Pass:
@@ -138,7 +138,7 @@ def _fit_jointly(
 ) -> tuple[SeparableSystem, np.ndarray]:
     """The system of the last pass, and its solutions, which are its functions' arguments.
 
-    If an earlier pass explains the nodes far better, as where they are observed exactly, it is that pass's.
+    If an earlier pass explains the nodes far better, for example because they are observed exactly, it is returned.
     """
     box = np.minimum(nodes.min(axis=0), 0.0), np.maximum(nodes.max(axis=0), 0.0)
 
@@ -157,9 +157,9 @@ class Pass(NamedTuple):
     """A regression of all nodes.
 
     Attributes:
-        error: mean square error of what the system predicts.
-        system: found.
-        arguments: of the functions in the next regression, shape ``(rounds, N)``.
+        error: mean square error of the predictions of the system.
+        system: the system.
+        arguments: arguments of the functions in the next regression, shape ``(rounds, N)``.
     """
 
     error: float
@@ -176,12 +176,12 @@ def _passes(
     components: Sequence[EdgeFunction],
     look: Callable[[SeparableSystem], Pass],
 ) -> Iterator[Pass]:
-    """Regressions until the coefficients settle, at first with the nodes as observed as the functions' arguments."""
+    """Regressions until the coefficients converge; the first one takes the observed nodes as arguments."""
     arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
-    for _ in range(PASSES):
+    for _ in range(MAX_PASSES):
         found = look(SeparableSystem(components, _regress(arguments, nodes - exogenous, components)))
         yield found
-        if np.abs(found.system.coefficients - before).max() < SETTLED:
+        if np.abs(found.system.coefficients - before).max() < CONVERGED:
             return
         arguments, before = found.arguments, found.system.coefficients
 
@@ -223,14 +223,14 @@ def _lasso_path(features: np.ndarray, target: np.ndarray, gram: np.ndarray, corr
     if largest <= 0.0:
         return np.zeros((features.shape[1], 0))
     with warnings.catch_warnings(), config_context(skip_parameter_validation=True):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # rough is good enough for proposing edges
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a rough path suffices to propose edges
         _, path, _ = lasso_path(
             np.asfortranarray(features),
             target,
             alphas=largest * PENALTIES,
             precompute=np.ascontiguousarray(gram),
             Xy=correlation,
-            random_state=_UNUSED,  # it would be drawn from the global state otherwise
+            random_state=_UNUSED,  # instead of the global state
             check_input=False,
             max_iter=200,
             tol=1e-3,
@@ -241,11 +241,11 @@ def _lasso_path(features: np.ndarray, target: np.ndarray, gram: np.ndarray, corr
 def _proposals(
     path: np.ndarray, gram: np.ndarray, correlation: np.ndarray, total: float, rounds: int
 ) -> list[tuple[float, np.ndarray]]:
-    """For every number of features, from 0, the best set seen and the sum of squares that it leaves.
+    """For every number of features, from 0, the best set and its residual sum of squares.
 
-    Seen are the sets on the Lasso's path, and what is left of each as its least useful features go one by one.
+    Candidates are the sets on the Lasso's path, and their subsets by backward elimination.
     """
-    most = min(int(MOST_EDGES * rounds), len(gram))
+    most = min(int(MAX_EDGES * rounds), len(gram))
     best = [(total, np.arange(0))] + [(np.inf, np.arange(0))] * most
     damped = gram + RIDGE * rounds * np.eye(len(gram))
     seen: set[bytes] = set()
@@ -265,10 +265,9 @@ def _proposals(
 def backward_elimination(
     proposed: np.ndarray, gram: np.ndarray, correlation: np.ndarray, total: float
 ) -> Iterator[tuple[float, np.ndarray]]:
-    """The sums of squares left by a set of features and by what remains of it as the least useful go one by one.
+    """Residual sums of squares of a set of features, and of its subsets as the least useful are removed one by one.
 
-    The inverse of the normal equations follows the set by a rank-one step for each feature that goes, in place of an
-    inversion of its own.
+    The inverse of the normal equations is updated by a rank-one step for each removed feature.
 
     Args:
         proposed: which features are in the set, shape ``(features,)``.
@@ -277,7 +276,7 @@ def backward_elimination(
         total: sum of squares of the target.
 
     Yields:
-        the sum of squares left, and which features are present: the same array every time, to be read at once.
+        the residual sum of squares, and the features that are present: the same array every time, to be read at once.
     """
     present, chosen = proposed.copy(), np.flatnonzero(proposed)
     inverse = np.linalg.inv(gram[np.ix_(chosen, chosen)])
@@ -298,8 +297,7 @@ def backward_elimination(
 def _choose(proposals: list[list[tuple[float, np.ndarray]]], rounds: int, features: int) -> list[np.ndarray]:
     """The best set of every node by the extended Bayesian information criterion (Chen & Chen 2008).
 
-    The variance of the errors is first taken to be one for all nodes; a node's own rounds count beside
-    :data:`COMMON_ROUNDS` of that.
+    A node's variance of errors is shrunk to that of all nodes, which has the weight of :data:`COMMON_ROUNDS` rounds.
     """
     left = np.array([[squares for squares, _ in sets] for sets in proposals])
     sizes = np.arange(left.shape[1])
@@ -339,15 +337,14 @@ def fit_by_base_arm(
 ) -> SeparableSystem:
     """An acyclic system assembled from one fit for each base arm, to the rounds in which it was selected (Eq. 5).
 
-    The fit of base arm o tells how the nodes respond to an impulse at node o. What of the response of node i does not
-    come through nodes between them is the edge from o to i; as Eq. 5 gives it pointwise, it is projected on the
-    components. Nodes are put in the order of the strongest edges: the weakest on cycles are dropped. The arguments of
-    all functions, nodes without errors, are those of the joint fit.
+    The fit of base arm o gives the response of the nodes to an impulse at node o. The response of node i that does not
+    pass through other nodes is the edge from o to i. Eq. 5 gives it pointwise; it is projected on the components. The
+    weakest edges on cycles are dropped. The arguments of all functions are those of the joint fit.
 
     Args:
-        super_arms: of all rounds, shape ``(rounds, N)``; each base arm was selected at least once.
-        exogenous: of the same shape.
-        nodes: of the same shape.
+        super_arms: super arms of all rounds, shape ``(rounds, N)``; each base arm was selected at least once.
+        exogenous: the observed z, of the same shape.
+        nodes: the observed y, of the same shape.
         components: candidate functions of every edge.
     """
     count = nodes.shape[1]
@@ -369,28 +366,15 @@ def fit_by_base_arm(
     return SeparableSystem(components, assembled)
 
 
-class CoefficientPosterior:
-    """Normal distributions of the coefficients of a sparse system, independent between nodes, around its own.
+def coefficient_posterior(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> partial[np.ndarray]:
+    """A function that draws coefficients of a fitted system, ``(K, N, N)``, from their posterior given its edges.
 
-    ``factors`` has for each node the places ``(k, j)`` of its coefficients, two arrays, and a matrix that turns
-    standard normal numbers into deviations from the means.
-    """
+    The prior is N(0, 1) for each coefficient; nodes are independent.
 
-    def __init__(self, system: SeparableSystem, factors: Sequence[tuple[tuple[np.ndarray, ...], np.ndarray]]) -> None:
-        self._system, self._factors = system, factors
-
-    def draw(self, rng: np.random.Generator) -> np.ndarray:
-        """Coefficients of shape ``(K, N, N)``."""
-        coefficients = self._system.coefficients.copy()
-        for effect, ((k, j), factor) in enumerate(self._factors):
-            coefficients[k, effect, j] += factor @ rng.standard_normal(len(k))
-        return coefficients
-
-
-def coefficient_posterior(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> CoefficientPosterior:
-    """The posterior of the coefficients of a fitted system, given its edges; prior N(0, 1) each.
-
-    ``exogenous`` and ``nodes`` are of the rounds that it was fitted to, shape ``(rounds, N)``.
+    Args:
+        system: the fitted system.
+        exogenous: the z of the rounds that it was fitted to, shape ``(rounds, N)``.
+        nodes: the y of these rounds, of the same shape.
     """
     try:
         arguments = system.solve(exogenous)
@@ -404,5 +388,14 @@ def coefficient_posterior(system: SeparableSystem, exogenous: np.ndarray, nodes:
         chosen = features[k, :, j]
         variance = max(float(np.mean(residuals[:, effect] ** 2)), 1e-8)
         precision = chosen @ chosen.T / variance + np.eye(len(k))
-        factors.append(((k, j), np.linalg.inv(np.linalg.cholesky(precision)).T))
-    return CoefficientPosterior(system, factors)
+        factors.append((k, j, np.linalg.inv(np.linalg.cholesky(precision)).T))
+    return partial(_draw_coefficients, system.coefficients, factors)
+
+
+def _draw_coefficients(
+    means: np.ndarray, factors: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], rng: np.random.Generator
+) -> np.ndarray:
+    coefficients = means.copy()
+    for effect, (k, j, factor) in enumerate(factors):
+        coefficients[k, effect, j] += factor @ rng.standard_normal(len(k))
+    return coefficients

@@ -13,11 +13,11 @@ import numpy as np
 EdgeFunction = Callable[[np.ndarray], np.ndarray]  # of one variable, elementwise, zero at zero
 Edges = list[tuple[int, EdgeFunction, list[tuple[int, float]]]]  # cause, function, and its effects with weights
 
-# Sweeps stop at a change below the tolerance, and give up at one so many times the smallest so far.
+# Sweeps converge at a change below the tolerance, and diverge at a change so many times the smallest so far.
 MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
 LARGEST = 1e6  # absolute value of a node
 IMPULSES = 41
-STEEPEST = 0.95  # spectral radius of the largest slopes of a system with cycles
+MAX_RADIUS = 0.95  # spectral radius of the largest slopes of a system with cycles
 
 
 class SeparableSystem:
@@ -58,23 +58,23 @@ class SeparableSystem:
     def solve(self, exogenous: np.ndarray) -> np.ndarray:
         """The y that solve the equations for z of shape ``(..., N)``.
 
-        Nodes are computed from their causes; those on a common cycle by fixed-point sweeps. Values beyond
-        :data:`LARGEST` are cut.
+        Nodes are computed from their causes; those on a common cycle by fixed-point sweeps. Values are clipped to
+        :data:`LARGEST`.
 
         Raises:
-            ArithmeticError: if the sweeps do not settle.
+            ArithmeticError: if the sweeps do not converge.
         """
         nodes = np.moveaxis(exogenous, -1, 0).copy()
         for block, within, out in zip(self._blocks, self._within, self._out_of, strict=True):
             if len(block) > 1:
                 _settle(nodes, block, within)
-            # Polynomials of polynomials overflow where an early fit is absurd.
+            # Polynomials of polynomials overflow if an early fit is bad.
             nodes[block] = nodes[block].clip(-LARGEST, LARGEST)
             _push(nodes, nodes, out)
         return np.moveaxis(nodes, 0, -1)
 
     def mean_square_error(self, exogenous: np.ndarray, nodes: np.ndarray) -> float:
-        """Of all nodes of shape ``(..., N)``, against the solution for z.
+        """Mean square error of the solution for z against nodes of shape ``(..., N)``.
 
         Raises:
             ArithmeticError: as :meth:`solve`.
@@ -91,23 +91,23 @@ class SeparableSystem:
         return all(len(block) == 1 for block in self._blocks)
 
     def without_weakest_edge_on_a_cycle(self) -> SeparableSystem:
-        """A system with one edge less; itself if there is no cycle."""
+        """The system without one edge; the same system if there is no cycle."""
         if self.is_acyclic:
             return self
         return SeparableSystem(self.components, _without_weakest_edge_on_a_cycle(self.coefficients))
 
     def without_cycles(self) -> SeparableSystem:
-        """The system without as many weak edges as leave no cycle."""
+        """The system without the weakest edges on cycles, so that it is acyclic."""
         coefficients = self.coefficients
         while _on_a_cycle(coefficients).any():
             coefficients = _without_weakest_edge_on_a_cycle(coefficients)
         return SeparableSystem(self.components, coefficients)
 
     def flattened(self, low: np.ndarray, high: np.ndarray) -> SeparableSystem:
-        """The system with edges on cycles so flat that there is one solution; itself where they are.
+        """The system with edges on cycles scaled down so that there is one solution; itself if there is one.
 
-        They are scaled until the matrix of largest slopes on the box has a spectral radius of :data:`STEEPEST` at most,
-        which makes the equations a contraction there (Bertsekas & Tsitsiklis 1989, sec. 3.1).
+        They are scaled until the spectral radius of the matrix of largest slopes on the box is at most
+        :data:`MAX_RADIUS`, which makes the equations a contraction there (Bertsekas & Tsitsiklis 1989, sec. 3.1).
 
         Args:
             low: the box's lower ends, shape ``(N,)``.
@@ -119,13 +119,13 @@ class SeparableSystem:
         slopes = np.abs(np.einsum("kij,kpj->pij", self.coefficients, rises / steps)).max(axis=0)
         on_a_cycle = _on_a_cycle(self.coefficients)
         radius = np.abs(np.linalg.eigvals(slopes * on_a_cycle)).max()
-        if radius <= STEEPEST:
+        if radius <= MAX_RADIUS:
             return self
-        return SeparableSystem(self.components, self.coefficients * np.where(on_a_cycle, STEEPEST / radius, 1.0))
+        return SeparableSystem(self.components, self.coefficients * np.where(on_a_cycle, MAX_RADIUS / radius, 1.0))
 
 
 def _push(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
-    """Add what causes do to their effects; arrays of shape ``(N, ...)``."""
+    """Add the effects of edges to ``total``; arrays of shape ``(N, ...)``."""
     for cause, component, reached in edges:
         value = component(nodes[cause])
         for effect, weight in reached:
@@ -133,7 +133,7 @@ def _push(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
 
 
 def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
-    """Solve in place for the nodes of a cycle, which hold what comes from outside of it."""
+    """Solve in place for the nodes of a cycle, which contain the influence from outside the cycle."""
     outer = nodes.copy()
     first = np.inf
     for _ in range(MAX_SWEEPS):
@@ -147,16 +147,16 @@ def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
         first = min(first, change)
         if not change < DIVERGED * first:
             break
-    raise ArithmeticError("the fixed-point sweeps of a fitted system do not settle")
+    raise ArithmeticError("the fixed-point sweeps of a fitted system do not converge")
 
 
 def edges_of(coefficients: np.ndarray) -> np.ndarray:
-    """Where there is an edge, ``[i, j]`` from j to i."""
+    """Boolean adjacency matrix: ``[i, j]`` is an edge from j to i."""
     return np.any(coefficients != 0.0, axis=0)
 
 
 def reached_by(coefficients: np.ndarray) -> np.ndarray:
-    """Where there is a path, ``[i, j]`` from j to i, or i is j."""
+    """Boolean matrix of paths: ``[i, j]`` from j to i, true also if i is j."""
     edges = edges_of(coefficients)
     paths = edges | np.eye(len(edges), dtype=bool)
     while True:

@@ -1,10 +1,9 @@
 """SGB, the stochastic greedy bandit (Fourati, Quinn, Alouini & Aggarwal 2024), which commits after exploring.
 
-The super arm grows by one base arm at a time. In each of s phases a random sample of the base arms left is drawn, each
-of them is tried together with those chosen so far, ``repetitions`` times, and the one with the best mean reward joins.
-For the rest of the horizon the super arm of all phases is played. Only rewards are used. With a sample of ``(N / s)
-ln(1 / miss)`` base arms, the best of those left is missed with probability ``miss``, so exploring takes ``N ln(1 /
-miss)`` trials in all.
+The super arm grows by one base arm at a time. Each of s phases draws a random sample of the remaining base arms, plays
+each of them ``repetitions`` times together with the chosen ones, and adds the one with the best mean reward. The rest
+of the horizon plays the super arm of all phases. A sample of ``(N / s) ln(1 / miss)`` base arms misses the best of the
+remaining ones with probability ``miss``, so that exploration takes ``N ln(1 / miss)`` trials in all.
 """
 
 from __future__ import annotations
@@ -72,6 +71,6 @@ class SGB(Agent):
     def estimated_rewards(self) -> np.ndarray:
         """The mean reward of the super arm of every round, over the rounds in which it was played."""
         keys = [past.action.tobytes() for past in self.history]
-        _, place = np.unique(keys, return_inverse=True)
+        _, arm = np.unique(keys, return_inverse=True)
         rewards = np.array([past.reward for past in self.history])
-        return (np.bincount(place, rewards) / np.bincount(place))[place]
+        return (np.bincount(arm, rewards) / np.bincount(arm))[arm]

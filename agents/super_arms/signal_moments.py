@@ -2,14 +2,14 @@
 
 Signals lie in an interval of width w. With them divided by w, the moment of order p about any point of the interval is
 within ``2^(p mod 2) C`` of its empirical value with high probability, C[i] = sqrt((s + 1) ln t / m[i]) for a base arm
-that was seen m[i] times (Bauschmann & Maghsudi 2026, Eq. 6, 7).
+with m[i] observations (Bauschmann & Maghsudi 2026, Eq. 6, 7).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-COMMON_SIGHTINGS = 4.0
+PRIOR_COUNT = 4.0
 
 
 class SignalMoments:
@@ -21,7 +21,7 @@ class SignalMoments:
         width: w, above 0.
 
     Attributes:
-        counts: m, how often each base arm was seen, shape ``(N,)``.
+        counts: m, number of observations of each base arm, shape ``(N,)``.
         centre: a, shape ``(N,)``.
     """
 
@@ -33,7 +33,7 @@ class SignalMoments:
         self._sums = np.zeros((degree + 1, base_arms))
 
     def add(self, super_arm: np.ndarray, exogenous: np.ndarray) -> None:
-        """One round: which base arms were selected, and their signals; both of shape ``(N,)``."""
+        """Add a round: the selected base arms, and their signals; both of shape ``(N,)``."""
         self.counts += super_arm
         self._sums += super_arm * (exogenous - self.centre) ** self._orders
 
@@ -44,7 +44,7 @@ class SignalMoments:
         self._sums = (super_arms * powers).sum(axis=1)
 
     def moments(self) -> np.ndarray:
-        """Empirical moments about the centre by order, shape ``(q + 1, N)``; where nothing was seen, of the centre."""
+        """Empirical moments about the centre by order, shape ``(q + 1, N)``; without data those of the centre."""
         moments = self._sums / np.maximum(self.counts, 1.0)
         moments[0] = 1.0
         return moments
@@ -54,17 +54,18 @@ class SignalMoments:
         return np.sqrt(np.maximum(self.moments()[2], (0.01 * self.width) ** 2))
 
     def covariances(self, moments: np.ndarray) -> np.ndarray:
-        """Of the powers 1 to q / 2 of a signal's distance from the centre, shape ``(q / 2, q / 2, N)``.
+        """Covariances of the powers 1 to q / 2 of a signal's distance from the centre, ``(q / 2, q / 2, N)``.
 
-        Those of all base arms together count as :data:`COMMON_SIGHTINGS` of each: few signals may all lie close.
+        The pooled covariance of all base arms is added as :data:`PRIOR_COUNT` observations of each, because a few
+        signals may lie close together by chance.
 
         Args:
-            moments: empirical ones or those of a family, shape ``(q + 1, N)``.
+            moments: empirical moments or those of a family, shape ``(q + 1, N)``.
         """
         powers = np.arange(1, len(moments) // 2 + 1)
         own = moments[powers[:, None] + powers] - moments[powers[:, None]] * moments[powers]
         common = (own @ self.counts)[..., None] / max(self.counts.sum(), 1.0)
-        return (self.counts * own + COMMON_SIGHTINGS * common) / (self.counts + COMMON_SIGHTINGS)
+        return (self.counts * own + PRIOR_COUNT * common) / (self.counts + PRIOR_COUNT)
 
     def confidence(self, rounds: int, limit: int) -> np.ndarray:
         """C, shape ``(N,)``; ``limit`` is the largest number s of base arms in a super arm."""
@@ -79,7 +80,7 @@ class SignalMoments:
         return np.maximum(moments - radius, least), np.minimum(moments + radius, most)
 
     def normal_moments(self) -> np.ndarray:
-        """The moments of normal signals with the means and variances seen, shape ``(q + 1, N)``."""
+        """The moments of normal signals with the empirical means and variances, shape ``(q + 1, N)``."""
         _, shift, second, *_ = self.moments()
         variance = self.counts / np.maximum(self.counts - 1.0, 1.0) * (second - shift**2)
         moments = [np.ones_like(shift), shift]

@@ -2,8 +2,8 @@
 
 A separable system of structural equations is fitted to all rounds. The payoff that it gives a super arm is expanded
 in the base arms' deviations from their means; with empirical moments, at the better end of a confidence interval,
-this is the internal upper confidence bound. The external one favours base arms that were rarely seen. The three
-variants differ in how the system is fitted, in the growth of the external bound and in the moments.
+this is the internal upper confidence bound. The external one favours base arms with few observations. The three
+variants differ in the fit of the system, the growth of the external bound and the moments.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from cbo_gym.task import Action, Info, Observation
 
 INTERNAL_SCALE, EXTERNAL_SCALE = 0.3, 0.0
 RARE = 4.0  # weight of the second term of the confidence, in (ln t / m)^2
-EDGES = 12.0  # weight of the doubt about the edges out of a base arm, in the nodes' mean square error
+EDGES = 12.0  # weight of the uncertainty about the edges out of a base arm, in mean square errors of the nodes
 SEARCHED_DEGREES = (1, 2, 3, 4)
 MAX_POINTS = 2_000_000  # at which the equations are solved after a fit
-MISSED_POINTS = 200_000  # of them for what the polynomials miss: so many samples for each super arm as fit,
-FEWEST_SAMPLES, MOST_SAMPLES = 16, 512  # within these, and none below
+REMAINDER_POINTS = 200_000  # of them for the remainders of the polynomials, divided among the super arms
+MIN_SAMPLES, MAX_SAMPLES = 16, 512  # of each super arm; with fewer there is no correction
 
 CENTRES: dict[str, type[PayoffPolynomials]] = {"means": PayoffPolynomials, "zero": PolynomialsAboutZero}
 
@@ -54,24 +54,24 @@ class SSEMUCB(SuperArmAgent):
         degree: q of the Taylor polynomials, 1 to 4; or ``"search"``, which chooses it at every fit (Alg. 4).
         internal_scale: factor of the standard errors in the internal bound, at least 0.
         external_scale: factor of the external bound, at least 0; the theory has 1.
-        external: ``"max"``, the bound of the base arm seen least, or ``"sum"``, the mean over s base arms (sec. III-C).
-        centre: ``"means"`` of the signals or ``"zero"``, the centre of the Taylor polynomials; None for the means where
+        external: ``"max"``, the bound of the least observed base arm, or ``"sum"``, the mean over s (sec. III-C).
+        centre: ``"means"`` of the signals or ``"zero"``, the centre of the Taylor polynomials; None for the means if
             they are affordable: on acyclic systems with up to 2 million points to solve.
         reach: factor of the width of the numerical derivatives, above 0; towards 0 they are those at the means.
-        corrected: whether what the polynomials miss of the mean payoff is added, on systems with up to 12,500 super
-            arms; False plays the paper's polynomials.
+        corrected: whether to add the mean remainder of the polynomials, on systems with up to 12,500 super arms; False
+            for the paper's polynomials.
 
     Attributes:
         model: the fitted structural equations.
-        moments: of the signals seen.
+        moments: empirical moments of the signals.
         expansion: the payoffs' polynomials at the present fit; None before the first.
 
     Raises:
         ArgumentError: if an argument is out of range; from ``reset``, if there are too many super arms.
-        UnsupportedModeError: from ``reset``, if the task is no separable system.
+        UnsupportedModeError: from ``reset``, if the task is not a separable system.
     """
 
-    initial_sightings = 3  # of each base arm, before the first fit
+    initial_plays = 3  # of each base arm, before the first fit
 
     def __init__(
         self,
@@ -139,12 +139,13 @@ class SSEMUCB(SuperArmAgent):
     def internal(self, expansion: Expansion) -> np.ndarray:
         """Internal upper confidence bound of every super arm, shape ``(A,)``."""
         moments = self.signal_moments()
-        if self._variances is None or self._variances[0] is not expansion:  # they change little between two fits
+        # variances change little between two fits
+        if self._variances is None or self._variances[0] is not expansion:
             by_signals = expansion.variances(moments, self.moments.covariances(moments))
             by_edges = EDGES * self.super_arms.shape[1] * self.model.error * self.super_arms
             self._variances = expansion, by_signals + by_edges
-        unsure = math.log(len(self.history)) / self.moments.counts
-        variance = self._variances[1] @ (unsure + RARE * unsure**2)
+        squares = math.log(len(self.history)) / self.moments.counts
+        variance = self._variances[1] @ (squares + RARE * squares**2)
         return expansion.expected(moments) + self.internal_scale * np.sqrt(variance)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
@@ -154,7 +155,7 @@ class SSEMUCB(SuperArmAgent):
         self.model.add(super_arm, exogenous, observation["nodes"][:-1])
 
     def act(self, observation: Observation) -> Action:
-        if self.moments.counts.min() < self.initial_sightings:
+        if self.moments.counts.min() < self.initial_plays:
             return self.covering(self.moments.counts)
         if self.model.refit_if_needed():
             if self._polynomials[0].about_means:
@@ -180,44 +181,44 @@ class SSEMUCB(SuperArmAgent):
 
     def expand(self) -> Expansion:
         """The payoffs' polynomials at the present fit, of the degree asked for."""
-        samples = min(MISSED_POINTS // len(self.super_arms), MOST_SAMPLES)
-        is_corrected = self.corrected and samples >= FEWEST_SAMPLES
+        samples = min(REMAINDER_POINTS // len(self.super_arms), MAX_SAMPLES)
+        is_corrected = self.corrected and samples >= MIN_SAMPLES
         if self.degree == "search":
-            expansion, missed = self._search(max(samples, FEWEST_SAMPLES))
-            return expansion.plus(missed) if is_corrected else expansion
+            expansion, remainder = self._search(max(samples, MIN_SAMPLES))
+            return expansion.plus(remainder) if is_corrected else expansion
         expansion, payoff = self._expand_to(self._polynomials[0])
-        return expansion.plus(self.missed(expansion, payoff, samples)) if is_corrected else expansion
+        return expansion.plus(self.remainder(expansion, payoff, samples)) if is_corrected else expansion
 
     def _search(self, samples: int) -> tuple[Expansion, np.ndarray]:
-        """The polynomials of the first degree that is good enough (Alg. 4), or of the best; and what they miss."""
-        found = []
+        """The polynomials of the first degree that is good enough (Alg. 4), else of the best; and their remainder."""
+        tried = []
         for polynomials in self._polynomials:
             expansion, payoff = self._expand_to(polynomials)
-            found.append((expansion, self.missed(expansion, payoff, samples)))
+            tried.append((expansion, self.remainder(expansion, payoff, samples)))
             scores = self.scores(expansion)
-            behind = scores.max() - scores
-            if np.abs(found[-1][1]).max() < behind[behind > 0.0].min(initial=np.inf) / 4.0:
-                return found[-1]
-        return min(found, key=lambda one: float(np.abs(one[1]).max()))
+            gaps = scores.max() - scores
+            if np.abs(tried[-1][1]).max() < gaps[gaps > 0.0].min(initial=np.inf) / 4.0:
+                return tried[-1]
+        return min(tried, key=lambda pair: float(np.abs(pair[1]).max()))
 
     def _expand_to(self, polynomials: PayoffPolynomials) -> tuple[Expansion, Payoff]:
-        """The polynomials, and the payoffs that they are of."""
+        """The polynomials, and the payoff function that they approximate."""
         system = self.model.system
         assert system is not None
         while True:
             payoff = self._payoff_under(system)
             try:
                 return polynomials.fit(payoff, self.moments.centre, self.moments.spread()), payoff
-            except ArithmeticError:  # for signals beyond those seen; an acyclic system always settles
+            except ArithmeticError:  # the sweeps diverge for some signals; an acyclic system has a solution
                 system = system.without_weakest_edge_on_a_cycle()
 
     def _payoff_under(self, system: SeparableSystem) -> Payoff:
         return lambda exogenous: self._payoff(system.solve(exogenous))
 
-    def missed(self, expansion: Expansion, payoff: Payoff, samples: int) -> np.ndarray:
-        """The mean of payoff less polynomial over some signals of those seen, shape ``(A,)``.
+    def remainder(self, expansion: Expansion, payoff: Payoff, samples: int) -> np.ndarray:
+        """The mean of payoff less polynomial over samples of the observed signals, shape ``(A,)``.
 
-        Both are taken at the same signals, which leaves the noise of the difference alone.
+        Both are evaluated at the same signals, so that only their difference is noisy.
         """
         super_arms, exogenous, _ = self.model.rounds()
         signals = np.stack(
@@ -239,7 +240,7 @@ class SSEMUCBJO(SSEMUCB):
 
 
 class SSEMUCBNorm(SSEMUCB):
-    """SSEM-UCB-Norm (Algorithm 3): signals are taken as normal, so that means and variances give all moments."""
+    """SSEM-UCB-Norm (Algorithm 3): signals are assumed normal, so that means and variances give all moments."""
 
     def signal_moments(self) -> np.ndarray:
         return self.moments.normal_moments()

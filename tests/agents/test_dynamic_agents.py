@@ -23,8 +23,9 @@ ROUNDS = 6
 
 
 @every_agent
-@pytest.mark.parametrize("env_id", ["CBO/DCBOInd-v0", "CBO/DCBONonStat-v0"])
+@pytest.mark.parametrize("env_id", ["CBO/DCBOStat-v0", "CBO/DCBONonStat-v0"])
 def test_the_last_round_of_a_slice_repeats_one_of_its_trials(build, env_id: str) -> None:
+    """Methods without the graph set all variables, the others those of a minimal intervention set."""
     env, task = make(env_id, 0, ROUNDS, **SMALL)
     agent = build()
     actions, _ = play(agent, env, task, 0)
@@ -34,13 +35,18 @@ def test_the_last_round_of_a_slice_repeats_one_of_its_trials(build, env_id: str)
     assert agent.estimated_rewards().shape == (ROUNDS,)
     assert np.isfinite(agent.estimated_rewards()).all()
     assert str(agent.recommend()) in map(str, actions[3:])
+    sets = {task.targets[int(action["target"])] for action in actions}
+    if build in (agents.ABO, agents.GPUCBRestarted):
+        assert sets == {frozenset("XZ")}
+    else:
+        assert sets <= {frozenset("X"), frozenset("Z")}
 
 
 @every_agent
 @pytest.mark.parametrize(
     "kwargs", [{"slices": 1, "trials": 1}, {"slices": 3, "trials": 1}, {"trial_noise": 1.0, **SMALL}]
 )
-def test_few_trials_no_data_and_noise_are_no_obstacle(build, kwargs: dict) -> None:
+def test_they_play_with_few_trials_without_data_and_with_noise(build, kwargs: dict) -> None:
     env, task = make("CBO/DCBOStat-v0", 0, 4, **kwargs)
     bare = make_task(env, 0, horizon=4, initial_data=InitialData(observational=0, random=0))
     _, rewards = play(build(), env, replace(task, observational={}), 0)
@@ -49,23 +55,12 @@ def test_few_trials_no_data_and_noise_are_no_obstacle(build, kwargs: dict) -> No
 
 
 def test_joint_trials_set_all_variables() -> None:
-    env, task = make("CBO/DCBOStat-v0", 0, ROUNDS, **SMALL)
+    env, task = make("CBO/DCBOStat-v0", 0, 2, **SMALL)
     actions, _ = play(agents.DCBO(joint=True), env, task, 0)
     assert {task.targets[int(action["target"])] for action in actions} == {frozenset(task.manipulable)}
 
 
-def test_graphless_methods_set_everything_and_causal_ones_minimal_sets() -> None:
-    for build in AGENTS:
-        env, task = make("CBO/DCBOStat-v0", 0, ROUNDS, **SMALL)
-        actions, _ = play(build(), env, task, 0)
-        sets = {task.targets[int(action["target"])] for action in actions}
-        if build in (agents.ABO, agents.GPUCBRestarted):
-            assert sets == {frozenset("XZ")}
-        else:
-            assert sets <= {frozenset("X"), frozenset("Z")}
-
-
-def test_the_prior_of_dcbo_knows_what_was_implemented() -> None:
+def test_the_prior_of_dcbo_depends_on_the_implemented_round() -> None:
     """With many observations it is near E[Y_1 | do(Z_1 = z), Y_0 = y] = y + exp(-z / 20) - cos z in the middle."""
     import torch
 
@@ -84,8 +79,8 @@ def test_the_prior_of_dcbo_knows_what_was_implemented() -> None:
     assert (priors[1] - priors[0]).mean() == pytest.approx(1.0, abs=0.5)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_what_the_slice_before_adds_is_known_where_nothing_like_what_is_set_was_seen(seed: int) -> None:
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+def test_the_effect_of_the_slice_before_extrapolates(seed: int) -> None:
     """Y_1 is Y_0 and a function of Z_1, of which the series have 4 and more, and Z_1 is set to at most 3."""
     import torch
 
@@ -96,8 +91,8 @@ def test_what_the_slice_before_adds_is_known_where_nothing_like_what_is_set_was_
         UnrolledModel(task, 1, {"X": 0.0, "Z": 1.0, "Y": float(reward)}).effect(frozenset("Z"), z)[0].numpy()
         for reward in before
     )
-    told = (high - low).mean() / np.diff(before).item()
-    assert 0.5 < told < 1.2  # with one function of all parents below 0.03
+    share = (high - low).mean() / np.diff(before).item()
+    assert 0.5 < share < 1.2  # with one function of all parents below 0.03
 
 
 def test_a_slice_without_data_borrows_from_the_last_one_with_data() -> None:

@@ -17,12 +17,12 @@ ZOO = {
     "MCBO": agents.MCBO,
     "EXCBO": agents.EXCBO,
 }
-ROUNDS = 3
+ROUNDS = 2
 
 every_agent = pytest.mark.parametrize("build", ZOO.values(), ids=ZOO.keys())
 
 
-def test_importing_the_zoo_does_not_import_torch() -> None:
+def test_importing_the_agents_does_not_import_torch() -> None:
     light = "assert 'torch' not in sys.modules"
     code = f"import sys; from cbo_gym import agents; {light}; agents.Random; {light}"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -35,7 +35,7 @@ def test_unknown_names_are_attribute_errors() -> None:
 
 @every_agent
 def test_history_recommendation_and_estimates_are_of_what_was_played(build: type[Agent]) -> None:
-    env, task = make("CBO/Alpine2-Noisy-v0", 0, ROUNDS)
+    env, task = make("CBO/Dropwave-Noisy-v0", 0, ROUNDS)
     space_state = str(task.action_space.np_random.bit_generator.state)
     torch_state = torch.get_rng_state()
     agent = build()
@@ -60,11 +60,10 @@ def test_without_any_data_actions_are_random(build: type[Agent]) -> None:
 
 
 @pytest.mark.parametrize(
-    "rewards",
-    [[0.3] * 6, [5.0], [1e6, -1e6, 2e6, 0.0, 1e6, 3e6], [1.0, 1.0, 1.0, 1.0, 1.0, 1e6]],
+    ("rewards", "duplicates"),
+    [([0.3] * 6, True), ([5.0], False), ([1e6, -1e6, 2e6, 0.0, 1e6, 3e6], False), ([1.0] * 5 + [1e6], True)],
     ids=["constant", "single", "large", "outlier"],
 )
-@pytest.mark.parametrize("duplicates", [False, True])
 @pytest.mark.parametrize(
     "build",
     [agents.GPUCB, agents.EICF, pytest.param(agents.EIFN, marks=pytest.mark.slow), agents.MCBO, agents.EXCBO],
@@ -79,4 +78,4 @@ def test_awkward_rewards_do_not_end_a_run(build: type[Agent], duplicates: bool, 
     ]
     agent = build()
     agent.reset(replace(task, initial_data=tuple(past)), 0)
-    go_on(agent, task, rewards[:2], {"nodes": np.array([1.0, 0.0])})
+    go_on(agent, task, rewards[:1], {"nodes": np.array([1.0, 0.0])})

@@ -59,6 +59,15 @@ def test_too_many_super_arms_are_refused() -> None:
         agents.IGPUCB().reset(replace(task, action_space=space), 0)
 
 
+def fitted(agent: Any, rounds: int, **parameters: Any) -> Any:
+    """The agent after rounds of random play, which it learns from together."""
+    env, task = make(PERIODIC, 0, rounds, **parameters)
+    play(random := agents.Random(), env, task, 0)
+    agent.reset(replace(task, initial_data=tuple(random.history)), 0)
+    agent.act({})
+    return agent
+
+
 class TestSSEM:
     @pytest.mark.parametrize("build", [agents.SSEMUCB, agents.SSEMUCBJO, agents.SSEMUCBNorm])
     def test_first_rounds_cover_every_base_arm(self, build: Any) -> None:
@@ -102,25 +111,21 @@ class TestSSEM:
         ids=["the first that is good enough", "else that of the least remainder"],
     )
     def test_the_degree_is_searched(self, remainders: list[float], degree: int, tried: list[int]) -> None:
-        env, task = make(PERIODIC, 0, 12)
-        agent = agents.SSEMUCBJO(degree="search")
-        play(agent, env, task, 0)
+        agent = fitted(agents.SSEMUCBJO(degree="search"), 40, super_arm_size=3)
         left, found = iter(remainders), []
 
-        def missed(expansion: Any, payoff: Any, samples: int) -> np.ndarray:
+        def remainder(expansion: Any, payoff: Any, samples: int) -> np.ndarray:
             found.append(expansion.coefficients.shape[1])
             return np.array([-next(left), 0.0])
 
-        agent.corrected, agent.missed = False, missed  # type: ignore[method-assign]
+        agent.corrected, agent.remainder = False, remainder  # type: ignore[method-assign]
         assert agent.expand().coefficients.shape[1] == math.comb(10 + degree, degree)
         assert found == tried
 
     @pytest.mark.parametrize("degree", [4, pytest.param(1, marks=pytest.mark.slow)])
-    def test_what_the_polynomials_miss_is_added(self, degree: int) -> None:
+    def test_the_remainder_of_the_polynomials_is_added(self, degree: int) -> None:
         """The mean payoffs under the fitted equations, over many draws of signals seen, where degree 4 misses much."""
-        env, task = make(PERIODIC, 0, 100, instance_seed=209)
-        agent = agents.SSEMUCBJO(degree=degree)
-        play(agent, env, task, 0)
+        agent = fitted(agents.SSEMUCBJO(degree=degree), 100, instance_seed=209)
         super_arms, exogenous, _ = agent.model.rounds()
         rng = np.random.default_rng(0)
         signals = np.stack(
@@ -134,11 +139,11 @@ class TestSSEM:
             errors.append(np.sqrt(np.square(payoffs[::7] - means).mean()))
         assert errors[0] < 0.25 * errors[1]
 
-    def test_too_many_super_arms_leave_no_samples_for_what_is_missed(self) -> None:
+    def test_too_many_super_arms_leave_no_samples_for_the_remainder(self) -> None:
         env, task = make("CBO/TrainDelay-v0", 0, 12)
         agent = agents.SSEMUCBJO(degree=1)
         play(agent, env, task, 0)
-        assert agent.expansion.missed == 0.0
+        assert agent.expansion.remainder == 0.0
 
     def test_systems_with_cycles_are_expanded_about_zero(self) -> None:
         env, task = make("CBO/TrainDelay-v0", 0, 32, super_arm_size=2)
@@ -244,7 +249,8 @@ class TestMETS:
         assert np.isin(np.flatnonzero(near), rows).all()
 
 
-@pytest.mark.parametrize("build", [agents.METS, pytest.param(agents.SSEMUCBJO, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("build", [agents.METS, agents.SSEMUCBJO])
 def test_learners_beat_random(build: type[Agent]) -> None:
     late = []
     for each in (build, agents.Random):

@@ -18,8 +18,10 @@ from cbo_gym.errors import MissingExtraError
 from tests.agents.helpers import AGENT_SEED, make, play
 
 
-@pytest.mark.parametrize("algorithm", ["PPO", "A2C", "SAC", "TD3", "DDPG", "DQN"])
-def test_whoever_plays_on_learns_on(algorithm):
+@pytest.mark.parametrize(
+    "algorithm", ["PPO", "DQN", *(pytest.param(a, marks=pytest.mark.slow) for a in ("A2C", "SAC", "TD3", "DDPG"))]
+)
+def test_agents_go_on_learning_after_the_horizon(algorithm):
     env, task = make("CBO/Dropwave-v0", 0, 12)
     agent = StableBaselines3(algorithm)
     agent.reset(task, AGENT_SEED)
@@ -49,6 +51,7 @@ def test_an_error_in_the_library_reaches_the_caller():
         agent.act(env.reset(seed=0)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["Optuna", "Optuna(sampler='CMA-ES')", "StableBaselines3(algorithm='DQN')"])
 def test_they_beat_random_where_it_is_easy(agent):
     def late(label):
@@ -58,7 +61,7 @@ def test_they_beat_random_where_it_is_easy(agent):
 
 
 class Listener(AskTell):
-    """Asks for the same point of a cell's box again and again and writes down what it hears."""
+    """Proposes the same point of a cell's box again and again, and lists the rewards that it is given."""
 
     def start(self, dim, seed):
         self.heard = []
@@ -70,7 +73,7 @@ class Listener(AskTell):
         self.heard.append((point, reward))
 
 
-def test_an_optimiser_hears_of_the_point_that_it_asked_for():
+def test_an_optimiser_learns_the_reward_of_the_point_that_it_proposed():
     env, task = make("CBO/Dropwave-Aggregated-v0", 0, 2)
     past = Round(np.array([[0.1, 0.2], [0.3, 0.4]]), {}, 0.5)
     task = replace(task, initial_data=(past,))

@@ -20,7 +20,7 @@ PAID, SOFT, PUBLISHED = "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0", "CBO/MOCB
 ALONE = ["CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network"]
 
 
-def test_who_plays_what() -> None:
+def test_tasks_of_the_other_kind_are_refused() -> None:
     for name in ALONE:
         with pytest.raises(UnsupportedModeError, match="needs a task with several objectives; CBO/ToyGraph-v0 has one"):
             evaluate(name, "CBO/ToyGraph-v0", 0, horizon=1)
@@ -31,7 +31,7 @@ def test_who_plays_what() -> None:
             evaluate(name, PUBLISHED, 0, horizon=1)
 
 
-def test_recommended_is_what_no_other_estimate_dominates() -> None:
+def test_recommended_actions_are_not_dominated_by_estimates() -> None:
     env = gym.make(PUBLISHED)
     agent = agents.QNEHVI()
     agent.reset(make_task(env, 0, horizon=3), 1)
@@ -65,22 +65,22 @@ def test_each_plays_its_sets() -> None:
     }
     targets = make_task(PUBLISHED).targets
     for name, sets in expected.items():
-        run = evaluate(name, PUBLISHED, 100, horizon=3, recommend="end")
+        run = evaluate(name, PUBLISHED, 100, horizon=1, recommend="end")
         assert {targets[place] for place in run.table["choice"]} <= set(map(frozenset, sets))
     paid = make_task(PAID)
     assert sets_worth_setting(paid) == list(paid.targets)  # to set more is never free
 
 
 def test_causal_pareto_select_begins_with_each_set_and_then_plays_batches_of_one() -> None:
-    run = evaluate(agents.CausalParetoSelect(batch=3), "CBO/MOCBO3-v0", 100, horizon=16, recommend="end")
+    run = evaluate(agents.CausalParetoSelect(batch=3), "CBO/MOCBO3-v0", 100, horizon=12, recommend="end")
     choices = run.table["choice"].to_list()
     assert sorted(Counter(choices[:6]).values()) == [3, 3], "two of five are among the initial data"
-    for first in (6, 9, 12):
+    for first in (6, 9):
         assert len(set(choices[first : first + 3])) == 1
 
 
 @pytest.mark.parametrize("env_id", [PAID, SOFT])
-def test_what_agents_reckon_with_is_what_is_paid(env_id: str) -> None:
+def test_the_cost_that_agents_compute_is_the_cost_that_is_paid(env_id: str) -> None:
     env = gym.make(env_id)
     task, features = make_task(env, 0), features_of(make_task(env, 0))
     env.reset(seed=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -72,6 +73,7 @@ class NaiveGPOO:
 
     def __init__(self, points: int, arity: int) -> None:
         self.points, self.arity = points, arity
+        self.k = cache(self.k)  # type: ignore[method-assign]
         self.leaves = [(0, 0.0, 1.0)]
         self.expanded: list[tuple[int, float, float]] = []
         self.data: list[tuple[tuple[int, float, float], float]] = []
