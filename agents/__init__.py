@@ -1,11 +1,11 @@
-"""The zoo: published methods as agents, one module per method, in rooms by what they play and believe.
+"""Published methods as agents, one module per method.
 
-``from cbo_gym.agents import MCBO`` is the name to use. The stub ``__init__.pyi`` lists the names; their modules are
-loaded on use, so that importing this package stays cheap. The rooms: ``baselines`` (random play, outside optimisers),
+Import a method with ``from cbo_gym.agents import MCBO``. The stub ``__init__.pyi`` lists the names; their modules are
+loaded on use, so that importing this package is cheap. Packages: ``baselines`` (random play, other optimisers),
 ``black_box`` (models of the reward alone), ``networks`` (a model of every node), ``intervention_sets``, ``scopes``,
-``cells`` and ``super_arms`` (by what an action is), ``several_objectives`` (rewards that are vectors), and ``choice``
-(which of them plays). ``surrogates`` holds the models, ``common`` what all share: actions as inputs, search, argument
-checks.
+``cells``, ``super_arms``, ``discrete``, ``subsets`` and ``dynamic`` (by the kind of action), ``several_objectives``
+(vector rewards), and ``choice`` (which of them plays). ``surrogates`` has the models, ``common`` shared code: features
+of actions, search, argument checks.
 """
 
 if __name__ != "cbo_gym.agents":

@@ -16,7 +16,7 @@ GROUP = "cbo_gym.agents"
 def zoo() -> dict[str, str]:
     """The agents of this package by their published names: ``{"GP-UCB": "cbo_gym.agents.black_box.gp_ucb:GPUCB"}``.
 
-    In a checkout they are read at the source, so that one that was just added counts before the next installation.
+    In a checkout they are read from the source, so that a new agent is known before the next installation.
     """
     path = Path(str(files("cbo_gym"))).resolve().parent / "pyproject.toml"
     if path.is_file():
@@ -25,6 +25,6 @@ def zoo() -> dict[str, str]:
             return dict(project["entry-points"][GROUP])
     try:
         points = distribution(DISTRIBUTION).entry_points.select(group=GROUP)
-    except PackageNotFoundError:  # copied somewhere by hand
+    except PackageNotFoundError:  # the source was copied without an installation
         return {}
     return {point.name: point.value for point in points}

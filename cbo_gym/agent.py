@@ -1,4 +1,4 @@
-"""Agent: the interface that every method implements, and the loop expects."""
+"""Agent: the interface of every method."""
 
 from __future__ import annotations
 
@@ -19,73 +19,42 @@ from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 __all__ = ["Agent", "UnsupportedModeError"]
 
 
-class _BestSeen:
-    """Where in a list of rounds that grows the highest reward is; of equals the first.
-
-    Each round is looked at once, so that to ask after every round costs no more the longer a run is.
-
-    Args:
-        rounds: at least one.
-    """
-
-    def __init__(self, rounds: list[Round]) -> None:
-        self._rounds = rounds
-        self._count, self.place = 0, 0
-        self.look()
-
-    def look(self) -> None:
-        """Bring ``place`` up to date with rounds that came since."""
-        rounds = self._rounds
-        places = [self.place, *range(self._count, len(rounds))]
-        self.place = places[int(np.argmax([rounds[place].reward for place in places]))]  # nan comes first
-        self._count = len(rounds)
-        self._best, self._last = rounds[self.place], rounds[-1]
-
-    def is_of(self, rounds: list[Round]) -> bool:
-        """Whether these are the rounds, with none taken away or changed since."""
-        return (
-            rounds is self._rounds
-            and len(rounds) >= self._count
-            and rounds[self.place] is self._best
-            and rounds[self._count - 1] is self._last
-        )
-
-
 class Agent(ABC):
-    """Base class of the agents; any object with its public methods will do as well.
+    """Base class of the agents. Any object with its public methods can play as well.
 
-    The loop is ``reset``, then ``act``, ``env.step``, ``update`` for every round; ``recommend`` may be asked at any
-    time. A subclass says what it plays in ``modes`` and implements ``act``; most extend ``update``.
+    The loop is ``reset``, then ``act``, ``env.step``, ``update`` for every round; ``recommend`` may be called at any
+    time. A subclass lists the feedback modes that it plays in ``modes`` and implements ``act``; most extend ``update``.
 
     Attributes:
         task: what the agent may know.
-        rng: seeded by :meth:`reset`.
-        history: every round. It grows at its end; an agent that forgets or changes rounds makes a new list of them.
+        rng: random generator, seeded by :meth:`reset`.
+        history: every round. Rounds are appended; an agent that forgets or changes rounds makes a new list.
     """
 
     modes: ClassVar[frozenset[Mode]]
     #: whether tasks may have several objectives, so that rewards are arrays and recommendations lists of actions
     several_objectives: ClassVar[bool] = False
-    #: whether rounds may lack variables, which are not a number then; all others need them all
+    #: whether rounds may lack the values of some variables, which are NaN then
     takes_missing: bool = False
-    #: raised when the agent plays otherwise than before: its runs are then played again
+    #: incremented when the behaviour of the agent changes, so that its runs are played again
     revision: ClassVar[int] = 1
 
     task: Task
     rng: np.random.Generator
     history: list[Round]
-    __best_seen: _BestSeen | None = None  # two underscores: subclasses, also those of others, have names of their own
+    #: history, its length, the index of the best reward, and the best and the last round, as of the last look
+    __best_seen: tuple[list[Round], int, int, Round, Round] | None = None
 
     def reset(self, task: Task, seed: int) -> None:
-        """Start afresh on ``task``; the task's initial data go through :meth:`update`.
+        """Start a run on ``task``; the task's initial data go through :meth:`update`.
 
         Args:
             task: what the agent may know.
-            seed: of all randomness of the agent, in 0..2**32 - 1.
+            seed: seed of all randomness of the agent, from 0 to 2**32 - 1.
 
         Raises:
-            UnsupportedModeError: if the agent does not play the task's mode, or needs a causal diagram that the task
-                does not tell.
+            UnsupportedModeError: if the agent does not play the task's mode, or needs a causal diagram and the task's
+                is hidden.
         """
         if task.mode not in self.modes:
             played = ", ".join(sorted(self.modes))
@@ -101,14 +70,15 @@ class Agent(ABC):
         self.setup(seed)
         for past in self.initial_rounds():
             if task.mode == Mode.CONTEXTUAL:
-                self.set_context(past.observation["context"])  # of initial data the one that was seen before
+                # in initial data, the observation has the context in which the action was chosen
+                self.set_context(past.observation["context"])
             self.update(past.action, past.observation, past.reward, {})
 
     def setup(self, seed: int) -> None:  # noqa: B027  (most agents need it, the simplest do not)
         """Build what depends on ``self.task``; called by :meth:`reset` before the initial data arrive."""
 
     def initial_rounds(self) -> Sequence[Round]:
-        """The rounds of ``task.initial_data`` that :meth:`reset` hands to :meth:`update`; all by default."""
+        """The rounds of ``task.initial_data`` that :meth:`reset` passes to :meth:`update`; all by default."""
         return self.task.initial_data
 
     @abstractmethod
@@ -116,13 +86,13 @@ class Agent(ABC):
         """Choose the next action, an element of ``self.task.action_space``."""
 
     def act_batch(self, observation: Observation, count: int) -> list[Action]:
-        """Choose several actions that are played before any of their outcomes is told.
+        """Choose several actions, all of which are played before any outcome is known.
 
-        The first is that of :meth:`act`, the others are those of :meth:`act_given_pending` it.
+        The first is that of :meth:`act`, the others are those of :meth:`act_given_pending`.
 
         Args:
             observation: as of :meth:`act`.
-            count: how many, at least 1.
+            count: number of actions, at least 1.
         """
         first = self.act(observation)
         return [first, *(self.act_given_pending(observation, [first], count - 1) if count > 1 else [])]
@@ -134,36 +104,36 @@ class Agent(ABC):
         count: int = 1,
         contexts: Sequence[np.ndarray] | None = None,
     ) -> list[Action]:
-        """Choose actions while others are played whose outcomes are not known yet.
+        """Choose actions while the outcomes of other actions are not known yet.
 
-        Each is chosen by a copy of the agent that has been told what this one expects of those before it, see
-        :meth:`fantasize`, so that they do not all look in one place.
+        Each is chosen by a copy of the agent that is updated with the outcomes that it expects of the actions before,
+        see :meth:`fantasize`, so that the actions differ.
 
         Args:
             observation: as of :meth:`act`.
-            pending: the others, at least one.
-            count: how many to choose, at least 1.
-            contexts: in contextual mode, of the others, one each; None where it is that of ``observation``.
+            pending: the actions without an outcome, at least one.
+            count: number of actions to choose, at least 1.
+            contexts: in contextual mode, the contexts of the pending actions; None if it is that of ``observation``.
         """
-        believer = deepcopy(self, {id(self.task): self.task})
-        believer.rng = self.rng.spawn(1)[0]  # else the next time it would draw what it did this time
+        copied = deepcopy(self, {id(self.task): self.task})
+        copied.rng = self.rng.spawn(1)[0]  # so that the next copy draws other numbers
         own: Any = observation.get("context")
-        told: list[tuple[Action, Any]] = list(zip(pending, contexts or [own] * len(pending), strict=True))
+        expected: list[tuple[Action, Any]] = list(zip(pending, contexts or [own] * len(pending), strict=True))
         chosen: list[Action] = []
         for _ in range(count):
-            for action, context in told:
+            for action, context in expected:
                 if context is not None:
-                    believer.set_context(context)
-                believer.update(action, *believer.fantasize(action), {})
-            chosen.append(believer.act(observation))
-            told = [(chosen[-1], own)]
+                    copied.set_context(context)
+                copied.update(action, *copied.fantasize(action), {})
+            chosen.append(copied.act(observation))
+            expected = [(chosen[-1], own)]
         return chosen
 
     def set_context(self, context: np.ndarray) -> None:  # noqa: B027  (nothing to do where contexts are ignored)
         """In contextual mode, make this the context of the calls that follow.
 
-        It is not needed between :meth:`act` and :meth:`update`. It is for rounds that are told in another order than
-        they were chosen, or were not chosen by the agent, and for a recommendation in a context.
+        It is not needed between :meth:`act` and :meth:`update`. Call it for rounds whose outcomes arrive in another
+        order than their actions were chosen, for actions that the agent did not choose, and for a recommendation.
 
         Args:
             context: values of the task's contexts, shape ``(k,)``.
@@ -172,8 +142,8 @@ class Agent(ABC):
     def fantasize(self, action: Action) -> tuple[Observation, Any]:
         """The observation and the reward that the agent expects under an action.
 
-        These are the observation of the round whose action is nearest, and the reward that it estimates there, except
-        for the variables that :meth:`expected_nodes` covers. Before the first round they are zeros.
+        These are the observation and the estimated reward of the round whose action is nearest, except for the
+        variables that :meth:`expected_nodes` predicts. Before the first round they are zeros.
         """
         if not self.history:
             spaces: Any = self.task.observation_space  # a Dict of boxes
@@ -191,21 +161,21 @@ class Agent(ABC):
         return observation, expected[self.task.reward]
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
-        """The values that the agent's model expects under an action, of the nodes that it has a model of."""
+        """Expected values under an action of the nodes that the agent has a model of."""
         return {}
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """Mean and standard deviation of E[Y | action] by the agent's model, for any action, played or not.
 
-        In contextual mode it is given the context that was seen last, or that :meth:`set_context` names. Called from
-        the first round on.
+        In contextual mode they are conditional on the last context, or that of :meth:`set_context`. Called from the
+        first round on.
 
         Args:
             actions: at least one.
 
         Returns:
-            means and standard deviations, each of shape ``(len(actions),)``; the deviations are those of the
-            expectation, without the noise of a round. None for an agent without such a model.
+            means and standard deviations, each of shape ``(len(actions),)``, of the expectation, without the noise of
+            a round; ``None`` for an agent without such a model.
         """
         return None
 
@@ -218,45 +188,55 @@ class Agent(ABC):
         self.history.append(Round(deepcopy(action), deepcopy(observation), kept))
 
     def recommend(self) -> Action:
-        """The action that the agent would deploy: of those played, the one with the best estimate.
+        """The action that the agent would deploy: the one with the best estimate among those played.
 
-        With several objectives it is a list of actions: those of the played ones whose estimates no other dominates.
+        With several objectives it is the list of the played actions whose estimates no other dominates.
 
-        Under constraints only the actions count that miss them least by its estimates: the feasible ones, if there are
-            any.
+        Under constraints only actions with the smallest estimated violation are eligible, which are the feasible ones
+        if there are any.
 
         Raises:
             ArgumentError: if nothing has been played yet.
         """
         if not self.history:
             raise ArgumentError(
-                "nothing has been played yet, so there is nothing to recommend; an agent's first action must do without"
+                "nothing has been played yet, so there is nothing to recommend; call recommend() after the first update"
             )
         if self.task.objectives:
             best = np.flatnonzero(non_dominated(self.estimated_rewards()))
-            return [self.history[place].action for place in best]
+            return [self.history[index].action for index in best]
         if not _has_estimates(self):
-            if self.__best_seen is None or not self.__best_seen.is_of(self.history):
-                self.__best_seen = _BestSeen(self.history)
-            self.__best_seen.look()
-            return self.history[self.__best_seen.place].action
-        missed = self.estimated_violations()
-        rewards = np.where(missed <= missed.min(), self.estimated_rewards(), -np.inf)
+            return self.__best_round().action
+        violations = self.estimated_violations()
+        rewards = np.where(violations <= violations.min(), self.estimated_rewards(), -np.inf)
         return self.history[int(np.argmax(rewards))].action
+
+    def __best_round(self) -> Round:
+        """The first round with the highest reward; each round is read once, however often this is called."""
+        history, count, best = self.history, 0, 0
+        if self.__best_seen is not None:
+            rounds, length, index, best_round, last = self.__best_seen
+            unchanged = rounds is history and len(history) >= length
+            if unchanged and history[index] is best_round and history[length - 1] is last:
+                count, best = length, index
+        candidates = [best, *range(count, len(history))]
+        best = candidates[int(np.argmax([history[index].reward for index in candidates]))]  # NaN comes first
+        self.__best_seen = history, len(history), best, history[best], history[-1]
+        return history[best]
 
     def estimated_rewards(self) -> np.ndarray:
         """Estimates of E[Y | action] for every round of ``history``, shape ``(len(history),)``.
 
         With several objectives they are vectors, of shape ``(len(history), objectives)``.
 
-        Without a model these are the rewards seen; agents with a surrogate return its posterior mean.
+        Without a model these are the observed rewards; agents with a surrogate return its posterior mean.
         """
         return np.array([past.reward for past in self.history])
 
     def estimated_violations(self) -> np.ndarray:
-        """By how much the actions of ``history`` miss the task's constraints, by the agent's estimates.
+        """Estimates of the violation of the task's constraints by the actions of ``history``.
 
-        Shape ``(len(history),)``; zeros for an agent that heeds no constraints.
+        Shape ``(len(history),)``; zeros for an agent that ignores constraints.
         """
         return np.zeros(len(self.history))
 
@@ -271,21 +251,21 @@ class Agent(ABC):
         return pack(self, self.task)
 
     def restore(self, state: bytes, task: Task, *, trusted: bool = False) -> None:
-        """Become the agent of :meth:`state`, with its parameters, and go on as it would have.
+        """Restore the parameters and the state that :meth:`state` returned, so that the run continues unchanged.
 
         Args:
-            state: of an agent of the same class.
-            task: the one that it plays.
+            state: state of an agent of the same class.
+            task: the task that it plays.
             trusted: also read a state that is not sealed with your own key, such as one from another machine. A state
                 is a pickle: reading one can run any code, so trust its author as you trust code that you install.
 
         Raises:
-            ArgumentError: if it is no such state, or neither sealed nor trusted; the agent is then unchanged.
+            ArgumentError: if it is not such a state, or neither sealed nor trusted; the agent is then unchanged.
         """
         unpack(state, task, self, trusted=trusted)
 
     def save(self, path: Path | str) -> None:
-        """Write :meth:`state` to a file, in one step.
+        """Write :meth:`state` to a file atomically.
 
         Raises:
             StateError: as :meth:`state`.
@@ -299,6 +279,6 @@ class Agent(ABC):
 
 
 def _has_estimates(agent: Agent) -> bool:
-    """Whether an agent thinks anything of the rounds but what was seen."""
+    """Whether an agent estimates rewards or violations, rather than taking them as observed."""
     names = ("estimated_rewards", "estimated_violations")
     return any(getattr(getattr(agent, name), "__func__", None) is not getattr(Agent, name) for name in names)

@@ -1,7 +1,7 @@
-"""An agent's card: what it plays, its parameters with their meanings, where it comes from.
+"""An agent's card: its modes, its parameters with their meanings, its source.
 
-All is read from the class: ``modes``, the signature, and the docstrings of the class and its module, which are in
-Google's style.
+Cards are read from the class: ``modes``, the signature, and the docstrings of the class and its module, in Google's
+style.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Parameter:
     """One keyword argument.
 
     Attributes:
-        name: with its stars where it stands for any others.
-        default: as Python writes it; None if there is none.
-        meaning: as the docstring has it; empty if it says nothing.
+        name: name of the parameter, with the stars of ``*args`` or ``**kwargs``.
+        default: its ``repr``; None without a default.
+        meaning: description in the docstring; empty without one.
     """
 
     name: str
@@ -43,12 +43,12 @@ class AgentCard:
     """One agent.
 
     Attributes:
-        name: as it is given on the command line.
-        defined_in: import path of what makes it.
-        modes: the feedback modes that it plays; empty if it does not say.
-        summary: what it does, in a sentence.
-        source: the method's name and paper, from its module.
-        parameters: in their order.
+        name: name on the command line.
+        defined_in: import path of its class or function.
+        modes: the feedback modes that it plays; empty if its class has none.
+        summary: first paragraph of the docstring of its class.
+        source: the method's name and paper, from the docstring of its module.
+        parameters: its parameters, in their order.
     """
 
     name: str
@@ -65,10 +65,10 @@ def agent_card(name: str) -> AgentCard:
     Raises:
         ArgumentError: if there is no such agent, or it cannot be imported.
     """
-    made_by = find_agent(name)
-    meanings = _meanings(made_by)
+    factory = find_agent(name)
+    meanings = _meanings(factory)
     try:
-        signature: Mapping[str, inspect.Parameter] = inspect.signature(made_by).parameters
+        signature: Mapping[str, inspect.Parameter] = inspect.signature(factory).parameters
     except (TypeError, ValueError):  # some callables have none
         signature = {}
     parameters = []
@@ -76,41 +76,41 @@ def agent_card(name: str) -> AgentCard:
         stars = "**" if one.kind is one.VAR_KEYWORD else "*" if one.kind is one.VAR_POSITIONAL else ""
         default = None if one.default is one.empty else repr(one.default)
         parameters.append(Parameter(f"{stars}{keyword}", default, meanings.get(keyword, "")))
-    module = str(getattr(made_by, "__module__", ""))
+    module = str(getattr(factory, "__module__", ""))
     return AgentCard(
         name=name,
-        defined_in=f"{module}:{getattr(made_by, '__qualname__', made_by)}",
-        modes=modes_of(made_by),
-        summary=_first_paragraph(getattr(made_by, "__doc__", None)),
+        defined_in=f"{module}:{getattr(factory, '__qualname__', factory)}",
+        modes=modes_of(factory),
+        summary=_first_paragraph(getattr(factory, "__doc__", None)),
         source=_first_paragraph(getattr(sys.modules.get(module), "__doc__", None)),
         parameters=tuple(parameters),
     )
 
 
 def zoo_cards() -> dict[str, AgentCard]:
-    """The cards of this package's agents as ``make zoo`` wrote them, for whoever lists them need not import them."""
+    """The cards of this package's agents, which ``make zoo`` wrote so that listing agents does not import them."""
     text = files("cbo_gym").joinpath("agents", "cards.json").read_text(encoding="utf-8")
-    return {told["name"]: card_of(told) for told in json.loads(text)}
+    return {data["name"]: card_of(data) for data in json.loads(text)}
 
 
 def cards_text() -> str:
-    """The text of that file."""
+    """The content of ``cards.json``."""
     return json.dumps([asdict(agent_card(name)) for name in zoo()], indent=1) + "\n"
 
 
-def card_of(told: Mapping[str, Any]) -> AgentCard:
-    """The card that another process told as plain data."""
-    texts = {name: str(told[name]) for name in ("name", "defined_in", "summary", "source")}
-    parameters = (Parameter(**one) for one in told["parameters"])
-    return AgentCard(**texts, modes=tuple(told["modes"]), parameters=tuple(parameters))
+def card_of(data: Mapping[str, Any]) -> AgentCard:
+    """Make a card from plain data, such as JSON from another process."""
+    strings = {name: str(data[name]) for name in ("name", "defined_in", "summary", "source")}
+    parameters = (Parameter(**parameter) for parameter in data["parameters"])
+    return AgentCard(**strings, modes=tuple(data["modes"]), parameters=tuple(parameters))
 
 
-def _meanings(made_by: Any) -> dict[str, str]:
-    """Parameter -> meaning, those of base classes where a class says nothing of its own."""
-    found: dict[str, str] = {}
-    for kind in reversed(made_by.__mro__ if isinstance(made_by, type) else [made_by]):
-        found |= _arguments(kind.__doc__)
-    return found
+def _meanings(factory: Any) -> dict[str, str]:
+    """Parameter -> meaning; a class inherits the meanings that its docstring lacks."""
+    meanings: dict[str, str] = {}
+    for documented in reversed(factory.__mro__ if isinstance(factory, type) else [factory]):
+        meanings |= _arguments(documented.__doc__)
+    return meanings
 
 
 def _arguments(doc: str | None) -> dict[str, str]:
@@ -135,5 +135,5 @@ def _first_paragraph(doc: str | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without markup, in one line."""
+    """Remove markup and line breaks."""
     return " ".join(ROLE.sub(r"\1", text).replace("``", "").split())

@@ -1,8 +1,7 @@
 """Training Stable-Baselines3 on the natively vectorised environments, in any mode.
 
-``VecEnv`` wraps one vector environment in the interface of Stable-Baselines3: flat actions, and the observation that
-ends an episode handed over where that library looks for it. For a single environment
-``cbo_gym.wrappers.FlattenAction`` or ``DiscreteAction`` does.
+``VecEnv`` wraps one vector environment in the interface of Stable-Baselines3: flat actions, and the last observation of
+an episode in ``info``. For a single environment use ``cbo_gym.wrappers.FlattenAction`` or ``DiscreteAction``.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class VecEnv(BaseVecEnv):
         num_envs: number of experiments, at least 1.
         discrete: None for the action space ``Box(-1, 1, (dim,))``, which PPO and SAC expect; a number for that many
             evenly spread actions, which DQN needs.
-        seed: of the first reset; experiment ``i`` is seeded with ``seed + i``.
+        seed: seed of the first reset; experiment ``i`` is seeded with ``seed + i``.
         parameters: keyword arguments of the environment.
 
     Raises:
@@ -55,7 +54,7 @@ class VecEnv(BaseVecEnv):
 
     def reset(self) -> dict[str, np.ndarray]:
         observation, _ = self._env.reset(seed=self._seed)
-        self._seed = None  # once: later experiments go on in the random streams
+        self._seed = None  # later experiments continue the random streams
         return observation
 
     def to_action(self, chosen: np.ndarray) -> Actions:

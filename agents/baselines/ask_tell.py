@@ -1,15 +1,15 @@
-"""AskTell: the adapter for optimisers that are asked for a point and told its reward.
+"""AskTell: the adapter for optimisers with an ask-and-tell interface.
 
-An optimiser that knows nothing of causal diagrams searches the unit box of ``task.codec``, so it plays every
-mode; in contextual mode it does not see the context. A subclass is a few lines::
+A black-box optimiser searches the unit box of ``task.codec``, so that it plays every mode; in contextual mode it does
+not see the context. A subclass is a few lines::
 
     class Annealing(AskTell):
         def start(self, dim, seed): self.optimiser = MyAnnealing(dim, seed)
         def ask(self): return self.optimiser.propose()
         def tell(self, point, reward): self.optimiser.record(point, reward)
 
-A method that keeps no state, as a BoTorch loop that fits a fresh model each round, needs ``ask`` alone: all that was
-told is in ``self.points`` and ``self.rewards``.
+A method without state, such as a BoTorch loop that fits a new model each round, needs only ``ask``: the data are in
+``self.points`` and ``self.rewards``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class AskTell(Agent):
     """Base class of agents around a black-box optimiser of a function on [0, 1]^dim, which they maximise.
 
     Attributes:
-        points: what was told, the initial data first, shape ``(n, dim)``.
+        points: the points so far, the initial data first, shape ``(n, dim)``.
         rewards: the observed rewards there, shape ``(n,)``.
     """
 
@@ -34,19 +34,19 @@ class AskTell(Agent):
     takes_missing = True
 
     def setup(self, seed: int) -> None:
-        self._asked: list[np.ndarray] = []  # and not yet told
+        self._asked: list[np.ndarray] = []  # points without a reward yet
         self._points: list[np.ndarray] = []
         self.start(self.task.codec.dim, seed)
 
     def start(self, dim: int, seed: int) -> None:
-        """Build the optimiser; called at every reset, before anything is told."""
+        """Build the optimiser; called at every reset, before any data."""
 
     @abstractmethod
     def ask(self) -> np.ndarray:
         """The next point to try, in [0, 1], shape ``(dim,)``."""
 
     def tell(self, point: np.ndarray, reward: float) -> None:
-        """Learn the reward of a point: one that was asked for, or one of the initial data."""
+        """Learn the reward of a point, which was proposed or belongs to the initial data."""
 
     @property
     def points(self) -> np.ndarray:
@@ -62,15 +62,15 @@ class AskTell(Agent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        # The optimiser hears of the very point that it proposed, not of another one that means the same action.
+        # The optimiser learns the reward of the very point that it proposed, not of an equivalent one.
         point = self._proposed(action)
         self._points.append(point)
         self.tell(point, float(reward))
 
     def _proposed(self, action: Action) -> np.ndarray:
-        """The point that became this action; of one that nobody asked for, that by which the codec knows it."""
+        """The proposed point that became this action, or else the codec's point of the action."""
         point = self.task.codec.to_point(action)
-        for place, asked in enumerate(self._asked):
+        for index, asked in enumerate(self._asked):
             if np.array_equal(self.task.codec.to_point(self.task.codec.to_action(asked)), point):
-                return self._asked.pop(place)
+                return self._asked.pop(index)
         return np.clip(point, 0.0, 1.0)

@@ -1,9 +1,9 @@
-"""LearnedGraph: first a causal discovery library learns a graph from observations, then an agent that needs one plays.
+"""LearnedGraph: a causal discovery library learns a graph from observations, on which another agent plays.
 
-The obvious answer to a hidden graph, against which methods that learn it on the way are to be measured. The graph is
-that of the PC algorithm (Spirtes, Glymour & Scheines 2000) in causal-learn (Zheng et al. 2024), with Fisher's z test of
-partial correlations; it is told that the reward causes nothing. What PC leaves undirected is directed as Dor & Tarsi
-(1992) do, so that the diagram is one of the equivalence class where there is any such.
+A baseline for methods that learn a hidden graph while they play. The graph is that of the PC algorithm (Spirtes,
+Glymour & Scheines 2000) in causal-learn (Zheng et al. 2024), with Fisher's z test of partial correlations and the
+background knowledge that the reward has no effects. Undirected edges are directed as by Dor & Tarsi (1992), so that the
+diagram belongs to the equivalence class if it has any member.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ PLAYERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 class LearnedGraph(Agent):
-    """CBO or MCBO on a graph that PC has learned. Plays hard tasks, whatever is told of their graph.
+    """CBO or MCBO on a graph that PC has learned. Plays hard tasks, whatever is known of their graph.
 
-    It observes until there are enough observations, learns the graph once, and hands its player the task with that
-    diagram and all rounds so far. Where nothing that can be set is a cause of the reward in it, it takes everything
-    that can be set for one.
+    It observes until there are enough observations, learns the graph once, and resets its player on the task with that
+    diagram and all rounds so far. If no manipulable variable is a cause of the reward in it, all of them become causes.
 
     Args:
         player: "CBO", on the minimal intervention sets of the diagram, or "MCBO".
@@ -42,7 +41,7 @@ class LearnedGraph(Agent):
         alpha: level of the tests of independence, between 0 and 1.
 
     Attributes:
-        diagram: the diagram that was learned; None before.
+        diagram: the learned diagram; None before.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -76,24 +75,24 @@ class LearnedGraph(Agent):
         return self._player.act(observation)
 
     def _begin(self, rows: np.ndarray) -> None:
-        """Learn the graph, and hand it to the player with all rounds so far."""
+        """Learn the graph, and start the player on it with all rounds so far."""
         task = self.task
         arrows, lines = learn_edges(rows, task.nodes, task.reward, self.alpha)
-        self.diagram = directed_fully(task.nodes, arrows, lines, task.reward)
+        self.diagram = direct_edges(task.nodes, arrows, lines, task.reward)
         if not self.diagram.ancestors([task.reward]) & set(task.manipulable):
             causes = {(name, task.reward) for name in task.manipulable}
             self.diagram = CausalDiagram(self.diagram.nodes, self.diagram.directed | causes)
         nodes = self.diagram.nodes
-        self._places = [task.nodes.index(name) for name in nodes]
+        self._columns = [task.nodes.index(name) for name in nodes]
         rounds = tuple(Round(past.action, self._reordered(past.observation), past.reward) for past in self.history)
         module, name, arguments = PLAYERS[self.player]
         self._player = getattr(importlib.import_module(module), name)(**arguments)
-        told = replace(task, graph=GraphKnowledge(nodes, self.diagram), nodes=nodes, initial_data=rounds)
+        given = replace(task, graph=GraphKnowledge(nodes, self.diagram), nodes=nodes, initial_data=rounds)
         assert self._player is not None
-        self._player.reset(told, self._seed)
+        self._player.reset(given, self._seed)
 
     def _reordered(self, observation: Observation) -> Observation:
-        return {"nodes": np.array(observation["nodes"])[self._places]}
+        return {"nodes": np.array(observation["nodes"])[self._columns]}
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -101,11 +100,11 @@ class LearnedGraph(Agent):
             self._player.update(action, self._reordered(observation), reward, info)
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        """The player's; before it plays, none."""
+        """The player's posterior; ``None`` before it plays."""
         return None if self._player is None else self._player.reward_posterior(actions)
 
     def estimated_rewards(self) -> np.ndarray:
-        """The player's; before it plays, the rewards seen."""
+        """The player's estimates; before it plays, the observed rewards."""
         return super().estimated_rewards() if self._player is None else self._player.estimated_rewards()
 
 
@@ -115,10 +114,10 @@ def learn_edges(rows: np.ndarray, nodes: tuple[str, ...], reward: str, alpha: fl
     from causallearn.search.ConstraintBased.PC import pc
     from causallearn.utils.PCUtils.BackgroundKnowledge import BackgroundKnowledge
 
-    varying = [place for place in range(len(nodes)) if np.ptp(rows[:, place]) > 0.0]
-    names = [nodes[place] for place in varying]
+    varying = [column for column in range(len(nodes)) if np.ptp(rows[:, column]) > 0.0]
+    names = [nodes[column] for column in varying]
     standardised = (rows[:, varying] - rows[:, varying].mean(axis=0)) / rows[:, varying].std(axis=0)
-    # deterministic variables make correlations singular
+    # Deterministic variables make correlations singular.
     jittered = standardised + 1e-3 * np.random.default_rng(0).standard_normal(standardised.shape)
     known = BackgroundKnowledge()
     for name in names:
@@ -138,13 +137,13 @@ def learn_edges(rows: np.ndarray, nodes: tuple[str, ...], reward: str, alpha: fl
     return arrows, lines
 
 
-def directed_fully(
+def direct_edges(
     nodes: Collection[str], arrows: Collection[Edge], lines: Collection[Edge], reward: str
 ) -> CausalDiagram:
     """A diagram with these edges, every line directed, the nodes in topological order.
 
-    The last variable is one without effects among those left, whose neighbours by lines are joined to all its others:
-    then its edges make no new collider. Where there is none, the one with the fewest effects is taken all the same.
+    The last variable is one without effects among those left, whose undirected neighbours are adjacent to all its other
+    neighbours, so that its edges create no new collider. If there is none, the one with the fewest effects is taken.
     """
     left, directed, order = set(nodes), set(), [reward]
     joined = {frozenset(edge) for edge in (*arrows, *lines)}

@@ -26,7 +26,7 @@ SAMPLERS = {
 
 def coordinates(dim: int) -> list[str]:
     """Names of the coordinates of a unit box in trials."""
-    return [f"x{place:03d}" for place in range(dim)]
+    return [f"x{index:03d}" for index in range(dim)]
 
 
 class Optuna(AskTell):
@@ -54,12 +54,12 @@ class Optuna(AskTell):
         self._box: dict[str, Any] = {
             name: self._optuna.distributions.FloatDistribution(0.0, 1.0) for name in coordinates(dim)
         }
-        self._trials: dict[bytes, Any] = {}  # those that were asked for and not yet told, by their points
+        self._trials: dict[bytes, Any] = {}  # point -> trial without a reward yet
 
     def act_given_pending(
         self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
     ) -> list[Action]:
-        """Trials that run at once, as Optuna has them."""
+        """Ask for parallel trials, which Optuna supports."""
         return [self.act(observation) for _ in range(count)]
 
     def ask(self) -> np.ndarray:
@@ -70,7 +70,7 @@ class Optuna(AskTell):
 
     def tell(self, point: np.ndarray, reward: float) -> None:
         trial = self._trials.pop(point.tobytes(), None)
-        if trial is None:  # one of the initial data
+        if trial is None:  # a round of the initial data
             parameters = dict(zip(self._box, point.tolist(), strict=True))
             past = self._optuna.trial.create_trial(params=parameters, distributions=self._box, value=reward)
             self._study.add_trial(past)

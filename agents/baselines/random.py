@@ -1,7 +1,7 @@
-"""Random: uniformly random actions, the yardstick of every other agent.
+"""Random: uniformly random actions, the baseline of every other agent.
 
-The action space's own distribution is used: uniform over the box, over the sets of coordinates that a limit allows,
-over target sets or scopes, or over super arms, whatever the mode.
+The distribution is that of the action space: uniform over the box, over the sets of coordinates within a limit, over
+target sets or scopes, or over super arms.
 """
 
 from __future__ import annotations

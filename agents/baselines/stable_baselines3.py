@@ -1,8 +1,8 @@
 """StableBaselines3: PPO, SAC, DQN and the other algorithms of that library behind the Agent interface.
 
 Raffin, Hill, Gleave, Kanervisto, Ernestus & Dormann (2021), Stable-Baselines3: reliable reinforcement learning
-implementations. Needs the extra ``sb3``: ``pip install 'cbo-gym[sb3]'``. Such an algorithm drives the loop itself, so
-it learns in a thread of its own, against an environment whose ``step`` hands the action over and waits for the outcome.
+implementations. Needs the extra ``sb3``: ``pip install 'cbo-gym[sb3]'``. Such an algorithm drives the loop itself. It
+therefore learns in its own thread, on an environment whose ``step`` passes the action on and waits for the outcome.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class _StopLearningError(Exception):
 
 
 class _Outcome(NamedTuple):
-    context: np.ndarray  # of the round about to be played
+    context: np.ndarray  # of the next round
     reward: float
 
 
 class _Mailbox:
-    """Passes actions from one thread to the other and outcomes back; None tells it to stop."""
+    """Passes actions from the learning thread to the agent, and outcomes back; the outcome None stops the thread."""
 
     def __init__(self) -> None:
         self.actions: SimpleQueue[np.ndarray | BaseException] = SimpleQueue()
@@ -65,7 +65,7 @@ class _Mailbox:
 
 
 class _Played(gym.Env[np.ndarray, Action]):
-    """The environment as the algorithm sees it; the rounds are played elsewhere."""
+    """The environment of the algorithm, whose rounds are played outside the thread."""
 
     def __init__(self, mailbox: _Mailbox, contexts: int, actions: Space) -> None:
         self._mailbox = mailbox
@@ -85,10 +85,10 @@ class StableBaselines3(Agent):
     """An algorithm of Stable-Baselines3, PPO by default, that learns while it plays. Plays every mode.
 
     Args:
-        algorithm: its class name there: ``"PPO"``, ``"SAC"``, ``"DQN"``, ``"A2C"``, ``"TD3"``, ``"DDPG"``.
-        actions: number of evenly spread actions among which DQN chooses, 2 to 65,536; no other algorithm uses it.
+        algorithm: name of its class: ``"PPO"``, ``"SAC"``, ``"DQN"``, ``"A2C"``, ``"TD3"``, ``"DDPG"``.
+        actions: number of evenly spread actions among which DQN chooses, 2 to 65,536; ignored by the others.
         device: torch device.
-        parameters: more keyword arguments of the algorithm; they go before this module's own defaults.
+        parameters: keyword arguments of the algorithm, which override the defaults of this module.
 
     Raises:
         ArgumentError: for an unknown algorithm, or if an argument is out of range.
@@ -116,15 +116,15 @@ class StableBaselines3(Agent):
         self._thread: Thread | None = None
         self._learner_seed = seed % 2**31
         self._randomness = _global_randomness()
-        self._waiting: _Outcome | None = None  # the last round, until the algorithm is asked again
+        self._waiting: _Outcome | None = None  # outcome of the last round, until the next call of act
 
     def act(self, observation: Observation) -> Action:
-        handed = self._waiting or _Outcome(_context(observation), 0.0)
+        outcome = self._waiting or _Outcome(_context(observation), 0.0)
         self._waiting = None
         with self._own_randomness():
             if self._thread is None:
-                self._thread = self._start(len(handed.context))
-            self._mailbox.outcomes.put(handed)
+                self._thread = self._start(len(outcome.context))
+            self._mailbox.outcomes.put(outcome)
             chosen = self._mailbox.actions.get()
         if isinstance(chosen, BaseException):
             raise chosen
@@ -133,10 +133,7 @@ class StableBaselines3(Agent):
     def act_given_pending(
         self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
     ) -> list[Action]:
-        """The action that is played, once more: the algorithm learns from it before it chooses another.
-
-        What it learns from is the last of them.
-        """
+        """The last pending action again, because the algorithm needs its outcome to choose another."""
         return [pending[-1]] * count
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
@@ -160,7 +157,7 @@ class StableBaselines3(Agent):
 
     @contextmanager
     def _own_randomness(self) -> Iterator[None]:
-        """The library draws from the process's global random streams; lend it streams of the agent's own."""
+        """Replace the global random states, from which the library draws, by states of the agent."""
         outer = _global_randomness()
         _set_global_randomness(self._randomness)
         try:
@@ -191,12 +188,12 @@ def _learn(
     try:
         model = algorithm("MlpPolicy", env, **parameters)
         if not {"tensorboard_log", "verbose"} & parameters.keys():
-            model.set_logger(Logger(folder=None, output_formats=[]))  # its own makes a folder for each run
-        while True:  # schedules end after the task's rounds; whoever plays on, learns on
+            model.set_logger(Logger(folder=None, output_formats=[]))  # the default makes a folder for each run
+        while True:  # schedules end with the task's horizon; later rounds are learned too
             model.learn(rounds, reset_num_timesteps=False)
     except _StopLearningError:
         pass
-    except BaseException as error:  # handed to the thread that waits for an action
+    except BaseException as error:  # raised in the thread that waits for an action
         mailbox.actions.put(error)
 
 

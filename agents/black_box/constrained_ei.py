@@ -1,8 +1,7 @@
 """Constrained expected improvement without a graph (Gardner, Kusner, Xu, Weinberger & Cunningham 2014).
 
-Independent GPs model the reward and every constrained node from the action alone; the action with the greatest
-expected improvement over the best feasible one, times the probability of feasibility, is played. The causal diagram is
-ignored: a baseline for methods that use it.
+Independent GPs map the action to the reward and to every constrained node. A round plays the action with the greatest
+expected improvement over the best feasible one, times the probability of feasibility. The causal diagram is ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from cbo_gym.task import Constraint
 
 
 class ConstrainedEI(NodeImprovement):
-    """Expected improvement times the probability of feasibility. Plays soft and hard tasks, without constraints too.
+    """Expected improvement times the probability of feasibility. Plays soft and hard tasks, constrained or not.
 
     Attributes:
         surrogates: the GPs of the reward, which comes first, and of the constrained nodes.
@@ -29,18 +28,18 @@ class ConstrainedEI(NodeImprovement):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        self._places = [self._modelled.index(one.node) for one in self.task.constraints]
+        self._indices = [self._modelled.index(constraint.node) for constraint in self.task.constraints]
 
     def modelled(self) -> list[str]:
-        return list(dict.fromkeys([self.task.reward, *(one.node for one in self.task.constraints)]))
+        return list(dict.fromkeys([self.task.reward, *(constraint.node for constraint in self.task.constraints)]))
 
     def improvement(self, estimates: np.ndarray) -> qLogExpectedImprovement:
         feasible = self._violations(caution=0.0) == 0.0
         best = estimates[feasible].max() if feasible.any() else estimates.min()
-        spreads = [max(float(self.surrogates[place].outputs.std(correction=0)), 1e-12) for place in self._places]
+        units = [max(float(self.surrogates[index].outputs.std(correction=0)), 1e-12) for index in self._indices]
         limits: list[Callable[[Tensor], Tensor]] = [
-            partial(_standardised, constraint=one, place=place, unit=unit)
-            for one, place, unit in zip(self.task.constraints, self._places, spreads, strict=True)
+            partial(_standardise, constraint=constraint, index=index, unit=unit)
+            for constraint, index, unit in zip(self.task.constraints, self._indices, units, strict=True)
         ]
         objective = GenericMCObjective(_first)
         return qLogExpectedImprovement(self.model, float(best), self.sampler, objective, constraints=limits or None)
@@ -57,11 +56,11 @@ class ConstrainedEI(NodeImprovement):
     def _violations(self, caution: float) -> np.ndarray:
         if not self.task.constraints:
             return np.zeros(len(self.history))
-        mean, std = (torch.stack(part, -1) for part in zip(*map(self._at_data, self._places), strict=True))
+        mean, std = (torch.stack(moments, -1) for moments in zip(*map(self._at_data, self._indices), strict=True))
         return violations(self.task.constraints, mean, std, caution).cpu().numpy()
 
-    def _at_data(self, place: int) -> tuple[Tensor, Tensor]:
-        surrogate = self.surrogates[place]
+    def _at_data(self, index: int) -> tuple[Tensor, Tensor]:
+        surrogate = self.surrogates[index]
         with torch.no_grad():
             return surrogate.posterior(surrogate.inputs)
 
@@ -70,6 +69,6 @@ def _first(samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803  (
     return samples[..., 0]
 
 
-def _standardised(samples: Tensor, constraint: Constraint, place: int, unit: float) -> Tensor:
-    """A constraint as BoTorch takes it: samples ``... x m`` to numbers that are at most 0 where it is met."""
-    return constraint.excess(samples[..., place]) / unit
+def _standardise(samples: Tensor, constraint: Constraint, index: int, unit: float) -> Tensor:
+    """A constraint for BoTorch: samples ``... x m`` to values that are at most 0 if it is met."""
+    return constraint.excess(samples[..., index]) / unit

@@ -1,10 +1,10 @@
 """EICF: expected improvement for composite functions (Astudillo & Frazier 2019).
 
 The reward is ``g(h(a))`` with a known ``g`` (``task.composition``) of nodes ``h`` that are unknown functions of the
-action. Independent GPs model each node from the action; samples of their posteriors go through ``g``, and the action
-with the highest Monte Carlo expected improvement of ``g(h(a))`` is played. The causal diagram is ignored.
+action. Independent GPs map the action to each node. A round plays the action with the highest Monte Carlo expected
+improvement of ``g(h(a))`` under their posteriors. The causal diagram is ignored.
 
-Where the task has no composition the reward is modelled by a GP itself, and the method is plain Monte Carlo EI.
+Without a composition, a GP models the reward itself, and the method is plain Monte Carlo EI.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from cbo_gym.task import SoftTask
 class EICF(NodeImprovement):
     """Monte Carlo expected improvement through the known composition of the reward. Plays soft and hard tasks.
 
-    With ``task.composition`` a GP is fitted to every node but the reward; without it only to the reward, and then
-    this is plain Monte Carlo expected improvement.
+    With ``task.composition`` a GP is fitted to every node but the reward, without it only to the reward.
     """
 
     def setup(self, seed: int) -> None:

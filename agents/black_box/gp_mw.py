@@ -1,8 +1,8 @@
 """GP-MW: multiplicative weights on optimistic rewards of one GP (Sessa, Bogunovic, Kamgarpour & Krause 2019).
 
-One GP maps the agent's action and the adversary's move to the reward. After every round each action's weight grows with
-the GP's upper confidence bound ``mean + beta * std`` against the move just seen. The causal diagram and the other nodes
-are ignored.
+One GP maps the agent's action and the adversary's move to the reward. After every round, the weight of each action
+grows with the GP's upper confidence bound ``mean + beta * std`` against the observed move. The causal diagram and the
+other nodes are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class GPMW(MultiplicativeWeights):
     """Multiplicative weights with one GP from action and move to the reward. Plays adversarial tasks.
 
     Attributes:
-        make_surrogate: makes the surrogate.
+        make_surrogate: factory of the surrogate.
         surrogate: the GP from the action and the adversary's move to the reward.
     """
 

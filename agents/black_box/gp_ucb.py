@@ -28,14 +28,14 @@ class GPUCB(SearchAgent):
     """Upper confidence bound on one GP from action to reward. Plays soft, hard, contextual and adversarial tasks.
 
     Args:
-        beta: how many standard deviations above the posterior mean the bound lies; finite, at least 0. With a small one
-            the search stays at the first local optimum that stands out (see Dropwave); with a large one it earns less
-            where there are many variables (see Rosenbrock).
+        beta: distance of the bound from the posterior mean in standard deviations; finite, at least 0. With a small
+            value the search stays at the first pronounced local optimum (see Dropwave); with a large one it earns less
+            with many variables (see Rosenbrock).
         device: torch device.
 
     Attributes:
-        features: of the task's actions, which the GP takes as inputs, before those of the context.
-        make_surrogate: makes the surrogate.
+        features: features of the task's actions, the inputs of the GP before those of the context.
+        make_surrogate: factory of the surrogate.
         surrogate: the GP from the action to the reward.
 
     Raises:
@@ -90,7 +90,7 @@ class GPUCB(SearchAgent):
         return torch.cat([inputs, self._context.expand(*inputs.shape[:-1], -1)], -1)
 
     def upper_bound(self, inputs: Tensor) -> Tensor:
-        """The acquisition function in the context seen last: inputs of actions ``b x 1 x d`` to values ``b``."""
+        """The acquisition function in the last context: inputs of actions ``b x 1 x d`` to values ``b``."""
         return self.surrogate.bound(self._with_context(inputs), self.beta).squeeze(-1)
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
@@ -104,7 +104,7 @@ class GPUCB(SearchAgent):
         return mean.cpu().numpy(), std.cpu().numpy()
 
     def estimated_rewards(self) -> np.ndarray:
-        """Posterior means of the actions played; in contextual mode in the context that was seen last."""
+        """Posterior means of the actions played; in contextual mode in the last context."""
         inputs = self.surrogate.inputs[:, : self.features.input_dim]
         with torch.no_grad():
             return self.surrogate.bound(self._with_context(inputs), 0.0).cpu().numpy()

@@ -1,4 +1,4 @@
-"""The common part of agents that play the Monte Carlo expected improvement of GPs from the action to some nodes."""
+"""The base class of agents that maximise Monte Carlo expected improvement with GPs from the action to some nodes."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class IndependentGPs(GPOutputs[Surrogate]):
 
 
 class NodeImprovement(SearchAgent):
-    """Plays the action with the greatest expected improvement, by a GP for each of some nodes. The graph is ignored.
+    """Plays the action with the greatest expected improvement, with a GP for each of some nodes. Ignores the graph.
 
     Args:
         samples: Sobol samples of the posterior, 1 to 4,096.
         device: torch device.
 
     Attributes:
-        features: of the task's actions, which the GPs take as inputs.
-        make_surrogate: makes a surrogate.
+        features: features of the task's actions, the inputs of the GPs.
+        make_surrogate: factory of a surrogate.
         surrogates: the GPs of the modelled nodes, each from the action.
         model: these GPs together, as BoTorch takes them.
 
@@ -77,14 +77,14 @@ class NodeImprovement(SearchAgent):
 
     @abstractmethod
     def modelled(self) -> list[str]:
-        """The nodes that have a GP, without repetition."""
+        """The nodes that have a GP, each once."""
 
     @abstractmethod
     def improvement(self, estimates: np.ndarray) -> qLogExpectedImprovement:
-        """The logarithm of the expected improvement over what was played: GP inputs ``b x 1 x d`` to values ``b``.
+        """The logarithm of the expected improvement over the actions played: GP inputs ``b x 1 x d`` to values ``b``.
 
         Args:
-            estimates: of :meth:`estimated_rewards`.
+            estimates: estimates from :meth:`estimated_rewards`.
         """
 
     def setup(self, seed: int) -> None:

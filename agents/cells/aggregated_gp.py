@@ -1,9 +1,9 @@
 """Gaussian processes whose observations are means over cells (Zhang, Tsuchida & Ong 2022, sec. 3, B and D).
 
-A mean over a cell is a linear functional of the function, so means over cells are jointly Gaussian; all that changes
-against point observations is the kernel, which becomes the mean of the function's own over two cells:
+A mean over a cell is a linear functional of the function, so means over cells are jointly Gaussian. Compared with point
+observations, only the kernel changes to the mean of the function's kernel over two cells:
 ``k(A, B) = 1/S^2 sum_ij k(a_i, b_j)`` over representative points, or the double integral over the cells divided by
-their volumes. NumPy and SciPy alone; everything is float64.
+their volumes. All computations are in float64.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from cbo_gym.actions.cells import representative_points, require_points
 from cbo_gym.arguments import require_positive
 from cbo_gym.errors import ArgumentError
 
-SMALLEST_PIVOT = 1e-12  # of a new row's squared diagonal, relative to the cell's own variance
-MOST_PAIRS = 2**23  # of points that are compared at once: 64 MiB
+MIN_PIVOT = 1e-12  # squared diagonal of a new row, relative to the cell's variance
+MAX_PAIRS = 2**23  # of points that are compared at once, 64 MiB
 NARROW = 1e-3  # edges below this many lengthscales are integrated by their Taylor series
 
 
@@ -34,8 +34,8 @@ class AverageKernel:
         self._lengthscale, self._variance, self._points = lengthscale, variance, points
 
     def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Cells ``(m, 2, d)`` and ``(n, 2, d)`` to covariances of the means over them, ``(m, n)``."""
-        most = max(MOST_PAIRS // (self._points**2 * max(len(left), 1)), 1)
+        """Covariances of the means over cells ``(m, 2, d)`` and ``(n, 2, d)``, shape ``(m, n)``."""
+        most = max(MAX_PAIRS // (self._points**2 * max(len(left), 1)), 1)
         if len(right) <= most:
             return self._covariance(left, right)
         parts = [self._covariance(left, right[start : start + most]) for start in range(0, len(right), most)]
@@ -49,8 +49,7 @@ class AverageKernel:
         return self._variance * pairs.mean(axis=(1, 3))
 
     def variance(self, cells: np.ndarray) -> np.ndarray:
-        """Cells ``(m, 2, d)`` to the variances of the means over them, ``(m,)``."""
-        # The points of a cell are those of the unit box, stretched: their differences are all that matters.
+        """Variances of the means over cells ``(m, 2, d)``, shape ``(m,)``."""
         points = representative_points(cells, self._points) / self._lengthscale
         squared = np.square(points[:, :, None] - points[:, None]).sum(axis=-1)
         return self._variance * np.exp(-0.5 * squared).mean(axis=(1, 2))
@@ -79,9 +78,9 @@ class IntegralKernel:
         c, d = right[..., 0, :] / self._lengthscale, right[..., 1, :] / self._lengthscale
         width, height = b - a, d - c
         double = _antiderivative(b - c) + _antiderivative(a - d) - _antiderivative(b - d) - _antiderivative(a - c)
-        # The four terms cancel when both edges are short; the series is exact there to rounding.
-        gap = 0.5 * ((a + b) - (c + d))
-        series = np.exp(-0.5 * gap**2) * (1.0 + (width**2 + height**2) * (gap**2 - 1.0) / 24.0)
+        # The four terms cancel if both edges are short; the series is exact there to rounding.
+        distance = 0.5 * ((a + b) - (c + d))
+        series = np.exp(-0.5 * distance**2) * (1.0 + (width**2 + height**2) * (distance**2 - 1.0) / 24.0)
         return np.where(np.maximum(width, height) < NARROW, series, double / (width * height))
 
 
@@ -101,7 +100,7 @@ class AggregatedGP:
     from their sums.
 
     Args:
-        kernel: between cells.
+        kernel: kernel between cells.
         noise_std: standard deviation of the observations' noise, above 0.
 
     Attributes:
@@ -149,13 +148,13 @@ class AggregatedGP:
         cell = np.asarray(cell, dtype=np.float64)
         known, old = self._size, self.cells
         if cell.ndim != 2 or len(cell) != 2 or (known and cell.shape != old.shape[1:]):
-            raise ArgumentError(f"a cell must have shape (2, d), as those before; given {cell.shape}")
+            raise ArgumentError(f"a cell must have shape (2, d), equal for all cells; given {cell.shape}")
         if not (np.isfinite(cell).all() and math.isfinite(reward)):
             raise ArgumentError(f"observations must be finite; given {cell.tolist()} -> {reward}")
         one = cell[None]
         own = float(self.kernel.variance(one)[0])
         row = self._project(self.kernel.covariance(old, one))[:, 0] if known else np.zeros(0)
-        pivot = math.sqrt(max(own + self.noise_std**2 - row @ row, SMALLEST_PIVOT * own))
+        pivot = math.sqrt(max(own + self.noise_std**2 - row @ row, MIN_PIVOT * own))
         residual = (reward - row @ self._residuals[:known]) / pivot
         self._grow(cell.shape[1])
         self._factor[known, :known], self._factor[known, known] = row, pivot
@@ -170,12 +169,10 @@ class AggregatedGP:
             self._variance -= new * new
 
     def track(self, cells: np.ndarray) -> None:
-        """Keep the posterior of these cells ``(n, 2, d)`` up to date, behind those that are tracked already."""
+        """Append these cells ``(n, 2, d)`` to the tracked ones."""
         known, count = self._size, len(self._tracked)
-        variance, mean = self.kernel.variance(cells), np.zeros(len(cells))
+        new, mean, variance = self._condition(cells)
         if known:
-            new = self._project(self.kernel.covariance(self.cells, cells))
-            variance, mean = variance - (new * new).sum(axis=0), self._residuals[:known] @ new
             self._projected = _grown(self._projected, (known, count + len(cells)))
             self._projected[:known, count : count + len(cells)] = new
         self._tracked = np.concatenate([self._tracked, cells]) if count else np.array(cells)
@@ -183,18 +180,23 @@ class AggregatedGP:
 
     def posterior(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Posterior mean and standard deviation of the means over any cells ``(m, 2, d)``, each ``(m,)``."""
-        variance, mean = self.kernel.variance(cells), np.zeros(len(cells))
-        if self._size:
-            new = self._project(self.kernel.covariance(self.cells, cells))
-            variance, mean = variance - (new * new).sum(axis=0), self._residuals[: self._size] @ new
+        _, mean, variance = self._condition(cells)
         return mean, np.sqrt(np.maximum(variance, 0.0))
+
+    def _condition(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Columns of V for cells ``(m, 2, d)``, shape ``(t, m)``, and their posterior means and variances."""
+        prior = self.kernel.variance(cells)
+        if not self._size:
+            return np.zeros((0, len(cells))), np.zeros(len(cells)), prior
+        new = self._project(self.kernel.covariance(self.cells, cells))
+        return new, self._residuals[: self._size] @ new, prior - (new * new).sum(axis=0)
 
     def _project(self, cross: np.ndarray) -> np.ndarray:
         factor = self._factor[: self._size, : self._size]
         return solve_triangular(factor, cross, lower=True, check_finite=False)
 
     def _grow(self, dim: int) -> None:
-        """Make room for one more observation."""
+        """Enlarge the arrays for one more observation."""
         size = self._size + 1
         self._factor = _grown(self._factor, (size, size))
         self._residuals = _grown(self._residuals, (size,))
@@ -203,10 +205,9 @@ class AggregatedGP:
 
 
 def _grown(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The array, or a copy of twice the room where an axis is too short, padded with zeros."""
+    """The array, or a copy padded with zeros to twice the needed length along axes that are too short."""
     if all(have >= need for have, need in zip(array.shape, shape, strict=True)):
         return array
-    room = [have if have >= need else 2 * need for have, need in zip(array.shape, shape, strict=True)]
-    larger = np.zeros(room)
+    larger = np.zeros([have if have >= need else 2 * need for have, need in zip(array.shape, shape, strict=True)])
     larger[tuple(slice(have) for have in array.shape)] = array
     return larger

@@ -1,7 +1,7 @@
 """CellGPUCB: plain GP-UCB (Srinivas et al. 2010) over a fixed set of cells, to compare with the tree searches.
 
-The candidates are all cells of the K-ary partition down to the greatest depth that ``max_cells`` allows, with the
-Gaussian process and the schedules of ``beta_t`` of GPOO: what differs is that there is no tree and no ``delta(h)``.
+The candidates are all cells of the K-ary partition down to the greatest depth that ``max_cells`` allows. The Gaussian
+process and the schedules of ``beta_t`` are those of GPOO; there is no tree search and no ``delta(h)``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cbo_gym.agent import Agent
-from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES, MOST_CELLS, CellModel
+from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES, MAX_CELLS, CellModel
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.arguments import require_probability, require_truth_value, require_word, whole_number
 from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
@@ -23,8 +23,8 @@ class CellGPUCB(Agent):
     Args:
         beta: schedule of beta_t, ``"practical"`` or ``"theory"``.
         error: theta in beta_t, between 0 and 1.
-        max_cells: at most so many candidates, 1 to 16,384.
-        fit: fit the kernel even where the task tells it.
+        max_cells: the largest number of candidates, 1 to 16,384.
+        fit: fit the kernel even if the task has one.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -37,7 +37,7 @@ class CellGPUCB(Agent):
         self.beta = require_word("beta", beta, sorted(BETA_SCHEDULES))
         self.error = require_probability("error", error)
         self.fit = require_truth_value("fit", fit)
-        self.max_cells = whole_number("max_cells", max_cells, at_least=1, at_most=MOST_CELLS)
+        self.max_cells = whole_number("max_cells", max_cells, at_least=1, at_most=MAX_CELLS)
 
     def setup(self, seed: int) -> None:
         arity = self.task.arity

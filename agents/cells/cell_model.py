@@ -1,9 +1,9 @@
-"""CellModel: the reward as a Gaussian process over cells, as GPOO, GPTree and the cell GP-UCB use it.
+"""CellModel: a Gaussian process of the reward over cells, which GPOO, GPTree and the cell GP-UCB use.
 
-Where the task tells the kernel and the noise, these are used with a zero prior mean, as in Zhang et al. (2022).
-Elsewhere rewards are standardised and the hyper-parameters (one lengthscale, variance, noise) maximise the marginal
-likelihood over a grid; the variance has an inverse-gamma prior of mean about 1, integrated out, without which a few
-rewards that happen to agree would end all exploration. A grid takes no starting point and cannot fail.
+The task's kernel and noise are used with a zero prior mean, as in Zhang et al. (2022). If it has none, rewards are
+standardised and the hyper-parameters (one lengthscale, variance, noise) maximise the marginal likelihood over a grid.
+The variance has an inverse-gamma prior of mean about 1, which is integrated out; without it, a few rewards that agree
+by chance would end exploration.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from cbo_gym.agents.cells.aggregated_gp import AggregatedGP, AverageKernel, Cell
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import AggregatedTask
 
-MOST_CELLS = 2**14  # whose posterior is kept, in 1.6 GB
-EVERY_TIME = 10  # refits follow every one of so many rewards
-GROWTH = 1.2  # afterwards they follow when the data grew by this factor
+MAX_CELLS = 2**14  # tracked cells, which take 1.6 GB
+REFITS_EACH = 10  # rewards, after each of which the hyper-parameters are refitted
+GROWTH = 1.2  # factor by which the data must grow before a later refit
 LENGTHSCALES = np.geomspace(0.02, 2.0, 11)  # times sqrt(d), the diagonal of the box
 NOISE_RATIOS = np.geomspace(1e-4, 1.0, 9)  # noise variance over function variance
-NO_NOISE = 1e-6  # the same ratio where the task says that there is none
+NO_NOISE = 1e-6  # ratio for a task without noise
 PSEUDO_REWARDS = 2.0  # weight of the variance's prior
 
 
@@ -36,17 +36,17 @@ class CellModel:
     """The posterior of the mean reward of cells, in units of :attr:`scale`.
 
     Args:
-        task: aggregated; tells the representative points, and perhaps kernel and noise.
-        fit: fit the hyper-parameters even where the task tells them.
-        noise_std: taken for the noise's standard deviation in place of what the task tells, above 0; has no effect
-            where hyper-parameters are fitted.
+        task: aggregated task.
+        fit: fit the hyper-parameters even if the task has them.
+        noise_std: standard deviation of the noise instead of the task's, above 0; has no effect if hyper-parameters are
+            fitted.
 
     Attributes:
         fitted: whether hyper-parameters are fitted; the units are then standard deviations of the rewards, else those
             of the rewards.
-        gp: the process with the present hyper-parameters, in the same units; a refit makes another, which tracks the
+        gp: the process with the present hyper-parameters, in these units; a refit makes a new one, which tracks the
             same cells.
-        hyperparameters: in the same units.
+        hyperparameters: the present hyper-parameters, in these units.
     """
 
     def __init__(self, task: AggregatedTask, fit: bool = False, noise_std: float | None = None) -> None:
@@ -76,7 +76,7 @@ class CellModel:
         self._cells.append(np.array(cell, dtype=np.float64))
         self._rewards.append(reward)
         size = len(self._rewards)
-        if self.fitted and (size <= EVERY_TIME or size >= GROWTH * self._fitted_size):
+        if self.fitted and (size <= REFITS_EACH or size >= GROWTH * self._fitted_size):
             self._refit()
         else:
             self.gp.add(cell, (reward - self.location) / self.scale)
@@ -105,11 +105,11 @@ class CellModel:
             spectrum = np.maximum(values, 0.0) + ratios[:, None]
             squares = (np.square(vectors.T @ rewards) / spectrum).sum(axis=1) + PSEUDO_REWARDS
             likelihoods = -0.5 * weight * np.log(squares) - 0.5 * np.log(spectrum).sum(axis=1)
-            place = int(np.argmax(likelihoods))
-            if likelihoods[place] > best[0]:
-                variance = squares[place] / weight
-                noise_std = float(np.sqrt(ratios[place] * variance))
-                best = likelihoods[place], Hyperparameters(float(lengthscale), float(variance), noise_std)
+            index = int(np.argmax(likelihoods))
+            if likelihoods[index] > best[0]:
+                variance = squares[index] / weight
+                noise_std = float(np.sqrt(ratios[index] * variance))
+                best = likelihoods[index], Hyperparameters(float(lengthscale), float(variance), noise_std)
         return best[1]
 
     def _kernel(self, lengthscale: float, variance: float) -> CellKernel:
@@ -122,7 +122,7 @@ class CellModel:
         return AggregatedGP(self._kernel(lengthscale, variance), noise_std)
 
 
-#: round t, theta and the number of cells to beta_t: behind the figures of Zhang et al. (2022), and by their Lemma 1
+#: round t, theta and the number of cells -> beta_t: as in the figures of Zhang et al. (2022), and by their Lemma 1
 BETA_SCHEDULES: dict[str, Callable[[int, float, int], float]] = {
     "practical": lambda t, error, count: 0.1 * float(np.log(np.pi**2 * t**2 / (6.0 * error))),
     "theory": lambda t, error, count: 2.0 * float(np.log(count * np.pi**2 * t**2 / (6.0 * error))),

@@ -14,21 +14,21 @@ from cbo_gym.arguments import require_positive, require_probability, require_wor
 from cbo_gym.scm.values import Floats
 
 KNOWN_VARIATION = 14.0
-MOST_COUNTED = 2**900  # cells, which floats can count
-GRID_SHARE = 0.5  # of the budget that an even grid would take
-GRID_VARIATION = 0.5  # of its cells, in standard deviations of the rewards
+MAX_COUNT = 2**900  # of cells, within the range of floats
+GRID_SHARE = 0.5  # of the budget for an even grid
+GRID_VARIATION = 0.5  # of the grid's cells, in standard deviations of the rewards
 
 
 class GPOO(GPTreeSearch):
     """Optimistic tree search with a Gaussian process over cells.
 
     Args:
-        variation: c in ``delta(h) = c 2^(-h/d)``, above 0; None for 14 where the kernel is known, and for
-            ``0.5 (N/2)^(1/d)`` standard deviations of the rewards where it is fitted.
+        variation: c in ``delta(h) = c 2^(-h/d)``, above 0; None for 14 with a known kernel, and for
+            ``0.5 (N/2)^(1/d)`` standard deviations of the rewards with a fitted one.
         beta: schedule of beta_t, ``"practical"`` or ``"theory"``.
         error: theta in beta_t, between 0 and 1.
         max_depth: h_max in one dimension, d times this in d: cells deeper than that are not split.
-        fit: fit the kernel even where the task tells it.
+        fit: fit the kernel even if the task has one.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -50,7 +50,7 @@ class GPOO(GPTreeSearch):
     def setup(self, seed: int) -> None:
         super().setup(seed)
         cells = sum(self.task.arity**h for h in range(self.max_depth * self._dim + 1))
-        self._count = min(cells, MOST_COUNTED)
+        self._count = min(cells, MAX_COUNT)
 
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
         beta = BETA_SCHEDULES[self.beta](t, self.error, self._count)

@@ -1,7 +1,7 @@
 """GPTree (Shekhar & Javidi 2018, Gaussian process bandits with adaptive discretization, Algorithm 1).
 
 A tree of cells, each represented by its own point, and a Gaussian process. The index of a leaf is
-``I = min(mean + beta_n std, mean' + beta_n std' + V(h - 1)) + V(h)``, the primed quantities being those of its parent.
+``I = min(mean + beta_n std, mean' + beta_n std' + V(h - 1)) + V(h)``, with the parent's primed quantities.
 The constants of ``V`` are those of Claims 1 and 2 for Lipschitz metrics, with C2 = C3 = D = 1.
 """
 
@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from cbo_gym.agents.cells.cell_model import MOST_CELLS
+from cbo_gym.agents.cells.cell_model import MAX_CELLS
 from cbo_gym.agents.cells.tree_search import GPTreeSearch, shrinking
 from cbo_gym.arguments import require_positive, whole_number
 from cbo_gym.scm.values import Floats
@@ -28,8 +28,8 @@ class GPTree(GPTreeSearch):
         scale: multiplies ``beta_n``, above 0.
         slope: multiplies the metric, above 0.
         confidence: u, above 0; the bounds hold with probability ``1 - exp(-u)``.
-        max_nodes: the tree is not grown beyond this, 1 to 16,384.
-        fit: fit the kernel even where the task tells it.
+        max_nodes: the largest number of nodes of the tree, 1 to 16,384.
+        fit: fit the kernel even if the task has one.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -47,7 +47,7 @@ class GPTree(GPTreeSearch):
         self.scale = require_positive("scale", scale)
         self.slope = require_positive("slope", slope)
         self.confidence = require_positive("confidence", confidence)
-        self.max_nodes = whole_number("max_nodes", max_nodes, at_least=1, at_most=MOST_CELLS)
+        self.max_nodes = whole_number("max_nodes", max_nodes, at_least=1, at_most=MAX_CELLS)
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
@@ -80,4 +80,4 @@ class GPTree(GPTreeSearch):
         return self.tree.cells[leaf].copy()
 
     def grow(self, node: int, t: int) -> None:
-        """Nothing: cells are split before a round, in :meth:`act`."""
+        """Do nothing: :meth:`act` splits cells before a round."""

@@ -1,4 +1,4 @@
-"""PartitionTree: the adaptive K-ary partition of the unit box that the optimistic tree searches share."""
+"""PartitionTree: the adaptive K-ary partition of the unit box of the optimistic tree searches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cbo_gym.errors import ArgumentError
 class PartitionTree:
     """A tree of cells: the root is the unit box, the children of a node are its cell's parts.
 
-    Nodes are numbered in the order in which they came to be; parents come before children.
+    Nodes are numbered in the order of their creation; parents come before children.
 
     Args:
         dim: dimension d of the box.
@@ -34,7 +34,7 @@ class PartitionTree:
         self.depth = np.zeros(1, dtype=int)
         self.parent = np.zeros(1, dtype=int)
         self.is_leaf = np.ones(1, dtype=bool)
-        self._places = {self.cells[0].tobytes(): 0}
+        self._nodes = {self.cells[0].tobytes(): 0}
 
     def __len__(self) -> int:
         """Number of nodes m."""
@@ -42,24 +42,24 @@ class PartitionTree:
 
     @property
     def leaves(self) -> np.ndarray:
-        """The numbers of the leaves, ascending."""
+        """The indices of the leaves, ascending."""
         return np.flatnonzero(self.is_leaf)
 
     def find(self, cell: np.ndarray) -> int | None:
         """The node whose cell this is, or None."""
-        return self._places.get(np.ascontiguousarray(cell, dtype=np.float64).tobytes())
+        return self._nodes.get(np.ascontiguousarray(cell, dtype=np.float64).tobytes())
 
     def expand(self, node: int) -> np.ndarray:
-        """Split a leaf; returns the numbers of its children.
+        """Split a leaf; return the indices of its children.
 
         Raises:
-            ArgumentError: if the node is no leaf.
+            ArgumentError: if the node is not a leaf.
         """
         if not self.is_leaf[node]:
             raise ArgumentError(f"node {node} has been expanded already")
         parts = split(self.cells[node], self.arity)
         children = np.arange(len(self), len(self) + self.arity)
-        self._places |= {part.tobytes(): int(child) for part, child in zip(parts, children, strict=True)}
+        self._nodes |= {part.tobytes(): int(child) for part, child in zip(parts, children, strict=True)}
         self.cells = np.concatenate([self.cells, parts])
         self.depth = np.append(self.depth, np.full(self.arity, self.depth[node] + 1))
         self.parent = np.append(self.parent, np.full(self.arity, node))
@@ -68,7 +68,7 @@ class PartitionTree:
         return children
 
     def deepest_expanded(self) -> np.ndarray:
-        """The numbers of the expanded nodes of greatest depth; the root alone while nothing is expanded."""
+        """The indices of the expanded nodes of greatest depth; the root if no node is expanded."""
         expanded = np.flatnonzero(~self.is_leaf)
         if not len(expanded):
             return np.zeros(1, dtype=int)

@@ -2,8 +2,8 @@
 
 The program (github.com/Mengyanz/GPOO, simulation.py) splits the root at once and plays its children first. Each later
 round splits the leaf with the highest b-value *before* it is played, where ``delta(h)`` permits, and plays the best of
-the other leaves. Radii are those of a noisy reward, whose variance is taken for 0.05 of the kernel's. It is kept to
-reproduce Fig. 6 (``examples/reproduce_gpoo.py``); :class:`GPOO` follows the paper's Algorithm 1.
+the other leaves. Radii are those of a noisy reward, with a noise variance of 0.05 of the kernel's. The class reproduces
+Fig. 6 (``examples/reproduce_gpoo.py``); :class:`GPOO` follows the paper's Algorithm 1.
 """
 
 from __future__ import annotations
@@ -49,4 +49,4 @@ class PublishedGPOO(GPOO):
         return int(others[np.argmax(self.upper_bounds(others, t))])
 
     def grow(self, node: int, t: int) -> None:
-        """Nothing: cells are split before a round, in :meth:`act`."""
+        """Do nothing: :meth:`act` splits cells before a round."""

@@ -1,7 +1,7 @@
 """StoOO (Munos 2014, From bandits to Monte-Carlo tree search, sec. 3.3) and AVE-StoOO (Zhang et al. 2022, Algorithm 2).
 
-Optimistic tree search with the empirical mean of each cell's own rewards: nothing is shared between cells. The leaf
-with the highest ``mean + radius + delta(h)`` is played, one that was never played before any other.
+Optimistic tree search with the empirical mean of each cell's own rewards; cells share no information. A round plays the
+leaf with the highest ``mean + radius + delta(h)``; leaves that were never played come first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class EmpiricalSearch(TreeSearch):
     Args:
         variation: c in ``delta(h) = c 2^(-h/d)``, above 0.
         error: the error probability theta, between 0 and 1.
-        reward_range: length of an interval that holds the rewards, above 0.
+        reward_range: length of an interval that contains the rewards, above 0.
         max_depth: cells deeper than d times this are not split.
 
     Raises:
@@ -43,7 +43,7 @@ class EmpiricalSearch(TreeSearch):
 
     @abstractmethod
     def radius(self, draws: np.ndarray, t: int) -> np.ndarray:
-        """Confidence radii in round t after so many draws, for rewards in [0, 1]."""
+        """Confidence radii in round t after ``draws`` plays, for rewards in [0, 1]."""
 
     def estimates(self, nodes: np.ndarray) -> np.ndarray:
         return self._sums[nodes] / np.maximum(self.draws[nodes], 1)
@@ -66,7 +66,7 @@ class EmpiricalSearch(TreeSearch):
 
 
 class StoOO(EmpiricalSearch):
-    """Stochastic optimistic optimisation; it needs the budget, which is the task's horizon."""
+    """Stochastic optimistic optimisation with the task's horizon as its budget."""
 
     def radius(self, draws: np.ndarray, t: int) -> np.ndarray:
         return np.sqrt(0.5 * math.log(self.task.horizon**2 / self.error) / draws)
@@ -76,7 +76,8 @@ class AVEStoOO(EmpiricalSearch):
     """StoOO for aggregated feedback.
 
     Args:
-        rule: of radii and splits, ``"published"`` (which needs the budget) or ``"theory"`` (Eq. 12).
+        rule: radii and splits of the ``"published"`` program, which depend on the horizon, or of the ``"theory"``
+            (Eq. 12).
     """
 
     def __init__(

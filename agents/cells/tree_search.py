@@ -1,8 +1,8 @@
 """TreeSearch: optimism over a tree of cells, the loop that GPOO, StoOO, AVE-StoOO and GPTree share (Munos 2014).
 
-Every leaf has a bound ``b = estimate + confidence radius + delta(h)``, where ``delta(h) = c 2^(-h/d)`` bounds how much
-the function varies in a cell of depth h. Each round plays the leaf with the highest bound; when what is left of its
-uncertainty is no more than its variation, its cell is split.
+Every leaf has a bound ``b = estimate + confidence radius + delta(h)``, where ``delta(h) = c 2^(-h/d)`` bounds the
+variation of the function in a cell of depth h. Each round plays the leaf with the highest bound, and splits its cell if
+the radius is no more than the variation.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.scm.values import Floats
 from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
 
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 
 
 class TreeSearch(Agent):
     """Base class: the tree, its growth, and the choice of leaves. Plays aggregated tasks.
 
     Args:
-        max_depth: h_max in one dimension, 0 to 100: no edge is cut more often, so in d dimensions cells deeper than
-            d times this are not split.
+        max_depth: h_max in one dimension, 0 to 100; in d dimensions cells deeper than d times this are not split.
 
     Attributes:
         tree: the cells so far.
-        draws: how often each node of the tree was played, shape ``(m,)``.
+        draws: number of plays of each node of the tree, shape ``(m,)``.
 
     Raises:
         ArgumentError: if ``max_depth`` is out of range.
@@ -43,7 +42,7 @@ class TreeSearch(Agent):
     draws: np.ndarray
 
     def __init__(self, max_depth: int) -> None:
-        self.max_depth = whole_number("max_depth", max_depth, at_least=0, at_most=MOST_DEPTH)
+        self.max_depth = whole_number("max_depth", max_depth, at_least=0, at_most=MAX_DEPTH)
 
     def setup(self, seed: int) -> None:
         self._dim = self.task.action_space.shape[-1]  # type: ignore[index]
@@ -67,18 +66,18 @@ class TreeSearch(Agent):
         return self.estimates(nodes) + self.radii(nodes, t) + self.variation(self.tree.depth[nodes])
 
     def learn(self, cell: np.ndarray, reward: float) -> None:
-        """Bring the estimates up to date with a round."""
+        """Update the estimates with a round."""
 
     def is_known(self, node: int, t: int) -> bool:
         """Whether a leaf's uncertainty is down to its variation."""
         return bool(self.radii(np.array([node]), t)[0] <= self.variation(self.tree.depth[node]))
 
     def may_expand(self, node: int, t: int) -> bool:
-        """Whether a leaf is known well enough to be split, and not too deep for it."""
+        """Whether a leaf is known well enough to be split, and not too deep."""
         return bool(self.tree.depth[node] <= self.max_depth * self._dim) and self.is_known(node, t)
 
     def grow(self, node: int, t: int) -> None:
-        """Split the leaf that was just played in round t, if it is time to."""
+        """Split the leaf that was played in round t if :meth:`may_expand` allows it."""
         if self.may_expand(node, t):
             self.expand(node)
 
@@ -88,7 +87,7 @@ class TreeSearch(Agent):
         self.draws = np.append(self.draws, np.zeros(len(children), dtype=int))
 
     def best_leaf(self, t: int) -> int:
-        """The leaf with the highest b-value, the oldest of equals."""
+        """The leaf with the highest b-value; of equals the oldest."""
         leaves = self.tree.leaves
         return int(leaves[np.argmax(self.upper_bounds(leaves, t))])
 
@@ -115,10 +114,10 @@ class GPTreeSearch(TreeSearch):
 
     Args:
         max_depth: as for :class:`TreeSearch`.
-        fit: fit the kernel even where the task tells it.
+        fit: fit the kernel even if the task has one.
 
     Attributes:
-        model: the process; it tracks the nodes of the tree.
+        model: the process, which tracks the nodes of the tree.
     """
 
     model: CellModel
@@ -133,7 +132,7 @@ class GPTreeSearch(TreeSearch):
         self.model.gp.track(self.tree.cells)
 
     def make_model(self) -> CellModel:
-        """The process, before any reward."""
+        """Make the process, without data."""
         return CellModel(self.task, self.fit)
 
     def estimates(self, nodes: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The common part of the bandit algorithms: which arms they consider, and what each has earned."""
+"""The base class of the bandit algorithms: the arms that they consider, and the rewards of each."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ SETS: tuple[Sets, ...] = ("all", "minimal", "possibly_optimal")
 
 
 class ArmAgent(Agent):
-    """Base class of methods that know an arm by its rewards. Plays discrete tasks.
+    """Base class of methods that model each arm by its own rewards. Plays discrete tasks.
 
     Args:
-        sets: of which sets of variables arms are considered: of "all"; of the "minimal" intervention sets, none of
-            whose variables is idle once the others are set; or of the "possibly_optimal" ones among these (POMIS).
+        sets: the sets of variables whose arms are considered: "all"; the "minimal" intervention sets, in which every
+            variable affects the reward given the others; or the "possibly_optimal" ones among these (POMIS).
             See Lee & Bareinboim (2018), Definitions 1 and 2.
 
     Attributes:
-        considered: places of the arms among which it chooses, in random order.
+        considered: indices of the arms among which it chooses, in random order.
         counts: how often each of the task's arms was played.
         sums: the sum of each one's rewards.
 
     Raises:
-        ArgumentError: for another word; by :meth:`update` for a reward outside [0, 1].
+        ArgumentError: for another value of ``sets``; by :meth:`update` for a reward outside [0, 1].
         UnsupportedModeError: by :meth:`reset`, if a possibly optimal set that is to be considered has no arms.
     """
 
@@ -55,7 +55,7 @@ class ArmAgent(Agent):
         self.sums[int(action)] += reward
 
     def recommend(self) -> Action:
-        """The considered arm with the highest estimate; of equals, any."""
+        """The considered arm with the highest estimate."""
         if not self.history:
             return super().recommend()
         return self.considered[np.argmax(self.means()[self.considered])]
@@ -67,7 +67,7 @@ class ArmAgent(Agent):
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """Means and standard deviations of the arms' Beta distributions, which were uniform before any reward."""
         arms = np.array([int(action) for action in actions])
-        mean = ((self.sums + 1.0) / (self.counts + 2.0))[arms]
+        mean = self.means()[arms]
         return mean, np.sqrt(mean * (1.0 - mean) / (self.counts[arms] + 3.0))
 
     def estimated_rewards(self) -> np.ndarray:
@@ -75,11 +75,11 @@ class ArmAgent(Agent):
 
 
 def arms_of(task: DiscreteTask, sets: Sets) -> list[int]:
-    """The places of the task's arms on one of the kinds of sets.
+    """The indices of the task's arms on these sets.
 
     Raises:
-        UnsupportedModeError: if the possibly optimal sets are asked for and one of them has no arm, so that the best
-            arm may be another.
+        UnsupportedModeError: if ``sets`` is "possibly_optimal" and one of these sets has no arm, so that another arm
+            may be the best.
     """
     targets = [frozenset(arm) for arm in task.arms]
     offered = dict.fromkeys(targets)
@@ -92,4 +92,4 @@ def arms_of(task: DiscreteTask, sets: Sets) -> list[int]:
             first = min(missing)
             named = f"{len(first)} variables at once" if len(first) > 4 else f"{{{', '.join(first)}}}"
             raise UnsupportedModeError(f"{task.env_id} has no arms that set {named}, which may be optimal")
-    return [place for place, target in enumerate(targets) if target in chosen]
+    return [index for index, target in enumerate(targets) if target in chosen]

@@ -1,9 +1,9 @@
 """The parallel bandit algorithm of Lattimore, Lattimore & Reid (2016), Algorithm 1: observe first, then fill the gaps.
 
-All variables are independent causes of the reward, so that P(Y | do(X = x)) = P(Y | X = x): to observe tells of every
-arm that the system would play by itself. For half of the horizon nothing is set. Then the arms that were seen least are
-played in turn: as many as m, the smallest number for which all others were seen in at least 1 / (m + 1) of the rounds.
-It looks for the best arm at the end, not for rewards on the way.
+All variables are independent causes of the reward, so that P(Y | do(X = x)) = P(Y | X = x), and observations are
+informative about every arm whose value occurs by itself. For half of the horizon nothing is set. Then the m arms with
+the rarest values are played in turn, where m is the smallest number for which all others occurred in at least
+1 / (m + 1) of the rounds. The method minimises the simple regret, not the cumulative one.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class ParallelBandit(ArmAgent):
             self._seen_sums += reward * agrees
 
     def reward_posterior(self, actions: Sequence[Action]) -> None:
-        """Nothing: what it makes of rounds in which an arm's value was only seen has no deviation in the paper."""
+        """``None``: the paper gives no standard deviation for estimates from observations."""
 
     def means(self) -> np.ndarray:
-        """Mean rewards of the arms: of the rarest ones when they were played, of the others when they were seen."""
+        """Mean rewards of the arms: of the rarest ones when played, of the others when their value was observed."""
         played = np.zeros(len(self.counts), dtype=bool)
         if self._rare is not None:
             played[self._rare] = self.counts[self._rare] > 0.0
@@ -75,7 +75,7 @@ class ParallelBandit(ArmAgent):
 
 
 def rarest(shares: np.ndarray) -> np.ndarray:
-    """The places of the m rarest arms, which observing tells too little of; ``shares`` of the rounds are ``(K,)``."""
+    """The indices of the m rarest arms, given their ``shares`` of the rounds, ``(K,)``."""
     order = np.argsort(shares, kind="stable")
     enough = shares[order] >= 1.0 / np.arange(1, len(shares) + 1)
     return order[: max(1, int(np.argmax(enough)))]

@@ -1,7 +1,7 @@
 """Successive rejects (Audibert, Bubeck & Munos 2010, sec. 3): the best arm after a known number of rounds.
 
-There are K - 1 phases. In each, the arms that are left are played equally often, and the one with the lowest mean is
-dropped. What is left of the horizon goes to the last arm.
+There are K - 1 phases. Each plays the remaining arms equally often and drops the one with the lowest mean. The rest of
+the horizon goes to the last arm.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from cbo_gym.task import Action, Observation
 
 
 class SuccessiveRejects(ArmAgent):
-    """Equal play of the arms that are left, without the worst after each phase. Plays discrete tasks."""
+    """Equal play of the remaining arms, of which each phase drops the worst. Plays discrete tasks."""
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
         count = len(self.considered)
         weight = 0.5 + (1.0 / np.arange(2, count + 1)).sum()
         spare = max(0, self.task.horizon - count)
-        #: rounds that each arm left has been played for at the end of each phase
+        #: number of plays of each remaining arm at the end of each phase
         self._goals = [max(1, math.ceil(spare / (weight * left))) for left in range(count, 1, -1)]
 
     def act(self, observation: Observation) -> Action:

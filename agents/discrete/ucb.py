@@ -23,13 +23,13 @@ class UCB(ArmAgent):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        #: bounds as they will be in the round ``_until`` if the arm is not played before, in the order of `considered`
+        #: bounds in round ``_until`` if the arm is not played before, in the order of `considered`
         self._ahead = np.full(len(self.considered), math.inf)
         self._until = 0
-        self._place = {int(arm): place for place, arm in enumerate(self.considered)}
+        self._index = {int(arm): index for index, arm in enumerate(self.considered)}
 
     def act(self, observation: Observation) -> Action:
-        """Bounds grow with t, so only arms are looked at whose bound some rounds ahead is the greatest."""
+        """Play the greatest bound. Bounds grow with t, so those of a later round show which need to be computed."""
         t = len(self.history) + 1
         if t > self._until:
             self._until = t + LOOK_AHEAD * len(self.considered)
@@ -41,9 +41,9 @@ class UCB(ArmAgent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        place = self._place.get(int(action))
-        if place is not None:
-            self._ahead[place] = self._bound(int(action), self._until)
+        index = self._index.get(int(action))
+        if index is not None:
+            self._ahead[index] = self._bound(int(action), self._until)
 
     def _bound(self, arm: int, t: int) -> float:
         count = float(self.counts[arm])
@@ -71,9 +71,9 @@ def upper_bound(mean: float, divergence: float) -> float:
     miss = 1.0 - mean
     if miss <= 0.0:
         return 1.0
-    part = mean * math.log(mean) if mean > 0.0 else 0.0
-    entropy = part + miss * math.log(miss)
-    q = min(mean + math.sqrt(0.5 * divergence), 1.0 - miss * math.exp((part - divergence) / miss))
+    hit = mean * math.log(mean) if mean > 0.0 else 0.0
+    entropy = hit + miss * math.log(miss)
+    q = min(mean + math.sqrt(0.5 * divergence), 1.0 - miss * math.exp((hit - divergence) / miss))
     for _ in range(NEWTON_STEPS):
         if not mean < q < 1.0:
             break

@@ -17,11 +17,11 @@ from cbo_gym.arguments import require_truth_value
 
 
 class DCBO(Restarted):
-    """Causal GPs whose priors know the slices before. Plays dynamic tasks.
+    """Causal GPs whose priors depend on the slices before. Plays dynamic tasks.
 
     Args:
-        joint: set all manipulable variables of a slice in each trial, as ABO does, rather than those of one of its
-            minimal intervention sets: ours.
+        joint: set all manipulable variables of a slice in each trial, as ABO does, instead of those of one of its
+            minimal intervention sets; not in the paper.
         device: torch device.
 
     Raises:

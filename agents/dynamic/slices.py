@@ -1,4 +1,4 @@
-"""The common part of the methods of dynamic mode: trials in a slice, then the best of them is implemented."""
+"""The base class of the methods of dynamic mode: trials in a slice, of which the best is implemented."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from cbo_gym.task import Action, DynamicTask, Info, Mode, Observation, Round
 
 
 class SliceAgent(Agent):
-    """Explores in a slice and implements, in its last round, the best of what was played there by its estimates.
+    """Explores in a slice and implements, in its last round, the action with the best estimate.
 
-    A subclass says how it begins a slice, explores and learns, and what it thinks of the rounds of the slice.
+    A subclass begins a slice, explores, learns, and estimates the rewards of the rounds of the slice.
     """
 
     modes = frozenset({Mode.DYNAMIC})
     task: DynamicTask
 
     def setup(self, seed: int) -> None:
-        self.slice = -1  # the one that was begun last
+        self.slice = -1  # index of the present slice
         self._first = 0  # number of rounds before it
 
     def act(self, observation: Observation) -> Action:
-        place = min(len(self.history) // self.task.trials, self.task.slices - 1)
-        while self.slice < place:
+        index = min(len(self.history) // self.task.trials, self.task.slices - 1)
+        while self.slice < index:
             self.slice += 1
             self._first = min(self.slice * self.task.trials, len(self.history))
             self.begin()
@@ -45,13 +45,13 @@ class SliceAgent(Agent):
 
     @property
     def implemented(self) -> list[Round]:
-        """The last round of every slice before."""
+        """The last round of every earlier slice."""
         trials = self.task.trials
-        return [self.history[(place + 1) * trials - 1] for place in range(self.slice)]
+        return [self.history[(index + 1) * trials - 1] for index in range(self.slice)]
 
     @abstractmethod
     def begin(self) -> None:
-        """Prepare for the slice that begins."""
+        """Prepare for a new slice."""
 
     @abstractmethod
     def explore(self) -> Action:
@@ -71,7 +71,7 @@ class SliceAgent(Agent):
             self.learn(self.history[-1])
 
     def recommend(self) -> Action:
-        """Of the rounds of the slice the action with the best estimate.
+        """The action with the best estimate among the rounds of the slice.
 
         Raises:
             ArgumentError: if nothing has been played yet.
@@ -83,16 +83,16 @@ class SliceAgent(Agent):
         return self.played[int(np.argmax(self.slice_estimates()))].action
 
     def estimated_rewards(self) -> np.ndarray:
-        """Of the slice the estimates; of those before it the rewards seen."""
+        """Estimates for the rounds of the slice; for earlier ones the observed rewards."""
         rewards = super().estimated_rewards()
         if self.slice >= 0 and self.played:
             rewards[self._first :] = self.slice_estimates()
         return rewards
 
-    def observed_rounds(self, place: int) -> tuple[Round, ...]:
-        """The observational data of a slice as rounds in which nothing was set; none where nothing was measured."""
+    def observed_rounds(self, index: int) -> tuple[Round, ...]:
+        """The observational data of a slice as rounds in which nothing was set; empty if nothing was measured."""
         series = self.task.observational
-        names = [f"{name}_{place}" for name in self.task.nodes]
+        names = [f"{name}_{index}" for name in self.task.nodes]
         if names[0] not in series:
             return ()
         rows = np.stack([series[name] for name in names], axis=-1)

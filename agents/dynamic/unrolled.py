@@ -1,4 +1,4 @@
-"""Effects of the interventions of a slice, estimated from time series, given how the slice before it turned out."""
+"""Effects of the interventions in a slice, estimated from time series, given the slice before it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from cbo_gym.task import Action, DynamicTask, GraphKnowledge, HardTask, Mode, Ob
 class UnrolledNetwork(EffectNetwork):
     """A network over a slice and the one before it, in which the effects of both mostly add up.
 
-    A variable with parents in both is a function of all of them, plus one of each. So what the slice before adds is
-    told from few series, also where the variables of this one are set to what none of them has seen.
+    A variable with parents in both is a function of all of them plus one of each slice's. The effect of the slice
+    before is therefore learned from few series, also for values of the present variables outside the data.
     """
 
     def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
@@ -32,33 +32,32 @@ class UnrolledNetwork(EffectNetwork):
 class UnrolledModel(ObservationalModel):
     """Estimates of E[Y_t | do(x), the slice before] from observational time series.
 
-    A GP for each variable of slice t, from its parents in slices t - 1 and t, is fitted to the series. They are pushed
-    through the graph with the targets set and the variables of slice t - 1 held at the values that they had in the
-    round that was implemented. A slice in which nothing was measured borrows the mechanisms of the last one in which
-    something was.
+    A GP for each variable of slice t, from its parents in slices t - 1 and t, is fitted to the series. Effects are
+    simulated through the graph with the targets set and the variables of slice t - 1 fixed at their values in the
+    implemented round. A slice without data has the mechanisms of the last slice with data.
 
     Args:
-        task: dynamic.
-        place: t.
+        task: dynamic task.
+        index: t.
         held: variable -> its value in the implemented round of slice t - 1; empty in the first slice.
         device: torch device.
     """
 
-    def __init__(self, task: DynamicTask, place: int, held: Mapping[str, float], device: str = "cpu") -> None:
-        series, domains = _series_of(task, place), {}
+    def __init__(self, task: DynamicTask, index: int, held: Mapping[str, float], device: str = "cpu") -> None:
+        series, domains = _series_of(task, index), {}
         for name, value in held.items():
-            domains[f"{name}_{place - 1}"] = _around(value, series.get(f"{name}_{place - 1}", np.empty(0)))
-        domains |= {f"{name}_{place}": domain for name, domain in task.manipulable.items()}
-        super().__init__(_slice_task(task, place, bool(held), domains), device)
+            domains[f"{name}_{index - 1}"] = _around(value, series.get(f"{name}_{index - 1}", np.empty(0)))
+        domains |= {f"{name}_{index}": domain for name, domain in task.manipulable.items()}
+        super().__init__(_slice_task(task, index, bool(held), domains), device)
         self._network = UnrolledNetwork(self._task, device)
         scales = Domains(domains)
-        before = [scales.scales[scales.names.index(f"{n}_{place - 1}")].to_unit(value) for n, value in held.items()]
+        before = [scales.scales[scales.names.index(f"{n}_{index - 1}")].to_unit(value) for n, value in held.items()]
         self._before = torch.tensor(before, dtype=torch.float64, device=device)
-        self._held = frozenset(f"{name}_{place - 1}" for name in held)
-        self._place_of_slice = place
+        self._held = frozenset(f"{name}_{index - 1}" for name in held)
+        self._index = index
         self._order = list(task.manipulable)
         for name, value in held.items():
-            if (node := f"{name}_{place - 1}") in self._network.surrogates:
+            if (node := f"{name}_{index - 1}") in self._network.surrogates:
                 self._network.surrogates[node].add([0.0], value)  # a constant
         for node in self._network.nodes:
             needed = self._network.parents[node]
@@ -74,7 +73,7 @@ class UnrolledModel(ObservationalModel):
             self._network.surrogates[node].add(np.stack(columns, axis=-1), series[node])
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
-        # only the mean reward, for where the series tell nothing
+        # only for the mean reward, which is the estimate without series
         self._rewards.append(reward)
 
     def rule(self, target: frozenset[str]) -> str:
@@ -83,46 +82,46 @@ class UnrolledModel(ObservationalModel):
         return "simulation" if known else "none"
 
     def informs(self, target: frozenset[str]) -> bool:
-        """Whether the series tell anything about the effects of ``target``, a set of the slice's variables."""
+        """Whether the series identify the effects of ``target``, a set of the slice's variables."""
         return super().informs(self._own(target))
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """As of the base class, for a target set of the slice's own variables, by their bare names."""
+        """As of the base class, for a target set of variables of the slice, without its index."""
         held = self._before.expand(len(values), -1)
         return super().effect(self._own(target), torch.cat([held, values], -1))
 
     def _own(self, target: frozenset[str]) -> frozenset[str]:
-        """With what is held, and by the names that the unrolled diagram has."""
-        return self._held | {f"{name}_{self._place_of_slice}" for name in target}
+        """The target set and the fixed variables, by their names in the unrolled diagram."""
+        return self._held | {f"{name}_{self._index}" for name in target}
 
 
 def _around(value: float, data: np.ndarray) -> Interval:
-    """An interval that holds a value and the data."""
+    """An interval that contains a value and the data."""
     low, high = min([value, *data]), max([value, *data])
     return (low, high) if high > low else (value - 1.0, value + 1.0)
 
 
-def _series_of(task: DynamicTask, place: int) -> dict[str, np.ndarray]:
-    """The series of a slice and the one before it, or of the last ones that were measured under their names."""
+def _series_of(task: DynamicTask, index: int) -> dict[str, np.ndarray]:
+    """The series of a slice and the one before it, or those of the last measured slices, under their names."""
     found: dict[str, np.ndarray] = {}
     measured = [at for at in range(task.slices) if f"{task.reward}_{at}" in task.observational]
     if not measured:
         return found
-    source = min(place, measured[-1])
-    if place and not source:
-        return found  # how one slice leads to the next was never seen
+    source = min(index, measured[-1])
+    if index and not source:
+        return found  # there are no data of a transition between slices
     for name in task.nodes:
-        found[f"{name}_{place}"] = task.observational[f"{name}_{source}"]
-        if place:
-            found[f"{name}_{place - 1}"] = task.observational[f"{name}_{source - 1}"]
+        found[f"{name}_{index}"] = task.observational[f"{name}_{source}"]
+        if index:
+            found[f"{name}_{index - 1}"] = task.observational[f"{name}_{source - 1}"]
     return found
 
 
-def _slice_task(task: DynamicTask, place: int, after: bool, domains: Mapping[str, Interval]) -> HardTask:
-    """A hard task over a slice and the one before it; what is held there counts as manipulable, and has no causes."""
-    nodes = tuple(f"{name}_{at}" for at in ([place - 1, place] if after else [place]) for name in task.nodes)
+def _slice_task(task: DynamicTask, index: int, after: bool, domains: Mapping[str, Interval]) -> HardTask:
+    """A hard task over a slice and the one before it, whose fixed variables are manipulable and have no causes."""
+    nodes = tuple(f"{name}_{at}" for at in ([index - 1, index] if after else [index]) for name in task.nodes)
     kept = set(nodes)
-    here = {f"{name}_{place}" for name in task.nodes}
+    here = {f"{name}_{index}" for name in task.nodes}
     directed = [(a, b) for a, b in task.unrolled.directed if a in kept and b in here]
     linked = [(min(pair), max(pair)) for pair in task.unrolled.bidirected if pair <= kept]
     space = spaces.Dict(
@@ -133,7 +132,7 @@ def _slice_task(task: DynamicTask, place: int, after: bool, domains: Mapping[str
         mode=Mode.HARD,
         graph=GraphKnowledge(nodes, CausalDiagram(nodes, directed, linked)),
         nodes=nodes,
-        reward=f"{task.reward}_{place}",
+        reward=f"{task.reward}_{index}",
         horizon=task.trials,
         action_space=space,
         observation_space=task.observation_space,

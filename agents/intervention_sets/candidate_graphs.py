@@ -1,10 +1,10 @@
-"""A posterior over candidate graphs, what the graphs together say of interventions, and what a round would tell."""
+"""A posterior over candidate graphs, the effects that they predict together, and the information of a round."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, combinations, product
 
 import numpy as np
 import torch
@@ -19,27 +19,26 @@ from cbo_gym.sums import add_up
 from cbo_gym.task import Action, GraphKnowledge, HardTask, Observation
 
 NEGLIGIBLE = 0.01  # probability below which a graph is left out of estimates
-MOST_LISTED = 4  # variables of which all graphs are listed where none are told
-FANTASIES = 2  # rounds imagined in each graph
-FEW_ROUNDS = 3  # before that no graph is likelier than another
+MAX_LISTED = 4  # variables of which all graphs are enumerated if the task has no candidates
+FANTASIES = 2  # simulated rounds in each graph
+MIN_ROUNDS = 3  # with fewer, the posterior is uniform
 
 
 class CandidateGraphs:
-    """p(graph | data) over the graphs that the task tells, and the mixture of what they say of E[Y | do(x)].
+    """p(graph | data) over the candidates, and the mixture of their estimates of E[Y | do(x)].
 
-    A graph's evidence is the product of those of its variables given their parents, by Gaussian processes with all
-    scales integrated or averaged out, from the rounds in which the variable was not set. All graphs are equally likely
-    before.
+    The evidence of a graph is the product of those of its variables given their parents, by Gaussian processes with all
+    scales integrated or averaged out, from the rounds in which the variable was not set. The prior is uniform.
 
     Args:
-        task: hard; tells candidates, one diagram, or names alone of at most ``MOST_LISTED`` variables.
+        task: hard task with candidates, a diagram, or the names of at most ``MAX_LISTED`` variables.
         device: torch device.
 
     Attributes:
         diagrams: the candidates.
 
     Raises:
-        HiddenGraphError: if names alone are told of more variables.
+        HiddenGraphError: if the task has only names, of more variables.
 
     References:
         Branchini, Aglietti, Dhir & Damoulas (2022), Causal entropy optimization, sec. 3.
@@ -48,11 +47,13 @@ class CandidateGraphs:
     def __init__(self, task: HardTask, device: str = "cpu") -> None:
         self._task = task
         self._device = device
-        told = task.graph
-        self.diagrams: Sequence[CausalDiagram] = told.candidates or ([told.diagram] if told.diagram else _listed(task))
+        known = task.graph
+        self.diagrams: Sequence[CausalDiagram] = known.candidates or (
+            [known.diagram] if known.diagram else _all_diagrams(task)
+        )
         self._rounds: list[tuple[Action, Observation, float]] = []
         self._models: dict[int, ObservationalModel] = {}
-        self._learned: dict[int, int] = {}  # graph -> rounds that its model knows
+        self._learned: dict[int, int] = {}  # graph -> number of rounds that its model has learned
         self._explained: dict[tuple[str, tuple[str, ...]], SmoothExplanation] = {}
         self._probabilities: np.ndarray | None = None
 
@@ -67,12 +68,12 @@ class CandidateGraphs:
 
     @property
     def probabilities(self) -> np.ndarray:
-        """One a candidate."""
+        """The posterior probability of each candidate."""
         if self._probabilities is None:
             self._explained = {}
             self._rows = np.array([seen["nodes"] for _, seen, _ in self._rounds])
             sets = [self._task.targets[int(action["target"])] for action, _, _ in self._rounds]
-            self._left_alone = {name: np.array([name not in one for one in sets], bool) for name in self._task.nodes}
+            self._left_alone = {name: np.array([name not in s for s in sets], bool) for name in self._task.nodes}
             scores = np.array([self._log_evidence(diagram) for diagram in self.diagrams])
             weights = np.exp(scores - scores.max())
             self._probabilities = weights / weights.sum()
@@ -80,32 +81,32 @@ class CandidateGraphs:
 
     @property
     def entropy(self) -> float:
-        """Of the posterior, in nats."""
+        """The entropy of the posterior, in nats."""
         return float(_entropy(self.probabilities))
 
     def _log_evidence(self, diagram: CausalDiagram) -> float:
-        if len(self._rounds) < FEW_ROUNDS:
+        if len(self._rounds) < MIN_ROUNDS:
             return 0.0
         return add_up(
             self._explanation(name, diagram.parents(name)).log_evidence
             for name in self._task.nodes
-            if self._left_alone[name].sum() >= FEW_ROUNDS
+            if self._left_alone[name].sum() >= MIN_ROUNDS
         )
 
     def _explanation(self, name: str, parents: tuple[str, ...]) -> SmoothExplanation:
         key = name, tuple(sorted(parents))
         if key not in self._explained:
             rows = self._rows[self._left_alone[name]]
-            places = [self._task.nodes.index(parent) for parent in key[1]]
-            self._explained[key] = explain(rows[:, places], rows[:, self._task.nodes.index(name)])
+            columns = [self._task.nodes.index(parent) for parent in key[1]]
+            self._explained[key] = explain(rows[:, columns], rows[:, self._task.nodes.index(name)])
         return self._explained[key]
 
     def informs(self, target: frozenset[str]) -> bool:
-        """Whether the observations tell anything about the effects of ``target``, by a graph that is likely."""
+        """Whether the observations identify the effects of ``target`` in any likely graph."""
         return any(self._model(index).informs(target) for index, _ in self._likely())
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """E[Y | do(x)] over the graphs, and its standard deviation, that between the graphs included."""
+        """E[Y | do(x)] over the graphs, and its standard deviation, which includes that between the graphs."""
         first, second = torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
         likely = self._likely()
         for index, weight in likely:
@@ -120,22 +121,22 @@ class CandidateGraphs:
         return [(index, p / total) for index, p in kept]
 
     def _model(self, index: int) -> ObservationalModel:
-        """The effect model that the observations give if this graph is the true one, brought up to date."""
+        """The effect model given that this graph is the true one, updated to all rounds."""
         diagram, task = self.diagrams[index], self._task
         order = [name for name in diagram.topological_order if name != task.reward] + [task.reward]
         if index not in self._models:
-            told = replace(task, graph=GraphKnowledge(tuple(order), diagram), nodes=tuple(order))
-            self._models[index], self._learned[index] = ObservationalModel(told, self._device), 0
-        places = [task.nodes.index(name) for name in order]
+            given = replace(task, graph=GraphKnowledge(tuple(order), diagram), nodes=tuple(order))
+            self._models[index], self._learned[index] = ObservationalModel(given, self._device), 0
+        columns = [task.nodes.index(name) for name in order]
         for action, seen, reward in self._rounds[self._learned[index] :]:
-            self._models[index].add(action, {"nodes": seen["nodes"][places]}, reward)
+            self._models[index].add(action, {"nodes": seen["nodes"][columns]}, reward)
         self._learned[index] = len(self._rounds)
         return self._models[index]
 
     def information(self, target: frozenset[str], values: Tensor) -> np.ndarray:
-        """By how much a round is expected to lower the posterior's entropy, in nats, ``(n,)``.
+        """Expected decrease of the posterior's entropy by a round, in nats, ``(n,)``.
 
-        Rounds are imagined in every likely graph, from its own predictions. The target set may be empty.
+        Rounds are simulated in every likely graph, from its own predictions. The target set may be empty.
         """
         domains = Domains({name: span for name, span in self._task.manipulable.items() if name in target})
         native = np.repeat(domains.points_to_native(values.cpu().numpy()), FANTASIES, axis=0)
@@ -145,14 +146,14 @@ class CandidateGraphs:
         rng = np.random.default_rng(0)
         expected = np.zeros(len(values))
         for index, weight in likely:
-            imagined = self._imagine(self.diagrams[index], forced, len(native), rng)
-            scores = np.stack([self._log_density(self.diagrams[i], forced, imagined) for i, _ in likely], axis=1)
+            simulated = self._simulate(self.diagrams[index], forced, len(native), rng)
+            scores = np.stack([self._log_density(self.diagrams[i], forced, simulated) for i, _ in likely], axis=1)
             posterior = np.exp(scores + prior - (scores + prior).max(axis=1, keepdims=True))
             posterior /= posterior.sum(axis=1, keepdims=True)
             expected += weight * _entropy(posterior).reshape(-1, FANTASIES).mean(axis=1)
         return float(_entropy(np.exp(prior))) - expected
 
-    def _imagine(
+    def _simulate(
         self, diagram: CausalDiagram, forced: dict[str, np.ndarray], count: int, rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
         values: dict[str, np.ndarray] = {}
@@ -184,19 +185,21 @@ class CandidateGraphs:
 
 
 def _entropy(probabilities: np.ndarray) -> np.ndarray:
-    """Along the last axis, in nats."""
+    """Entropy along the last axis, in nats."""
     return -(probabilities * np.log(np.maximum(probabilities, 1e-300))).sum(axis=-1)
 
 
-def _listed(task: HardTask) -> list[CausalDiagram]:
-    """All graphs over a few variables in which the reward causes nothing."""
+def _all_diagrams(task: HardTask) -> list[CausalDiagram]:
+    """All diagrams over a few variables in which the reward has no effects."""
     *others, reward = task.nodes
-    if len(task.nodes) > MOST_LISTED:
+    if len(task.nodes) > MAX_LISTED:
         raise HiddenGraphError(
-            f"candidates for the graph are needed where there are more than {MOST_LISTED} variables, which have too "
-            f"many graphs; {task.env_id} tells the names of {len(task.nodes)}"
+            f"candidates for the graph are needed for more than {MAX_LISTED} variables, which have too many graphs; "
+            f"{task.env_id} gives only the names of {len(task.nodes)}"
         )
-    pairs = [(a, b) for place, a in enumerate(others) for b in others[place + 1 :]]
-    ways = product(*[((), (pair,), (pair[::-1],)) for pair in pairs], *[((), ((name, reward),)) for name in others])
-    listed = [CausalDiagram(task.nodes, [edge for way in ways_ for edge in way], allow_cycles=True) for ways_ in ways]
-    return [CausalDiagram(one.nodes, one.directed) for one in listed if one.is_acyclic]
+    options = product(
+        *[((), (pair,), (pair[::-1],)) for pair in combinations(others, 2)],
+        *[((), ((name, reward),)) for name in others],
+    )
+    diagrams = [CausalDiagram(task.nodes, chain.from_iterable(edges), allow_cycles=True) for edges in options]
+    return [CausalDiagram(diagram.nodes, diagram.directed) for diagram in diagrams if diagram.is_acyclic]

@@ -1,7 +1,7 @@
 """Evidence: how well sets of causes explain a variable, with functions and noise integrated out in closed form.
 
 A variable is ``y = f(x) + u`` with ``f`` linear or a draw of a Gaussian process and ``u ~ N(0, s^2)``. The prior of f
-is relative to the noise, and that of s is flat in log s, so that for n values, less their mean, the evidence is
+is relative to the noise, and that of s is flat in log s. For n centred values the evidence is then
 ``|A|^(-1/2) (y' A^-1 y)^(-(n - 1) / 2)`` up to a factor that all sets of causes share; ``s^2 A`` is y's covariance.
 """
 
@@ -18,9 +18,9 @@ import numpy as np
 from cbo_gym.sums import add_up
 
 LENGTHSCALES = (0.7, 2.0)  # of standardised inputs, times the square root of their number
-SIGNALS = (3.0, 100.0)  # variances of f in units of the noise's
-LINEAR_SIGNAL = 1.0  # variance of a standardised input's coefficient in units of the noise's
-LEAST = 1e-9  # share of the variance that no function explains, if only by rounding
+SIGNALS = (3.0, 100.0)  # variances of f in units of the noise variance
+LINEAR_SIGNAL = 1.0  # variance of a standardised input's coefficient in units of the noise variance
+MIN_RESIDUAL = 1e-9  # share of the variance that counts as unexplained, because of rounding
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ Explanation = SmoothExplanation | LinearExplanation
 
 
 def explain_linearly(causes: np.ndarray, effect: np.ndarray) -> LinearExplanation:
-    """How a variable follows from its causes, by Bayesian linear regression; arguments as :func:`explain`."""
+    """Bayesian linear regression of a variable on its causes; arguments as of :func:`explain`."""
     location, scale, mean = causes.mean(axis=0), np.maximum(causes.std(axis=0), 1e-12), float(effect.mean())
     inputs, centred = (causes - location) / scale, effect - mean
     inverse = np.linalg.inv(inputs.T @ inputs + np.eye(causes.shape[1]) / LINEAR_SIGNAL)
@@ -92,7 +92,7 @@ def explain_linearly(causes: np.ndarray, effect: np.ndarray) -> LinearExplanatio
 
 
 def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
-    """How a variable follows from its causes, by Gaussian processes on a grid of scales.
+    """Gaussian process regression of a variable on its causes, on a grid of scales.
 
     Args:
         causes: shape ``(n, d)``; d may be 0.
@@ -104,9 +104,9 @@ def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
     location, scale = causes.mean(axis=0), np.maximum(causes.std(axis=0), 1e-12)
     mean = float(effect.mean())
     centred = effect - mean
-    least = LEAST * float(centred @ centred) + 1e-300
+    least = MIN_RESIDUAL * float(centred @ centred) + 1e-300
     inputs = (causes - location) / scale
-    found = []
+    fits = []
     for lengthscale, signal in product(LENGTHSCALES, SIGNALS) if dim else [(1.0, 0.0)]:
         spread = lengthscale * math.sqrt(max(1, dim))
         factor = np.linalg.cholesky(np.eye(count) + signal * _similarity(inputs, inputs, spread))
@@ -114,9 +114,9 @@ def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
         residual = max(float(whitened @ whitened), least)
         value = -float(np.log(factor.diagonal()).sum()) - 0.5 * (count - 1) * math.log(residual)
         noise = residual / (count - 1) if count > 1 else 1.0
-        found.append((value, (spread, signal, noise), factor, whitened))
-    best, scales, factor, whitened = max(found, key=itemgetter(0))
-    average = best + math.log(add_up(math.exp(value - best) for value, *_ in found) / len(found))
+        fits.append((value, (spread, signal, noise), factor, whitened))
+    best, scales, factor, whitened = max(fits, key=itemgetter(0))
+    average = best + math.log(add_up(math.exp(value - best) for value, *_ in fits) / len(fits))
     return SmoothExplanation(
         average, inputs, np.linalg.solve(factor.T, whitened), factor, scales, (location, scale, mean)
     )
@@ -125,25 +125,25 @@ def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
 def linear_log_evidence(
     gram: np.ndarray, products: np.ndarray, total: float, count: int, sets: Sequence[Sequence[int]]
 ) -> np.ndarray:
-    """The same for linear functions of several sets of causes, all of one size.
+    """Log evidence of linear functions of several sets of causes, all of one size.
 
     Args:
-        gram: products of the n values of the standardised causes, ``(d, d)``.
-        products: those with the effect less its mean, ``(d,)``.
-        total: the sum of squares of the latter.
-        count: the number n.
-        sets: places of the causes, ``(m, k)``.
+        gram: Gram matrix of the standardised causes, ``(d, d)``.
+        products: their products with the centred effect, ``(d,)``.
+        total: the sum of squares of the centred effect.
+        count: the number n of values.
+        sets: columns of the causes, ``(m, k)``.
 
     Returns:
         shape ``(m,)``.
     """
-    places = np.array(sets, dtype=int)
-    size = places.shape[1]
-    least = LEAST * total + 1e-300
+    columns = np.array(sets, dtype=int)
+    size = columns.shape[1]
+    least = MIN_RESIDUAL * total + 1e-300
     if not size:
-        return np.full(len(places), -0.5 * (count - 1) * math.log(max(total, least)))
-    blocks = gram[places[:, :, None], places[:, None, :]] + np.eye(size) / LINEAR_SIGNAL
-    cross = products[places]
+        return np.full(len(columns), -0.5 * (count - 1) * math.log(max(total, least)))
+    blocks = gram[columns[:, :, None], columns[:, None, :]] + np.eye(size) / LINEAR_SIGNAL
+    cross = products[columns]
     explained = (cross * np.linalg.solve(blocks, cross[..., None])[..., 0]).sum(axis=-1)
     determinant = np.linalg.slogdet(blocks)[1] + size * math.log(LINEAR_SIGNAL)
     return -0.5 * determinant - 0.5 * (count - 1) * np.log(np.maximum(total - explained, least))

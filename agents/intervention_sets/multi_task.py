@@ -1,7 +1,6 @@
 """GPs of several outcomes of the interventions on one target set: one GP each, or one GP of all with correlations.
 
-Both start from what observations tell about each outcome, as
-:class:`~cbo_gym.agents.surrogates.causal.causal_prior.CausalGP` does.
+Both have the causal prior of each outcome, as :class:`~cbo_gym.agents.surrogates.causal.causal_prior.CausalGP` has.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class SeparateGPs:
     """A GP for each outcome, independent of the others (the single-task model of Aglietti et al. 2023, sec. 3.2).
 
     Args:
-        names: of the outcomes, for error messages.
+        names: names of the outcomes, for error messages.
         dim: number of variables that are set.
         effects: prior mean and standard deviation of each outcome.
         device: torch device.
@@ -48,12 +47,12 @@ class SeparateGPs:
             gp.observe(values, outcome)
 
     def adjust(self, units: Sequence[float]) -> None:
-        """Give each outcome its unit, above 0: the spread of all that was seen of it."""
+        """Give each outcome its unit, above 0: the standard deviation of all its values."""
         for gp, unit in zip(self._gps, units, strict=True):
             gp.unit = unit
 
     def refresh(self) -> None:
-        """Recompute the prior of the data, after what observations tell has changed."""
+        """Recompute the prior of the data after the causal priors have changed."""
         for gp in self._gps:
             if len(gp):
                 gp.refresh()
@@ -61,7 +60,7 @@ class SeparateGPs:
     def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
         """Means, ``n x m``, and lower triangular roots of the covariances, ``n x m x m``, at ``values`` ``n x d``.
 
-        ``priors`` are what the effects give there, if known.
+        ``priors`` are the causal priors there, if known.
         """
         given: Sequence[tuple[Tensor, Tensor] | None] = priors or [None] * len(self._gps)
         means, stds = zip(*(gp.predict(values, prior) for gp, prior in zip(self._gps, given, strict=True)), strict=True)
@@ -73,14 +72,14 @@ class SeparateGPs:
 
 
 class MultiTaskGPs(GaussianProcess):
-    """One GP of all outcomes, whose correlations are learned: an intrinsic model of coregionalisation.
+    """One GP of all outcomes with learned correlations: an intrinsic model of coregionalisation.
 
     The residuals of outcomes i and j, each in its own unit, have the prior covariance ``B_ij RBF(x, x')`` with
     ``B = L L'`` (Bonilla, Chai & Williams 2008; the multi-task model of Aglietti et al. 2023, sec. 3.2), and each its
     own ``sigma(x) sigma(x')`` besides. Every outcome has its own noise.
 
     Args:
-        names: of the outcomes, m in number.
+        names: names of the m outcomes.
         dim: number of variables that are set.
         effects: prior mean and standard deviation of each outcome.
         device: torch device.

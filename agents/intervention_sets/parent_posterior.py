@@ -1,4 +1,4 @@
-"""A posterior over the direct causes of the reward, where nobody tells them, and the effects that follow from it."""
+"""A posterior over the unknown parents of the reward, and the effects that follow from it."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from cbo_gym.agents.intervention_sets.evidence import Explanation, explain, expl
 from cbo_gym.sums import add_up
 from cbo_gym.task import Action, HardTask, Observation
 
-Parents = tuple[int, ...]  # places among the possible causes, ascending
+Parents = tuple[int, ...]  # indices of the possible causes, ascending
 STARTS = 2  # sets whose neighbours are tried
-STEPS = 12  # moves of the search in one round, at most
-KEPT = 32  # sets that are remembered
+MAX_STEPS = 12  # of the search in one round
+MAX_SETS = 32  # kept for the next search
 NEGLIGIBLE = 0.01  # share of the posterior below which a set is left out
 AVERAGED = 8  # observations over which a nonlinear effect is averaged
-FEW_ROUNDS = 3  # before that nothing is explained
+MIN_ROUNDS = 3  # with fewer, the reward has no parents
 
 
 class ParentPosterior:
-    """p(Pa(Y) | data), from all rounds: the reward is never set, so that its mechanism is at work in each of them.
+    """p(Pa(Y) | data) from all rounds; the reward is never set, so that its mechanism applies in each of them.
 
-    A set's evidence is that of a linear function of its values, in closed form, or of a Gaussian process; its prior is
-    uniform over sizes and over the sets of a size (Scott & Berger 2010). The sets are too many to be listed, so those
-    one cause more, less or other than the likeliest so far are tried until nothing better is found.
+    The evidence of a set is that of a linear function of its values, in closed form, or of a Gaussian process; its
+    prior is uniform over sizes and over the sets of a size (Scott & Berger 2010). There are too many sets to enumerate,
+    so a local search adds, removes and exchanges single causes of the likeliest sets until none is better.
 
     Args:
-        task: hard; its diagram is not looked at.
-        nonlinear: Gaussian processes in place of linear functions.
-        most_parents: sets are no larger.
+        task: hard task; its diagram is not used.
+        nonlinear: use Gaussian processes instead of linear functions.
+        most_parents: the largest size of a set.
         device: torch device of the effects.
 
     References:
         Durand, Annadani, Bauer & Parbhoo (2025), Causal Bayesian optimization with unknown graphs, sec. 4: the
-        posterior, and E[Y | do(x)] as the mixture of what the sets say.
+        posterior, and E[Y | do(x)] as a mixture over the sets.
     """
 
     def __init__(self, task: HardTask, nonlinear: bool, most_parents: int, device: str = "cpu") -> None:
@@ -69,43 +69,43 @@ class ParentPosterior:
 
     @property
     def weights(self) -> dict[frozenset[str], float]:
-        """Sets of parents -> their probability, those that are negligible left out."""
-        return {frozenset(self._names[place] for place in s): w for s, w in self._posterior().items()}
+        """Sets of parents -> their probability, without negligible sets."""
+        return {frozenset(self._names[index] for index in s): w for s, w in self._posterior().items()}
 
     def parents(self) -> frozenset[str]:
-        """The variables in a set that is not negligible."""
+        """The variables in any set that is not negligible."""
         return frozenset().union(*self.weights)
 
     def informs(self, target: frozenset[str]) -> bool:
-        """True: whatever the parents, the rewards follow from them."""
+        """True, because the estimates do not depend on identification."""
         return True
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """E[Y | do(x)] over the sets of parents, and the standard deviation of that estimate.
 
-        A set's estimate is its function, averaged over the observed values of the parents that are not set, as if
-        none of them caused another.
+        The estimate given a set is its function, averaged over the observed values of the parents that are not set, as
+        if no parent affected another.
         """
         domains = Domains({name: span for name, span in self._task.manipulable.items() if name in target})
         points = domains.points_to_native(values.cpu().numpy())
-        places = [self._names.index(name) for name in domains.names]
+        columns = [self._names.index(name) for name in domains.names]
         first, second = np.zeros(len(points)), np.zeros(len(points))
         for parents, weight in self._posterior().items():
-            mean, variance = self._effect_given(parents, places, points)
+            mean, variance = self._effect_given(parents, columns, points)
             first += weight * mean
             second += weight * (variance + np.square(mean))
         spread = np.sqrt(np.maximum(second - np.square(first), 0.0))
         return torch.as_tensor(first).to(values), torch.as_tensor(spread).to(values)
 
-    def _effect_given(self, parents: Parents, places: list[int], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _effect_given(self, parents: Parents, columns: list[int], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rewards = np.array(self._rewards)
-        if len(rewards) < FEW_ROUNDS:
+        if len(rewards) < MIN_ROUNDS:
             return np.full(len(points), rewards.mean() if len(rewards) else 0.0), np.zeros(len(points))
         causes = self._causes
         others = causes[self._idle] if any(self._idle) else causes
         rows = others[:AVERAGED] if self._nonlinear else others.mean(axis=0, keepdims=True)
         inputs = np.broadcast_to(rows, (len(points), *rows.shape)).copy()
-        inputs[:, :, places] = points[:, None]
+        inputs[:, :, columns] = points[:, None]
         inputs = inputs[..., list(parents)]
         explanation = self._explanation(parents)
         _, variance, _ = explanation.predict(inputs.mean(axis=1))
@@ -120,23 +120,23 @@ class ParentPosterior:
     def _posterior(self) -> dict[Parents, float]:
         if self._weights is None:
             self._explained = {}
-            columns = [place for place, name in enumerate(self._task.nodes) if name != self._task.reward]
+            columns = [column for column, name in enumerate(self._task.nodes) if name != self._task.reward]
             self._causes = np.array(self._rows).reshape(-1, len(self._task.nodes))[:, columns]
-            self._weights = self._search() if len(self._rewards) >= FEW_ROUNDS else {(): 1.0}
+            self._weights = self._search() if len(self._rewards) >= MIN_ROUNDS else {(): 1.0}
         return self._weights
 
     def _search(self) -> dict[Parents, float]:
         evaluate = self._gp_evidence if self._nonlinear else self._linear_evidence()
         scores = evaluate(self._known)
         tried: set[Parents] = set()
-        for _ in range(STEPS):
+        for _ in range(MAX_STEPS):
             starts = [s for s in sorted(scores, key=scores.__getitem__, reverse=True)[:STARTS] if s not in tried]
             if not starts:
                 break
             tried.update(starts)
-            near = {one for start in starts for one in self._neighbours(start)}
-            scores |= evaluate([one for one in near if one not in scores])
-        self._known = sorted(scores, key=scores.__getitem__, reverse=True)[:KEPT]
+            near = {parents for start in starts for parents in self._neighbours(start)}
+            scores |= evaluate([parents for parents in near if parents not in scores])
+        self._known = sorted(scores, key=scores.__getitem__, reverse=True)[:MAX_SETS]
         best = scores[self._known[0]]
         weights = {parents: float(np.exp(scores[parents] - best)) for parents in self._known}
         total = add_up(weights.values())
@@ -144,15 +144,15 @@ class ParentPosterior:
         return {parents: weight / add_up(kept.values()) for parents, weight in kept.items()}
 
     def _neighbours(self, parents: Parents) -> Iterable[Parents]:
-        others = [place for place in range(len(self._names)) if place not in parents]
-        fewer = [tuple(p for p in parents if p != gone) for gone in parents]
+        others = [index for index in range(len(self._names)) if index not in parents]
+        fewer = [tuple(p for p in parents if p != removed) for removed in parents]
         yield from fewer
         for base in [*fewer, *([parents] if len(parents) < self._most else [])]:
-            for place in others:
-                yield tuple(sorted((*base, place)))
+            for added in others:
+                yield tuple(sorted((*base, added)))
 
     def _prior(self, size: int) -> float:
-        """log p of one set of this size."""
+        """log prior of one set of this size."""
         count = len(self._names)
         ways = add_up(np.log((count - i) / (i + 1)) for i in range(size))
         return -float(ways) - float(np.log(min(self._most, count) + 1))
@@ -161,8 +161,8 @@ class ParentPosterior:
         scores: dict[Parents, float] = {}
         effect = np.array(self._rewards)
         for parents in sets:
-            self._explained[parents] = found = explain(self._causes[:, list(parents)], effect)
-            scores[parents] = found.log_evidence + self._prior(len(parents))
+            self._explained[parents] = explanation = explain(self._causes[:, list(parents)], effect)
+            scores[parents] = explanation.log_evidence + self._prior(len(parents))
         return scores
 
     def _linear_evidence(self) -> partial[dict[Parents, float]]:
@@ -175,8 +175,8 @@ class ParentPosterior:
         self, gram: np.ndarray, products: np.ndarray, total: float, sets: Collection[Parents]
     ) -> dict[Parents, float]:
         scores: dict[Parents, float] = {}
-        for size in {len(one) for one in sets}:
-            alike = [one for one in sets if len(one) == size]
+        for size in {len(parents) for parents in sets}:
+            alike = [parents for parents in sets if len(parents) == size]
             values = linear_log_evidence(gram, products, total, len(self._rewards), alike) + self._prior(size)
             scores |= dict(zip(alike, values.tolist(), strict=True))
         return scores

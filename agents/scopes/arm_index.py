@@ -1,4 +1,4 @@
-"""The index of a bandit over scopes: the value U_i of arm i, to which it adds a bonus for rare plays."""
+"""The value U_i of arm i in the index of a bandit over scopes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.task import Action
 
-FILLING = 5  # plays of an arm with values that fill its box: enough for a model
+FILLING = 5  # plays of an arm with values that fill its box
 WITHIN = 2.0  # chosen, with rho and the kernel, on CBO/CoCaAligned-v0, seeds 100 to 129
-FEWEST, MOST = 8, 16  # first plays of an arm, these included
-FIRST_SHARE = 4  # the first plays of all arms are one in so many rounds, if that is between the two
+MIN_FIRST, MAX_FIRST = 8, 16  # first plays of an arm, these included
+FIRST_SHARE = 4  # the first plays of all arms are one in so many rounds, within these limits
 
 
 class ArmIndex(ABC):
     """Values of arms.
 
     Attributes:
-        filling: how many of an arm's first plays have values that fill its box; the others have promising ones.
-        within: width of the bounds that choose values inside an arm, in those by which arms are compared.
+        filling: number of an arm's first plays with values that fill its box; later plays have promising values.
+        within: width of the bounds that choose values inside an arm, in units of the bounds that compare arms.
     """
 
     filling: int
@@ -29,14 +29,14 @@ class ArmIndex(ABC):
 
     @abstractmethod
     def first_plays(self, arms: int, horizon: int) -> int:
-        """How often each of so many arms is played before arms are compared."""
+        """Number of plays of each of ``arms`` arms before they are compared."""
 
     @abstractmethod
     def plays(self, arm: ScopeArm, rounds: int) -> int:
-        """The number n with which beta and rho grow, after so many rounds of all arms."""
+        """The number n with which beta and rho grow, after ``rounds`` rounds of all arms."""
 
     def note(self, arm: ScopeArm, action: Action, context: np.ndarray, width: float) -> None:  # noqa: B027
-        """Look at an action before its reward is known to the arm."""
+        """Note an action before the arm learns its reward."""
 
     @abstractmethod
     def value(self, arm: ScopeArm, contexts: np.ndarray, width: float) -> float:
@@ -46,15 +46,15 @@ class ArmIndex(ABC):
 class HighestBounds(ArmIndex):
     """The average over the contexts of all rounds of the highest bound that the arm's present model has there.
 
-    It bounds from above what the arm could earn, whatever it played so far, and all arms are compared in equal
-    contexts. beta and rho grow with the rounds of all arms, so that no arm is given up for good.
+    It is an upper bound of the arm's best reward, whatever it played so far, and compares all arms in equal contexts.
+    beta and rho grow with the rounds of all arms, so that every arm is played again eventually.
     """
 
     filling = FILLING
     within = WITHIN
 
     def first_plays(self, arms: int, horizon: int) -> int:
-        return min(max(horizon // (FIRST_SHARE * arms), FEWEST), MOST)
+        return min(max(horizon // (FIRST_SHARE * arms), MIN_FIRST), MAX_FIRST)
 
     def plays(self, arm: ScopeArm, rounds: int) -> int:
         return rounds
@@ -64,7 +64,7 @@ class HighestBounds(ArmIndex):
 
 
 class RunningAverages(ArmIndex):
-    """Algorithm 2 to the letter: the running average of the bounds of the time at which the points were played."""
+    """Algorithm 2 to the letter: the running average of the bounds at the time of each play."""
 
     filling = 1
     within = 1.0

@@ -1,7 +1,7 @@
 """CoBO: contextual Bayesian optimisation that ignores the causal diagram (the baseline of Arsenyan et al., sec. 6).
 
-It is GP-UCB on the one scope "all that may be set, given all that is seen" (Krause & Ong 2011), with the model and the
-exploration of :class:`~cbo_gym.agents.scopes.cocabo.CoCaBO`, from which it differs by its arms alone.
+It is GP-UCB on the one scope of all manipulable variables given all contexts (Krause & Ong 2011), with the model and
+the exploration of :class:`~cbo_gym.agents.scopes.cocabo.CoCaBO`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from cbo_gym.errors import ArgumentError
 
 
 class CoBO(CoCaBO):
-    """Contextual GP-UCB that sets everything by everything. Plays contextual tasks.
+    """Contextual GP-UCB that sets all variables given all contexts. Plays contextual tasks.
 
     Args:
         beta: factor of beta(n), whose square root multiplies the standard deviation; finite, at least 0.
         backend: ``"plain"`` (squared exponential), ``"warped"`` (inputs and outputs, after HEBO), or ``"botorch"`` (the
-            present default of BoTorch).
+            default of BoTorch).
         device: torch device.
 
     Raises:

@@ -3,7 +3,7 @@
 The possibly optimal mixed policy scopes of the causal diagram are the arms of a bandit; those with equal variables and
 contexts are one arm. Each arm i has a GP from its variables x and contexts c to the reward. A round picks the arm with
 the highest ``U_i + rho_i(n) / sqrt(n)``, an average over contexts (see :mod:`cbo_gym.agents.scopes.arm_index`), and
-plays in it the x that maximises ``mean + sqrt(beta_i(n)) std`` at the context that was observed.
+plays in it the x that maximises ``mean + sqrt(beta_i(n)) std`` at the observed context.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class CoCaBO(Agent):
     Args:
         beta: factor of beta_i(n), whose square root multiplies the standard deviation; finite, at least 0.
         rho: factor of rho_i(n), the exploration of arms; finite, at least 0.
-        index: what arms are compared by: ``"posterior"`` (the highest bounds of their present models) or
-            ``"published"`` (Algorithm 2 to the letter: running averages, one first play each).
+        index: the value of an arm: ``"posterior"`` (the highest bounds of its present model) or ``"published"``
+            (Algorithm 2 to the letter: running averages, one first play each).
         backend: the arms' model: ``"plain"`` (squared exponential), ``"warped"`` (inputs and outputs, after HEBO), or
-            ``"botorch"`` (the present default of BoTorch).
-        use_contexts: False lets all arms ignore their contexts (the paper's ablation).
+            ``"botorch"`` (the default of BoTorch).
+        use_contexts: False if all arms ignore their contexts (the paper's ablation).
         device: torch device.
 
     Attributes:
-        arms: the scopes among which it chooses, each with a model of its own.
+        arms: the scopes among which it chooses, each with its own model.
 
     Raises:
         ArgumentError: if an argument is out of range; by :meth:`reset` if the task offers no scope that can be an arm.
@@ -72,8 +72,8 @@ class CoCaBO(Agent):
         self.device = require_device(device)
 
     def setup(self, seed: int) -> None:
-        self._contexts: list[np.ndarray] = []  # of the rounds that were learned
-        self._context = np.zeros(len(self.task.contexts))  # of the round that is spoken of
+        self._contexts: list[np.ndarray] = []  # of past rounds
+        self._context = np.zeros(len(self.task.contexts))  # of the present round
         self._played: ScopeArm | None = None
         self._index = INDICES[self.index]()
         chosen = [(scope, contexts if self.use_contexts else frozenset()) for scope, contexts in self.choose_scopes()]
@@ -85,35 +85,35 @@ class CoCaBO(Agent):
         ]
 
     def _warn_of_changes(self, variables: frozenset[str], contexts: frozenset[str]) -> None:
-        """Warn where some of the actions change a context on which others depend, as far as the diagram is told."""
+        """Warn if some actions change a context on which others depend, provided that the diagram is known."""
         if self.task.graph.diagram is None:
             return
         changed = sorted(contexts & self.task.diagram.mutilate(variables).descendants(variables))
         if changed:
             warnings.warn(
                 f"{self.task.env_id}: setting {sorted(variables)} changes {changed}, which the values set depend on; "
-                "the agent sees what these are before the round, not what they become. Offer a scope without them "
-                "to do without",
+                "the agent sees their values before the round, not those after the action. Offer a scope without them "
+                "to avoid this",
                 stacklevel=2,
             )
 
     def choose_scopes(self) -> list[tuple[int, frozenset[str]]]:
-        """The arms: indices of the task's scopes, and the contexts that matter there.
+        """The arms: indices of the task's scopes, and their relevant contexts.
 
-        They are the possibly optimal scopes over what the task's scopes set and see, without those scopes of the task
-        that are redundant, as "set everything" often is. A possibly optimal scope is played through one of the task's
-        that sets the same variables and allows at least its contexts.
+        They are the possibly optimal scopes over the variables and contexts of the task's scopes, without redundant
+        ones. A possibly optimal scope is played through a scope of the task that sets the same variables and allows at
+        least its contexts.
         """
         task = self.task
         offered = [members(scope) for scope in task.scopes]
-        useful = [one for one in offered if one[0] in {variables for variables, _ in self._possibly_optimal([one])}]
+        useful = [scope for scope in offered if scope[0] in {v for v, _ in self._possibly_optimal([scope])}]
         if not any(variables for variables, _ in useful):
             pairs = [(sorted(variables), sorted(contexts)) for variables, contexts in self._possibly_optimal(offered)]
-            worth = sorted(f"{variables} by {contexts}" for variables, contexts in pairs if variables)
+            others = sorted(f"{variables} by {contexts}" for variables, contexts in pairs if variables)
             raise ArgumentError(
                 f"{task.env_id} offers no scope that is worth playing: those that set something, "
                 f"{[sorted(variables) for variables, _ in offered if variables]}, are redundant on its diagram; "
-                f"scopes that are not: {worth}"
+                f"scopes that are not: {others}"
             )
         arms = {
             (index, contexts)
@@ -126,7 +126,7 @@ class CoCaBO(Agent):
         return sorted(arms, key=lambda arm: (arm[0], sorted(arm[1])))
 
     def _possibly_optimal(self, offered: Sequence[Members]) -> set[Members]:
-        """Classes of possibly optimal scopes over all that is set and seen in some of the scopes offered."""
+        """Classes of possibly optimal scopes over the variables and contexts of the scopes offered."""
         variables = frozenset().union(*[settable for settable, _ in offered])
         contexts = frozenset().union(*[allowed for _, allowed in offered])
         return set(map(members, pomps(self.task.diagram, self.task.reward, variables, contexts)))
@@ -171,7 +171,7 @@ class CoCaBO(Agent):
         super().update(action, observation, reward, info)
 
     def _arm_of(self, action: Action) -> ScopeArm | None:
-        """The arm that plays an action, which somebody else may have chosen; None where no arm has its scope."""
+        """The arm of an action, which the agent need not have chosen; ``None`` if no arm has its scope."""
         able = [arm for arm in self.arms if arm.scope == int(action["scope"])]
         return self._played if self._played in able else able[0] if able else None
 
@@ -180,7 +180,7 @@ class CoCaBO(Agent):
         return {} if arm is None or not arm.rounds else {self.task.reward: arm.bound_of(action, self._context, 0.0)}
 
     def recommend(self) -> Action:
-        """The action that the arm that was played most would repeat in the context that was observed last.
+        """The best action of the arm with the most plays, in the context that was observed last.
 
         Raises:
             ArgumentError: if none of the arms has been played yet.
@@ -191,19 +191,19 @@ class CoCaBO(Agent):
         return most_played.recommend(self._context)
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        """By the model of each scope's arm, of several the one that was played most; None for a scope without plays."""
+        """By the model of each scope's arm, of several the one with most plays; ``None`` for a scope without plays."""
         by_scope = {arm.scope: arm for arm in sorted(self.arms, key=lambda arm: len(arm.rounds)) if arm.rounds}
         scopes = np.array([int(action["scope"]) for action in actions])
         if not set(scopes.tolist()) <= by_scope.keys():
             return None
         values = np.stack([action["values"] for action in actions])
-        found = np.empty((2, len(actions)))
+        posterior = np.empty((2, len(actions)))
         for scope in np.unique(scopes):
-            found[:, scopes == scope] = by_scope[int(scope)].belief(values[scopes == scope], self._context)
-        return found[0], found[1]
+            posterior[:, scopes == scope] = by_scope[int(scope)].posterior(values[scopes == scope], self._context)
+        return posterior[0], posterior[1]
 
     def estimated_rewards(self) -> np.ndarray:
-        """Estimates of E[Y | x, c] for every round of ``history``, in its own context; of no arm's what was seen."""
+        """Estimates of E[Y | x, c] for every round, in its own context; observed rewards of rounds without an arm."""
         estimates = super().estimated_rewards()
         for arm in self.arms:
             if arm.rounds:

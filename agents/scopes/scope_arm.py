@@ -1,4 +1,4 @@
-"""ScopeArm: contextual GP-UCB on one policy scope (Krause & Ong 2011), what CoCaBO and CoBO play inside a scope."""
+"""ScopeArm: contextual GP-UCB on one policy scope (Krause & Ong 2011), for CoCaBO and CoBO."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ BACKENDS: dict[str, MakeSurrogate] = {
     "warped": partial(WarpedGP, noise=usual_noise),
     "botorch": GaussianProcess,
 }
-CONTEXTS = 40  # most contexts over which an arm's value is averaged
-CANDIDATES = 128  # values for each variable, among which the best in a context is sought
-MOST_CANDIDATES = 512
-LATEST = 32  # values played that are among them too
+MAX_CONTEXTS = 40  # over which an arm's value is averaged
+CANDIDATES = 128  # values for each variable, among which the highest bound in a context is found
+MAX_CANDIDATES = 512
+LATEST = 32  # last values played, which are candidates too
 
 
 class ScopeArm:
-    """A GP from a scope's variables and contexts to the reward, and the values that it takes for best.
+    """A GP from a scope's variables and contexts to the reward, and the search of values with the highest bound.
 
     Args:
-        task: contextual.
+        task: contextual task.
         scope: index of the scope among the task's.
-        contexts: those that the values depend on.
+        contexts: contexts that the values depend on.
         backend: ``"plain"`` (squared exponential), ``"warped"`` (inputs and outputs, after HEBO), or ``"botorch"``
-            (BoTorch's present default).
-        seed: of its first values and of those among which it seeks the best ones.
+            (BoTorch's default).
+        seed: seed of the first values and of the candidates.
         device: torch device.
 
     Attributes:
-        gp: from the variables, then the contexts, to the reward.
+        gp: GP of the reward; its inputs are the variables, then the contexts.
         dim: the larger of the numbers of variables and contexts, at least 1.
-        rounds: the numbers of the rounds in which it played, from 0.
+        rounds: the indices of the rounds in which it was played, from 0.
     """
 
     def __init__(
@@ -57,17 +57,17 @@ class ScopeArm:
         variables = {variable for variable, _ in task.scopes[scope]}
         self.scope = scope
         self.rounds: list[int] = []
-        self._members = [place for place, name in enumerate(task.manipulable) if name in variables]
-        self._seen = [place for place, name in enumerate(task.contexts) if name in contexts]
+        self._members = [column for column, name in enumerate(task.manipulable) if name in variables]
+        self._seen = [column for column, name in enumerate(task.contexts) if name in contexts]
         self._count = len(task.manipulable)
         self._device = device
         dim = len(self._members)
         self.dim = max(1, dim, len(self._seen))
         self._features = BoxFeatures(dim)
-        count = min(MOST_CANDIDATES, CANDIDATES * dim)
+        count = min(MAX_CANDIDATES, CANDIDATES * dim)
         engine = SobolEngine(max(1, dim), scramble=True, seed=seed)
         self._spread = engine.draw(max(1, count), dtype=torch.float64)[:, :dim].to(device)
-        inputs = max(1, dim + len(self._seen))  # without any there is a constant one
+        inputs = max(1, dim + len(self._seen))  # without any, a constant input
         name = f"{task.reward} in scope {scope}"
         self.gp = BACKENDS[backend](name, inputs, rescale=range(dim, inputs), device=device)
 
@@ -102,7 +102,7 @@ class ScopeArm:
         self.rounds.append(round_)
 
     def first(self) -> Action:
-        """The next of some values that fill the box evenly, for the plays before there is a model."""
+        """The next of values that fill the box evenly, for the plays before there is a model."""
         return self._action(self._spread[len(self.rounds) % len(self._spread)].cpu().numpy())
 
     def bound_of(self, action: Action, context: np.ndarray, width: float) -> float:
@@ -112,25 +112,25 @@ class ScopeArm:
         with torch.no_grad():
             return float(self.gp.bound(self._inputs(self._values(action)[None], context), width))
 
-    def belief(self, values: np.ndarray, context: np.ndarray) -> np.ndarray:
-        """Means and standard deviations, ``2 x n``, of E[Y | x, c] in a context ``(k,)``, once the arm has been played.
+    def posterior(self, values: np.ndarray, context: np.ndarray) -> np.ndarray:
+        """Means and standard deviations, ``2 x n``, of E[Y | x, c] in a context ``(k,)``, after the first play.
 
-        ``values`` are those of the actions, ``n x d``, of all variables that can be set.
+        ``values`` are the values ``n x d`` of all manipulable variables.
         """
         own = torch.as_tensor(values[:, self._members], device=self._device)
         with torch.no_grad():
             return torch.stack(self.gp.posterior(self._inputs(own, context))).cpu().numpy()
 
     def highest_bounds(self, contexts: np.ndarray, width: float) -> np.ndarray:
-        """The highest bound in each of at most ``CONTEXTS`` contexts, evenly spaced among those given, ``(n, k)``."""
-        places = np.linspace(0, len(contexts) - 1, min(len(contexts), CONTEXTS)).round().astype(int)
+        """The highest bound in each of at most ``MAX_CONTEXTS`` contexts, evenly spaced among ``(n, k)``."""
+        indices = np.linspace(0, len(contexts) - 1, min(len(contexts), MAX_CONTEXTS)).round().astype(int)
         values = torch.cat([self._spread, self.gp.inputs[-LATEST:, : len(self._members)]])
-        points = torch.stack([self._inputs(values, context) for context in contexts[places]])
+        points = torch.stack([self._inputs(values, context) for context in contexts[indices]])
         with torch.no_grad():
             return self.gp.bound(points, width).amax(-1).cpu().numpy()
 
     def estimates(self, context: np.ndarray | None = None) -> np.ndarray:
-        """Estimates of E[Y | x, c] for what was played, in the contexts of then or all in ``context``."""
+        """Estimates of E[Y | x, c] for the values played, in their own contexts or all in ``context``."""
         inputs = self.gp.inputs
         if context is not None:
             inputs = self._inputs(inputs[:, : len(self._members)], context)
@@ -138,7 +138,7 @@ class ScopeArm:
             return self.gp.bound(inputs, 0.0).cpu().numpy()
 
     def recommend(self, context: np.ndarray) -> Action:
-        """Of the values played, those with the best estimate in ``context``."""
+        """The values with the best estimate in ``context`` among those played."""
         best = int(np.argmax(self.estimates(context)))
         return self._action(self.gp.inputs[best, : len(self._members)].cpu().numpy())
 

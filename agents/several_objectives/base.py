@@ -1,8 +1,8 @@
-"""SeveralObjectivesAgent: what the methods for several objectives have in common."""
+"""SeveralObjectivesAgent: the base class of the methods for several objectives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import torch
@@ -11,22 +11,23 @@ from torch import Tensor
 from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.prices import cost_of
+from cbo_gym.agents.common.search import Acquisition, maximise
 from cbo_gym.errors import UnsupportedModeError
 from cbo_gym.fronts import non_dominated, spread_out
 from cbo_gym.scm.scopes import minimal_intervention_sets, pareto_sets, supported_sets
 from cbo_gym.task import Action, HardTask, Mode, Observation, SoftTask
 
-COST = "cost"  # the objective that is no variable, but follows from the action
-BASELINE = 24
-OUTLOOK = 512  # actions at which the model is asked how far its front reaches
-BELOW = 0.1  # of the front's range, by which the reference point lies below its least values
+COST = "cost"  # the objective that is computed from the action, not observed
+MAX_BASELINE = 24
+FRONT_SAMPLES = 512  # random actions at which the model predicts its front
+MARGIN = 0.1  # share of the front's range by which the reference point lies below the front
 
 
 class SeveralObjectivesAgent(SearchAgent):
-    """Plays at random when there are no data, and else what :meth:`search` finds.
+    """Plays at random without data, and afterwards the action that :meth:`search` returns.
 
     Attributes:
-        features: of the task's actions, which models take as inputs; subclasses make them in ``setup``.
+        features: features of the task's actions, the inputs of models; subclasses make them in ``setup``.
         observed: the objectives that are variables.
     """
 
@@ -34,6 +35,7 @@ class SeveralObjectivesAgent(SearchAgent):
     several_objectives = True
     task: SoftTask | HardTask
     features: ActionFeatures
+    device: str = "cpu"
 
     def setup(self, seed: int) -> None:
         if not self.task.objectives:
@@ -47,17 +49,17 @@ class SeveralObjectivesAgent(SearchAgent):
     def front_first(self, estimates: np.ndarray, searched: Collection[frozenset[str]] | None) -> list[Action]:
         """The actions played, those whose estimates no other dominates first.
 
-        ``searched`` are target sets, to leave out actions on others unless all are; None for all of them.
+        Actions on target sets that are not in ``searched`` are left out, unless all are; None stands for all sets.
         """
         order = np.argsort(~non_dominated(estimates), kind="stable")
-        actions = [self.history[place].action for place in order]
+        actions = [self.history[index].action for index in order]
         if searched is None or not isinstance(self.task, HardTask):
             return actions
         targets = self.task.targets
         return [action for action in actions if targets[int(action["target"])] in searched] or actions
 
     def rewards_of(self, nodes: Tensor, inputs: Tensor) -> Tensor:
-        """Reward vectors, ``... x m``, of values of the observed objectives; what is paid follows from the inputs.
+        """Reward vectors, ``... x m``, of values of the observed objectives; costs are computed from the inputs.
 
         Args:
             nodes: ``... x len(observed)``.
@@ -68,22 +70,46 @@ class SeveralObjectivesAgent(SearchAgent):
             columns[COST] = cost_of(self.task, inputs).expand(nodes.shape[:-1])
         return torch.stack([columns[one.name] for one in self.task.objectives], -1) * self._signs.to(nodes)
 
+    def maximise(
+        self,
+        many: Acquisition,
+        few: Acquisition,
+        played: Sequence[Action],
+        *,
+        seed: int,
+        raw_samples: int,
+        restarts: int,
+    ) -> Action:
+        """The action with the greatest value of ``many``, of which ``few`` is a rough and cheap version."""
+        return maximise(
+            many,
+            self.features,
+            played,
+            seed=seed,
+            screening=few,
+            scouting=few,
+            raw_samples=raw_samples,
+            generations=2,
+            restarts=restarts,
+            device=self.device,
+        )
+
     def seen(self, observation: Observation) -> dict[str, float]:
         """The values of the observed objectives."""
         return {name: float(observation["nodes"][self.task.nodes.index(name)]) for name in self.observed}
 
 
 def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozenset[str]]:
-    """The target sets that the diagram leaves as possibly Pareto-optimal, in the order of the task.
+    """The target sets that can be Pareto-optimal on the diagram, in the order of the task.
 
-    Where acting costs something and that is an objective, all minimal sets are: to set more is never free.
+    If the cost of actions is an objective, these are all minimal sets, because setting another variable is never free.
 
     Args:
-        task: whose diagram is told.
-        unsupported: whether to count those that reach no more than points below the convex hull of the front.
+        task: a task with a known diagram.
+        unsupported: whether to include sets that only reach points below the convex hull of the front.
 
     Raises:
-        HiddenGraphError: if no diagram is told.
+        HiddenGraphError: if the diagram is hidden.
     """
     names = [one.name for one in task.objectives if one.name != COST]
     if len(names) < len(task.objectives):
@@ -97,34 +123,34 @@ def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozen
 def reference_of(
     estimates: np.ndarray, predict: Callable[[Tensor], np.ndarray], features: ActionFeatures, seed: int
 ) -> np.ndarray:
-    """A reference point below all that a model takes for its front, played or not, as BoTorch infers one.
+    """A reference point below the front that a model predicts, of actions played or not, as BoTorch infers one.
 
-    Were it below the front of what was played alone, the ends of the front would not count where they are further out.
+    A reference point below the front of the actions played alone would ignore ends of the front further out.
 
     Args:
         estimates: reward vectors of the actions played, ``(n, m)``.
-        predict: features of actions to the model's means of their reward vectors.
-        features: of the task's actions.
-        seed: of the actions at which the model is asked.
+        predict: function of features of actions to the model's means of their reward vectors.
+        features: features of the task's actions.
+        seed: seed of the random actions at which the model predicts.
     """
-    points = features.draw(OUTLOOK, torch.Generator().manual_seed(seed))
+    points = features.draw(FRONT_SAMPLES, torch.Generator().manual_seed(seed))
     vectors = np.concatenate([estimates, predict(features.inputs(points))])
     front = vectors[non_dominated(vectors)]
     width = np.ptp(front, axis=0)
     spread = np.ptp(vectors, axis=0)
-    reference: np.ndarray = front.min(axis=0) - BELOW * np.where(width > 0.0, width, np.maximum(spread, 1e-6))
+    reference: np.ndarray = front.min(axis=0) - MARGIN * np.where(width > 0.0, width, np.maximum(spread, 1e-6))
     return reference
 
 
 def baseline_of(estimates: np.ndarray) -> np.ndarray:
-    """Places of the actions played that an improvement is counted from: at most :data:`BASELINE`.
+    """Indices of the actions played that form the baseline of an improvement: at most :data:`MAX_BASELINE`.
 
-    They are those whose estimates ``(n, m)`` lie on the front, spread out over it where these are too many, and then
-    those on the front of the rest.
+    These are the actions whose estimates ``(n, m)`` lie on the front, spread out over it if there are too many, and
+    then those on the front of the rest.
     """
     left, found = np.arange(len(estimates)), np.zeros(0, dtype=int)
-    while len(left) and len(found) < BASELINE:
+    while len(left) and len(found) < MAX_BASELINE:
         front = left[non_dominated(estimates[left])]
-        found = np.concatenate([found, front[spread_out(estimates[front], BASELINE - len(found))]])
+        found = np.concatenate([found, front[spread_out(estimates[front], MAX_BASELINE - len(found))]])
         left = np.setdiff1d(left, front)
     return found

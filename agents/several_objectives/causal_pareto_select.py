@@ -1,8 +1,8 @@
 """Causal ParetoSelect (Bhatija, Zuercher, Thumm & Bohné 2025, Algorithm 1).
 
 Each target set that can be Pareto-optimal on the diagram is a problem of its own, with a GP from its values to each
-objective. A search finds the Pareto set of the posterior means; from it a batch is picked greedily, by what each point
-adds to the hypervolume of the set's front. The batch is played of the set whose hypervolume would grow most.
+objective. A search finds the Pareto set of the posterior means, from which a batch is picked greedily by the gain in
+the hypervolume of the set's front. The method plays the batch of the set with the greatest relative gain.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GENERATIONS, CHILDREN, ARCHIVE = 60, 128, 120  # of the search
 
 @dataclass
 class _Local:
-    """One target set: where its values stand among the inputs, its GPs, and the worst of its first rewards."""
+    """One target set: the columns of its values among the inputs, its GPs, and the worst of its first rewards."""
 
     members: tuple[int, ...]
     surrogates: list[GaussianProcess]
@@ -41,11 +41,11 @@ class CausalParetoSelect(SeveralObjectivesAgent):
     """Causal ParetoSelect. Plays hard tasks with several objectives, and soft ones as one problem.
 
     Args:
-        batch: rounds that are planned at a time, 1 to 100 (5 as in the published program).
+        batch: number of rounds that are planned together, 1 to 100 (5 as in the published program).
 
     Attributes:
-        features: of the task's actions.
-        sets: the target sets that are explored; in soft mode one, of all coordinates.
+        features: features of the task's actions.
+        sets: the target sets that are explored; in soft mode one set of all coordinates.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -87,7 +87,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
             local.worst = np.minimum(local.worst if local.worst is not None else np.inf, reward)
 
     def _place_of(self, inputs: torch.Tensor) -> int | None:
-        """The place of the set that an action sets; None of one that is not explored."""
+        """The index of the set that an action sets; ``None`` if it is not explored."""
         if not isinstance(self.task, HardTask):
             return 0
         inside = (inputs[len(self._names) :] > 0.5).tolist()
@@ -100,7 +100,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         return self.features.decode(self._planned.pop(0))
 
     def _plan(self, rng: np.random.Generator) -> list[torch.Tensor]:
-        """The batch of the set with the greatest relative gain, as search points."""
+        """Plan the batch of the set with the greatest relative gain, as search points."""
         least = min(self._locals, key=lambda local: local.count)
         if least.count < (FIRST if least.members else 1):
             return [self._point(least, rng.random(len(least.members)))]
@@ -113,7 +113,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         dim = len(local.members)
         played = self._mean(local, local.surrogates[0].inputs[:, :dim].cpu().numpy())
         front = played[non_dominated(played)]
-        assert local.worst is not None, "it was played before"
+        assert local.worst is not None, "the set was played before"
         reference = np.minimum(local.worst, front.min(axis=0))
         found = search_pareto_set(
             [lambda points: self._mean(local, points)],
@@ -158,7 +158,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         return point
 
     def estimated_rewards(self) -> np.ndarray:
-        """Posterior means of the sets' models; of actions on other sets what was seen."""
+        """Posterior means of the sets' models; the rewards themselves of actions on other sets."""
         found = np.array([past.reward for past in self.history])
         places = [self._place_of(self.features.inputs(self.features.encode(past.action))) for past in self.history]
         for place, local in enumerate(self._locals):

@@ -1,7 +1,7 @@
 """qNEHVI: noisy expected hypervolume improvement of BoTorch (Daulton, Balandat & Bakshy 2021), on chosen target sets.
 
 A GP from the action to each objective. Every round plays the action with the greatest expected gain of hypervolume over
-the front of what was played, where that front is as uncertain as the model is of it. ``qNEHVI`` sets all variables, as
+the uncertain front of the actions played. ``qNEHVI`` sets all variables, as
 the rival of Bhatija et al. (2025) does; ``qNEHVI-Sets`` searches the target sets that can be Pareto-optimal on the
 diagram (:mod:`cbo_gym.scm.scopes.pareto_sets`).
 """
@@ -19,7 +19,6 @@ from torch import Tensor
 
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.limits import MOST_SAMPLES, require_device
-from cbo_gym.agents.common.search import maximise
 from cbo_gym.agents.several_objectives.base import (
     SeveralObjectivesAgent,
     baseline_of,
@@ -31,9 +30,10 @@ from cbo_gym.agents.surrogates.gp.outputs import JointGPs
 from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.task import Action, HardTask, Info, Observation
 
-logei._C, logei._load_attempted = None, True  # no kernel of its own, see above: BoTorch has no public switch
+# BoTorch would compile a kernel for this processor, and has no public switch for it.
+logei._C, logei._load_attempted = None, True
 SCREENING_SAMPLES = 8
-RAW_SAMPLES, GENERATIONS, RESTARTS = 256, 2, 4  # of the search
+RAW_SAMPLES, RESTARTS = 256, 4
 
 
 class QNEHVI(SeveralObjectivesAgent):
@@ -44,7 +44,7 @@ class QNEHVI(SeveralObjectivesAgent):
         device: torch device.
 
     Attributes:
-        features: of the task's actions, which the GPs take as inputs.
+        features: features of the task's actions, the inputs of the GPs.
         surrogates: the GPs of the objectives that are variables, each from the action.
         model: these GPs together, as BoTorch takes them.
 
@@ -100,18 +100,8 @@ class QNEHVI(SeveralObjectivesAgent):
             )
             for samples in (min(SCREENING_SAMPLES, self.samples), self.samples)
         )
-        return maximise(
-            many,
-            self.features,
-            self.front_first(estimates, self._searched),
-            seed=seed,
-            screening=few,
-            scouting=few,
-            raw_samples=RAW_SAMPLES,
-            generations=GENERATIONS,
-            restarts=RESTARTS,
-            device=self.device,
-        )
+        played = self.front_first(estimates, self._searched)
+        return self.maximise(many, few, played, seed=seed, raw_samples=RAW_SAMPLES, restarts=RESTARTS)
 
     def estimated_rewards(self) -> np.ndarray:
         return self._predicted_rewards(self.surrogates[0].inputs)
@@ -138,7 +128,7 @@ class QNEHVISets(QNEHVI):
 
 
 class _Rewards(MCMultiOutputObjective):
-    """Samples of the observed objectives to reward vectors, each in units of its range among the actions played."""
+    """Map samples of the observed objectives to reward vectors, in units of their ranges among the actions played."""
 
     def __init__(self, agent: QNEHVI, estimates: np.ndarray) -> None:
         super().__init__()
@@ -150,5 +140,5 @@ class _Rewards(MCMultiOutputObjective):
         return (torch.as_tensor(rewards).to(self._centre) - self._centre) / self._width
 
     def forward(self, samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803  (BoTorch's name)
-        assert X is not None, "BoTorch hands the points over"
+        assert X is not None, "BoTorch passes the points"
         return self.scale(self._agent.rewards_of(samples, X))

@@ -1,8 +1,8 @@
 """qNEHVI-Network: noisy expected hypervolume improvement on a network of GPs. The method is ours, of known parts.
 
-Networks drawn from the posterior of a GP per node give samples of all objectives together, each a mean over the nodes'
-noise. The action with the greatest expected gain of hypervolume over the drawn fronts of what was played is played
-(Daulton, Balandat & Bakshy 2021).
+Networks drawn from the posterior of a GP per node give joint samples of all objectives, each a mean over the nodes'
+noise. A round plays the action with the greatest expected gain of hypervolume over the sampled fronts of the actions
+played (Daulton, Balandat & Bakshy 2021).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.agents.common.limits import require_device
-from cbo_gym.agents.common.search import Acquisition, maximise
+from cbo_gym.agents.common.search import Acquisition
 from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, baseline_of, reference_of
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, Info, Observation
 
-NOISE_SAMPLES = 8  # of the nodes' noise, for each drawn network
+NOISE_SAMPLES = 8  # for each drawn network
 SCREENING_DRAWS = 4
-MEAN_SAMPLES = 64  # of the noise, for the estimates of rewards
-RAW_SAMPLES, GENERATIONS, RESTARTS = 512, 2, 6  # of the search
+MEAN_SAMPLES = 64  # noise samples for the estimates of rewards
+RAW_SAMPLES, RESTARTS = 512, 6
 
 
 class QNEHVINetwork(SeveralObjectivesAgent):
@@ -61,18 +61,8 @@ class QNEHVINetwork(SeveralObjectivesAgent):
     def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
         few, many = (self._improvement(min(draws, self.draws), estimates, seed) for draws in (SCREENING_DRAWS, 10**9))
-        return maximise(
-            many,
-            self.features,
-            self.front_first(estimates, self.network.minimal),
-            seed=seed,
-            screening=few,
-            scouting=few,
-            raw_samples=RAW_SAMPLES,
-            generations=GENERATIONS,
-            restarts=RESTARTS,
-            device=self.device,
-        )
+        played = self.front_first(estimates, self.network.minimal)
+        return self.maximise(many, few, played, seed=seed, raw_samples=RAW_SAMPLES, restarts=RESTARTS)
 
     def _improvement(self, draws: int, estimates: np.ndarray, seed: int) -> Acquisition:
         """The logarithm of the expected gain of hypervolume: inputs ``b x 1 x d`` to values ``(b,)``."""
@@ -89,7 +79,7 @@ class QNEHVINetwork(SeveralObjectivesAgent):
             return mean + std * deviation[node]
 
         def rewards(inputs: Tensor) -> Tensor:
-            """Of actions ``b x d`` in each drawn network, ``b x draws x m``, in units of their range."""
+            """Rewards of actions ``b x d`` in each drawn network, ``b x draws x m``, in units of their range."""
             values = self.network.rollout(inputs, drawn, noise)
             shape = len(inputs), draws * each
             columns = [values[name].expand(shape).unflatten(1, (draws, each)).mean(-1) for name in self.observed]
@@ -101,7 +91,7 @@ class QNEHVINetwork(SeveralObjectivesAgent):
             played = rewards(self.network.inputs[baseline_of(estimates)])
         cells = [FastNondominatedPartitioning(reference, front).get_hypercell_bounds() for front in played.unbind(1)]
         most = max(bounds.shape[1] for bounds in cells)
-        # boxes that begin at infinity fill up the shorter lists: nothing reaches them
+        # Boxes that begin at infinity pad the shorter lists, because no point reaches them.
         padded = [torch.nn.functional.pad(c, (0, 0, 0, most - c.shape[1]), value=torch.inf) for c in cells]
         lower, upper = torch.stack(padded, 1)
 

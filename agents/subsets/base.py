@@ -1,8 +1,7 @@
-"""The common part of the methods that fit a linear system."""
+"""The base class of the methods that fit a linear system."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
 from cbo_gym.actions.spaces import SuperArmSpace
@@ -13,12 +12,12 @@ from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
 
 
 def listed_space(task: SubsetTask, most: int, agent: str) -> SuperArmSpace:
-    """The action space of a method that goes through the subsets one by one; raise ArgumentError if there are too many.
+    """Return the action space for a method that enumerates the subsets; raise ArgumentError if there are too many.
 
     Args:
-        task: in subset mode.
-        most: the greatest number of subsets that it takes.
-        agent: what it is and does, for the error: ``"SubsetUCB keeps a mean for every subset"``.
+        task: task of subset mode.
+        most: the largest number of subsets allowed.
+        agent: start of the error message: ``"SubsetUCB keeps a mean for every subset"``.
     """
     space = task.action_space
     assert isinstance(space, SuperArmSpace)
@@ -48,13 +47,10 @@ class LinearSEMAgent(Agent):
         self.fit_to({name: diagram.parents(name) for name in diagram.nodes})
 
     def fit_to(self, causes: Mapping[str, Sequence[str]]) -> None:
-        """Start regressions on these causes, and take in what was played so far."""
+        """Start regressions on these causes with all rounds so far."""
         self.model = SwitchedRegressions(self.task, causes, type(self).__name__)
         for past in self.history:
             self.model.learn(past.action, past.observation["nodes"])
-
-    @abstractmethod
-    def act(self, observation: Observation) -> Action: ...
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -65,4 +61,4 @@ class LinearSEMAgent(Agent):
         return self.model.subset(self.model.network.best(self.model.estimates).places)
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
-        return {self.task.nodes[place]: value for place, value in self.model.expected(action).items()}
+        return {self.task.nodes[column]: value for column, value in self.model.expected(action).items()}

@@ -7,7 +7,7 @@ import torch
 
 from cbo_gym import make_task
 from cbo_gym.agents import CBOU, CEO, HCBO, LearnedGraph
-from cbo_gym.agents.baselines.learned_graph import directed_fully
+from cbo_gym.agents.baselines.learned_graph import direct_edges
 from cbo_gym.agents.intervention_sets.ceo import greatest_rewards, information_on_greatest
 from cbo_gym.agents.intervention_sets.evidence import explain, explain_linearly, linear_log_evidence
 from cbo_gym.agents.intervention_sets.hcbo import coverage_of, relative_weights
@@ -87,7 +87,7 @@ def test_explanations_predict(method):
 
 
 def test_ceo_finds_the_true_graph_among_candidates():
-    """Y <- X1 against Y <- X0 alone: the cosine of X1 is not to be had from X0."""
+    """Y <- X1 against Y <- X0 alone: X0 does not explain the cosine of X1."""
     candidates = [[("X0", "X1"), ("X1", "Y")], [("X0", "X1"), ("X0", "Y")], [("X1", "X0"), ("X0", "Y")]]
     agent, task = started(CEO(), TOY, graph="partial", graph_candidates=candidates)
     assert agent.graphs.entropy < np.log(3)
@@ -95,8 +95,8 @@ def test_ceo_finds_the_true_graph_among_candidates():
     assert set(agent.graphs.diagrams[best].directed) == {("X0", "X1"), ("X1", "Y")}
     points = torch.tensor([[0.1], [0.9]], dtype=torch.float64)
     for target in task.targets:
-        told = agent.graphs.information(target, points if target else points[:1, :0])
-        assert (told <= agent.graphs.entropy + 1e-9).all()
+        gain = agent.graphs.information(target, points if target else points[:1, :0])
+        assert (gain <= agent.graphs.entropy + 1e-9).all()
     assert task.action_space.contains(agent.act({}))
 
 
@@ -105,11 +105,11 @@ def test_ceo_lists_all_graphs_of_a_few_variables_and_of_no_more():
     assert len(agent.graphs.diagrams) == 12  # three ways for X0 and X1, four sets of parents of Y
     assert agent.graphs.probabilities.sum() == pytest.approx(1.0)
     assert task.action_space.contains(agent.act({}))
-    with pytest.raises(HiddenGraphError, match=r"more than 4 variables.* tells the names of 6"):
+    with pytest.raises(HiddenGraphError, match=r"more than 4 variables.* gives only the names of 6"):
         started(CEO(), PSA, graph="hidden")
 
 
-def test_the_greatest_of_normal_variables_and_what_tells_of_it():
+def test_the_greatest_of_normal_variables_and_the_information_on_it():
     mean = torch.tensor([0.0, 1.0, 1.5], dtype=torch.float64)
     std = torch.tensor([1.0, 0.5, 0.01], dtype=torch.float64)
     greatest = greatest_rewards(mean, std)
@@ -122,7 +122,7 @@ def test_the_greatest_of_normal_variables_and_what_tells_of_it():
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2, 2.0])
-def test_information_is_what_truncation_takes_from_the_variance_of_a_noisy_reward(noise):
+def test_information_is_the_loss_of_variance_by_truncation(noise):
     mean, std, greatest = 0.5, 0.8, 1.1
     draws = np.random.default_rng(1).normal(mean, std, 400_000)
     left = draws[draws <= greatest].var() + noise**2
@@ -130,7 +130,7 @@ def test_information_is_what_truncation_takes_from_the_variance_of_a_noisy_rewar
     assert float(found) == pytest.approx(0.5 * np.log((std**2 + noise**2) / left), abs=3e-3)
 
 
-def test_where_rewards_are_noisy_the_unknown_tells_more_than_the_best_that_is_nearly_known():
+def test_with_noisy_rewards_an_unknown_variable_is_more_informative_than_a_known_best_one():
     mean, std = torch.tensor([1.8, 0.4], dtype=torch.float64), torch.tensor([0.02, 0.8], dtype=torch.float64)
     best, unknown = information_on_greatest(mean, std, 0.2, greatest_rewards(mean, std))
     assert unknown > best
@@ -154,11 +154,11 @@ def test_learned_graph_observes_learns_and_hands_over():
 
 
 def test_lines_are_directed_without_new_colliders():
-    diagram = directed_fully("ABCY", [("C", "Y")], [("A", "B"), ("B", "C")], "Y")
+    diagram = direct_edges("ABCY", [("C", "Y")], [("A", "B"), ("B", "C")], "Y")
     assert diagram.nodes[-1] == "Y"
     assert {frozenset(edge) for edge in diagram.directed} == {frozenset(p) for p in ("AB", "BC", "CY")}
     assert not [name for name in "ABC" if len(diagram.parents(name)) > 1]
-    collider = directed_fully("ABCY", [("A", "C"), ("B", "C")], [("C", "Y")], "Y")
+    collider = direct_edges("ABCY", [("A", "C"), ("B", "C")], [("C", "Y")], "Y")
     assert collider.directed == {("A", "C"), ("B", "C"), ("C", "Y")}
 
 
