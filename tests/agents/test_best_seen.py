@@ -1,4 +1,4 @@
-"""What an agent without a model recommends: the first of the best rewards, each round looked at once."""
+"""Agents without a model recommend the first of the best rewards, and read each round once."""
 
 from __future__ import annotations
 
@@ -16,86 +16,70 @@ class Plain(Agent):
     modes = frozenset(Mode)
     task = SimpleNamespace(objectives=())
 
+    def __init__(self, *rewards):
+        self.history = rounds(*rewards)
+
     def act(self, observation):
         return 0
 
 
-class Looked(Round):
-    """A round that counts how often its reward is looked at."""
+class Counted(Round):
+    """A round that counts how often its reward is read."""
 
-    looks = 0
+    reads = 0
 
     @property
     def reward(self):
-        Looked.looks += 1
+        Counted.reads += 1
         return self[2]
 
 
 def rounds(*rewards):
-    return [Looked(place, {}, float(reward)) for place, reward in enumerate(rewards)]
+    return [Counted(number, {}, float(reward)) for number, reward in enumerate(rewards)]
 
 
-def plain(history):
-    agent = Plain()
-    agent.history = history
-    return agent
-
-
-def by_looking_at_all(agent):
-    rewards = np.where(np.zeros(len(agent.history)) <= 0.0, agent.estimated_rewards(), -np.inf)
-    return agent.history[int(np.argmax(rewards))].action
+def best_of_all(agent):
+    return agent.history[int(np.argmax(agent.estimated_rewards()))].action
 
 
 @pytest.mark.parametrize("special", [(), (-np.inf,), (np.inf,), (np.nan,), (-0.0, 0.0), (np.nan, np.inf)])
-def test_it_is_the_first_of_the_best_however_often_it_is_asked(special):
+def test_the_first_of_the_best_is_recommended_however_often(special):
     rng = np.random.default_rng(0)
     for _ in range(50):
-        agent = plain(rounds(rng.integers(3)))
-        for _ in range(30):
+        agent = Plain(rng.integers(3))
+        for number in range(1, 30):
             if rng.random() < 0.5:
-                assert agent.recommend() == by_looking_at_all(agent)
-            worth = rng.choice([*special, *range(5)])
-            agent.history.append(Looked(len(agent.history), {}, float(worth)))
-        assert agent.recommend() == deepcopy(agent).recommend() == by_looking_at_all(agent)
+                assert agent.recommend() == best_of_all(agent)
+            agent.history.append(Counted(number, {}, float(rng.choice([*special, *range(5)]))))
+        assert agent.recommend() == deepcopy(agent).recommend() == best_of_all(agent)
 
 
-def move_on(agent):
-    del agent.history[:2]
-    agent.history += rounds(1, 1)
-
-
-def replace_the_best(agent):
-    agent.history[1] = agent.history[1]._replace(reward=-9.0)
-
-
-def other_list(agent):
-    agent.history = rounds(0, 0, 7, 8)
-
-
-def other_estimates(agent):
-    agent.estimated_rewards = lambda: np.arange(4.0)
-
-
-def begin_anew(agent):
-    agent.history.clear()
-    agent.history.extend(rounds(2, 4, 3, 9))
+def change(agent, start, stop, *rewards):
+    agent.history[start:stop] = rounds(*rewards)
 
 
 @pytest.mark.parametrize(
-    "change", [move_on, lambda agent: agent.history.pop(1), replace_the_best, other_list, other_estimates, begin_anew]
+    "change",
+    [
+        pytest.param(lambda agent: change(agent, 0, 4, 3, 3, 1, 1), id="move on"),
+        pytest.param(lambda agent: agent.history.pop(1), id="remove"),
+        pytest.param(lambda agent: change(agent, 1, 2, -9), id="replace"),
+        pytest.param(lambda agent: setattr(agent, "history", rounds(0, 0, 7, 8)), id="other list"),
+        pytest.param(lambda agent: setattr(agent, "estimated_rewards", lambda: np.arange(4.0)), id="other estimates"),
+    ],
 )
-def test_rounds_that_are_gone_or_changed_are_not_recommended(change):
-    agent = plain(rounds(1, 5, 3, 3))
+def test_rounds_that_were_removed_or_changed_are_not_recommended(change):
+    agent = Plain(1, 5, 3, 3)
     assert agent.recommend() == 1
     change(agent)
-    assert agent.recommend() == by_looking_at_all(agent) != 1
+    assert agent.recommend() == best_of_all(agent) != 1
 
 
-def test_to_be_asked_every_round_costs_the_same_in_a_long_run():
-    agent, looks = plain([]), []
-    for place in range(1000):
-        agent.history.append(Looked(place, {}, float(place % 37)))
-        Looked.looks = 0
+def test_a_recommendation_takes_no_longer_in_a_long_run():
+    agent, reads = Plain(), []
+    for number in range(1000):
+        agent.history.append(Counted(number, {}, float(number % 37)))
+        Counted.reads = 0
         agent.recommend()
-        looks.append(Looked.looks)
-    assert max(looks) <= 3
+        reads.append(Counted.reads)
+    assert max(reads) <= 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -129,7 +129,7 @@ def test_optimistic_payoffs_equal_the_slow_sum() -> None:
 
 
 def test_variances_are_those_of_one_more_signal() -> None:
-    """Against what small steps of each moment do to the expected payoffs."""
+    """Against finite differences of the expected payoffs in each moment."""
     centre, spread = np.linspace(0.3, 0.6, COUNT), np.linspace(0.1, 0.3, COUNT)
     expansion = PayoffPolynomials(SUPER_ARMS, 2, 1.0).fit(payoff, centre, spread)
     moments = discrete_moments(centre, 4)
@@ -209,9 +209,3 @@ class TestSignalMoments:
             expansion = PayoffPolynomials(SUPER_ARMS, 4, 1.0).fit(payoff, each.centre, np.full(COUNT, 0.2))
             found.append(expansion.expected(each.moments()))
         np.testing.assert_allclose(*found, atol=1e-9)
-
-
-def test_groups_cover_every_super_arm() -> None:
-    for members in combinations(range(COUNT), LIMIT):
-        arm = np.isin(np.arange(COUNT), members)
-        assert (arm == SUPER_ARMS).all(axis=1).sum() == 1

@@ -68,7 +68,7 @@ class TestSolve:
         coefficients = np.zeros((2, NODES, NODES))
         coefficients[0, 0, 1] = coefficients[0, 1, 0] = 1.5
         system = SeparableSystem(COMPONENTS, coefficients)
-        with pytest.raises(ArithmeticError, match="do not settle"):
+        with pytest.raises(ArithmeticError, match="do not converge"):
             system.solve(np.ones(NODES))
 
     def test_absurd_systems_stay_finite(self) -> None:
@@ -192,7 +192,7 @@ class TestRegression:
             system = fit_jointly(exogenous, nodes, COMPONENTS, acyclic=True)
             posterior = coefficient_posterior(system, exogenous, nodes)
             rng = np.random.default_rng(0)
-            draws = np.stack([posterior.draw(rng) for _ in range(400)])
+            draws = np.stack([posterior(rng) for _ in range(400)])
             used = system.coefficients != 0.0
             assert not draws[:, ~used].any()
             spread = draws[:, used].std(axis=0)
