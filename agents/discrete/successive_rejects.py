@@ -28,8 +28,8 @@ class SuccessiveRejects(ArmAgent):
     def act(self, observation: Observation) -> Action:
         while len(self.considered) > 1:
             played = self.counts[self.considered]
-            place = int(played.argmin())
-            if played[place] < self._goals[-len(self.considered) + 1]:
-                return self.considered[place]
+            least = int(played.argmin())
+            if played[least] < self._goals[-len(self.considered) + 1]:
+                return self.considered[least]
             self.considered = np.delete(self.considered, self.means()[self.considered].argmin())
         return self.considered[0]

@@ -68,25 +68,25 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         noise = {name: 0.0 if is_noiseless(self.task, name) else None for name in self.observed}
         self._locals = [
             _Local(
-                tuple(place for place, name in enumerate(names) if name in one),
-                [GaussianProcess(name, max(1, len(one)), noise_std=std) for name, std in noise.items()],
+                tuple(column for column, name in enumerate(names) if name in target),
+                [GaussianProcess(name, max(1, len(target)), noise_std=std) for name, std in noise.items()],
             )
-            for one in self.sets
+            for target in self.sets
         ]
 
     def update(self, action: Action, observation: Observation, reward: np.ndarray, info: Info) -> None:
         super().update(action, observation, reward, info)
         inputs = self.features.inputs(self.features.encode(action))
-        place = self._place_of(inputs)
-        if place is None:
+        index = self._index_of(inputs)
+        if index is None:
             return
-        local = self._locals[place]
+        local = self._locals[index]
         for surrogate, value in zip(local.surrogates, self.seen(observation).values(), strict=True):
             surrogate.add(inputs[list(local.members)] if local.members else inputs.new_zeros(1), value)
         if local.count <= FIRST:
             local.worst = np.minimum(local.worst if local.worst is not None else np.inf, reward)
 
-    def _place_of(self, inputs: torch.Tensor) -> int | None:
+    def _index_of(self, inputs: torch.Tensor) -> int | None:
         """The index of the set that an action sets; ``None`` if it is not explored."""
         if not isinstance(self.task, HardTask):
             return 0
@@ -127,7 +127,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         chosen: list[np.ndarray] = []
         left = np.arange(len(found.box))
         while len(left) and len(chosen) < self.batch:
-            values = [hypervolume(np.vstack([front, found.vectors[place]]), reference) for place in left]
+            values = [hypervolume(np.vstack([front, found.vectors[row]]), reference) for row in left]
             top = int(np.argmax(values))
             front, value = np.vstack([front, found.vectors[left[top]]]), values[top]
             chosen.append(found.points[left[top], :dim])
@@ -154,15 +154,15 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         point[list(local.members)] = torch.from_numpy(np.asarray(values, dtype=float))
         if isinstance(self.task, HardTask):
             point[count:] = 0.0
-            point[[count + place for place in local.members]] = 1.0
+            point[[count + column for column in local.members]] = 1.0
         return point
 
     def estimated_rewards(self) -> np.ndarray:
         """Posterior means of the sets' models; the rewards themselves of actions on other sets."""
         found = np.array([past.reward for past in self.history])
-        places = [self._place_of(self.features.inputs(self.features.encode(past.action))) for past in self.history]
-        for place, local in enumerate(self._locals):
-            rows = [row for row, own in enumerate(places) if own == place]
+        indices = [self._index_of(self.features.inputs(self.features.encode(past.action))) for past in self.history]
+        for index, local in enumerate(self._locals):
+            rows = [row for row, own in enumerate(indices) if own == index]
             if rows:
                 inputs = local.surrogates[0].inputs[:, : len(local.members)].cpu().numpy()
                 found[rows] = self._mean(local, inputs)

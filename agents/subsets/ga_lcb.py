@@ -1,9 +1,9 @@
 """GA-LCB (Yan & Tajer 2024): learns a linear system's graph by single interventions, then eliminates subsets.
 
-First every node's intervention is played by itself, and none, in turns, ``rounds`` times each. Node j is below node i
-if its mean moves by more than half of ``strength`` under the intervention on i. Among those above a node, and those
-that move nothing, the Lasso finds its causes. Then subsets are played that are not known well enough, and those
-eliminated whose upper bound is below the best one.
+First, no intervention and every single one are played in turns, ``rounds`` times each. Node j is a descendant of node i
+if the intervention on i changes its mean by more than half of ``strength``. The Lasso selects the causes of a node
+among its ancestors and the nodes whose interventions have no effect. Then phases play the subsets with wide bounds, and
+eliminate those whose upper bound is below the best one.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from cbo_gym.agents.subsets.base import LinearSEMAgent, listed_space
 from cbo_gym.arguments import require_positive, whole_number
 from cbo_gym.task import Action, Info, Observation
 
-MOST_SUBSETS = 2**14
+MAX_SUBSETS = 2**14
 
 
 class GALCB(LinearSEMAgent):
     """Phased elimination of subsets on a graph that it learns. Plays subset mode, up to 14 parameters.
 
     Args:
-        rounds: how often no intervention, and that on each single node, is played in the first part, at least 1.
-        strength: by how much an intervention on a node moves the means of those below it, at least; above 0.
-        penalty: of the Lasso, in the units of the node's values, above 0.
-        scale: factor of the widths, above 0; the program has 0.1, the theory more than 10.
+        rounds: number of plays of no intervention, and of that on each single node, in the first part; at least 1.
+        strength: least effect of an intervention on the mean of a descendant, above 0.
+        penalty: penalty of the Lasso, in the units of the node's values, above 0.
+        scale: factor of the widths, above 0; the published program has 0.1, the theory more than 10.
 
     Attributes:
-        causes: of every node, its causes as they were found; empty before.
-        active: the subsets that are left, shape ``(n, q)``.
+        causes: node -> its learned causes; empty before they are learned.
+        active: the remaining subsets, shape ``(n, q)``.
 
     Raises:
         ArgumentError: if an argument is out of range; from ``reset``, if there are more subsets than 16,384.
@@ -48,7 +48,7 @@ class GALCB(LinearSEMAgent):
         self.scale = require_positive("scale", scale)
 
     def setup(self, seed: int) -> None:
-        space = listed_space(self.task, MOST_SUBSETS, "GA-LCB goes through all subsets")
+        space = listed_space(self.task, MAX_SUBSETS, "GA-LCB enumerates all subsets")
         self.fit_to({name: [] for name in self.task.nodes})
         self.causes, self.active = {}, space.all()
         self._turns = np.concatenate([np.zeros((1, space.arms)), np.eye(space.arms)]).astype(np.int8)
@@ -71,7 +71,7 @@ class GALCB(LinearSEMAgent):
         return self.active[0]
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        if self.causes and len(self.active) == 1:  # nothing more is to be learned
+        if self.causes and len(self.active) == 1:  # the model is no longer used
             Agent.update(self, action, observation, reward, info)
         else:
             super().update(action, observation, reward, info)
@@ -83,31 +83,31 @@ class GALCB(LinearSEMAgent):
         actions = np.array([past.action for past in self.history])
         nodes = np.array([past.observation["nodes"] for past in self.history])
         means = [nodes[(actions == turn).all(axis=1)].mean(axis=0) for turn in self._turns]
-        below = np.zeros((len(self.task.nodes),) * 2, dtype=bool)
+        names, count = self.task.nodes, len(self.task.nodes)
+        affects = np.zeros((count, count), dtype=bool)  # of the row's node on the column's
         for name, (coordinate,) in self.task.action_nodes.items():
-            place = self.task.nodes.index(name)
-            below[place] = np.abs(means[1 + coordinate] - means[0]) > 0.5 * self.strength
-            below[place, place] = False
-        below[-1] = False
-        counts = below.sum(axis=1)
-        counts[counts == 0] = len(below)  # what moves nothing may be a cause of all
-        counts[-1] = 0
-        places = np.argsort(-counts, kind="stable").tolist()
-        for at, place in enumerate(places):
-            above = [] if counts[place] == len(below) else [
-                one for one in places[:at] if counts[one] == len(below) or below[one, place]
-            ]  # fmt: skip
-            kept = self._causes_among(nodes[:, above], nodes[:, place], self.model.places(actions)[:, place] == 0)
-            self.causes[self.task.nodes[place]] = [
-                self.task.nodes[one] for one, k in zip(above, kept, strict=True) if k
-            ]
+            node = names.index(name)
+            affects[node] = np.abs(means[1 + coordinate] - means[0]) > 0.5 * self.strength
+            affects[node, node] = False
+        affects[-1] = False
+        descendants = affects.sum(axis=1)
+        descendants[descendants == 0] = count  # a node without visible effects may be a cause of all others
+        descendants[-1] = 0
+        order = np.argsort(-descendants, kind="stable").tolist()
+        switched = self.model.options(actions)
+        for rank, node in enumerate(order):
+            above = [other for other in order[:rank] if descendants[other] == count or affects[other, node]]
+            if descendants[node] == count:
+                above = []
+            kept = self._causes_among(nodes[:, above], nodes[:, node], switched[:, node] == 0)
+            self.causes[names[node]] = [names[other] for other, keep in zip(above, kept, strict=True) if keep]
         self.fit_to(self.causes)
-        self._bound = np.ones(len(places))
+        self._bound = np.ones(count)
         for at, own in enumerate(self.model.network.causes):
             self._bound[at] += self._bound[[column - 1 for column in own[1:]]].sum()
 
     def _causes_among(self, candidates: np.ndarray, values: np.ndarray, usual: np.ndarray) -> np.ndarray:
-        """Which candidates, ``(rounds, k)``, the Lasso keeps for a node with these values in its ``usual`` rounds."""
+        """The candidates, ``(rounds, k)``, that the Lasso keeps for a node with these values in ``usual`` rounds."""
         if not candidates.shape[1]:
             return np.zeros(0, dtype=bool)
         from sklearn.linear_model import Lasso  # late: slow to import, and needed once per run
@@ -117,16 +117,14 @@ class GALCB(LinearSEMAgent):
         return Lasso(alpha=self.penalty).fit((own - own.mean(axis=0)) / spread, values[usual]).coef_ != 0.0
 
     def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        model, places = self.model, self.model.places(self.active)
-        means = np.ones((len(places), len(model.names) + 1))
-        means[:, 1:] = model.network.means(model.estimates, places)
+        model, options = self.model, self.model.options(self.active)
+        means = np.ones((len(options), len(model.names) + 1))
+        means[:, 1:] = model.network.means(model.estimates, options)
         widths = np.zeros_like(means)
         for i, own in enumerate(model.network.causes):
             inverses = model.inverses[i, :, : len(own), : len(own)]
             norms = np.sqrt(((means[:, own] @ inverses) * means[:, own]).sum(axis=-1))  # option by option
-            doubts = np.sqrt(np.linalg.eigvalsh(inverses)[:, -1]) * np.linalg.norm(
-                self._bound[np.array(own[1:], int) - 1]
-            )
-            added = self.scale * (norms + doubts[:, None])
-            widths[:, i + 1] = widths[:, own].sum(axis=1) + added[places[:, i], np.arange(len(places))]
+            bound = np.linalg.norm(self._bound[np.array(own[1:], int) - 1])
+            added = self.scale * (norms + np.sqrt(np.linalg.eigvalsh(inverses)[:, -1:]) * bound)
+            widths[:, i + 1] = widths[:, own].sum(axis=1) + added[options[:, i], np.arange(len(options))]
         return means[:, -1] + widths[:, -1], widths[:, -1]

@@ -1,7 +1,7 @@
 """LinSEM-TS (Varici, Shanmugam, Sattigeri & Tajer 2023): Thompson sampling of the weights of a linear system.
 
-Every node's two vectors of weights have a normal prior N(0, I) and, with noise of a known variance, a normal
-posterior. In every round all vectors are drawn from it, and the subset is played that is the best for them.
+The two vectors of weights of every node have a normal prior N(0, I) and, with a known noise variance, a normal
+posterior. A round draws all vectors from it, and plays the best subset for them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class LinSEMTS(LinearSEMAgent):
     """Thompson sampling over linear systems. Plays subset mode.
 
     Args:
-        variance: of the posterior, a factor of the inverse Gram matrices, above 0.
+        variance: variance of the noise, the factor of the inverse Gram matrices in the posterior; above 0.
 
     Raises:
         ArgumentError: if the variance is out of range; from ``reset``, if there are more than 17 nodes.
@@ -32,5 +32,5 @@ class LinSEMTS(LinearSEMAgent):
     def act(self, observation: Observation) -> Action:
         model = self.model
         numbers = self.rng.standard_normal(model.estimates.shape)[..., None]
-        strayed = (np.linalg.cholesky(model.inverses) @ numbers)[..., 0]
-        return model.subset(model.network.best(model.estimates + math.sqrt(self.variance) * strayed).places)
+        deviations = (np.linalg.cholesky(model.inverses) @ numbers)[..., 0]
+        return model.subset(model.network.best(model.estimates + math.sqrt(self.variance) * deviations).places)

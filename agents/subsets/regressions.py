@@ -1,4 +1,4 @@
-"""Ridge regressions of every node on its causes: one of rounds in which the node was switched, one of the others."""
+"""Two ridge regressions of every node on its causes: on the rounds with an intervention on it, and on the others."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from cbo_gym.task import Action, SubsetTask
 
 
 class SwitchedRegressions:
-    """The two vectors of weights of each node of a linear system, constants included, and how well they are known.
+    """Estimates of the two vectors of weights of each node of a linear system, constants included.
 
     Args:
-        task: in subset mode.
-        causes: of every observed node its causes, effects after causes, the reward last.
-        agent: who asks, for errors.
+        task: task of subset mode.
+        causes: observed node -> its causes; causes come before effects, the reward last.
+        agent: name of the agent, for errors.
 
     Attributes:
-        names: of the nodes, in the order of ``causes``.
+        names: names of the nodes, in the order of ``causes``.
         network: the nodes in the order of ``causes``.
-        estimates: of each node and option, shape ``(N, 2, 1 + most causes)``: the constant, then a weight a cause.
-        inverses: of the Gram matrices, the identity added, ``(N, 2, width, width)``.
-        log_determinants: of the Gram matrices, ``(N, 2)``.
+        estimates: for each node and option, the constant, then a weight for each cause: ``(N, 2, 1 + most causes)``.
+        inverses: inverses of the Gram matrices plus the identity, ``(N, 2, width, width)``.
+        log_determinants: log determinants of the Gram matrices, ``(N, 2)``.
 
     Raises:
         UnsupportedModeError: if a node has several parameters.
@@ -52,23 +52,23 @@ class SwitchedRegressions:
         self.log_determinants = np.zeros((count, 2))
         self._moments = np.zeros((count, 2, width))
 
-    def places(self, actions: np.ndarray) -> np.ndarray:
-        """Which vector each node has under subsets ``(..., q)``: ``(..., N)``."""
+    def options(self, actions: np.ndarray) -> np.ndarray:
+        """The index of each node's vector under subsets ``(..., q)``, shape ``(..., N)``."""
         found = np.zeros((*actions.shape[:-1], len(self._switched)), dtype=int)
         found[..., self._switched] = actions[..., self._coordinates]
         return found
 
-    def subset(self, places: np.ndarray) -> Action:
-        """The action that gives nodes these vectors."""
+    def subset(self, options: np.ndarray) -> Action:
+        """The action under which nodes have the vectors with these indices."""
         action = np.zeros(len(self._coordinates), dtype=np.int8)
-        action[self._coordinates] = places[self._switched]
+        action[self._coordinates] = options[self._switched]
         return action
 
     def learn(self, action: Action, nodes: np.ndarray) -> None:
-        """Take in a round; inverses change by a matrix of rank one each."""
+        """Add a round by rank-one updates of the inverses."""
         values = np.asarray(nodes, dtype=float)[self._columns]
         arguments = np.concatenate([[1.0], values])[self._arguments] * self._used
-        own = self._rows, self.places(np.asarray(action))
+        own = self._rows, self.options(np.asarray(action))
         inverses = self.inverses[own]
         gains = (inverses @ arguments[:, :, None])[:, :, 0]
         scales = 1.0 + (gains * arguments).sum(axis=1)
@@ -78,6 +78,6 @@ class SwitchedRegressions:
         self.estimates[own] = (inverses @ self._moments[own][:, :, None])[:, :, 0]
 
     def expected(self, action: Action) -> dict[int, float]:
-        """Estimates of the nodes' expected values under a subset, by their places in ``nodes``."""
-        means = self.network.means(self.estimates, self.places(np.asarray(action))[None])[0]
+        """Estimates of the nodes' expected values under a subset, by their indices in ``nodes``."""
+        means = self.network.means(self.estimates, self.options(np.asarray(action))[None])[0]
         return dict(zip(self._columns, means.tolist(), strict=True))

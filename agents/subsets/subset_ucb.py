@@ -1,10 +1,10 @@
-"""SubsetUCB: upper confidence bounds on the means of all subsets, the rival in Varici et al. (2023), sec. 6.
+"""SubsetUCB: upper confidence bounds on the means of all subsets, the baseline in Varici et al. (2023), sec. 6.
 
-Played is the subset with the greatest
+A round plays the subset with the greatest
 
     mean + sqrt(4 log T / plays),
 
-T the horizon; a subset that was never played has a mean of 0 and counts as played once.
+where T is the horizon; a subset without plays has a mean of 0 and counts as played once.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.subsets.base import listed_space
 from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
 
-MOST_SUBSETS = 2**16
+MAX_SUBSETS = 2**16
 
 
 class SubsetUCB(Agent):
-    """Upper confidence bounds that know nothing of the system. Plays subset mode, up to 16 parameters.
+    """Upper confidence bounds without a model of the system. Plays subset mode, up to 16 parameters.
 
     Attributes:
-        counts: how often each subset was played, its parameters read as the digits of a binary number, the first the
-            lowest.
-        sums: of each one's rewards.
+        counts: number of plays of each subset, whose index is the binary number of its parameters, the first one the
+            lowest digit.
+        sums: sum of the rewards of each subset.
 
     Raises:
         ArgumentError: from ``reset``, if there are more subsets than 65,536.
@@ -36,7 +36,7 @@ class SubsetUCB(Agent):
     task: SubsetTask
 
     def setup(self, seed: int) -> None:
-        space = listed_space(self.task, MOST_SUBSETS, "SubsetUCB keeps a mean for every subset")
+        space = listed_space(self.task, MAX_SUBSETS, "SubsetUCB keeps a mean for every subset")
         self._digits = 2 ** np.arange(space.arms)
         self.counts, self.sums = np.zeros((2, space.count))
 
@@ -46,12 +46,12 @@ class SubsetUCB(Agent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        place = int(np.asarray(action, dtype=int) @ self._digits)
-        self.counts[place] += 1.0
-        self.sums[place] += reward
+        index = int(np.asarray(action, dtype=int) @ self._digits)
+        self.counts[index] += 1.0
+        self.sums[index] += reward
 
     def recommend(self) -> Action:
-        """Of the subsets played the one with the greatest mean."""
+        """The subset with the greatest mean among those played."""
         if not self.history:
             return super().recommend()
         return self._subset(int(np.argmax(np.where(self.counts > 0, self._means(), -np.inf))))
@@ -59,5 +59,5 @@ class SubsetUCB(Agent):
     def _means(self) -> np.ndarray:
         return self.sums / np.maximum(self.counts, 1.0)
 
-    def _subset(self, place: int) -> Action:
-        return (place // self._digits % 2).astype(np.int8)
+    def _subset(self, index: int) -> Action:
+        return (index // self._digits % 2).astype(np.int8)

@@ -87,7 +87,7 @@ def _moved(system: SeparableSystem, gram: np.ndarray, slope: np.ndarray, damping
 def _solve(system: SeparableSystem, exogenous: np.ndarray) -> Solution:
     """The solutions, clipped as by :meth:`SeparableSystem.solve`, and their slopes."""
     coefficients = system.coefficients
-    free = {place: column for column, place in enumerate(zip(*np.nonzero(coefficients), strict=True))}
+    free = {index: column for column, index in enumerate(zip(*np.nonzero(coefficients), strict=True))}
     nodes = exogenous.T.copy()
     slopes = np.zeros((*nodes.shape, len(free)))
     for effect in system.causes_first:

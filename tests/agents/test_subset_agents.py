@@ -58,7 +58,7 @@ def test_the_recommendation_is_the_best_subset_of_the_estimates(played):
     task, agent, _ = played
     scores = [agent.expected_nodes(subset)[task.reward] for subset in _subsets(5)]
     np.testing.assert_array_equal(agent.recommend(), _subsets(5)[np.argmax(scores)])
-    rows = agent.model.places(agent.recommend())
+    rows = agent.model.options(agent.recommend())
     means = _means(task, agent, agent.model.estimates[np.arange(5), rows])
     assert agent.expected_nodes(agent.recommend()) == pytest.approx(means)
 
