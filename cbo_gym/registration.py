@@ -1,7 +1,7 @@
 """Registration of the environments with Gymnasium, from a copy of the registry that needs no YAML parser.
 
-``envs_registry.json`` holds what ``envs_registry.yaml`` says, and the hash of the file that it was made from: after a
-change of that file the copy counts no more, and the file itself is read. ``make registry`` writes the copy anew.
+``envs_registry.json`` is a copy of ``envs_registry.yaml`` with its hash: if that file has changed, it is read itself.
+``make registry`` updates the copy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def registry_path() -> Path:
 
 
 def read_copy() -> dict[str, Any] | None:
-    """Return the modes and the entries of the registry; None without a copy of the file as it is now."""
+    """Return the modes and the entries of the registry; None without an up-to-date copy."""
     try:
         copy: dict[str, Any] = json.loads(COPY.read_text(encoding="utf-8"))
         return copy if copy["sha256"] == hash_of(registry_path()) else None
@@ -37,20 +37,19 @@ def read_copy() -> dict[str, Any] | None:
 
 
 def hash_of(path: Path) -> str:
-    """Return the SHA-256 of a text file, whatever its lines end in."""
+    """Return the SHA-256 of a text file, independent of its line endings."""
     return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
 
 
 def custom_id(mode: str) -> str:
-    """Return the id under which a problem of the user's own is made: ``gym.make(id, problem=...)``."""
+    """Return the id of custom problems in a mode: ``gym.make(id, problem=...)``."""
     return "CBO/Custom-v0" if mode == "soft" else f"CBO/Custom-{mode.capitalize()}-v0"
 
 
 def register_copy() -> bool:
-    """Register every environment from the copy of the registry; return whether there is one of the file as it is.
+    """Register every environment from the copy of the registry; return whether there is an up-to-date copy.
 
-    ``CBO/Custom-v0`` (and ``-Hard-``, ``-Aggregated-`` ...) take a problem of the user's own as the keyword
-    ``problem``.
+    ``CBO/Custom-v0`` (and ``-Hard-``, ``-Aggregated-`` ...) take a custom problem as the keyword ``problem``.
     """
     copy = read_copy()
     if copy is None:

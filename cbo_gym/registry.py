@@ -28,7 +28,7 @@ class RegistryError(ArgumentError):
 
 
 def is_custom(env_id: str) -> bool:
-    """Whether an id is that of a problem of the user's own."""
+    """Whether an id is that of a custom problem."""
     return env_id in map(custom_id, Mode)
 
 
@@ -51,8 +51,8 @@ class RecordedOptimum(StrictModel):
     and the policy in words in contextual mode.
     ``random_value`` is the mean of E[Y | action] over the action space's own random actions.
 
-    With several objectives ``action`` is a list of actions along the Pareto front and ``front`` what they are worth, a
-    list of reward vectors; the values are hypervolumes above ``reference``, that of a random action of it alone.
+    With several objectives ``action`` is a list of actions along the Pareto front and ``front`` the list of their
+    expected reward vectors; the values are hypervolumes above ``reference``, that of a random action of it alone.
     """
 
     value: float
@@ -68,7 +68,7 @@ class RecordedOptimum(StrictModel):
 class EnvEntry(StrictModel):
     """One environment: what ``gym.make`` needs, and where the benchmark comes from.
 
-    ``revision`` is raised when runs under the same id come out otherwise than before: they are then played again.
+    ``revision`` is raised when the behaviour under the same id changes: its runs are then played again.
     """
 
     id: Annotated[str, Field(pattern=ID_PATTERN)]
@@ -90,7 +90,7 @@ class EnvEntry(StrictModel):
 
 
 class Registry(NamedTuple):
-    """The contents of a registry file: the valid entries, and for the others what is wrong, by id or number."""
+    """The contents of a registry file: the valid entries, and the errors of the others by id or number."""
 
     entries: tuple[EnvEntry, ...]
     broken: dict[str, RegistryError]
@@ -100,7 +100,7 @@ def load_registry(path: Path | None = None) -> tuple[EnvEntry, ...]:
     """Read and validate a registry file; None for the package's own.
 
     Raises:
-        RegistryError: if the file is missing or no YAML list, an entry is invalid, or an id comes twice.
+        RegistryError: if the file is missing or not a YAML list, an entry is invalid, or an id comes twice.
     """
     loaded = read_registry(path)
     for error in loaded.broken.values():
@@ -109,10 +109,10 @@ def load_registry(path: Path | None = None) -> tuple[EnvEntry, ...]:
 
 
 def read_registry(path: Path | None = None) -> Registry:
-    """Read a registry file, entries that are wrong apart.
+    """Read a registry file; keep its invalid entries apart.
 
     Raises:
-        RegistryError: if the file is missing or no YAML list.
+        RegistryError: if the file is missing or not a YAML list.
     """
     copy = read_copy() if path is None else None
     path = path or registry_path()
@@ -160,8 +160,8 @@ def find_entry(env_id: str) -> EnvEntry | None:
 def register_all() -> None:
     """Register every environment as :func:`cbo_gym.registration.register_copy`, from the file itself.
 
-    An entry that is wrong is named in a warning, and again by whoever makes its environment; the others are registered
-    all the same. If the whole file cannot be read, a warning says so, and so does whatever needs it.
+    An invalid entry is named in a warning, and again by an error when its environment is made; the others are
+    registered. If the whole file cannot be read, a warning says so.
     """
     for mode in Mode:
         register(custom_id(mode), {"mode": mode.value, "problem": None}, CUSTOM_ROUNDS)
@@ -184,13 +184,13 @@ def _raise(error: RegistryError, **keywords: object) -> NoReturn:
 
 
 def copy_of(path: Path) -> str:
-    """Return the text of the copy of a registry file: one line an entry."""
+    """Return the contents of the copy of a registry file: one line an entry."""
     lines = ",\n".join(json.dumps(entry) for entry in read_yaml(path))
     return f'{{"sha256": "{hash_of(path)}",\n"modes": {json.dumps(list(Mode))},\n"environments": [\n{lines}\n]}}\n'
 
 
 def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
-    """Put ``optimum`` into the entry of ``env_id``; every other line of the file stays as it is.
+    """Put ``optimum`` into the entry of ``env_id``; no other line of the file changes.
 
     Raises:
         RegistryError: if the file has no such entry.

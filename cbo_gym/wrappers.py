@@ -1,4 +1,4 @@
-"""Wrappers: action spaces that RL libraries can handle, and the truth for those who may see it."""
+"""Wrappers: action spaces that RL libraries support, and the oracle's values in ``info``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cbo_gym.task import Action, Observation, StepInfo
 
 
 def codec_of(env: gym.Env[Observation, Action]) -> Codec:
-    """The codec of an environment's actions, as they are outside of its wrappers.
+    """The codec of a wrapped environment's actions.
 
     Raises:
         ArgumentTypeError: if they are not of a kind that cbo_gym has.
@@ -71,7 +71,7 @@ class DiscreteAction(gym.ActionWrapper[Observation, Any, Action], RecordConstruc
 
     Raises:
         ArgumentTypeError: if the environment's actions are not of a kind that cbo_gym has.
-        ArgumentError: if ``count`` is no whole number of at least 2, or ``seed`` is none.
+        ArgumentError: if ``count`` or ``seed`` is out of range or not a whole number.
         InvalidAction: from ``step``, if an action is not one of 0..count-1.
     """
 
@@ -137,7 +137,7 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
         return observation, info
 
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, StepInfo]:
-        own = self.oracle.feedback.read(action)  # what is told is of the action that was played
+        own = self.oracle.feedback.read(action)  # the oracle evaluates the very action that is played
         intervention = self.env.unwrapped.situated(own)  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(own)
         info |= _expected(self.oracle, intervention, self._seen)
@@ -173,7 +173,7 @@ class VectorOracleInfo(VectorWrapper):
         if self._resets_next:  # the environment ignores the actions
             observation, reward, terminated, truncated, info = self.env.step(actions)
         else:
-            own = self.oracle.feedback.read_batch(actions)  # what is told is of the actions that were played
+            own = self.oracle.feedback.read_batch(actions)  # the oracle evaluates the very actions that are played
             intervention = self.env.unwrapped.situated(own)  # type: ignore[attr-defined]
             observation, reward, terminated, truncated, info = self.env.step(own)
             for key, number in _expected(self.oracle, intervention, self._seen).items():
@@ -200,20 +200,20 @@ def _point_of(box: spaces.Space[Any], action: Any) -> np.ndarray:
 
 
 def _require_unchanged(env: Any, kinds: tuple[type, ...]) -> None:
-    """Refuse wrappers that change actions or observations: the truth would be that of another action."""
+    """Refuse wrappers that change actions or observations, because the oracle would evaluate another action."""
     if any(isinstance(wrapper, kinds) for wrapper in wrappers_of(env)):
         raise ArgumentTypeError(f"OracleInfo goes inside of wrappers that change actions or observations; given {env}")
 
 
 def _expected(oracle: Oracle, intervention: Intervention, seen: Observation) -> StepInfo:
     expected = oracle.expected_in_round(intervention, seen).value
-    told: StepInfo = {"expected_reward": expected[()]}
+    truth: StepInfo = {"expected_reward": expected[()]}
     if isinstance(oracle, ConstrainedOracle):
         missed = oracle.missed_by(intervention, max(1, np.size(expected))).reshape(*np.shape(expected), -1)
         feasible: np.ndarray = missed.sum(axis=-1) == 0.0
         expected = np.where(feasible, expected, oracle.optimum.random_value)
-        told |= {"feasible": feasible[()], "violation": missed.sum(axis=-1)[()]}
-    return told | {"instant_regret": (oracle.best_in_round(intervention, seen) - expected)[()]}
+        truth |= {"feasible": feasible[()], "violation": missed.sum(axis=-1)[()]}
+    return truth | {"instant_regret": (oracle.best_in_round(intervention, seen) - expected)[()]}
 
 
 def _copied(observation: Observation) -> Observation:

@@ -1,4 +1,4 @@
-"""Environments from what people name them by: an id, with parameters, a Spec, or one that is made already."""
+"""Environments from an id with parameters, a Spec, or an existing environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cbo_gym.labels import Spec
 from cbo_gym.registry import entries
 from cbo_gym.task import Action, Observation
 
-OF_GYMNASIUM = (OrderEnforcing, PassiveEnvChecker, TimeLimit)  # which gym.make puts round every environment
+OF_GYMNASIUM = (OrderEnforcing, PassiveEnvChecker, TimeLimit)  # wrappers of gym.make
 
 
 def env_spec(given: Any, parameters: Mapping[str, Any] | None = None) -> Spec:
@@ -24,12 +24,12 @@ def env_spec(given: Any, parameters: Mapping[str, Any] | None = None) -> Spec:
 
     Args:
         given: an id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; a Spec; or an environment from
-            ``gym.make``, of which the id and its parameters count, not what has been played in it.
+            ``gym.make``, of which only the id and its parameters count.
         parameters: more of them.
 
     Raises:
-        ArgumentError: if the text has another form; if the environment is not from ``gym.make``, or has wrappers that
-            are not Gymnasium's usual ones, for what is played would be another environment then.
+        ArgumentError: if the string has another form; if the environment is not from ``gym.make``, or has wrappers
+            other than Gymnasium's usual ones, which would make it another environment.
         ArgumentTypeError: if it is something else.
     """
     spec = Spec.parse(given) if isinstance(given, str) else given if isinstance(given, Spec) else _made_as(given)
@@ -61,7 +61,7 @@ def _made_as(env: Any) -> Spec:
 
 
 def rounds_of(env: Any) -> int | None:
-    """The number of rounds of an environment that is made; None of one that is named."""
+    """The number of rounds of an environment; None for an id."""
     return env.spec.max_episode_steps if isinstance(env, gym.Env) and env.spec else None
 
 
@@ -69,8 +69,8 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Act
     """``gym.make`` for a Spec, with the registered horizon replaced if one is given.
 
     Raises:
-        ArgumentError: if the id is unknown, a parameter is wrong, or the horizon is no whole number of at least
-            1.
+        ArgumentError: if the id is unknown, a parameter is wrong, or the horizon is not a whole number of at
+            least 1.
     """
     horizon = None if horizon is None else whole_number("horizon", horizon, at_least=1)
     require_render_mode(spec.keywords.get("render_mode"))

@@ -13,7 +13,7 @@ from cbo_gym.scm.model import not_finite
 
 
 def reward_space(outcomes: Outcomes) -> spaces.Box:
-    """Of the rewards of one round."""
+    """The space of the rewards of one round."""
     return spaces.Box(-np.inf, np.inf, (len(outcomes.objectives),), dtype=np.float64)
 
 
@@ -21,7 +21,7 @@ def finite_rewards(outcomes: Outcomes, found: Mapping[str, Floats], shape: tuple
     """Rewards of rounds, ``(*shape, number of objectives)``.
 
     Args:
-        outcomes: what counts.
+        outcomes: of the problem.
         found: the objectives' values by name.
         shape: of the rounds, () for one.
 

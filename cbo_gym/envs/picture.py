@@ -1,4 +1,4 @@
-"""The picture of a round: the causal diagram with the values of the nodes and what the action did at them."""
+"""The picture of a round: the causal diagram with the values of the nodes and the action at each of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def draw(state: Snapshot) -> np.ndarray:
 
 
 def picture_of(state: Snapshot) -> Picture:
-    """The same before it is turned into pixels."""
+    """The picture before it is drawn as pixels."""
     entering = state.feedback.entering(state.intervention, state.values)
     boxes = {
         name: Box(

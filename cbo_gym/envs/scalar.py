@@ -28,8 +28,8 @@ NOISE_BLOCK = 256  # rounds drawn at once; part of the meaning of a seed, so cha
 class NoiseStream:
     """The exogenous noise of successive rounds, drawn in blocks: a tuple of floats a round.
 
-    The draws depend on the generator's state and the number of rounds alone, never on what is played, so that every
-    agent of one seed meets the same noise.
+    The draws depend only on the generator's state and the number of rounds, never on actions, so that every agent of
+    one seed meets the same noise.
     """
 
     def __init__(self, scm: System, rng: np.random.Generator) -> None:
@@ -66,9 +66,9 @@ class NoiseStream:
 class CausalBanditEnv(gym.Env[Observation, Action]):
     """A bandit on a structural causal model: one step is one round, and all observed variables come back.
 
-    Spaces, the meaning of actions and what is seen are those of the feedback mode, see the classes of
-    :mod:`cbo_gym.feedback`. The reward is the value of the problem's objective in the round. An episode is never
-    terminated, and truncated after the registered number of rounds.
+    Spaces, actions and observations are those of the feedback mode, see the classes of :mod:`cbo_gym.feedback`. The
+    reward is the value of the problem's objective in the round. An episode is never terminated, and truncated after the
+    registered number of rounds.
 
     Args:
         problem: the Problem, the import path ``"package.module:function"`` of its builder, or a YAML file's path.
@@ -76,20 +76,20 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         parameters: keyword arguments of the mode and of the problem's builder; ``constraints``: what the expected
             values of nodes must meet, see :mod:`cbo_gym.problems.variations.constraints`; ``graph`` and its own: what
-            agents are told of it, see :mod:`cbo_gym.problems.variations.graph_knowledge`; ``costs`` of rounds, as
+            agents know of it, see :mod:`cbo_gym.problems.variations.graph_knowledge`; ``costs`` of rounds, as
             :meth:`cbo_gym.actions.Costs.read` takes them, which every ``info`` then has as ``cost``; and ``instance``,
             0 for the system as published, see :mod:`cbo_gym.problems.variations.instance`.
 
     Attributes:
-        feedback: what an action means and what comes back.
-        problem: the problem as it is played.
-        scm: its system.
+        feedback: Meaning of actions and observations.
+        problem: The problem that is played.
+        scm: Its system.
         mode: the feedback mode.
-        reward_space: of rewards, where there are several objectives, as MO-Gymnasium has it; else there is none.
-        round: number of rounds played.
-        total_reward: their rewards' sum; an array where there are several objectives.
-        values: all variables in the last round, latent ones included.
-        intervened: the variables that the last action set.
+        reward_space: Space of rewards, as in MO-Gymnasium; only with several objectives.
+        round: Number of rounds played.
+        total_reward: Sum of their rewards; an array with several objectives.
+        values: Values of all variables in the last round, latent ones included.
+        intervened: Variables that the last action set.
 
     Raises:
         ArgumentError: if the problem cannot be built or does not fit the mode, no action meets the constraints, or the
@@ -138,7 +138,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._memory = self._last_memory = self.feedback.start()
 
     def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[Observation, StepInfo]:
-        """Start an experiment. Without a seed the noise goes on where the random stream is.
+        """Start an experiment. Without a seed the random stream of the noise continues.
 
         Raises:
             ArgumentError: if the seed is no whole number from 0 to 2**128 - 1.
@@ -185,7 +185,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         return observation, reward, False, False, self._info(played, intervention, values)
 
     def _info(self, played: Intervention, situated: Intervention, values: Values) -> StepInfo:
-        """The last round's ``info`` on an action: the action itself, the action as it was done, and its outcome."""
+        """The ``info`` of an action: as decoded, as done after earlier rounds, and the values that it led to."""
         info = {"round": self.round, "intervention": self._describe(situated)}
         if self._several:
             found = self.feedback.objectives(values, played)
@@ -207,17 +207,17 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
 
         Abduction, action, prediction (Pearl, *Causality*, 2009, sec. 7.1), with nothing to infer: the environment
         knows the round's exogenous noise and the structural equations. It assumes what these say, that the noise does
-        not depend on the action. Nothing changes: the next step gives what it would have given. Of the action played
-        the counterfactual is the round itself.
+        not depend on the action. The environment does not change. The counterfactual of the action played is the round
+        itself.
 
-        For teaching and evaluation: agents have no access, since they are never given an environment.
+        For teaching and evaluation: agents have no access, because they are never given an environment.
 
         Args:
-            action: an element of the action space, whatever wrappers make of it.
+            action: an element of the unwrapped action space.
 
         Returns:
-            observation, reward, terminated, truncated and info, as from ``step``. What is seen of the next round
-            beforehand is part of the observation and is the same under every action.
+            observation, reward, terminated, truncated and info, as from ``step``. The part of the observation that
+            belongs to the next round, such as a context, is the same under every action.
 
         Raises:
             gymnasium.error.ResetNeeded: before the first round of an experiment.
@@ -266,7 +266,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         return render(self._snapshot(), self.render_mode)
 
     def _repr_html_(self) -> str:
-        from cbo_gym.drawing.html import facts, svg_of  # late: it draws
+        from cbo_gym.drawing.html import facts, svg_of  # imports Matplotlib
         from cbo_gym.envs.picture import picture_of
 
         about: list[tuple[str, object]] = [

@@ -1,4 +1,4 @@
-"""Snapshot: what a picture of an experiment shows, after any of its rounds."""
+"""Snapshot: the state of an experiment that a picture shows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Snapshot:
     """One experiment after a round.
 
     Args:
-        feedback: what is played.
-        env_id: id of the environment, where it has one.
+        feedback: of the environment.
+        env_id: id of the environment; None if it has none.
         round: number of rounds played.
         total_reward: their rewards' sum; an array where there are several objectives.
         values: all variables in the last round; empty before the first.
-        intervention: what the last action stood for; None before the first.
+        intervention: of the last action; None before the first.
     """
 
     feedback: Feedback

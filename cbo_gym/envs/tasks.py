@@ -32,7 +32,7 @@ def make_task(
     horizon: int | None = None,
     initial_data: InitialData | Mapping[str, Any] | None = None,
 ) -> Task:
-    """The task of an environment: everything an agent may know of it, with the initial data of ``seed``.
+    """The task of an environment: everything that an agent may know of it, with the initial data of ``seed``.
 
     Args:
         env: made by ``gym.make``, or an environment of this package directly; or the id of one, also with parameters:
@@ -44,8 +44,8 @@ def make_task(
 
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment of this package.
-        ArgumentError: if there is no such id, or a parameter is wrong; if the horizon is neither given nor known or no
-            whole number of at least 1, or the seed is none.
+        ArgumentError: if there is no such id, or a parameter is wrong; if the horizon is neither given nor known, or
+            not a whole number of at least 1; if the seed is not one of at least 0.
     """
     if isinstance(env, str | Spec):
         env = make_env(env_spec(env))
@@ -89,7 +89,7 @@ def task_of(
     """
     problem = feedback.problem
     noise = feedback.exogenous()
-    told = {name: noise[name] for name in feedback.nodes if name in noise}
+    known_noise = {name: noise[name] for name in feedback.nodes if name in noise}
     task = feedback.task_class(
         env_id=env_id,
         mode=feedback.mode,
@@ -100,7 +100,7 @@ def task_of(
         action_space=feedback.action_space,
         observation_space=feedback.observation_space,
         codec=feedback.codec,
-        noise=told if problem.noise_known else None,
+        noise=known_noise if problem.noise_known else None,
         initial_data=initial_data,
         costs=feedback.costs,
         constraints=problem.outcomes.constraints,
@@ -108,11 +108,11 @@ def task_of(
         **feedback.task_fields(),
         **(drawn or {}),
     )
-    return deepcopy(task)  # nothing that an agent does to it reaches the environment
+    return deepcopy(task)  # so that agents cannot change the environment
 
 
 def _sizes(env: CausalBanditEnv) -> InitialData:
-    """The registered sizes; for a problem of the user's own, those that the papers use in its mode."""
+    """The registered sizes; for a custom problem, those that papers use in its mode."""
     entry = find_entry(env.spec.id) if env.spec else None
     if entry is not None and entry.mode == env.mode:
         return entry.initial_data
@@ -123,7 +123,7 @@ def _sizes(env: CausalBanditEnv) -> InitialData:
 
 
 def _generator(seed: int) -> np.random.Generator:
-    """Of the initial data."""
+    """The random stream of the initial data."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(INITIAL_DATA_STREAM,)))
 
 

@@ -40,9 +40,9 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
     """Many independent experiments on one problem, stepped together.
 
     Experiment ``i`` equals the single environment seeded with ``seed + i`` bit for bit, with three exceptions, which
-    come within rounding: powers (``x**0.5`` in Alpine2, PooledTesting, Chemostat) are NumPy's own of arrays and the C
-    library's of single floats; a cyclic system (TrainDelay) is iterated until all experiments have settled to 1e-12;
-    and matrix products in mechanisms of one's own may be added up in another order.
+    come within rounding: powers (``x**0.5`` in Alpine2, PooledTesting, Chemostat) are NumPy's own for arrays and the C
+    library's for single floats; a cyclic system (TrainDelay) is iterated until all experiments have settled to 1e-12;
+    and matrix products in custom mechanisms may be summed in another order.
 
     Args:
         num_envs: number of sub-environments, at least 1 and at most 262,144 divided by the number of variables that
@@ -112,7 +112,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: StepInfo | None = None
     ) -> tuple[Observations, StepInfo]:
-        """Start all experiments. Without a seed the noise goes on where the random streams are.
+        """Start all experiments. Without a seed the random streams of the noise continue.
 
         Raises:
             ArgumentError: for a seed that is no whole number from 0 to 2**128 - 1, another number of seeds than
@@ -172,7 +172,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
     def counterfactual(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
         """The outcomes that :meth:`step` would have given in the last round under other actions, on the same noise.
 
-        As of the scalar environment: exact, and without a change of anything.
+        As in the scalar environment: exact, and nothing changes.
 
         Raises:
             gymnasium.error.ResetNeeded: before the first round of an experiment.
@@ -197,7 +197,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return self._decode(actions, self._memory)[0]
 
     def _decode(self, actions: Actions, memory: Memory) -> tuple[Intervention, StepInfo]:
-        """The effect of a copy of the actions in rounds after those remembered, and their costs as in ``info``."""
+        """The interventions of copied actions, after the rounds in ``memory``, and their costs as in ``info``."""
         own = own_copy(self.single_action_space, actions)
         intervention = self.feedback.decode_batch(own)
         for part in own.values() if isinstance(own, dict) else [own]:
@@ -212,14 +212,14 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return self.feedback.situate(intervention, memory), paid
 
     def _by_name(self, values: Values, intervention: Intervention) -> StepInfo:
-        """The entries of ``info`` on several objectives."""
+        """The entries of ``info`` for several objectives."""
         if not self._several:
             return {}
-        told: StepInfo = {}
+        objectives: StepInfo = {}
         for name, value in self.feedback.objectives(values, intervention).items():
-            told[name] = np.array(np.broadcast_to(value, self.num_envs), dtype=float)
-            told[f"_{name}"] = np.ones(self.num_envs, dtype=bool)
-        return {"objectives": told, "_objectives": np.ones(self.num_envs, dtype=bool)}
+            objectives[name] = np.array(np.broadcast_to(value, self.num_envs), dtype=float)
+            objectives[f"_{name}"] = np.ones(self.num_envs, dtype=bool)
+        return {"objectives": objectives, "_objectives": np.ones(self.num_envs, dtype=bool)}
 
     def _outcome(self, noise: Draws, intervention: Intervention) -> tuple[Values, Observations, np.ndarray]:
         values = self.feedback.play(noise, intervention)
@@ -240,7 +240,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return values, self.feedback.after(nodes, values), reward
 
     def _with_next(self, observation: Observations, memory: Memory, ahead: int = 0) -> Observations:
-        """With what is seen of the round that is played next, or after that, and of the memory before it."""
+        """The observation with the context of a coming round and the memory before it."""
         if self.feedback.looks_ahead:
             observation |= self.feedback.before(self._next_noise(ahead))
         for key, value in self.feedback.recalled(memory).items():
@@ -248,12 +248,12 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return observation
 
     def _next_noise(self, ahead: int = 0) -> Draws:
-        """The noise of the round that is played next, or ``ahead`` rounds after it."""
+        """The noise of the next round, or of ``ahead`` rounds after it."""
         number = self._round + ahead
         if number == self._drawn:
             draws = [self.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]
             drawn = [np.stack(columns, axis=1) for columns in zip(*draws, strict=True)]
-            last = [column[-1:] for column in self._block]  # kept, since the round that it is of may fail
+            last = [column[-1:] for column in self._block]  # kept, because its round may fail
             self._block = [np.concatenate(pair) for pair in zip(last, drawn, strict=True)] if last else drawn
             self._drawn += NOISE_BLOCK
         return tuple(column[number - self._drawn] for column in self._block)

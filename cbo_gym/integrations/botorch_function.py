@@ -26,7 +26,7 @@ class CausalTestFunction(SyntheticTestFunction):
     rather than from torch's global stream, and may enter anywhere in the system, so there is no ``noise_std``.
 
     Args:
-        env: environment id, also with parameters, or an environment, which is left as it is.
+        env: environment id, also with parameters, or an environment, which does not change.
         seed: of the noise, from 0 to 2**128 - 1.
         negate: whether to return the negative, to be minimised.
         env_parameters: more keyword arguments of the environment.
@@ -38,7 +38,7 @@ class CausalTestFunction(SyntheticTestFunction):
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment.
         ArgumentError: for an unknown environment, bad parameters, or the contextual mode, whose best action depends on
-            what a point does not tell.
+            the context.
     """
 
     _is_minimization_by_default = False

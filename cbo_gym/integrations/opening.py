@@ -1,4 +1,4 @@
-"""Environments by name, or as they are."""
+"""Environments by id, or from existing ones."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from cbo_gym.labels import Spec
 
 
 def opened(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
-    """The environment of an id or a Spec, made with ``parameters`` besides; of an environment, what wrappers enclose.
+    """The environment of an id or a Spec, made with more ``parameters``; the unwrapped one of an environment.
 
     Raises:
         ArgumentTypeError: if it is something else.
-        ArgumentError: for an unknown id or bad parameters, or parameters for an environment that is made already.
+        ArgumentError: for an unknown id or bad parameters, or parameters for an existing environment.
     """
     if isinstance(env, str | Spec):
         env = make_env(env_spec(env, parameters))
     elif parameters:
-        raise ArgumentError(f"parameters are for an environment's id; given {sorted(parameters)} for one that is made")
+        raise ArgumentError(f"parameters need the id of an environment; given {sorted(parameters)} with an environment")
     base = getattr(env, "unwrapped", env)
     if not isinstance(base, CausalBanditEnv):
         raise ArgumentTypeError(f"give the id of an environment, or an environment of cbo_gym; given {env!r}")
@@ -47,6 +47,6 @@ def require_function(feedback: Feedback) -> None:
         )
     if feedback.looks_ahead:
         raise ArgumentError(
-            f"what is best in {feedback.problem.name} depends on the context, which a function of a point does not "
-            f"see; give an agent to cbo_gym.evaluate, or take another mode than {feedback.mode}"
+            f"the best action in {feedback.problem.name} depends on the context, which a function of a point does not "
+            f"observe; give an agent to cbo_gym.evaluate, or take another mode than {feedback.mode}"
         )

@@ -1,4 +1,4 @@
-"""optuna_objective: an environment as what a study of Optuna maximises."""
+"""optuna_objective: an environment as the objective of a study of Optuna."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def _choice(codec: ChoiceCodec, trial: Any) -> Action:
 
 @suggested.register
 def _arm(codec: ArmCodec, trial: Any) -> Action:
-    texts = [codec.to_text(dict(arm)) for arm in codec.arms]
-    return texts.index(trial.suggest_categorical(SET, texts))
+    names = [codec.to_text(dict(arm)) for arm in codec.arms]
+    return names.index(trial.suggest_categorical(SET, names))
 
 
 def _unit(codec: Codec, index: int, trial: Any, name: str) -> float:
@@ -80,7 +80,7 @@ class OptunaObjective:
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment.
         ArgumentError: for an unknown environment, bad parameters, or the contextual mode, whose best action depends on
-            what a trial does not see.
+            the context.
     """
 
     def __init__(self, env: Any, seed: int = 0, **env_parameters: Any) -> None:

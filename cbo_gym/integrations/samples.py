@@ -29,17 +29,16 @@ def sample(
     seed: int = 0,
     **env_parameters: Any,
 ) -> pl.DataFrame:
-    """Independent samples of an environment's system, for people who come for data.
+    """Independent samples of an environment's system.
 
-    Without ``do`` and ``action`` the system is left alone: soft parameters are at the problem's null action, and no
-    signal of a masked system is let through.
+    Without ``do`` and ``action`` there is no intervention: soft parameters are at the null action, and all signals of a
+    masked system are masked.
 
     Args:
         env: environment id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; or an environment.
         n: number of samples, at least 1.
-        do: hard intervention: observed variables, except for the reward, and what they are set to in native units: any
-            finite number, or ``n`` numbers, one per sample (a randomised experiment). Neither the variables that the
-            mode's actions may set nor their domains are a limit.
+        do: hard intervention: native values of observed variables other than the reward, each a finite number, or ``n``
+            numbers, one per sample (a randomised experiment). Any variable may be set, beyond its domain too.
         action: an element of the action space, which is played in every sample; in aggregated mode the values are then
             means over the cell. What it sets is not in ``do``.
         seed: from 0 to 2**128 - 1.
@@ -52,7 +51,7 @@ def sample(
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment, or ``do`` is no mapping.
         ArgumentError: for an unknown environment or bad parameters, fewer than 1 samples, an unknown or latent variable
-            or the reward in ``do``, or what is not a finite number.
+            or the reward in ``do``, or a value that is not a finite number.
         gymnasium.error.InvalidAction: if the action is no element of the action space.
         OperationError: where a mechanism of a :class:`~cbo_gym.scm.GuardedModel` gives no finite number.
     """
@@ -78,7 +77,7 @@ def sample(
 def _played(
     feedback: Feedback, action: Action | None, hard: dict[str, Floats]
 ) -> tuple[Sequence[Floats], Callable[[Draws, Intervention], Values]]:
-    """The soft parameters of an action, and what runs the system; what the action sets is added to ``hard``."""
+    """The soft parameters of an action, and the function that runs the system; adds the values set to ``hard``."""
     if action is None:
         return feedback.problem.to_native(feedback.problem.null_action).tolist(), feedback.scm.propagate
     played = feedback.decode(action)

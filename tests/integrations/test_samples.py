@@ -132,7 +132,7 @@ def test_latent_variables_and_foreign_things_are_refused() -> None:
     latent = next(variable.name for variable in env.scm.variables if not variable.observed)
     with pytest.raises(ArgumentError, match=f"do cannot set '{latent}'"):
         cbo_gym.sample(env, 5, do={latent: 1.0})
-    with pytest.raises(ArgumentError, match="parameters are for an environment's id"):
+    with pytest.raises(ArgumentError, match="parameters need the id of an environment"):
         cbo_gym.sample(env, 5, noise_std=1.0)
     with pytest.raises(ArgumentTypeError, match="or an environment of cbo_gym; given 7"):
         cbo_gym.sample(7, 5)
