@@ -28,11 +28,12 @@ import showcase
 from paper_contents import papers
 from paper_figures import curve_of
 
-from cbo_gym import evaluate, leaderboard
+from cbo_gym import evaluate, leaderboard, make_task
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.report.palette import looks
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, shared_legend
+from cbo_gym.specs import create_agent
 
 FOLDER = Path(__file__).parent / "pictures"
 LEARNER, SYSTEM, ROUNDS = "MCBO", "CBO/Alpine2-v0", 25
@@ -46,10 +47,18 @@ REPORT_SIZE = (1100, 800)
 @on_paper
 def learning(path: Path) -> None:
     """The rendered rounds of one agent, above the rewards so far."""
-    env, drawn = gym.make(SYSTEM, render_mode="rgb_array"), []
-    run = evaluate(LEARNER, env, 0, horizon=ROUNDS, callbacks=[lambda _: drawn.append(np.asarray(env.render()))])
-    rewards = run.table["reward"].to_list()
-    frames = [_frame(image, rewards[: i + 1], run.optimum).quantize(COLOURS) for i, image in enumerate(drawn)]
+    env = gym.make(SYSTEM, render_mode="rgb_array")
+    task, agent = make_task(SYSTEM, seed=0), create_agent(LEARNER)
+    observation, _ = env.reset(seed=0)
+    agent.reset(task, 0)
+    optimum = evaluate("Random", SYSTEM, 0, horizon=1).optimum
+    rewards, frames = [], []
+    for _ in range(ROUNDS):
+        action = agent.act(observation)
+        observation, reward, _, _, info = env.step(action)
+        agent.update(action, observation, reward, info)
+        rewards.append(float(reward))
+        frames.append(_frame(np.asarray(env.render()), rewards, optimum).quantize(COLOURS))
     durations = [MILLISECONDS] * (ROUNDS - 1) + [6 * MILLISECONDS]
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=True)
 
