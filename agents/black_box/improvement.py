@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.initial import SearchAgent
-from cbo_gym.agents.common.limits import MOST_SAMPLES, require_device
+from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import best_first, maximise
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.gp.outputs import GPOutputs, SampledPosterior
@@ -72,7 +72,7 @@ class NodeImprovement(SearchAgent):
     make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess
 
     def __init__(self, samples: int = 128, device: str = "cpu") -> None:
-        self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MAX_SAMPLES)
         self.device = require_device(device)
 
     @abstractmethod

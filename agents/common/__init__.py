@@ -1,1 +1,1 @@
-"""Tools that all rooms share and no method owns: actions as inputs, search, argument checks."""
+"""Tools of all families of agents: features of actions, search, checks of arguments."""

@@ -21,11 +21,11 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Task
 
 PERTURBATION = 0.05  # standard deviation of the values of points around another
-REDRAWN = 2  # values that are drawn anew, on average
+REDRAWN = 2  # values that are redrawn, on average
 
 
 class ActionFeatures(ABC):
-    """How the actions of one task are searched, and what a GP sees of them. All tensors are float64.
+    """The search points of the actions of one task, and their GP inputs. All tensors are float64.
 
     Attributes:
         search_dim: length of a search point.
@@ -42,8 +42,8 @@ class ActionFeatures(ABC):
     def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
         """Random points around ``points`` that choose the same coordinates, same shape.
 
-        Every second one is close by in all values; the others have about two values drawn anew, which is how a
-        search gets from one local optimum of a network to the next.
+        Every second one is close in all values; the others have about two values redrawn, so that a search gets from
+        one local optimum of a network to the next.
         """
         values = points.shape[-1] - self.membership(points).shape[-1]
         near = points[:, :values] + PERTURBATION * torch.randn(
@@ -146,8 +146,8 @@ class ChoiceFeatures(ActionFeatures):
 
     Args:
         choice: the action's key for the set.
-        sets: those that can be chosen, in the order of their indices.
-        variables: in the order of the action's values.
+        sets: the sets that can be chosen, in the order of their indices.
+        variables: the variables, in the order of the action's values.
         searched: the sets of the points that are drawn; None for all of them.
     """
 
@@ -190,7 +190,7 @@ class ChoiceFeatures(ActionFeatures):
 
 
 def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) -> ActionFeatures:
-    """The features of a soft, adversarial, hard or contextual task; contexts are no part of them.
+    """The features of the actions of a soft, adversarial, hard or contextual task.
 
     Args:
         searched: of a hard or contextual task, the sets of the points that are drawn; None for all of them.

@@ -1,4 +1,4 @@
-"""How agents begin: the first action if nothing is known, and which initial data are enough."""
+"""How agents begin: the first action without data, and how many initial data they use."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.common.seeding import seeded_copy
 from cbo_gym.task import HardTask, Observation, Round, Task
 
-MOST_OBSERVATIONS = 200  # a Gaussian process learns next to nothing from more of them
+MAX_OBSERVATIONS = 200  # a Gaussian process learns next to nothing from more of them
 
 
 def first_action(task: Task, seed: int) -> Action:
-    """The action to play before anything is known: only observe if the mode has that, else act at random.
+    """The action to play without data: only observe if the mode has that, else act at random.
 
-    Observing tells something of every mechanism; afterwards the prior of a model stands in for what is missing.
+    Observing informs about every mechanism; afterwards a model's prior replaces what is missing.
     """
     if isinstance(task, HardTask) and frozenset() in task.targets:
         values = np.full(len(task.manipulable), UNSET)
@@ -28,7 +28,7 @@ def first_action(task: Task, seed: int) -> Action:
 
 
 def few_observations(task: Task) -> Sequence[Round]:
-    """The task's initial data, with the first ``MOST_OBSERVATIONS`` of the rounds in which nothing was set."""
+    """The task's initial data, with the first ``MAX_OBSERVATIONS`` of the rounds in which nothing was set."""
     if not isinstance(task, HardTask):
         return task.initial_data
     observed = [not task.targets[int(past.action["target"])] for past in task.initial_data]
@@ -36,7 +36,7 @@ def few_observations(task: Task) -> Sequence[Round]:
     return [
         past
         for past, was_observed, count in zip(task.initial_data, observed, counts, strict=True)
-        if not was_observed or count <= MOST_OBSERVATIONS
+        if not was_observed or count <= MAX_OBSERVATIONS
     ]
 
 

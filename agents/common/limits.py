@@ -1,4 +1,4 @@
-"""Checks and limits of keywords that several agents with torch share."""
+"""Checks and limits of arguments that several agents have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 from cbo_gym.errors import ArgumentError, shown
 
-MOST_SAMPLES = 4096  # of an expectation
+MAX_SAMPLES = 4096  # of an expectation
 
 
 def require_device(given: str) -> str:

@@ -1,8 +1,8 @@
-"""MultiplicativeWeights: what the agents have in common that keep a weight for every action (Freund & Schapire 1997).
+"""MultiplicativeWeights: the base class of agents with a weight for every action (Freund & Schapire 1997).
 
-In every round they draw an action with probabilities proportional to the weights. When they have seen the adversary's
-move they think up what every action would have earned against it, and multiply its weight by
-``exp(-rate * (1 - reward))``, the reward clipped to [0, 1].
+In every round they draw an action with probabilities proportional to the weights. After the adversary's move they
+estimate what every action would have earned against it, and multiply its weight by ``exp(-rate * (1 - reward))``, the
+reward clipped to [0, 1].
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from cbo_gym.task import Action, AdversarialTask, Info, Mode, Observation
 
 
 class MultiplicativeWeights(Agent):
-    """Draws actions by weights that :meth:`optimistic_rewards` move. Plays adversarial tasks.
+    """Draws actions by weights that follow :meth:`optimistic_rewards`. Plays adversarial tasks.
 
     Args:
-        beta: how many standard deviations above the mean rewards are thought up; finite, at least 0.
+        beta: standard deviations of the optimistic rewards above the mean; finite, at least 0.
         rate: the learning rate; finite, at least 0. None for ``sqrt(8 log(n) / T)`` with n actions and T rounds, with
             which the regret against known rewards is at most ``sqrt(T log(n) / 2)`` in expectation.
         device: torch device.
 
     Attributes:
         actions: all actions of the task, ``(n, q)``.
-        gains: what each would have earned so far, as thought up, ``(n,)``.
+        gains: estimates of what each would have earned so far, ``(n,)``.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -54,7 +54,7 @@ class MultiplicativeWeights(Agent):
         self._grid = space
         self.actions = space.all()
         self.gains = np.zeros(len(self.actions))
-        self._rounds = 0  # in which the gains are
+        self._rounds = 0  # that the gains are of
         self._acted = False
         self._rate = sqrt(8.0 * log(len(self.actions)) / self.task.horizon) if self.rate is None else self.rate
 
@@ -78,7 +78,7 @@ class MultiplicativeWeights(Agent):
             self._rounds += 1
 
     def with_move(self, move: np.ndarray) -> Tensor:
-        """Every action beside one move, ``n x (q + k)``."""
+        """Every action followed by one move, ``n x (q + k)``."""
         both = np.concatenate([self.actions, np.broadcast_to(move, (len(self.actions), len(move)))], axis=1)
         return torch.from_numpy(both).to(self.device)
 
@@ -88,10 +88,10 @@ class MultiplicativeWeights(Agent):
 
     @abstractmethod
     def optimistic_rewards(self, inputs: Tensor) -> Tensor:
-        """Upper bounds on the rewards of actions beside moves, ``n x (q + k)`` to ``(n,)``."""
+        """Upper bounds on the rewards of actions followed by moves, ``n x (q + k)`` to ``(n,)``."""
 
     def estimated_rewards(self) -> np.ndarray:
-        """Estimated mean rewards of the actions played, had they met all moves; at first the rewards seen."""
+        """Estimated mean rewards of the actions played against all moves; at first the rewards seen."""
         if not self._rounds:
             return super().estimated_rewards()
         places = self._grid.places(np.stack([past.action for past in self.history]))

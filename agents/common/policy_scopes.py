@@ -1,10 +1,10 @@
-"""Policy scopes in two words: what a scope sets, and what it sees."""
+"""The variables of a policy scope and the contexts that they depend on."""
 
 from __future__ import annotations
 
 from cbo_gym.scm.scopes import Scope
 
-Members = tuple[frozenset[str], frozenset[str]]  # variables that are set, contexts that are seen
+Members = tuple[frozenset[str], frozenset[str]]  # variables, contexts
 
 
 def members(scope: Scope) -> Members:

@@ -1,4 +1,4 @@
-"""Costs of actions, computed from the features that models see of them."""
+"""Costs of actions, computed from their features."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def cost_of(task: Task, inputs: Tensor) -> Tensor:
     if task.costs is None or not isinstance(task, SoftTask | HardTask):
         raise ArgumentError(f"{task.env_id} is not a soft or hard task with costs")
     domains = task.codec.domains
-    native = [scale.to_native(inputs[..., place]) for place, scale in enumerate(domains.scales)]
+    native = [scale.to_native(inputs[..., index]) for index, scale in enumerate(domains.scales)]
     if isinstance(task, HardTask):
-        masks = [inputs[..., len(native) + place] > 0.5 for place in range(len(native))]
+        masks = [inputs[..., len(native) + index] > 0.5 for index in range(len(native))]
     else:
-        masks = [inputs[..., place] != null for place, null in enumerate(task.null_action)]
+        masks = [inputs[..., index] != null for index, null in enumerate(task.null_action)]
     changed = {name: (mask, value) for name, mask, value in zip(domains.names, masks, native, strict=True)}
     return torch.as_tensor(task.costs.of(changed), dtype=inputs.dtype).expand(inputs.shape[:-1])

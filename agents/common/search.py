@@ -2,7 +2,7 @@
 
 Random search points and points around the best actions played are screened in one batch. For each of the most
 promising target sets (or sets of changed coordinates) a few of them start a gradient ascent. BoTorch's batched L-BFGS
-runs all of these at once, for some iterations, and then those to the end that have come highest.
+runs all of these at once for some iterations, and then the best of them to the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SURVIVORS = 32
 CHILDREN = 16  # around each survivor
 SUPPORTS = 8  # most target sets, or sets of changed coordinates, that are optimised
 RESTARTS = 12  # starts of the ascent, shared by these sets, at least two for each
-CHUNK = 256  # points screened at a time: what is computed of them should stay in the processor's cache
+CHUNK = 256  # points screened at a time: their covariances should stay in the processor's cache
 SCOUTING = 10  # iterations of all ascents
 FINALISTS = 3  # ascents that go on
 MAX_ITERATIONS = 60
@@ -58,7 +58,7 @@ def maximise(
     Args:
         acquisition: GP inputs of shape ``b x 1 x input_dim`` to values of shape ``b``, differentiable, each value
             depending on its own row only.
-        features: of the task.
+        features: features of the task's actions.
         played: actions played, from the best to the worst; the ascent starts from the first distinct ones too.
         screening: a cheaper function for choosing the starts; None for ``acquisition`` itself.
         scouting: a cheaper function for the first iterations of the ascents; None for ``acquisition`` itself.
@@ -93,12 +93,12 @@ def screen(
     """Promising search points, shape ``n x search_dim``, the best of all that were screened first.
 
     Args:
-        acquisition: as of :func:`maximise`.
-        features: of the task.
+        acquisition: as in :func:`maximise`.
+        features: features of the task's actions.
         played: actions played, from the best to the worst; the first distinct ones come last.
-        seed: of the random points. The global random state of torch is left as it was.
-        raw_samples: random points that are screened.
-        generations: of points around the best ones so far, which are screened too.
+        seed: seed of the random points. The global random state of torch does not change.
+        raw_samples: number of random points that are screened.
+        generations: number of generations of points around the best ones so far, which are screened too.
         restarts: number of points, shared by the target sets, at least two for each.
         device: torch device on which ``acquisition`` computes.
     """
@@ -159,26 +159,26 @@ def _choose_starts(
 
 
 def _with_slope(values: Tensor, points: Tensor) -> Tensor:
-    """Values that can be differentiated in points ``b x 1 x d``, also if they hang on none of these.
+    """Values that can be differentiated in points ``b x 1 x d``, also if they depend on none of these.
 
-    So it is where all points are of the empty target set.
+    That is so if all points are of the empty target set.
     """
     return values if values.requires_grad or not points.requires_grad else values + 0.0 * points.sum((-1, -2))
 
 
 def _ascend(value: Acquisition, rough: Acquisition, starts: Tensor) -> Tensor:
-    """The best end of ascents of ``value`` from ``starts`` of shape ``n x search_dim``, at first of a ``rough`` one."""
+    """The best end of ascents of ``value`` from ``starts`` ``n x search_dim``, which begin on ``rough``."""
     try:
         points, values = _climb(rough, starts, SCOUTING)
         kept = values.topk(min(FINALISTS, len(values))).indices
         points, values = _climb(value, points[kept], MAX_ITERATIONS - SCOUTING)
-    except OptimizationGradientError:  # where an acquisition has no slope, screening has to do
+    except OptimizationGradientError:  # an acquisition without slopes is only screened
         return starts[0]
     return points[values.argmax()]
 
 
 def _climb(value: Acquisition, starts: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
-    """Where so many iterations of L-BFGS lead from ``starts``, and the values there."""
+    """The ends of this number of iterations of L-BFGS from ``starts``, and the values there."""
     bounds = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
     with warnings.catch_warnings():
         # An ascent that stops early leaves a good enough point.
@@ -193,5 +193,5 @@ def _climb(value: Acquisition, starts: Tensor, iterations: int) -> tuple[Tensor,
             return_best_only=False,
             retry_on_optimization_warning=False,
         )
-    assert values is not None  # with return_best_only=False there is one a start
+    assert values is not None  # one a start with return_best_only=False
     return points.squeeze(-2), values

@@ -1,4 +1,4 @@
-"""Random actions from a stream of an agent's own."""
+"""Random actions from an agent's own stream."""
 
 from __future__ import annotations
 

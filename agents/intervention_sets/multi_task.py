@@ -19,7 +19,7 @@ from cbo_gym.agents.surrogates.causal.causal_prior import CausalGP, Effect
 from cbo_gym.agents.surrogates.gp.closed_form import Bounds, Covariances, Hyperparameters
 from cbo_gym.agents.surrogates.gp.kernels import MAX_LOG_VARIANCE, SquaredExponential
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.gp.noise import LEAST_VARIANCE, USUAL_NOISE, Noise, log_lognormal
+from cbo_gym.agents.surrogates.gp.noise import MIN_VARIANCE, USUAL_NOISE, Noise, log_lognormal
 
 LOG_DIAGONAL_STD = 0.5  # of the priors of the logarithms of an outcome's own part of its standard deviation
 
@@ -228,7 +228,7 @@ class NoiseLevels(Noise):
 
     @property
     def bounds(self) -> Bounds:
-        return [(math.log(LEAST_VARIANCE), math.inf)] * len(self.theta)
+        return [(math.log(MIN_VARIANCE), math.inf)] * len(self.theta)
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
         return log_lognormal(values, math.log(USUAL_NOISE), 1.0)

@@ -1,4 +1,4 @@
-"""NetworkAgent: what the agents with a surrogate for every node have in common."""
+"""NetworkAgent: the base class of agents with a surrogate for every node."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class NetworkAgent(SearchAgent):
     Attributes:
         make_surrogate: makes the surrogate of a node.
         network: the surrogates of the nodes; subclasses make it in ``setup``.
-        early: what takes the place of some of the first actions; made there too, or None.
-        exploration: what may take the place of an action that teaches nothing; made there too, or None.
+        warmup: exploration in some of the first rounds; made there too, or None.
+        exploration: replacement of actions that teach nothing; made there too, or None.
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.ADVERSARIAL})
     task: SoftTask | HardTask
     make_surrogate: ClassVar[MakeNodeSurrogate] = GaussianProcess
     network: GPNetwork
-    early: WarmupExploration | None = None
+    warmup: WarmupExploration | None = None
     exploration: Exploration | None = None
-    _estimates: np.ndarray | None = None  # of the rounds so far, once they were asked for
+    _estimates: np.ndarray | None = None  # of the rounds so far, if computed
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -46,10 +46,10 @@ class NetworkAgent(SearchAgent):
     def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
         played, best = best_first(self.history, estimates), float(estimates.max())
-        if self.early is not None and (found := self.early.instead_of(self.history, played, seed)) is not None:
+        if self.warmup is not None and (found := self.warmup.replacement(self.history, played, seed)) is not None:
             return found
         action = self.choose(played, best, seed)
-        return action if self.exploration is None else self.exploration.instead_of(action, played, best, seed)
+        return action if self.exploration is None else self.exploration.replacement(action, played, best, seed)
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         return self.network.expected_nodes(action)
@@ -61,7 +61,7 @@ class NetworkAgent(SearchAgent):
         return mean.cpu().numpy(), std.cpu().numpy()
 
     def estimated_rewards(self) -> np.ndarray:
-        if self._estimates is None:  # else a recommendation and the next action would both compute them
+        if self._estimates is None:  # a recommendation and the next action both use them
             with torch.no_grad():
                 self._estimates = self.estimate().cpu().numpy()
         return self._estimates
@@ -72,8 +72,10 @@ class NetworkAgent(SearchAgent):
 
     @abstractmethod
     def choose(self, played: list[Action], best: float, seed: int) -> Action:
-        """The next action, by a search from ``seed``.
+        """The next action.
 
-        ``played`` are the actions played, from the best to the worst estimate of their expected rewards, the first of
-        which is ``best``.
+        Args:
+            played: actions played, from the best to the worst estimate of their expected rewards.
+            best: the estimate of the first.
+            seed: seed of the search.
         """

@@ -18,7 +18,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from cbo_gym.actions import BoxCodec, Domains
-from cbo_gym.agents.common.limits import MOST_SAMPLES
+from cbo_gym.agents.common.limits import MAX_SAMPLES
 from cbo_gym.agents.common.multiplicative_weights import MultiplicativeWeights
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
@@ -35,7 +35,7 @@ class CBOMW(MultiplicativeWeights):
     Args:
         beta: width of the confidence bounds in standard deviations; finite, at least 0.
         rate: the learning rate; None for ``sqrt(8 log(n) / T)``.
-        samples: of the noise, for the expectation; 1 to 4,096.
+        samples: number of draws of the noise for the expectation; 1 to 4,096.
         device: torch device.
 
     Attributes:
@@ -50,7 +50,7 @@ class CBOMW(MultiplicativeWeights):
 
     def __init__(self, beta: float = 0.5, rate: float | None = None, samples: int = 16, device: str = "cpu") -> None:
         super().__init__(beta, rate, device)
-        self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MAX_SAMPLES)
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
@@ -82,7 +82,7 @@ class CBOMW(MultiplicativeWeights):
 
 
 def as_one_player(task: AdversarialTask) -> SoftTask:
-    """The task of somebody who chooses the adversary's moves as well: an action holds both, one after the other."""
+    """The soft task in which an action also contains the adversary's move, after the agent's own coordinates."""
     own = len(task.action_domains)
     entering = {
         node: (*task.action_nodes.get(node, ()), *(own + i for i in task.adversary_nodes.get(node, ())))
@@ -90,9 +90,9 @@ def as_one_player(task: AdversarialTask) -> SoftTask:
     }
     domains = (*task.action_domains, *task.adversary_domains)
     space = spaces.Box(0.0, 1.0, (len(domains),), dtype=np.float64)
-    told = {field.name: getattr(task, field.name) for field in fields(SoftTask) if field.name != "composition"}
+    kept = {field.name: getattr(task, field.name) for field in fields(SoftTask) if field.name != "composition"}
     return SoftTask(
-        **told
+        **kept
         | {
             "mode": Mode.SOFT,
             "action_space": space,

@@ -11,7 +11,7 @@ from botorch.acquisition import qLogExpectedImprovement
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
-from cbo_gym.agents.common.limits import MOST_SAMPLES, require_device
+from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import maximise
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.exploration import Exploration
@@ -43,7 +43,7 @@ class EIFN(NetworkAgent):
     takes_missing = True
 
     def __init__(self, samples: int = 128, explore: bool = True, device: str = "cpu") -> None:
-        self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MAX_SAMPLES)
         self.explore = require_truth_value("explore", explore)
         self.device = require_device(device)
 

@@ -1,4 +1,4 @@
-"""Eta, the position between a node's confidence bounds: as a constant beside the action, or as networks."""
+"""Eta, the position between a node's confidence bounds: a constant in each search point, or networks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.task import Action
 
 WIDTH = 16  # of the networks' hidden layers
-STEEPEST_START = 0.95  # a start at eta = 1 itself would have no slope
+STEEPEST_START = 0.95  # at eta = 1 itself the slope would be 0
 
 
 class WithEta(ActionFeatures):
-    """Search points that begin with one eta a node, as (eta + 1) / 2, and go on as those of ``features``.
+    """Search points that begin with one eta a node, as (eta + 1) / 2, followed by those of ``features``.
 
     Args:
-        features: of the actions.
+        features: features of the actions.
         nodes: the nodes whose eta is searched.
     """
 
@@ -46,7 +46,7 @@ class WithEta(ActionFeatures):
         return eta[torch.randperm(count, generator=generator)]
 
     def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """As of ``features``; each eta is kept or, in one of four cases, drawn anew."""
+        """As of ``features``; each eta is redrawn in one of four cases."""
         eta = points[:, : len(self._nodes)]
         redraw = torch.rand(eta.shape, generator=generator) < 0.25
         eta = torch.where(redraw, self._draw_eta(len(points), generator), eta)
@@ -73,11 +73,11 @@ def rewards_within(
     """Expected rewards ``(b,)`` where each node lies at its eta between bounds, the reward at the upper one.
 
     Args:
-        network: of GPs.
-        width: of the bounds, in standard deviations.
-        eta: of the nodes, as :meth:`WithEta.split` gives it.
+        network: the network.
+        width: width of the bounds, in standard deviations.
+        eta: eta of the nodes, from :meth:`WithEta.split`.
         inputs: features of actions, ``b x input_dim``.
-        noise: as :meth:`GPNetwork.draw_noise` gives it, or empty.
+        noise: noise from :meth:`GPNetwork.draw_noise`, or empty.
     """
 
     def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ class EtaNetworks:
     """For each of r starts and each node a two-layer ReLU network from the node's GP inputs to eta in (-1, 1).
 
     Args:
-        network: whose nodes these are.
+        network: the network of the nodes.
         layers: node -> hidden weights, kinks, slopes and level, each with leading dimension r.
 
     Attributes:
@@ -122,7 +122,7 @@ class EtaNetworks:
         return cls(network, layers)
 
     def select(self, starts: Tensor) -> EtaNetworks:
-        """Copies of the networks of some starts, whose indices are given."""
+        """Copies of the networks of the starts with some indices."""
         return EtaNetworks(
             self._network, {node: [layer[starts] for layer in own] for node, own in self._layers.items()}
         )

@@ -1,8 +1,8 @@
 """EXCBO: causal Bayesian optimisation via exogenous distribution learning (Ren, Wang, Chen & Qian, Algorithm 1).
 
-Every round, for every node: a GP of the node given its parents and own actions tells what the exogenous variable must
-have been in each round, u^; a Gaussian mixture is fitted to the u^; and a decoder, a GP of the node given parents,
-actions and u^, stands for the mechanism (:mod:`cbo_gym.agents.networks.exogenous`). The action with the highest
+Every round, for every node: a GP of the node given its parents and own actions gives estimates u^ of the exogenous
+variable in each round; a Gaussian mixture is fitted to the u^; and a decoder, a GP of the node given parents, actions
+and u^, models the mechanism (:mod:`cbo_gym.agents.networks.exogenous`). The action with the highest
 ``E[mean] + beta E[std]`` of the reward's decoder is played. A node that is set takes its value and learns nothing.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from cbo_gym.agents.common.limits import MOST_SAMPLES, require_device
+from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import Acquisition, maximise
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.exogenous import Draws, ExogenousNetwork, MixtureSize
@@ -20,7 +20,7 @@ from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 4
 RESTARTS = 6
-MOST_COMPONENTS = 20
+MAX_COMPONENTS = 20
 
 
 class EXCBO(NetworkAgent):
@@ -30,9 +30,9 @@ class EXCBO(NetworkAgent):
 
     Args:
         beta: weight of the expected standard deviation; finite, at least 0.
-        components: of each Gaussian mixture, 1 to 20 (2 in the paper, 3 and 4 in its sec. 11.8), or ``"bic"`` to choose
-            from 1 to 4 by the Bayesian information criterion, anew in each round.
-        samples: quasi-random draws of the exogenous variables, 1 to 4,096.
+        components: number of components of each Gaussian mixture, 1 to 20 (2 in the paper, 3 and 4 in its sec. 11.8),
+            or ``"bic"`` to choose from 1 to 4 by the Bayesian information criterion, in every round.
+        samples: number of quasi-random draws of the exogenous variables, 1 to 4,096.
         device: torch device.
 
     Attributes:
@@ -46,15 +46,15 @@ class EXCBO(NetworkAgent):
 
     def __init__(self, beta: float = 2.0, components: MixtureSize = 2, samples: int = 16, device: str = "cpu") -> None:
         self.beta = require_not_negative("beta", beta)
-        is_number = is_whole_number(components) and 1 <= int(components) <= MOST_COMPONENTS
+        is_number = is_whole_number(components) and 1 <= int(components) <= MAX_COMPONENTS
         if not is_number and not (isinstance(components, str) and components == "bic"):
             raise ArgumentError(
-                f"components must be a whole number from 1 to {MOST_COMPONENTS}, or 'bic'; "
+                f"components must be a whole number from 1 to {MAX_COMPONENTS}, or 'bic'; "
                 f"given {shown(components)}{did_you_mean(components, ['bic'])}"
             )
         self.device = require_device(device)
         self.components = components
-        self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MAX_SAMPLES)
 
     def setup(self, seed: int) -> None:
         self.network = ExogenousNetwork(self.task, self.components, seed, self.device)
@@ -71,10 +71,10 @@ class EXCBO(NetworkAgent):
         )
 
     def upper_bound(self, draws: Draws) -> Acquisition:
-        """The acquisition function for some draws of u^: GP inputs ``b x 1 x d`` to values ``b``."""
+        """The acquisition function on some draws of u^: GP inputs ``b x 1 x d`` to values ``(b,)``."""
 
         def value(inputs: Tensor) -> Tensor:
-            mean, std = self.network.reward_belief(inputs.squeeze(-2), draws)
+            mean, std = self.network.reward_mean_and_std(inputs.squeeze(-2), draws)
             return mean + self.beta * std
 
         return value

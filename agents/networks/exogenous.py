@@ -1,10 +1,10 @@
-"""The surrogate of EXCBO: what a node's exogenous variable was in each round, and how it is distributed.
+"""The surrogate of EXCBO: estimates of a node's exogenous variable in each round, and its distribution.
 
 Encoder-decoder surrogate of Ren, Wang, Chen & Qian, Causal Bayesian optimization via exogenous distribution learning,
 sec. 4. For a node ``x = f(z, u)`` with z its parents and own actions, a GP gives the mean and the spread of x given z,
-and ``u^ = (x - mean(z)) / spread(z)`` stands for u. A Gaussian mixture is fitted to the u^ of all rounds, and a second
-GP, the decoder, to ``(z, u^) -> x``. An error e of the first GP's mean makes ``u^ = u + e / spread`` of u, so the
-decoder's outputs have noise with the covariance of e, and the mixture is as much wider.
+and ``u^ = (x - mean(z)) / spread(z)`` is the estimate of u. A Gaussian mixture is fitted to the u^ of all rounds, and
+a second GP, the decoder, to ``(z, u^) -> x``. An error e of the first GP's mean turns u into ``u^ = u + e / spread``,
+so the decoder's outputs have noise with the covariance of e, and the mixture is as much wider.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cbo_gym.task import Action, HardTask, SoftTask
 
 MIN_STD = 0.01  # of a mixture's component, in units of the exogenous variable's own standard deviation
 REFIT_ITERATIONS = 8
-BELIEF_SAMPLES = 16  # of the exogenous variables, for what is expected of an action
+POSTERIOR_SAMPLES = 16  # of the exogenous variables, for the posterior of the expected reward
 CANDIDATES = (1, 2, 3, 4)  # numbers of components among which the BIC chooses
 
 MixtureSize = int | str
@@ -66,13 +66,13 @@ class EncoderDecoder:
     """The surrogate of one node.
 
     Args:
-        name: of the node, for error messages.
+        name: name of the node, for error messages.
         parents: number of parents; they are the first inputs.
         actions: number of own actions.
-        components: of the mixture, see :func:`fit_mixture`.
-        seed: of the mixture's fits.
+        components: number of components of the mixture, see :func:`fit_mixture`.
+        seed: seed of the mixture's fits.
         siblings: surrogates of nodes that share a latent cause with this one and have seen the same rounds. Their
-            centres, what they take for the mean given their own inputs, are inputs here ahead of the parents.
+            centres, their posterior means given their own inputs, are inputs here, before the parents.
         device: torch device.
     """
 
@@ -118,13 +118,13 @@ class EncoderDecoder:
         spread, error = self.encoder.spread(inputs), self.encoder.mean_error()
         self.exogenous = (outputs - self.encoder.mean(inputs)) / spread
         fitted = fit_mixture(self.exogenous.cpu().numpy(), self._components, self._seed)
-        wrong = float((error.diagonal() / spread.square()).mean())  # u^ is what it is taken for plus such an error
+        wrong = float((error.diagonal() / spread.square()).mean())  # u^ is the exogenous variable plus such an error
         stds = list(np.sqrt(np.square(fitted.stds) + wrong))
         self.distribution = GaussianMixture(fitted.weights, fitted.means, stds)
         self.decoder.learn(torch.cat([inputs, self.exogenous[:, None]], -1), outputs, error)
 
     def _with_siblings(self) -> Tensor:
-        """The encoder's inputs, with the centres that the siblings have by now."""
+        """The encoder's inputs, with the present centres of the siblings."""
         for sibling in self._siblings:
             sibling.update()
         columns = [sibling.encoder.mean(sibling.encoder.inputs)[:, None] for sibling in self._siblings]
@@ -148,14 +148,14 @@ class DecoderGP(GaussianProcess):
     """
 
     _error: Tensor
-    _of: tuple[Tensor, Posterior] | None = None  # draws and model that _combined belongs to
+    _source: tuple[Tensor, Posterior] | None = None  # draws and model of _combined
     _combined: Posterior
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_of", "_combined")}
+        return {name: value for name, value in super().__getstate__().items() if name not in ("_source", "_combined")}
 
     def learn(self, inputs: Tensor, outputs: Tensor, error: Tensor) -> None:
-        """Put observations in the place of all so far, as :meth:`replace`.
+        """Replace all observations, as :meth:`replace`.
 
         ``error`` is the covariance of the outputs' errors beside their noise, ``n x n``. Hyper-parameters are fitted
         without it, since inputs and outputs themselves agree exactly.
@@ -164,7 +164,7 @@ class DecoderGP(GaussianProcess):
         self.replace(inputs, outputs)
 
     def combined_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
-        """The first part of :meth:`combined` alone."""
+        """The means of :meth:`combined` alone."""
         self.update()
         return self._with_draws(exogenous).mean(self._mechanism_points(points))
 
@@ -187,10 +187,10 @@ class DecoderGP(GaussianProcess):
     def _with_draws(self, exogenous: Tensor) -> Posterior:
         """The model of points, ``b x s x d``, each with the draws.
 
-        An ascent asks for the same draws many times, so the last answer is kept while draws and model are the same.
+        An ascent uses the same draws many times, so the last result is kept while draws and model are the same.
         """
-        if self._of is None or self._of[0] is not exogenous or self._of[1] is not self._given:
-            self._of = exogenous, self._given
+        if self._source is None or self._source[0] is not exogenous or self._source[1] is not self._given:
+            self._source = exogenous, self._given
             self._combined = replace(
                 self._given, cross_covariance=self.kernel.cross_covariance_with(self._points, exogenous)
             )
@@ -204,7 +204,7 @@ class DecoderKernel(VarianceKernel):
 
     Args:
         dim: number of inputs, u the last.
-        mechanism: makes the kernel of the others.
+        mechanism: makes the kernel of the other inputs.
     """
 
     def __init__(self, dim: int, mechanism: Callable[[int], Kernel]) -> None:
@@ -213,7 +213,7 @@ class DecoderKernel(VarianceKernel):
         self.smooth = SquaredExponential(1)
 
     def set_origin(self, zeros: Tensor) -> None:
-        """As of the mechanism's kernel, where that knows it: native zeros of the inputs, ``(dim,)``, u included."""
+        """Give the mechanism's kernel the native zeros of the inputs, ``(dim,)``, u included."""
         if isinstance(self.mechanism, WithOrigin):
             self.mechanism.set_origin(zeros[:-1])
 
@@ -266,8 +266,8 @@ class Draws(NamedTuple):
     """Quasi-random draws, ``2 s`` a node; the second half repeats the u^ of the first and has its deviations negated.
 
     Attributes:
-        exogenous: node -> u^, from its mixture; of the nodes that have an exogenous variable.
-        deviations: node -> standard deviations by which the mechanism is off the decoder's mean; not of the reward.
+        exogenous: node with an exogenous variable -> u^, from its mixture.
+        deviations: node, except the reward -> standard deviations by which its mechanism is off the decoder's mean.
         directions: orthonormal, ``s x r``; the first halves of the deviations are these columns times ``sqrt(s)``.
     """
 
@@ -279,20 +279,20 @@ class Draws(NamedTuple):
 class ExogenousNetwork(GPNetwork):
     """Encoder-decoder surrogates of the reward and its ancestors, and batched passes through the graph.
 
-    A node that the task tells to have no noise and no latent cause has no exogenous variable, and a plain GP.
+    A node that is known to have no noise and no latent cause has no exogenous variable, and a plain GP.
 
-    In soft mode a node also has as inputs the centres of earlier nodes that latent causes link to it (its c-component):
-    what it shares with such a node shows in how far that is off its centre. A node that was set has no centre, so in
-    hard mode latent causes count as noise of each node.
+    In soft mode a node also has as inputs the centres of earlier nodes of its c-component: the distance of such a node
+    from its centre shows their common latent cause. A node that was set has no centre, so in hard mode latent causes
+    count as noise of each node.
 
     Attributes:
-        exogenous: node -> surrogate, of the nodes that have an exogenous variable.
+        exogenous: node with an exogenous variable -> its surrogate.
         siblings: node with an exogenous variable -> the nodes whose centres are its inputs.
 
     Args:
-        task: soft or hard.
-        components: of the mixtures, see :func:`fit_mixture`.
-        seed: of their fits.
+        task: the soft or hard task.
+        components: number of components of the mixtures, see :func:`fit_mixture`.
+        seed: seed of their fits.
         device: torch device.
     """
 
@@ -337,7 +337,7 @@ class ExogenousNetwork(GPNetwork):
         surrogate.update()
         return torch.from_numpy(surrogate.distribution.from_uniform(uniforms.numpy())).to(self.device)
 
-    def reward_belief(self, inputs: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
+    def reward_mean_and_std(self, inputs: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of E[reward] under actions ``b x input_dim``, ``(b,)`` each; differentiable.
 
         The means of the decoders lead from the roots to the reward, moved by the deviations. The standard deviation of
@@ -368,7 +368,7 @@ class ExogenousNetwork(GPNetwork):
         return mean.mean(-1), variance.sqrt()
 
     def estimates(self, inputs: Tensor, draws: Draws) -> Tensor:
-        """The mean of E[reward] under actions, ``b x input_dim`` to ``(b,)``, without deviations: for many actions."""
+        """The mean of E[reward] under many actions, ``b x input_dim`` to ``(b,)``, without deviations."""
         half = {node: u.chunk(2)[0] for node, u in draws.exogenous.items()}
         centres: dict[str, Tensor] = {}
 
@@ -383,13 +383,13 @@ class ExogenousNetwork(GPNetwork):
         return self.propagate(inputs, decode)[self.nodes[-1]].mean(-1)
 
     def reward_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        return self.reward_belief(inputs, self.draw(BELIEF_SAMPLES, seed=0))
+        return self.reward_mean_and_std(inputs, self.draw(POSTERIOR_SAMPLES, seed=0))
 
     def expected_nodes(self, action: Action) -> dict[str, float]:
-        """The reward under an action; the other nodes are known by their decoders alone."""
+        """The reward under an action; only decoders predict the other nodes."""
         inputs = self.features.of_actions([action]).to(self.inputs)
         with torch.no_grad():
-            return {self.task.reward: float(self.estimates(inputs, self.draw(BELIEF_SAMPLES, seed=0))[0])}
+            return {self.task.reward: float(self.estimates(inputs, self.draw(POSTERIOR_SAMPLES, seed=0))[0])}
 
     def _bounds(self, node: str, points: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of a node's mechanism, its inputs ``b x s x d`` to ``b x s``."""
@@ -397,11 +397,11 @@ class ExogenousNetwork(GPNetwork):
             return self.surrogates[node].posterior(points)
         return self.exogenous[node].decode(points, draws.exogenous[node])
 
-    @cached_property  # asked for by every pass of a search
+    @cached_property  # used by every pass of a search
     def _linked(self) -> frozenset[str]:
         return frozenset(chain.from_iterable(self.siblings.values()))
 
     def _beside(self, node: str, points: Tensor, centres: Mapping[str, Tensor]) -> Tensor:
-        """Inputs of a node, ``b x s x d``, with the centres of its siblings ahead of them."""
+        """Inputs of a node, ``b x s x d``, after the centres of its siblings."""
         columns = [centres[other] for other in self.siblings.get(node, ())]
         return torch.stack(torch.broadcast_tensors(*columns, *points.unbind(-1)), -1) if columns else points

@@ -1,9 +1,9 @@
-"""Exploration: where a network agent looks when the action that it would play teaches nothing.
+"""Exploration: what a network agent plays instead of an action that teaches nothing.
 
-Optimism within a model's bounds cannot see what the model has no idea of, such as the rings of Dropwave that no action
-has reached. So once its action is known, an agent spends a round on another one, at most ``RATE * sqrt(t)`` times in t
-rounds: in turn the optimum of a network drawn from the posterior, an action that drives a parent of the reward to its
-least or greatest value, and one whose predicted inputs of the reward node are farthest from all that were seen.
+Optimism within a model's bounds finds nothing where the model has no data, such as the rings of Dropwave that no action
+has reached. So once its action is known, an agent plays another one, at most ``RATE * sqrt(t)`` times in t rounds: in
+turn the optimum of a network drawn from the posterior, an action that drives a parent of the reward to its least or
+greatest value, and one whose predicted inputs of the reward node are farthest from the data.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from cbo_gym.agents.surrogates.causal.novelty import (
 from cbo_gym.task import Action
 
 RATE = 2.0  # chosen, with what counts as known, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave
-SEARCHED_NODES = 32  # with more of them searches are smaller: in so many dimensions further points find little
-FEWEST_RESTARTS = 4
+SEARCHED_NODES = 32  # with more nodes searches are smaller: in so many dimensions further points find little
+MIN_RESTARTS = 4
 SAMPLES = 16  # of the noise, for the expectation under a drawn network
 SCREENING_SAMPLES = 4
-Look = Callable[[list[Action], float, int], Action | None]  # of actions from the best, its estimate, and a seed
-CLOSE = 1e-3  # actions whose coordinates differ by less are the same edge
-NUDGE = 3e-4  # standard deviation of what a known action is moved by
+#: actions played, from the best to the worst, the estimate of the best one, and a seed -> an action, or None
+Explorer = Callable[[list[Action], float, int], Action | None]
+CLOSE = 1e-3  # greatest difference of the coordinates of actions that count as equal
+NUDGE = 3e-4  # standard deviation of the step away from a known action
 
 
 class Effort(TypedDict):
@@ -45,48 +46,48 @@ class Effort(TypedDict):
 
 
 def effort_on(network: GPNetwork) -> Effort:
-    """That of searches over the actions of a network."""
+    """The size of searches over the actions of a network."""
     share = min(1.0, SEARCHED_NODES / len(network.nodes))
     return Effort(
         raw_samples=round(RAW_SAMPLES * share),
         generations=math.ceil(GENERATIONS * share),
-        restarts=max(FEWEST_RESTARTS, round(RESTARTS * share)),
+        restarts=max(MIN_RESTARTS, round(RESTARTS * share)),
     )
 
 
 class Exploration:
-    """Decides on each action that an agent is about to play.
+    """Replaces actions that teach nothing.
 
     Args:
         network: the agent's surrogates.
-        seed: of the drawn networks and the nudges.
+        seed: seed of the drawn networks and of the steps away from known actions.
         device: torch device.
-        also: looks that take their turns before the three.
+        also: explorers that have their turns before the three.
 
     Attributes:
-        spent: rounds of exploration so far.
+        spent: number of exploring rounds so far.
     """
 
-    def __init__(self, network: GPNetwork, seed: int, device: str = "cpu", also: Sequence[Look] = ()) -> None:
+    def __init__(self, network: GPNetwork, seed: int, device: str = "cpu", also: Sequence[Explorer] = ()) -> None:
         self.network = network
         self.device = device
         self.spent = 0
         self._generator = torch.Generator().manual_seed(seed)
-        self._looks = deque([*also, self._drawn_optimum, self._edge, self._widest_gap])
+        self._explorers = deque([*also, self._drawn_optimum, self._edge, self._farthest])
         parents = enumerate(network.parents[network.task.reward])
         driven = [column for column, parent in parents if parent not in network.settable.names]
         self._edges = deque((column, sign) for column in driven for sign in (1.0, -1.0))
 
-    def instead_of(self, action: Action, played: list[Action], best: float, seed: int) -> Action:
-        """``action``, unless it teaches nothing: then an exploring one if that is due, else one beside it.
+    def replacement(self, action: Action, played: list[Action], best: float, seed: int) -> Action:
+        """``action``, unless it teaches nothing: then an exploring one if one is due.
 
-        Where nothing is noisy no action is played twice.
+        Otherwise ``action``, or where nothing is noisy one close to it, so that no action is played twice.
 
         Args:
-            action: that the agent would play.
+            action: the action that the agent would play.
             played: actions played, from the best to the worst.
             best: estimate of the first one's expected reward.
-            seed: of the searches.
+            seed: seed of the searches.
         """
         features = self.network.features
         with torch.no_grad():
@@ -94,25 +95,25 @@ class Exploration:
                 return action
         if self.spent < RATE * len(played) ** 0.5:
             self.spent += 1
-            for look in tuple(self._looks):
-                self._looks.rotate(-1)
-                if (found := look(played, best, seed)) is not None:
+            for explore in tuple(self._explorers):
+                self._explorers.rotate(-1)
+                if (found := explore(played, best, seed)) is not None:
                     return found
         return action if self.network.noisy else self._beside(action)
 
-    def _widest_gap(self, played: list[Action], best: float, seed: int) -> Action | None:
-        """None if nothing that is unknown and may be better was found."""
+    def _farthest(self, played: list[Action], best: float, seed: int) -> Action | None:
+        """The action that leads farthest from the data; None if nothing unknown may be better."""
 
-        def width(inputs: Tensor) -> Tensor:
+        def distance(inputs: Tensor) -> Tensor:
             return distance_to_data(self.network, inputs.squeeze(-2), best)
 
         features = self.network.features
-        point = screen(width, features, played, seed=seed, **effort_on(self.network), device=self.device)[0]
+        point = screen(distance, features, played, seed=seed, **effort_on(self.network), device=self.device)[0]
         with torch.no_grad():
-            return features.decode(point) if width(features.inputs(point)[None, None]) > 0.0 else None
+            return features.decode(point) if distance(features.inputs(point)[None, None]) > 0.0 else None
 
     def _edge(self, played: list[Action], best: float, seed: int) -> Action | None:
-        """None if no parent can be driven to where nothing was played, with something better plausible beyond."""
+        """The next extreme of a parent that is new and beyond which better is plausible; None if there is none."""
         features = self.network.features
         tried = torch.stack([features.encode(action) for action in played]).to(self.device)
         for column, sign in tuple(self._edges):
@@ -153,7 +154,7 @@ class Exploration:
         )
 
     def _beside(self, action: Action) -> Action:
-        """An action a little away, inside the box also where ``action`` is at its edge."""
+        """An action close to ``action``, reflected into the box."""
         features = self.network.features
         point = features.encode(action)
         values = len(point) - features.membership(point).shape[-1]

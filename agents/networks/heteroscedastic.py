@@ -28,13 +28,13 @@ class HeteroscedasticGP(GaussianProcess):
     """
 
     def spread(self, points: Tensor) -> Tensor:
-        """Standard deviation of the noise, that is of the outputs about their mean: ``... x d`` to ``...``."""
+        """Standard deviation of the noise at points: ``... x d`` to ``...``."""
         self.update()
         flat = self.rescaled(points).reshape(-1, self.dim)
         return (self._scale * self._noise_at(flat).sqrt()).reshape(points.shape[:-1])
 
     def mean_error(self) -> Tensor:
-        """Covariance of the errors of the means at the data, ``n x n``: ``N - N (K + N)^-1 N``, with N the noise's."""
+        """Covariance of the errors of the means at the data, ``n x n``: ``N - N (K + N)^-1 N``, N being the noise's."""
         self.update()
         noise = self._noise_at(self._points)
         explained = self._inverse_root * noise
@@ -47,7 +47,7 @@ class HeteroscedasticGP(GaussianProcess):
 class BumpyNoise(Noise):
     """Noise whose log variance is a level plus a weighted sum of Gaussian bumps along each input.
 
-    The hyper-parameters are the level, then the weights. The bumps cover the range of the data looked at.
+    The hyper-parameters are the level, then the weights. The bumps cover the range of the data of the fit.
 
     Args:
         dim: number of inputs.
@@ -59,7 +59,7 @@ class BumpyNoise(Noise):
         self._heavy_tailed = list(heavy_tailed)
         self._centre, self._unit = np.zeros(dim), np.ones(dim)
         self._low, self._span = np.zeros(dim), np.ones(dim)
-        self._places = np.linspace(0.0, 1.0, BUMPS)
+        self._centres = np.linspace(0.0, 1.0, BUMPS)
         self.theta = np.concatenate([[LEVEL_PRIOR[0]], np.zeros(dim * BUMPS)])
 
     def set_data(self, points: np.ndarray, unit: float) -> None:
@@ -84,7 +84,7 @@ class BumpyNoise(Noise):
         return -0.5 * float(away @ away) - constant, -slope
 
     def at(self, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """Beyond the range of the data looked at the variance is that at its edge."""
+        """Beyond the range of the data of the fit the variance is that at its edge."""
         features = self._features(points)
         varying = np.exp(features @ values)
         return NO_NOISE + varying, lambda gradient: (gradient * varying) @ features
@@ -92,7 +92,7 @@ class BumpyNoise(Noise):
     def _features(self, points: np.ndarray) -> np.ndarray:
         """The features that the level and the weights multiply: ``n x d`` to ``n x (1 + d BUMPS)``."""
         along = np.clip((self._bend(points) - self._low) / self._span, 0.0, 1.0)
-        bumps = np.exp(-0.5 * ((along[..., None] - self._places) / BUMP_WIDTH) ** 2)
+        bumps = np.exp(-0.5 * ((along[..., None] - self._centres) / BUMP_WIDTH) ** 2)
         return np.column_stack([np.ones(len(points)), bumps.reshape(len(points), -1)])
 
     def _bend(self, points: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.common.limits import MOST_SAMPLES, require_device
+from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import maximise, screen
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.eta import EtaNetworks, WithEta, rewards_within
@@ -26,9 +26,9 @@ from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.arguments import require_not_negative, whole_number
 from cbo_gym.task import Action, Info, Observation
 
-MOST_RESTARTS = 1024
-GREEDY = 0.05  # the default's beta
-CONSTRAINED = 0.5  # the default's beta where there are constraints
+MAX_RESTARTS = 1024
+GREEDY = 0.05  # the default beta
+CONSTRAINED = 0.5  # the default beta where there are constraints
 SCOUTING = 8  # steps of Adam from all starts
 SCOUTING_SAMPLES = 8  # of the noise in these steps, at most
 FINALISTS = 3  # starts that go on
@@ -40,12 +40,12 @@ MEAN_SAMPLES = 128  # of the noise, for the estimates of rewards
 
 
 class Climb(NamedTuple):
-    """Where ascents from r starts have led.
+    """Results of ascents from r starts.
 
     Attributes:
         points: the best search point of each, ``r x search_dim``.
-        values: of the acquisition function there, ``(r,)``.
-        last: where each ended, ``r x search_dim``.
+        values: values of the acquisition function there, ``(r,)``.
+        last: the last point of each, ``r x search_dim``.
     """
 
     points: Tensor
@@ -61,14 +61,14 @@ class MCBO(NetworkAgent):
             with exploration when the action teaches nothing. The paper picks it from {0.05, 0.5, 5}; over its nine
             tasks the smallest earned most while learning, the largest found the best actions
             (examples/chosen_beta.yaml).
-        samples: of the noise, for the expectation in the acquisition function (32 in the paper, 128 for Dropwave); 1
-            to 4,096.
-        restarts: starts of the joint optimisation of action and networks, 1 to 1,024; only with noise.
+        samples: number of draws of the noise for the expectation in the acquisition function (32 in the paper, 128 for
+            Dropwave); 1 to 4,096.
+        restarts: number of starts of the joint optimisation of action and networks, 1 to 1,024; only with noise.
         device: torch device.
 
     Attributes:
         network: the GPs of the nodes.
-        search_points: what the search runs over, one eta a node beside the action.
+        search_points: the space of the search, one eta a node beside the action.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -81,31 +81,31 @@ class MCBO(NetworkAgent):
             require_not_negative("beta", beta)
         self.device = require_device(device)
         self.beta = beta
-        self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
-        self.restarts = whole_number("restarts", restarts, at_least=1, at_most=MOST_RESTARTS)
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MAX_SAMPLES)
+        self.restarts = whole_number("restarts", restarts, at_least=1, at_most=MAX_RESTARTS)
 
     def setup(self, seed: int) -> None:
         constraints = self.task.constraints
         explores = self.beta is None and not constraints
-        limited = [one.node for one in constraints]
-        self.network = GPNetwork(self.task, self.device, limited, self.make_surrogate, signals=explores)
+        constrained = [constraint.node for constraint in constraints]
+        self.network = GPNetwork(self.task, self.device, constrained, self.make_surrogate, signals=explores)
         self._pessimism = Pessimism(self.network, constraints) if constraints else None
         free = [node for node in self.network.nodes if node != self.task.reward]
         self.search_points = WithEta(self.network.features, free)
         usual = CONSTRAINED if constraints else GREEDY
         self._width = usual if self.beta is None else self.beta
-        self._looked_by = self.network
+        self._explorer = self.network
         if explores and self.network.signals:  # a function beside signals is unknown wherever nothing was played
-            self._looked_by = GPNetwork(self.task, self.device, make=self.make_surrogate, signals=True, beside=False)
-        looks = explores and self.network.noisy
-        self.early = WarmupExploration(self._looked_by, len(self.initial_rounds()), self.device) if looks else None
-        also = [self.early.wide_optimum] if self.early else []
-        self.exploration = Exploration(self._looked_by, seed, self.device, also) if explores else None
+            self._explorer = GPNetwork(self.task, self.device, make=self.make_surrogate, signals=True, beside=False)
+        warms_up = explores and self.network.noisy
+        self.warmup = WarmupExploration(self._explorer, len(self.initial_rounds()), self.device) if warms_up else None
+        also = [self.warmup.wide_optimum] if self.warmup else []
+        self.exploration = Exploration(self._explorer, seed, self.device, also) if explores else None
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        if self._looked_by is not self.network:
-            self._looked_by.add(action, observation)
+        if self._explorer is not self.network:
+            self._explorer.add(action, observation)
 
     def estimate(self) -> Tensor:
         return self.network.expected_rewards(self.network.inputs, self.network.draw_noise(MEAN_SAMPLES, seed=0))
@@ -130,15 +130,15 @@ class MCBO(NetworkAgent):
         ``noise`` is as :meth:`GPNetwork.draw_noise` gives it, or empty.
         """
         eta, actions = self.search_points.split(inputs.squeeze(-2))
-        return self._counted(rewards_within(self.network, self._width, eta, actions, noise), actions)
+        return self._penalise(rewards_within(self.network, self._width, eta, actions, noise), actions)
 
     def _expected(self, inputs: Tensor) -> Tensor:
         """The acquisition function with posterior means alone, which takes a third of the time on large networks."""
         actions = self.search_points.split(inputs.squeeze(-2))[1]
-        return self._counted(self.network.expected_rewards(actions, {}), actions)
+        return self._penalise(self.network.expected_rewards(actions, {}), actions)
 
-    def _counted(self, rewards: Tensor, inputs: Tensor) -> Tensor:
-        """Optimistic rewards ``(b,)`` of actions ``b x input_dim``, less what missing constraints costs them."""
+    def _penalise(self, rewards: Tensor, inputs: Tensor) -> Tensor:
+        """Optimistic rewards ``(b,)`` of actions ``b x input_dim``, less the penalty for constraints."""
         return rewards if self._pessimism is None else rewards - self._pessimism.penalty(inputs)
 
     def estimated_violations(self) -> np.ndarray:
@@ -167,7 +167,7 @@ class MCBO(NetworkAgent):
         Args:
             starts: search points of :class:`WithEta`, ``r x search_dim``.
             noise: as :meth:`GPNetwork.draw_noise` gives it.
-            seed: of the networks' first layers.
+            seed: seed of the networks' first layers.
 
         Returns:
             the search point with the highest value of the acquisition function on ``noise``, and that value.
@@ -195,7 +195,7 @@ class MCBO(NetworkAgent):
         best, best_values = starts.clone(), torch.full_like(starts[:, 0], -torch.inf)
         for step in range(steps + 1):
             inputs = self.search_points.split(self.search_points.inputs(points))[1]
-            values = self._counted(self.network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1), inputs)
+            values = self._penalise(self.network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1), inputs)
             better = values.detach() > best_values
             best_values = torch.where(better, values.detach(), best_values)
             best = torch.where(better[:, None], points.detach(), best)

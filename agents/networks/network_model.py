@@ -1,8 +1,8 @@
 """GPNetworkModel: a GPNetwork as a model of BoTorch, for its acquisition functions and optimisers.
 
-What these sample are passes through the graph: every node's GP is drawn, jointly at the points of a set, at the inputs
-that the draws of its parents give (Astudillo & Frazier 2021, Bayesian optimization of function networks, sec. 3). With
-fixed base samples a pass is a smooth function of the actions::
+Its samples are passes through the graph: every node's GP is drawn, jointly at the points of a set, at the inputs that
+the draws of its parents give (Astudillo & Frazier 2021, Bayesian optimization of function networks, sec. 3). With fixed
+base samples a pass is a smooth function of the actions::
 
     env = gym.make("CBO/Dropwave-v0")
     model = GPNetworkModel.of_task(make_task(env, seed=0))
@@ -41,15 +41,15 @@ class GPNetworkModel(Model):
     may go on learning. Fantasies and input transforms are not supported.
 
     Args:
-        network: of GPs; what it learns later, the model knows.
+        network: the network of GPs; the model uses what it learns later.
         outputs: the modelled nodes that are outputs; None for the reward alone.
 
     Attributes:
-        network: as given.
+        network: the network.
         outputs: names of the nodes, in the order of the outputs.
 
     Raises:
-        ArgumentError: if an output is no modelled node, or none is given.
+        ArgumentError: if an output is not a modelled node, or there is none.
     """
 
     def __init__(self, network: GPNetwork, outputs: Sequence[str] | None = None) -> None:
@@ -64,7 +64,7 @@ class GPNetworkModel(Model):
         """The model of a soft or hard task, with its initial data.
 
         Args:
-            task: as :func:`cbo_gym.make_task` gives it.
+            task: a task from :func:`cbo_gym.make_task`.
             outputs: as for the class.
             device: torch device.
 
@@ -97,11 +97,11 @@ class GPNetworkModel(Model):
 
         Args:
             X: ``batch_shape x q x d``.
-            output_indices: places in ``outputs``; None for all.
+            output_indices: indices in ``outputs``; None for all.
             observation_noise: False for the network of the functions f alone, the nodes' noise left out; its reward is
                 E[Y | action] where noise enters linearly or not at all. True for rounds: every node has its own noise
                 at every point, known or learned, and their mean is E[Y | action].
-            posterior_transform: BoTorch's, applied to what is returned.
+            posterior_transform: BoTorch's, applied to the posterior.
 
         Returns:
             a :class:`NetworkPosterior`.
@@ -115,23 +115,23 @@ class GPNetworkModel(Model):
         wanted = self.network.features.input_dim
         if X.dim() < 2 or X.shape[-1] != wanted:
             raise ArgumentError(f"points must have shape batch_shape x q x {wanted}; given {tuple(X.shape)}")
-        outputs = self.outputs if output_indices is None else [self.outputs[place] for place in output_indices]
-        found = NetworkPosterior(self.network, X.to(self.network.inputs), outputs, observation_noise)
-        return found if posterior_transform is None else posterior_transform(found)
+        outputs = self.outputs if output_indices is None else [self.outputs[index] for index in output_indices]
+        posterior = NetworkPosterior(self.network, X.to(self.network.inputs), outputs, observation_noise)
+        return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def subset_output(self, idcs: list[int]) -> GPNetworkModel:
         """The model with some of the outputs, on the same network."""
-        return type(self)(self.network, [self.outputs[place] for place in idcs])
+        return type(self)(self.network, [self.outputs[index] for index in idcs])
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **_: Any) -> GPNetworkModel:  # noqa: N803
-        """A model that also knows further rounds; this one stays as it is. Hyper-parameters are refitted on schedule.
+        """A new model with further rounds. Hyper-parameters are refitted on schedule.
 
         Args:
             X: actions played, ``n x d``.
-            Y: what all modelled nodes were then, ``n x len(network.nodes)``, in native units.
+            Y: values of all modelled nodes, ``n x len(network.nodes)``, in native units.
 
         Raises:
-            ArgumentError: if the shapes do not fit, or a point's membership is that of no target set.
+            ArgumentError: if the shapes do not fit, or no target set has a point's membership.
         """
         nodes, task = self.network.nodes, self.network.task
         if X.dim() != 2 or Y.shape != (len(X), len(nodes)):
@@ -140,7 +140,7 @@ class GPNetworkModel(Model):
         network = deepcopy(self.network)
         for inputs, values in zip(X.detach(), Y.detach().cpu().numpy(), strict=True):
             known = dict(zip(nodes, values, strict=True))
-            seen = np.array([known.get(name, 0.0) for name in task.nodes])  # others are not looked at
+            seen = np.array([known.get(name, 0.0) for name in task.nodes])  # other nodes are not used
             network.add(self._action(inputs), {"nodes": seen})
         return type(self)(network, self.outputs)
 
@@ -157,7 +157,7 @@ class NetworkPosterior(SampledPosterior):
     """Joint samples of nodes by passes through a GPNetwork, one standard normal number a node, point and sample.
 
     Args:
-        network: of GPs.
+        network: the network of GPs.
         inputs: features of actions, ``batch_shape x q x d``.
         outputs: names of the nodes, m in all.
         noisy: whether the nodes' noise is drawn as well, with a second number each.

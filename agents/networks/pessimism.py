@@ -1,8 +1,8 @@
-"""Constraints in function-network methods: optimism about the reward, pessimism about what is constrained.
+"""Constraints in function-network methods: optimism about the reward, pessimism about constrained nodes.
 
-Networks drawn from the posterior of all functions tell how large E[node | action] may be. An action is safe where the
-mean of these draws is inside every constraint by some of their standard deviations; what is missed is charged for, at a
-price that no reward makes up for.
+Networks drawn from the posterior of all functions give the mean and the standard deviation of E[node | action]. An
+action is safe if the mean meets every constraint by some standard deviations; violations are penalised, at a price that
+no reward compensates.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ class Pessimism:
     """The penalty on an action that may miss constraints.
 
     Args:
-        network: that models the constrained nodes too.
-        constraints: at least one.
+        network: a network with the constrained nodes.
+        constraints: the constraints, at least one.
     """
 
     def __init__(self, network: GPNetwork, constraints: Sequence[Constraint]) -> None:
         self._network, self._constraints = network, constraints
 
     def penalty(self, inputs: Tensor) -> Tensor:
-        """For features of actions ``b x input_dim``, shape ``(b,)``, differentiable; 0 where they are safe."""
-        mean, std = self._beliefs(inputs)
+        """The penalty of actions ``b x input_dim``, ``(b,)``; differentiable, 0 where they are safe."""
+        mean, std = self._expectations(inputs)
         missed = [
-            (one.excess(mean[:, place]) + SAFE * std[:, place]).clamp_min(0.0) / self._spread(one.node)
-            for place, one in enumerate(self._constraints)
+            (constraint.excess(mean[:, index]) + SAFE * std[:, index]).clamp_min(0.0) / self._spread(constraint.node)
+            for index, constraint in enumerate(self._constraints)
         ]
         return PRICE * self._spread(self._network.task.reward) * torch.stack(missed).sum(0)
 
     def violations(self, inputs: Tensor) -> Tensor:
-        """By how much actions are believed to miss constraints, with less caution: ``b x input_dim`` to ``(b,)``."""
-        return violations(self._constraints, *self._beliefs(inputs), CAUTION)
+        """The estimated violations of actions, with less caution: ``b x input_dim`` to ``(b,)``."""
+        return violations(self._constraints, *self._expectations(inputs), CAUTION)
 
-    def _beliefs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def _expectations(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of E[node | action] over the networks, ``b x constraints`` each."""
         noise = self._network.draw_noise(NOISE_SAMPLES, seed=0)
         nodes = [constraint.node for constraint in self._constraints]

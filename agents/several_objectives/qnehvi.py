@@ -18,7 +18,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
 from cbo_gym.agents.common.features import features_of
-from cbo_gym.agents.common.limits import MOST_SAMPLES, require_device
+from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.several_objectives.base import (
     SeveralObjectivesAgent,
     baseline_of,
@@ -55,7 +55,7 @@ class QNEHVI(SeveralObjectivesAgent):
     surrogate_class: ClassVar[type[GaussianProcess]] = GaussianProcess
 
     def __init__(self, samples: int = 32, device: str = "cpu") -> None:
-        self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MAX_SAMPLES)
         self.device = require_device(device)
 
     def setup(self, seed: int) -> None:

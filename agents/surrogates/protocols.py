@@ -1,6 +1,6 @@
-"""The interface of a surrogate, so that any model which has it can stand in a GP's place, whatever its class.
+"""The interface of surrogates: any model that has it can take the place of a GP.
 
-Agents with one make it by their class attribute ``make_surrogate``; see the guide, *Writing an agent*.
+Agents make their surrogates with the class attribute ``make_surrogate``; see the guide, *Writing an agent*.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cbo_gym.agents.surrogates.gp.model import Numbers
 class Surrogate(Protocol):
     """Model of a reward, or of any scalar. Points are ``... x d``, values ``...``.
 
-    Without data every prediction is that of the prior: a node may never have been observed.
+    Without data predictions are those of the prior: a node may never have been observed.
     """
 
     @property
@@ -43,17 +43,17 @@ class Surrogate(Protocol):
         """Bring the model up to date with the data, as every prediction does."""
 
     def mean(self, points: Tensor) -> Tensor:
-        """Posterior means of the function without noise, differentiable."""
+        """Posterior means of the noiseless function, differentiable."""
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Posterior means and standard deviations of the function without noise, differentiable."""
+        """Posterior means and standard deviations of the noiseless function, differentiable."""
 
     def bound(self, points: Tensor, width: float) -> Tensor:
         """The value ``width`` standard deviations above the mean, differentiable."""
 
 
 class NodeSurrogate(Surrogate, Protocol):
-    """Of a node of a network: what rollouts, joint samples and exploration ask besides."""
+    """Model of a node of a network, with what rollouts, joint samples and exploration need in addition."""
 
     @property
     def dim(self) -> int:

@@ -27,7 +27,7 @@ def test_beta_zero_maximises_the_mean():
     agent = started(EXCBO(beta=0.0), "CBO/Dropwave-Noisy-v0")
     draws = agent.network.draw(8, seed=0)
     points = torch.rand(5, 1, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    mean, _ = agent.network.reward_belief(points[:, 0], draws)
+    mean, _ = agent.network.reward_mean_and_std(points[:, 0], draws)
     torch.testing.assert_close(agent.upper_bound(draws)(points), mean)
 
 
@@ -72,6 +72,6 @@ def coverage(env_id: str, seed: int) -> float:
     actions = [space.sample() for _ in range(512)]
     with torch.no_grad():
         inputs = agent.network.features.inputs(torch.tensor(np.stack(actions), dtype=torch.float64))
-        mean, std = agent.network.reward_belief(inputs, agent.network.draw(agent.samples, seed=0))
+        mean, std = agent.network.reward_mean_and_std(inputs, agent.network.draw(agent.samples, seed=0))
     error = mean.numpy() - oracle_of(env).expected_rewards(actions).value
     return float((np.abs(error) <= 2.0 * std.numpy()).mean())

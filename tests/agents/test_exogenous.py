@@ -99,7 +99,7 @@ def test_points_and_draws_are_combined(node):
         torch.testing.assert_close(fitted.decoder.combined_mean(points, draws), fitted.decoder.mean(full))
 
 
-def test_factors_of_the_draws_are_renewed_with_the_data():
+def test_factors_of_the_draws_follow_the_data():
     surrogate = EncoderDecoder("x", parents=1, actions=1, components=2, seed=0)
     generator = torch.Generator().manual_seed(0)
     draws = torch.randn(4, dtype=torch.float64, generator=generator)
@@ -156,14 +156,14 @@ def trained(task: Task) -> ExogenousNetwork:
     return network
 
 
-def test_the_belief_by_hand():
+def test_the_reward_by_hand():
     """Dropwave: the radius moves by its deviation, the reward's decoder does the rest."""
     network = trained(make("CBO/Dropwave-Noisy-v0", 0, 1)[1])
     draws = network.draw(4, seed=1)
     torch.testing.assert_close(draws.exogenous["Y"][:4], draws.exogenous["Y"][4:])
     torch.testing.assert_close(draws.deviations["X0"][:4], -draws.deviations["X0"][4:])
     action = torch.tensor([[0.3, 0.6]], dtype=torch.float64)
-    mean, std = network.reward_belief(action, draws)
+    mean, std = network.reward_mean_and_std(action, draws)
     means, stds = [], []
     for place in range(8):
         u = {node: values[place].reshape(1, 1) for node, values in draws.exogenous.items()}

@@ -120,8 +120,8 @@ def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() 
     played, best = best_first(agent.history, estimates), float(estimates.max())
     exploration = Exploration(agent.network, seed=0)
     unknown, known = np.array([0.5, 0.5]), played[0]
-    assert exploration.instead_of(unknown, played, best, seed=0) is unknown
-    others = [exploration.instead_of(known, played, best, seed=seed) for seed in range(12)]
+    assert exploration.replacement(unknown, played, best, seed=0) is unknown
+    others = [exploration.replacement(known, played, best, seed=seed) for seed in range(12)]
     assert exploration.spent == np.ceil(RATE * len(played) ** 0.5)
     far = [np.abs(other - known).max() > 0.01 for other in others]
     assert all(far[: exploration.spent])

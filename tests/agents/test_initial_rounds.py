@@ -7,7 +7,7 @@ import pytest
 
 from cbo_gym import make_task
 from cbo_gym.agents import CBO, EICF, GPUCB, MCBO, Random
-from cbo_gym.agents.common.initial import MOST_OBSERVATIONS, few_observations
+from cbo_gym.agents.common.initial import MAX_OBSERVATIONS, few_observations
 
 LARGE = "CBO/SurveyToyGraph-v0"  # 1,000 observations, then an intervention on each of two sets
 
@@ -16,7 +16,7 @@ def test_observations_are_thinned_and_interventions_kept() -> None:
     task = make_task(gym.make(LARGE), seed=0)
     few = few_observations(task)
     interventions = [past for past in task.initial_data if task.targets[past.action["target"]]]
-    assert few == [*task.initial_data[:MOST_OBSERVATIONS], *interventions]
+    assert few == [*task.initial_data[:MAX_OBSERVATIONS], *interventions]
     for env_id in ("CBO/ToyGraph-v0", "CBO/Dropwave-v0"):
         small = make_task(gym.make(env_id), seed=0)
         assert list(few_observations(small)) == list(small.initial_data)

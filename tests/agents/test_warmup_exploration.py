@@ -1,4 +1,4 @@
-"""Early looks of MCBO: which rounds, which target sets, and whether they are where they should be."""
+"""Warm-up exploration of MCBO: its rounds, its target sets and its actions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 from cbo_gym.agents import EIFN, MCBO
 from cbo_gym.agents.common.search import best_first
-from cbo_gym.agents.networks.warmup_exploration import EARLY, LATE, SAMPLES, SELDOM, WIDTH
+from cbo_gym.agents.networks.warmup_exploration import FIRST_ROUNDS, LAST_ROUND, PERIOD, SAMPLES, WIDTH
 from cbo_gym.agents.surrogates.causal.novelty import information
 from tests.agents.helpers import started
 
@@ -23,27 +23,27 @@ def played_by(agent) -> list:
     ("agent", "env_id"),
     [(MCBO(), "CBO/Dropwave-v0"), (MCBO(beta=0.5), COMPLETE), (MCBO(), "CBO/CCBOSynthetic2-v0")],
 )
-def test_there_are_none_without_noise_with_a_beta_or_under_constraints(agent: MCBO, env_id: str) -> None:
-    assert started(agent, env_id).early is None
+def test_there_is_none_without_noise_with_a_beta_or_under_constraints(agent: MCBO, env_id: str) -> None:
+    assert started(agent, env_id).warmup is None
 
 
-def test_every_second_of_the_first_rounds_is_one_and_then_some() -> None:
-    hard = started(MCBO(), "CBO/ToyGraph-v0").early
-    assert [rounds for rounds in range(2 * LATE) if hard.due(rounds)] == list(range(1, EARLY, 2))
+def test_every_second_of_the_first_rounds_explores_and_then_some() -> None:
+    hard = started(MCBO(), "CBO/ToyGraph-v0").warmup
+    assert [rounds for rounds in range(2 * LAST_ROUND) if hard.due(rounds)] == list(range(1, FIRST_ROUNDS, 2))
     for env_id in ("CBO/Dropwave-Noisy-v0", COMPLETE):  # without target sets, or with latent causes
-        early = started(MCBO(), env_id).early
-        due = [rounds for rounds in range(2 * LATE) if early.due(rounds)]
-        assert due == [*range(1, EARLY, 2), *range(EARLY, LATE, SELDOM)]
+        warmup = started(MCBO(), env_id).warmup
+        due = [rounds for rounds in range(2 * LAST_ROUND) if warmup.due(rounds)]
+        assert due == [*range(1, FIRST_ROUNDS, 2), *range(FIRST_ROUNDS, LAST_ROUND, PERIOD)]
 
 
-def test_target_sets_that_were_not_played_come_first_and_teach_most() -> None:
+def test_new_target_sets_come_first_with_their_most_informative_action() -> None:
     agent = started(MCBO(), COMPLETE)
     network, task, played = agent.network, agent.task, played_by(agent)
     past: list = []
     rng = np.random.default_rng(0)
     for _ in network.minimal:
         fresh = set(network.minimal) - {task.targets[int(action["target"])] for action in past}
-        action = agent.early.look(past, played, seed=len(past))
+        action = agent.warmup.explore(past, played, seed=len(past))
         assert task.targets[int(action["target"])] in fresh
         others = [
             {"target": np.int64(task.targets.index(target)), "values": rng.random(3)}
@@ -52,8 +52,8 @@ def test_target_sets_that_were_not_played_come_first_and_teach_most() -> None:
         ]
         points = torch.stack([network.features.inputs(network.features.encode(a)) for a in [action, *others]])
         with torch.no_grad():
-            told = information(network, points)
-        assert told[0] >= 0.98 * told[1:].max()
+            gained = information(network, points)
+        assert gained[0] >= 0.98 * gained[1:].max()
         past.append(action)
     assert {task.targets[int(action["target"])] for action in past} == set(network.minimal)
 
@@ -78,7 +78,7 @@ def test_information_is_of_the_nodes_that_are_left_to_their_mechanisms() -> None
 
 def test_then_the_best_within_wide_bounds_is_played() -> None:
     agent = started(MCBO(), "CBO/Dropwave-Noisy-v0")
-    network, early, played = agent.network, agent.early, played_by(agent)
+    network, warmup, played = agent.network, agent.warmup, played_by(agent)
     noise = network.draw_noise(SAMPLES, seed=0)  # as the search draws it
 
     def highest(points: torch.Tensor) -> torch.Tensor:
@@ -93,12 +93,12 @@ def test_then_the_best_within_wide_bounds_is_played() -> None:
         with torch.no_grad():
             return torch.stack([bound(-1.0), bound(0.0), bound(1.0)]).amax(0)
 
-    found = torch.as_tensor(early.look([], played, seed=0))[None]
+    found = torch.as_tensor(warmup.explore([], played, seed=0))[None]
     random = torch.rand(2000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     assert highest(found) > highest(random).max() - 0.01
 
 
-def test_expected_improvement_looks_around_unless_it_chooses_among_noisy_target_sets() -> None:
+def test_expected_improvement_explores_unless_it_chooses_among_noisy_target_sets() -> None:
     assert started(EIFN(), COMPLETE).exploration is None
     for env_id in ("CBO/Dropwave-Noisy-v0", "CBO/Dropwave-v0"):
         assert started(EIFN(), env_id).exploration is not None

@@ -1,1 +1,1 @@
-"""Models of what interventions do: networks of Gaussian processes, and priors from adjustment."""
+"""Models of the effects of interventions: networks of Gaussian processes, and priors from observations."""

@@ -1,7 +1,7 @@
 """Effects of interventions from observations, and a GP that starts from them (the causal GP of Aglietti et al. 2020).
 
-``ObservationalModel`` estimates E[Y | do(x)] of a target set, and how unsure that estimate is, from rounds in which
-nothing was set. ``CausalGP`` models the reward of one target set with these as its prior mean and prior variance.
+``ObservationalModel`` estimates E[Y | do(x)] of a target set, with an uncertainty, from rounds in which nothing was
+set. ``CausalGP`` models the reward of one target set with these as its prior mean and prior variance.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from cbo_gym.agents.surrogates.gp.closed_form import Covariances
 from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential, VarianceKernel
 from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.gp.noise import LEAST_VARIANCE, USUAL_NOISE, Noise, NoiseLevel, usual_noise
+from cbo_gym.agents.surrogates.gp.noise import MIN_VARIANCE, USUAL_NOISE, Noise, NoiseLevel, usual_noise
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.sums import add_up
 from cbo_gym.task import Action, HardTask, Observation
 
-FUNCTIONS = 16  # plausible networks whose spread is the uncertainty of a simulated effect
+FUNCTIONS = 16  # plausible networks, whose spread is the uncertainty of a simulated effect
 NOISE_SAMPLES = 16  # passes through each of them
-TRUST = 0.5  # standard deviation of the log of the noise's variance about what observations tell of it
+TRUST = 0.5  # standard deviation of the log of the noise's variance about its estimate from observations
 
 #: values of a target set's variables in [0, 1], ``n x d`` -> estimates of E[Y | do(x)] and their standard deviations
 Effect = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -53,24 +53,24 @@ class EffectModel(Protocol):
         """
 
     def informs(self, target: frozenset[str]) -> bool:
-        """Whether the observations tell anything about the effects of ``target``."""
+        """Whether the observations identify the effects of ``target``."""
 
 
 class ObservationalModel:
     """Estimates of E[Y | do(x)] from observations alone.
 
     * *Simulation*: GPs fitted to the observed mechanisms are pushed through the graph with the targets set. This is
-      right where every mechanism that still matters, that is of the reward and its ancestors once the edges into the
-      targets are cut, is what regression on the parents finds: where no bidirected edge ends at one of these nodes.
+      right where regression on the parents finds the mechanisms of the reward and its ancestors under do(target): where
+      no bidirected edge ends at one of these nodes.
     * *Back-door adjustment* otherwise, where :func:`adjustment_set` finds a set Z: a GP of the reward given the
       targets and Z, averaged over the observed Z.
-    * *None* otherwise, or without observations: the mean of the rewards seen, which tells nothing about x.
+    * *None* otherwise, or without observations: the mean of the rewards seen, for all x.
 
     The standard deviation is that of the expectation, not of the reward. A GP's error is taken as fully correlated
     between inputs, as the covariance ``sigma(x) sigma(x')`` of the causal prior has it.
 
     Args:
-        task: hard.
+        task: the hard task.
         device: torch device.
     """
 
@@ -78,7 +78,7 @@ class ObservationalModel:
         self._task = task
         self._device = device
         self._network = EffectNetwork(task, device)
-        self._place = {name: place for place, name in enumerate(task.nodes)}
+        self._node_index = {name: index for index, name in enumerate(task.nodes)}
         self._observed = torch.empty((0, len(task.nodes)), dtype=torch.float64, device=device)
         self._adjustments: dict[frozenset[str], frozenset[str] | None] = {}
         self._regressions: dict[frozenset[str], GaussianProcess] = {}
@@ -89,7 +89,7 @@ class ObservationalModel:
         return self._observed
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
-        """Learn from a round; of an interventional one only the mean reward, for targets without an estimate."""
+        """Learn from a round; from an interventional one only the mean reward, for targets without an estimate."""
         self._rewards.append(reward)
         if self._task.targets[int(action["target"])]:
             return
@@ -125,10 +125,10 @@ class ObservationalModel:
 
     def _simulate(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         network, manipulable = self._network, list(self._task.manipulable)
-        members = [place for place, name in enumerate(manipulable) if name in target]
+        members = [index for index, name in enumerate(manipulable) if name in target]
         inputs = values.new_zeros((len(values), 2 * len(manipulable)))
         inputs[:, members] = values
-        inputs[:, [len(manipulable) + place for place in members]] = 1.0
+        inputs[:, [len(manipulable) + index for index in members]] = 1.0
         # the reward's own noise has mean zero and goes no further
         noise = {n: draw for n, draw in network.draw_noise(NOISE_SAMPLES, seed=0).items() if n != self._task.reward}
         mean, std = network.expectations(inputs, [self._task.reward], noise, FUNCTIONS, NOISE_SAMPLES)
@@ -147,7 +147,7 @@ class ObservationalModel:
             self._add_to_regression(target, self._observed)
         domains = Domains({name: domain for name, domain in self._task.manipulable.items() if name in target})
         natives = torch.stack(domains.to_native(values.unbind(-1)), -1)
-        adjusted = self._observed[:, [self._place[name] for name in self._covariates(target)[len(domains) :]]]
+        adjusted = self._observed[:, [self._node_index[name] for name in self._covariates(target)[len(domains) :]]]
         count = len(adjusted)
         points = torch.cat([natives[:, None].expand(-1, count, -1), adjusted.expand(len(values), -1, -1)], -1)
         mean, std = self._regressions[target].posterior(points)
@@ -159,20 +159,20 @@ class ObservationalModel:
         return chosen + sorted(self._adjustments[target] or ())
 
     def _add_to_regression(self, target: frozenset[str], rows: Tensor) -> None:
-        columns = [self._place[name] for name in self._covariates(target)]
-        rewards = rows[:, self._place[self._task.reward]]
+        columns = [self._node_index[name] for name in self._covariates(target)]
+        rewards = rows[:, self._node_index[self._task.reward]]
         self._regressions[target].add(rows[:, columns].cpu(), rewards.cpu())
 
 
 class EffectNetwork(GPNetwork):
-    """A network for many values of one target set, in which nothing is computed twice.
+    """A network for many values of one target set, which computes nothing twice.
 
-    What the values do not reach is the same for all of them: there nodes are of shape ``1 x s``.
+    Nodes that do not depend on these values have shape ``1 x s``.
     """
 
-    condense = False  # it asks for few predictions, for which the shorter root does not pay
+    condense = False  # too few predictions for the shorter root to pay
     skips = True
-    additive = False  # as the defaults that rest on it were chosen
+    additive = False  # as when the defaults of CBO were chosen
 
     def node_inputs(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
         root = not (self.parents[node] or self.actions[node])
@@ -180,22 +180,22 @@ class EffectNetwork(GPNetwork):
 
 
 class RewardGP(GaussianProcess):
-    """GP of rewards about a causal prior, of which it models the residuals, with mean zero.
+    """GP of the residuals of rewards about a causal prior, with mean zero.
 
-    The prior of the noise is :func:`~cbo_gym.agents.surrogates.gp.noise.usual_noise`; where observations tell how much
-    noise there is, its most probable variance is that.
+    The prior of the noise is :func:`~cbo_gym.agents.surrogates.gp.noise.usual_noise`; its mode is the estimate of the
+    noise's variance from observations, if there is one.
 
     Args:
-        name: of what is modelled, for error messages.
+        name: name of the reward or the target set, for error messages.
         dim: number of inputs.
-        covariance: makes the kernel for them.
+        covariance: makes the kernel of so many inputs.
         device: torch device.
         noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
 
     Attributes:
-        unit: of the rewards, above 0; the priors of all variances are relative to it. Taking it from all rewards keeps
-            two similar ones from making the model sure.
-        expected_noise: standard deviation that rewards have by the observations, in their units; None if unknown.
+        unit: unit of the rewards, above 0; the priors of all variances are relative to it. Since it is that of all
+            rewards, two similar ones do not make the model sure.
+        expected_noise: standard deviation of the rewards' noise as estimated from observations; None if unknown.
     """
 
     centred = True
@@ -211,7 +211,7 @@ class RewardGP(GaussianProcess):
 
     @property
     def noise_of_rewards(self) -> float:
-        """Standard deviation of the rewards' noise, in their units; without data what is usual."""
+        """Standard deviation of the rewards' noise, in their units; without data its prior's median."""
         if len(self):
             return float(self.noise_scale)
         if self.noise_std is not None:
@@ -230,10 +230,10 @@ class RewardGP(GaussianProcess):
 
     @property
     def _expected_share(self) -> float | None:
-        """Of the rewards' variance, that is noise by the observations."""
+        """Share of the rewards' variance that is noise as estimated from observations."""
         if self.expected_noise is None:
             return None
-        return min(max((self.expected_noise / self.unit) ** 2, LEAST_VARIANCE), 1.0)
+        return min(max((self.expected_noise / self.unit) ** 2, MIN_VARIANCE), 1.0)
 
     def _make_noise(self) -> Noise:
         return super()._make_noise() if self.noise_std is not None else usual_noise()
@@ -245,9 +245,9 @@ class CausalGP(RewardGP):
     The last input is sigma(x).
 
     Args:
-        name: of the target set, for error messages.
+        name: name of the target set, for error messages.
         dim: number of target variables.
-        effect: gives m and sigma.
+        effect: returns m and sigma.
         device: torch device.
         noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
 
@@ -279,7 +279,7 @@ class CausalGP(RewardGP):
     def predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of E[Y | do(values)], each ``(n,)``, for values ``n x d`` in [0, 1].
 
-        ``prior`` is what ``effect`` gives there, if known.
+        ``prior`` is the value of ``effect`` there, if it is already known.
         """
         mean, std = prior or self._effect(values)
         if not len(self):
@@ -288,7 +288,7 @@ class CausalGP(RewardGP):
         return mean + residual, spread
 
     def prior_means(self) -> Tensor:
-        """Of the data, shape ``(n,)``."""
+        """Prior means at the data, shape ``(n,)``."""
         return self._rewards - self.outputs
 
     def fitted(self) -> Tensor:

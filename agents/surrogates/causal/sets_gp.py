@@ -1,4 +1,4 @@
-"""One GP of the rewards of all target sets, which starts from what observations tell about each."""
+"""One GP of the rewards of all target sets, whose prior comes from observations."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from cbo_gym.agents.surrogates.gp.kernels import MAX_LOG_VARIANCE, SquaredExpone
 from cbo_gym.agents.surrogates.gp.noise import log_lognormal
 from cbo_gym.sums import add_up
 
-LEAST_SHARE = 0.1  # of the rewards' variance that is expected not to be noise
+MIN_SHARE = 0.1  # least share of the rewards' variance that is expected not to be noise
 # Modes of logarithms, and their standard deviations; lengths are in units of the domains.
-ERROR = (-2.0, 1.5)  # variance, in units of the rewards', that the causal prior misses where there were observations
-BEYOND = (0.3, 0.4)  # likewise besides where there were none, in units of what is not noise
-LENGTH = (-1.3, 0.7)  # of a variable's values
-SETTING = (-0.3, 0.7)  # likewise of setting it or not
-REACH = 0.1  # of an observation: standard deviation, as a share of a domain, over which it tells of its neighbours
+ERROR = (-2.0, 1.5)  # variance of the error of the causal prior where there were observations, in rewards' units
+BEYOND = (0.3, 0.4)  # additional variance where there were none, in units of the variance that is not noise
+LENGTH = (-1.3, 0.7)  # lengthscale of a variable's values
+SETTING = (-0.3, 0.7)  # lengthscale of setting it or not
+REACH = 0.1  # standard deviation, as a share of a domain, within which an observation informs about its neighbours
 
 Lognormal = tuple[float, float]
 
@@ -31,13 +31,14 @@ Lognormal = tuple[float, float]
 class SetsGP(RewardGP):
     """GP of the reward under do(x) for all sets together, about a causal prior with mean m and standard deviation s.
 
-    An action's inputs are the values of all variables in [0, 1], for each whether it is set, s, and how novel x is,
-    from 0 amid the observations to 1 where there were none. The prior covariance of two actions is
-    ``RBF (v + s s' + w n n')``: errors of the causal prior are alike for like values and for sets with most variables
-    in common, and they may be large where it extrapolates. Noise and scales are learned from the rewards of all sets.
+    An action's inputs are the values of all variables in [0, 1], for each whether it is set, s, and its novelty n, from
+    0 amid the observations to 1 far from all of them. The prior covariance of two actions is
+    ``RBF (v + s s' + w n n')``: errors of the causal prior are similar for similar values and for sets with most
+    variables in common, and they may be large where it extrapolates. Noise and scales are learned from the rewards of
+    all sets.
 
     Args:
-        name: of the reward, for error messages.
+        name: name of the reward, for error messages.
         variables: number of variables that can be set.
         device: torch device.
         noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
@@ -54,13 +55,13 @@ class SetsGP(RewardGP):
         self._owners = torch.empty(0, dtype=torch.int64, device=device)
 
     def observe(self, owner: int, inputs: Tensor, mean: Tensor, reward: float) -> None:
-        """Add the reward of an action of a set, whose number is ``owner``: inputs ``1 x d``, and m there, ``(1,)``."""
+        """Add the reward of an action of the set with number ``owner``: inputs ``1 x d``, and m there, ``(1,)``."""
         self._owners = torch.cat([self._owners, self._owners.new_tensor([owner])])
         self._rewards = torch.cat([self._rewards, mean.new_tensor([reward])])
         self.add(inputs.cpu(), reward - mean.cpu())
 
     def revise(self, owner: int, inputs: Tensor, means: Tensor) -> None:
-        """Give a set's data, n in number, the inputs ``n x d`` and prior means ``(n,)`` that they have by now."""
+        """Replace the inputs ``n x d`` and the prior means ``(n,)`` of a set's data."""
         own = self._owners == owner
         self.inputs[own], self.outputs[own] = inputs, self._rewards[own] - means
         self._points = self._points[:0]
@@ -75,18 +76,18 @@ class SetsGP(RewardGP):
         return means + residual, spread
 
     def prior_means(self, owner: int) -> Tensor:
-        """Of a set's data, shape ``(n,)``."""
+        """Prior means at a set's data, shape ``(n,)``."""
         return (self._rewards - self.outputs)[self._owners == owner]
 
     def fitted(self, owner: int) -> Tensor:
-        """Posterior means at a set's data, shape ``(n,)``; none without data."""
+        """Posterior means at a set's data, shape ``(n,)``."""
         own = self._owners == owner
         return self.prior_means(owner) + self.mean(self.inputs[own]) if own.any() else self._rewards[own]
 
     def _standardise(self) -> None:
         super()._standardise()
         if self.noise_std is None and (share := self._expected_share) is not None:
-            self.kernel.share = max(1.0 - share, LEAST_SHARE)
+            self.kernel.share = max(1.0 - share, MIN_SHARE)
 
 
 class SetsKernel(VarianceKernel):
@@ -96,7 +97,7 @@ class SetsKernel(VarianceKernel):
         dim: number of inputs, 2 more than twice that of the variables.
 
     Attributes:
-        share: of the rewards' variance that is not noise, above 0; the prior of w is relative to it.
+        share: share of the rewards' variance that is not noise, above 0; the prior of w is relative to it.
     """
 
     def __init__(self, dim: int) -> None:
@@ -135,7 +136,7 @@ class SetsKernel(VarianceKernel):
 
 
 class SetsShape(SquaredExponential):
-    """A squared exponential of values and of what is set, whose lengthscales have priors of their own.
+    """A squared exponential of values and memberships, whose lengthscales have priors of their own.
 
     Args:
         dim: number of inputs, twice that of the variables.
@@ -173,9 +174,9 @@ def log_modes(logs: np.ndarray, priors: Sequence[Lognormal]) -> tuple[float, np.
 
 
 def novelty(points: Tensor, seen: Tensor) -> Tensor:
-    """How far points in [0, 1] are from all that was seen, in the variable where that is most: ``n x d`` to ``(n,)``.
+    """Novelty of points in [0, 1], from 0 to 1, in the variable where it is greatest: ``n x d`` to ``(n,)``.
 
-    ``seen`` are values of the same variables, ``m x d``; without any all is novel, 1.
+    ``seen`` are the observed values of the same variables, ``m x d``; without any the novelty is 1.
     """
     if not len(seen):
         return torch.ones_like(points[:, 0])

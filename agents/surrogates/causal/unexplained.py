@@ -5,18 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-FEWEST = 6  # observations for each coefficient
+MIN_ROUNDS = 6  # observations for each coefficient
 
 
 def unexplained(values: Tensor, rewards: Tensor) -> float | None:
     """Standard deviation of rewards about their least-squares fit by the variables of a set and their squares.
 
-    To set these variables takes their part of the rewards' variance away, and the rest stays, confounding apart. Both
-    are of rounds where nothing was set, ``n x d`` and ``(n,)``; None with fewer than ``FEWEST`` rounds a coefficient.
+    An intervention on these variables removes their part of the rewards' variance, and, without confounding, leaves the
+    rest. Both are of rounds where nothing was set, ``n x d`` and ``(n,)``. The estimate is None with fewer than
+    ``MIN_ROUNDS`` rounds a coefficient.
     """
     count, dim = values.shape
     coefficients = 1 + 2 * dim
-    if count < FEWEST * coefficients:
+    if count < MIN_ROUNDS * coefficients:
         return None
     standard = (values - values.mean(0)) / values.std(0).clamp_min(torch.finfo(values.dtype).tiny)
     columns = torch.cat([torch.ones_like(standard[:, :1]), standard, standard.square()], -1)

@@ -1,1 +1,1 @@
-"""Gaussian processes that serve several rooms, and what they are made of."""
+"""Gaussian processes that several families of agents use, and their kernels, noise and fits."""

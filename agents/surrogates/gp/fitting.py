@@ -1,8 +1,8 @@
 """The posterior density of a GP's hyper-parameters given its data, and its maximisation by L-BFGS-B.
 
-A covariance of the data comes with a *pullback*, which takes the gradient of a number with respect to the covariances
-to that with respect to the hyper-parameters: in closed form, which with few data takes a tenth of autograd's time, or
-by GPyTorch's autograd. Hyper-parameters are flat arrays here, in whatever units suit the search; most are logarithms.
+Covariances of the data come with a *pullback*, which takes gradients with respect to the covariances to gradients with
+respect to the hyper-parameters: in closed form, which with few data takes a tenth of the time, or by autograd.
+Hyper-parameters are flat arrays here, in units that suit the search; most are logarithms.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import Tensor
 from cbo_gym.agents.surrogates.gp.closed_form import Bounds, Covariances, Hyperparameters, WithClosedFit
 from cbo_gym.agents.surrogates.gp.noise import Noise
 
-RELATIVE_GAIN = 1e-7  # of the log density per datum, at which a fit stops
+RELATIVE_GAIN = 1e-7  # in log density per datum, below which a fit stops
 JITTERS = (0.0, 1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that rounding made indefinite
 
 
@@ -44,7 +44,7 @@ class RawParameters(Hyperparameters):
         free = (-math.inf, math.inf)
         self._tensors = list(parameters.values())
         self._bounds = [
-            (float(low), float(high))  # type: ignore[arg-type]  # the function fills in for bounds that are None
+            (float(low), float(high))  # type: ignore[arg-type]  # bounds that are None were replaced
             for name, tensor in parameters.items()
             for low, high in [limits.get(name, free)] * tensor.numel()
         ]
@@ -82,7 +82,7 @@ class RawParameters(Hyperparameters):
         return matrix.detach().cpu().numpy(), gradients
 
     def _vary(self, values: np.ndarray) -> None:
-        """Give the kernel hyper-parameters with respect to which what follows can be differentiated."""
+        """Set the raw parameters, and make them differentiable."""
         rest = torch.tensor(values, device=self._kernel.device)
         for tensor in self._tensors:
             own, rest = rest[: tensor.numel()], rest[tensor.numel() :]
@@ -105,8 +105,8 @@ class LogPosterior:
     The hyper-parameters are those of the covariances, then the noise's, then the constant mean unless it is 0.
 
     Args:
-        covariances: of the data's points.
-        noise: of the outputs.
+        covariances: the prior covariances of the data.
+        noise: the noise of the outputs.
         points: shape ``n x d``.
         targets: shape ``(n,)``.
         centred: whether the mean is 0 rather than a constant to be fitted.
@@ -121,7 +121,7 @@ class LogPosterior:
         self._cuts = [first, first + len(noise.bounds)]
 
     def split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Those of the covariances, of the noise, and the mean."""
+        """The hyper-parameters of the covariances, those of the noise, and the mean."""
         kernel, noise, mean = np.split(values, self._cuts)
         return kernel, noise, float(mean.sum())
 
@@ -145,7 +145,7 @@ class LogPosterior:
         return (density + kernel_prior + noise_prior) / len(root), np.concatenate(slopes) / len(root)
 
     def maximise(self, start: np.ndarray, iterations: int) -> tuple[float, np.ndarray]:
-        """The highest density that L-BFGS-B meets from ``start`` in so many iterations, and where it does."""
+        """The highest density that L-BFGS-B finds from ``start``, and its hyper-parameters."""
         best = (-math.inf, start)
 
         def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -164,7 +164,7 @@ class LogPosterior:
 
 
 def _factor(matrix: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-    """The Cholesky factor of a covariance matrix with the noise's variances added, None if it has none; the inverse."""
+    """The Cholesky factor, or None, and the inverse of a covariance matrix with the noise's variances added."""
     for jitter in JITTERS:
         covariance = matrix.copy()
         covariance.flat[:: len(matrix) + 1] += variances + jitter

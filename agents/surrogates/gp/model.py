@@ -33,9 +33,9 @@ from cbo_gym.task import Task
 
 FIT_ITERATIONS = 100
 JITTER = 1e-8  # variance that joint draws add to standardised outputs, so that every covariance has a root
-LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the best of them starts a rival fit
+LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the best of them starts a second fit
 
-Numbers = float | Sequence[float] | np.ndarray | Tensor  # whatever becomes a tensor of floats
+Numbers = float | Sequence[float] | np.ndarray | Tensor  # all that becomes a tensor of floats
 
 
 class SurrogateError(OperationError):
@@ -44,13 +44,13 @@ class SurrogateError(OperationError):
 
 @dataclass
 class RefitSchedule:
-    """When to refit hyper-parameters: at first with any new data that are not few among many, later less often.
+    """When to refit hyper-parameters: often at first, later when the data have grown by a tenth.
 
     Args:
-        every_time: fits that are made early.
-        growth: afterwards a fit is due when the number of points is ``growth`` times that of the last fit.
-        early: the same of early fits; up to 50 points, with 1.02, any new ones are enough.
-        many: from so many points on no fit is early: a round more tells little of the hyper-parameters.
+        every_time: number of early fits.
+        growth: later a fit is due when the number of points is ``growth`` times that of the last fit.
+        early: the factor of early fits; with 1.02 and up to 50 points, one new point is enough.
+        many: number of points from which no fit is early, since one round more tells little of the hyper-parameters.
     """
 
     every_time: int = 20
@@ -75,10 +75,10 @@ class State(NamedTuple):
     """All that the predictions of a GP are computed from.
 
     Attributes:
-        given: of the model, in rescaled points.
-        points: the data's, rescaled, ``n x d``.
-        low: what is taken off points to rescale them, ``(d,)``.
-        span: what they are then divided by, ``(d,)``.
+        given: the posterior at rescaled points.
+        points: the rescaled points of the data, ``n x d``.
+        low: the values that are subtracted from points to rescale them, ``(d,)``.
+        span: the values by which they are then divided, ``(d,)``.
     """
 
     given: Posterior
@@ -98,17 +98,17 @@ class GaussianProcess:
         dim: number of inputs d, at least 1.
         noise_std: standard deviation of the outputs' noise where it is known, 0 for exact outputs; None to learn it.
         covariance: makes the kernel for d inputs.
-        noise: makes the model of noise that is not known.
+        noise: makes the model of unknown noise.
         rescale: input columns that do not lie in [0, 1]; they are rescaled by their range in the data at each refit.
-        refit_iterations: most iterations of a refit, which starts where the last fit ended.
-        condense: whether predictions leave out what the noise drowns, which must be the same for all data; the larger
-            part of their cost where these are many.
+        refit_iterations: maximum number of iterations of a refit, which starts where the last fit ended.
+        condense: whether predictions leave out directions of the data that the noise drowns; with many data that saves
+            the larger part of their cost. The noise must be the same for all data.
         device: torch device of data and computations.
 
     Attributes:
-        kernel: with the hyper-parameters of the last fit.
-        constant: the mean, of standardised outputs.
-        centred: whether that is 0 always.
+        kernel: the kernel, with the hyper-parameters of the last fit.
+        constant: the mean of standardised outputs.
+        centred: whether the mean is always 0.
 
     Raises:
         ArgumentError: if ``dim`` is below 1 or ``rescale`` names a column that does not exist.
@@ -149,7 +149,7 @@ class GaussianProcess:
         self.kernel = self._make_kernel()
         self.constant = 0.0
         self._noise = self._make_noise()
-        self._searched = 0  # number of points when a rival fit was last made
+        self._searched = 0  # number of points when a second fit was last made
         self.inputs = self._tensor(np.empty((0, dim)))
         self.outputs = self._tensor([])
         self.set_prior(0.0, 1.0)
@@ -160,16 +160,16 @@ class GaussianProcess:
         self._given: Posterior
 
     def learn_noise(self, noise: Callable[[], Noise]) -> None:
-        """Take the outputs' noise for unknown, and for of the kind that ``noise`` makes."""
+        """Learn the outputs' noise from now on, with the model that ``noise`` makes."""
         self.noise_std, self._unknown_noise = None, noise
         self._noise = self._make_noise()
 
     def set_prior(self, mean: float, std: float) -> None:
-        """Set the mean and the scale of the outputs that are expected before any data, in their units."""
+        """Set the prior mean and standard deviation of the outputs, in their units."""
         self._location, self._scale = self._tensor(mean), self._tensor(std)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the functions that follow from the kernel and the points."""
+        """The attributes without the functions that follow from the kernel and the points."""
         kept = dict(self.__dict__)
         if "_given" in kept:
             kept["_given"] = {name: value for name, value in vars(self._given).items() if name != "cross_covariance"}
@@ -204,13 +204,13 @@ class GaussianProcess:
         self.outputs = torch.cat([self.outputs, y])
 
     def replace(self, inputs: Tensor, outputs: Tensor) -> None:
-        """Put other observations, ``n x d`` and ``(n,)``, in the place of all so far, on the same refit schedule."""
+        """Replace all observations by others, ``n x d`` and ``(n,)``, on the same refit schedule."""
         self.inputs, self.outputs = self.inputs[:0], self.outputs[:0]
         self._points = self._points[:0]
         self.add(inputs.cpu(), outputs.cpu())
 
     def mean(self, points: Tensor) -> Tensor:
-        """The first part of :meth:`posterior` alone, at linear instead of quadratic cost in the data."""
+        """The means of :meth:`posterior` alone, at linear instead of quadratic cost in the data."""
         self.update()
         return self._given.mean(self.rescaled(points))
 
@@ -221,7 +221,7 @@ class GaussianProcess:
             points: shape ``batch_shape x d``.
 
         Returns:
-            two tensors of shape ``batch_shape``; the marginals of each point.
+            two tensors of shape ``batch_shape``, the marginals of each point.
 
         Raises:
             SurrogateError: if the covariance matrix cannot be factorised.
@@ -232,7 +232,7 @@ class GaussianProcess:
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and a root of the covariance of the latent function at sets of q points, differentiable in them.
 
-        Its kernel must be a :class:`~cbo_gym.agents.surrogates.gp.closed_form.WithJointPrior`.
+        Its kernel must have ``covariance``.
 
         Args:
             points: shape ``batch_shape x q x d``.
@@ -259,8 +259,7 @@ class GaussianProcess:
     def draw(self, generator: torch.Generator) -> Function:
         """A function drawn from the posterior: one from the prior, moved to the data (Wilson et al. 2020).
 
-        Its kernel must be a :class:`~cbo_gym.agents.surrogates.gp.closed_form.WithDraws`. The function is that of the
-        data so far.
+        Its kernel must have ``draw``. Data that are added later do not change the function.
         """
         self.update()
         prior, given = self.kernel.draw(generator), self._given
@@ -281,12 +280,12 @@ class GaussianProcess:
         return mean + width * std
 
     def state(self) -> State:
-        """Of the model, up to date."""
+        """The state of the model, up to date."""
         self.update()
         return State(self._given, self._points, self._low, self._span)
 
     def rescaled(self, points: Tensor) -> Tensor:
-        """Points ``... x d`` with the columns of ``rescale`` mapped so that the data of the last refit fill [0, 1]."""
+        """Points ``... x d`` with the columns of ``rescale`` scaled so that the data of the last refit fill [0, 1]."""
         return (points - self._low) / self._span if self.rescale else points
 
     @property
@@ -321,7 +320,7 @@ class GaussianProcess:
     def _standardise(self) -> None:
         self._location = self.outputs.mean()
         spread = self.outputs.std(correction=min(1, len(self) - 1))
-        # Constant outputs keep their unit: what spread they show is rounding.
+        # The spread of constant outputs is rounding: they keep their unit.
         informative = spread > 1e-12 * self._location.abs()
         self._scale = torch.where(informative, spread, torch.ones_like(spread))
         if self.rescale:
@@ -335,9 +334,9 @@ class GaussianProcess:
     def _fit(self) -> None:
         """Fit the hyper-parameters, starting from their last values, at first from the modes of their priors.
 
-        Whenever the data grew enough, a rival fit starts from the most probable of some lengthscales. The density
-        often has one mode for a fast ripple and one that takes it for noise, and a fit that starts where the last one
-        ended would never leave the one for the other.
+        Whenever the data have grown enough, a second fit starts from the most probable of some lengthscales. The
+        density often has one mode for a fast ripple and one that takes it for noise, and a fit that starts where the
+        last one ended would stay in its mode.
         """
         points = self.rescaled(self.inputs).cpu().numpy()
         targets = ((self.outputs - self._location) / self._scale).cpu().numpy()
@@ -375,7 +374,7 @@ class GaussianProcess:
 
     @property
     def noise(self) -> Tensor:
-        """Variance of the noise of standardised outputs, at the first of the data; without data at the origin."""
+        """Variance of the noise of standardised outputs at the first point of the data; without data at the origin."""
         first = self.inputs[:1] if len(self) else self.inputs.new_zeros(1, self.dim)
         return self._noise_at(self.rescaled(first))[0]
 
@@ -385,11 +384,11 @@ class GaussianProcess:
         return torch.from_numpy(variances).to(points)
 
     def _noise_covariance(self, points: Tensor) -> Tensor:
-        """Of the noise of standardised outputs at the last of the data, ``n x n``, given their rescaled points."""
+        """Covariance of the noise of standardised outputs at the last rescaled points of the data, ``n x n``."""
         return torch.diag(self._noise_at(points))
 
     def _factorise(self, known: int) -> None:
-        """Extend the factor of the first ``known`` points to all of them; 0 computes it anew.
+        """Extend the factor of the first ``known`` points to all of them; 0 computes it from scratch.
 
         With ``W`` the inverse Cholesky factor of the known block, ``B`` the covariance of old and new points and
         ``C`` that of the new ones, the new rows are ``[-V (W B)' W, V]``, where ``V`` inverts the Cholesky factor
@@ -421,7 +420,7 @@ class GaussianProcess:
         )
 
     def _root_of_predictions(self, known: int, inverse_root: Tensor, prior: Tensor) -> Tensor:
-        """The root of predictions: condensed at each refit, and then with the rows of W of what is new."""
+        """The root of predictions: condensed at each refit, and then with the rows of W of new points."""
         if not self.condense:
             return inverse_root
         if not known:
@@ -442,7 +441,7 @@ class GaussianProcess:
 
 
 def is_noiseless(task: Task, node: str) -> bool:
-    """Whether the task tells that ``node`` is a function of the action alone.
+    """Whether ``node`` is known to be a function of the action alone.
 
     True if the noise is known to be zero at the node and all its ancestors, and none of them has a latent cause.
     """

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-LEVEL_PRIOR = (-4.0, 1.0)  # of the log variance, as BoTorch's
+LEVEL_PRIOR = (-4.0, 1.0)  # mean and standard deviation of the log variance, as BoTorch's
 NO_NOISE = 1e-6  # variance: too small to matter, enough for a stable Cholesky factor
-LEAST_VARIANCE = 1e-4  # as BoTorch's
-USUAL_NOISE = math.exp(-1.0)  # median of the share of the outputs' variance that is noise, where much of it is
+MIN_VARIANCE = 1e-4  # as BoTorch's
+USUAL_NOISE = math.exp(-1.0)  # median share of the outputs' variance that is noise, where much of it is noise
 
 
 class Noise(ABC):
@@ -23,8 +23,8 @@ class Noise(ABC):
 
     theta: np.ndarray
 
-    def set_data(self, points: np.ndarray, unit: float) -> None:  # noqa: B027  (few kinds of noise need to)
-        """Note where the data lie that a fit will see, ``n x d``, and the unit that their outputs are divided by."""
+    def set_data(self, points: np.ndarray, unit: float) -> None:  # noqa: B027  (only some subclasses need it)
+        """Take the points of a fit, ``n x d``, and the unit by which their outputs are divided."""
 
     @property
     @abstractmethod
@@ -68,27 +68,27 @@ class NoiseLevel(Noise):
     Args:
         location: mean of the logarithm.
         scale: its standard deviation.
-        least: lower bound of the variance.
-        start: the variance at first; the prior's mode if None.
+        lower: lower bound of the variance.
+        start: the initial variance; the prior's mode if None.
     """
 
     def __init__(
         self,
         location: float = LEVEL_PRIOR[0],
         scale: float = LEVEL_PRIOR[1],
-        least: float = LEAST_VARIANCE,
+        lower: float = MIN_VARIANCE,
         start: float | None = None,
     ) -> None:
-        self._location, self._scale, self._least = location, scale, least
+        self._location, self._scale, self._lower = location, scale, lower
         self.theta = np.array([location - scale**2 if start is None else math.log(start)])
 
     def expect(self, variance: float, scale: float) -> None:
-        """Make a variance the most probable one, the logarithm having a standard deviation of ``scale``."""
+        """Set the prior to one with this mode of the variance and this standard deviation of its logarithm."""
         self._location, self._scale = math.log(variance) + scale**2, scale
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
-        return [(math.log(self._least), math.inf)]
+        return [(math.log(self._lower), math.inf)]
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
         return log_lognormal(values, self._location, self._scale)
@@ -99,17 +99,17 @@ class NoiseLevel(Noise):
 
 
 def usual_noise() -> NoiseLevel:
-    """Noise that is expected to be a good part of the outputs' variance, not BoTorch's fiftieth of it.
+    """Noise that is expected to be a large part of the outputs' variance, where BoTorch expects a fiftieth.
 
-    It takes more data until a few lucky outputs pass for a peak.
+    It takes more data until a few lucky outputs are mistaken for a peak.
     """
-    return NoiseLevel(math.log(USUAL_NOISE), 1.0, least=LEAST_VARIANCE, start=USUAL_NOISE)
+    return NoiseLevel(math.log(USUAL_NOISE), 1.0, lower=MIN_VARIANCE, start=USUAL_NOISE)
 
 
 def log_lognormal(logs: np.ndarray, location: float, scale: float) -> tuple[float, np.ndarray]:
     """The summed log density of lognormal variables, and its gradient with respect to their logarithms.
 
-    It is the density of the variables themselves, as GPyTorch's priors have it, so the mode lies at
+    It is the density of the variables themselves, as in GPyTorch's priors, so the mode lies at
     ``location - scale^2``.
     """
     standardised = (logs - location) / scale

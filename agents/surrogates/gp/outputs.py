@@ -1,4 +1,4 @@
-"""Several GPs with common inputs and independent outputs, in the form that BoTorch asks for."""
+"""Several GPs with common inputs and independent outputs, as models of BoTorch."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from torch import Tensor
 
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 
-Own = TypeVar("Own")
+OutputModel = TypeVar("OutputModel")
 
 
 class SampledPosterior(Posterior):
-    """Outputs whose samples follow from standard normal numbers; subclasses have ``rsample_from_base_samples``.
+    """Posterior whose samples are functions of standard normal numbers; subclasses have ``rsample_from_base_samples``.
 
     Args:
         like: a tensor on the same device.
-        shape: of the outputs, ``b x q x m``.
-        base_shape: of the normal numbers behind one sample.
+        shape: shape of the outputs, ``b x q x m``.
+        base_shape: shape of the normal numbers of one sample.
     """
 
     def __init__(self, like: Tensor, shape: Sequence[int], base_shape: Sequence[int]) -> None:
@@ -45,7 +45,7 @@ class SampledPosterior(Posterior):
     def batch_range(self) -> tuple[int, int]:
         return (0, -2)
 
-    # The name is BoTorch's: its samplers ask a posterior for this.
+    # The name is BoTorch's, whose samplers call it.
     def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
         return sample_shape + self._shape
 
@@ -80,14 +80,14 @@ class JointNormals(SampledPosterior):
         return self.mean + torch.einsum("...qrm,...rm->...qm", self._roots, base_samples)
 
 
-class GPOutputs(Model, Generic[Own]):
+class GPOutputs(Model, Generic[OutputModel]):
     """One GP for each output; subclasses have ``posterior``.
 
     Args:
-        surrogates: with the same inputs.
+        surrogates: the GPs, which have the same inputs.
     """
 
-    def __init__(self, surrogates: Sequence[Own]) -> None:
+    def __init__(self, surrogates: Sequence[OutputModel]) -> None:
         super().__init__()
         self._surrogates = tuple(surrogates)
 

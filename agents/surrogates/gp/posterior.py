@@ -16,7 +16,7 @@ from torch import Tensor
 
 from cbo_gym.agents.surrogates.gp.closed_form import CrossCovariance, Prior, WithClosedPrior
 
-ENTRIES = 80_000  # covariances that are computed at a time: with many more each costs up to three times as much
+ENTRIES = 80_000  # computed at a time: with many more each costs up to three times as much
 NEGLIGIBLE = 1e-8  # share of the prior variance
 MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the square root finite at data points
 
@@ -69,7 +69,7 @@ class Posterior:
     root: Tensor
 
     def mean(self, points: Tensor) -> Tensor:
-        """Posterior means of one GP at points ``... x d``, or what else ``cross_covariance`` takes."""
+        """Posterior means of one GP at points ``... x d``, or others that ``cross_covariance`` takes."""
         blocks = self._blocks(points)
         return torch.cat([self.offset + self.cross_covariance(block).cross @ self.weights for block in blocks])
 
