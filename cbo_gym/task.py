@@ -1,4 +1,4 @@
-"""Task: all that an agent is allowed to know about the environment that it plays. One class per feedback mode."""
+"""Task: everything that an agent may know about its environment, one class per feedback mode."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from cbo_gym.scm.scopes import Scope
 from cbo_gym.scm.values import Composition
 
 Observation = dict[str, np.ndarray]
-Info = Mapping[str, Any]  # what a step tells beside observation and reward, as agents get it
-StepInfo = dict[str, Any]  # the same as environments give it, who may add to it; also the options of a reset
+# The info of a step, as agents get it.
+Info = Mapping[str, Any]
+# The info of a step or the options of a reset, as environments make them.
+StepInfo = dict[str, Any]
 
 
 class Mode(StrEnum):
-    """The feedback modes: what an action means and what comes back. Each is a module of ``cbo_gym.feedback``."""
+    """The feedback modes: the meaning of actions and observations. Each is a module of ``cbo_gym.feedback``."""
 
     SOFT = "soft"
     HARD = "hard"
@@ -41,13 +43,12 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class GraphKnowledge:
-    """The part of the causal graph that agents are told: one diagram, true or not; candidates; or names alone.
+    """What agents know of the causal graph: one diagram, true or not; candidates; or names alone.
 
     Args:
-        nodes: the observed variables in the order in which they are told, the reward last.
-        diagram: the diagram that is told, its nodes in topological order where it has one; None where none is.
-        candidates: the diagrams one of which should be the true one, in an order that tells nothing; empty where
-            there is no such list.
+        nodes: the observed variables, the reward last.
+        diagram: the known diagram, its nodes in topological order if it is acyclic; None if it is hidden.
+        candidates: diagrams one of which should be the true one, in random order; may be empty.
     """
 
     nodes: tuple[str, ...]
@@ -56,15 +57,15 @@ class GraphKnowledge:
 
     @property
     def is_acyclic(self) -> bool:
-        """Whether what is told rules out cycles."""
+        """Whether cycles are ruled out."""
         diagrams = [self.diagram] if self.diagram else self.candidates
         return bool(diagrams) and all(diagram.is_acyclic for diagram in diagrams)
 
 
 class Round(NamedTuple):
-    """One played round: the action, the semi-bandit observation that it gave, and the reward.
+    """One round: the action, the semi-bandit observation, and the reward.
 
-    The reward is a number; where a task has several objectives an array, one number each.
+    The reward is a number, or an array with several objectives.
     """
 
     action: Action
@@ -78,7 +79,7 @@ class Constraint:
 
     Args:
         node: an observed variable, not the reward.
-        side: ``"<="`` where the expected value must not exceed the threshold, ``">="`` where it must not fall below.
+        side: ``"<="`` if the expected value must not exceed the threshold, ``">="`` if it must not fall below.
         threshold: finite, in the node's units.
     """
 
@@ -87,7 +88,7 @@ class Constraint:
     threshold: float
 
     def excess(self, expected: Any) -> Any:
-        """By how much expected values miss it, below 0 where they meet it: a number, an array or a tensor."""
+        """Return by how much expected values (number, array or tensor) violate it; negative if they meet it."""
         return expected - self.threshold if self.side == "<=" else self.threshold - expected
 
     def __str__(self) -> str:
@@ -99,9 +100,9 @@ class Objective:
     """One of several quantities to maximise, or to minimise, in expectation.
 
     Args:
-        name: an observed variable that cannot be set; or ``"cost"``, what the round costs, where no variable is called
-            so and rounds cost something.
-        direction: which way is better. A reward is the objective's value, with its sign changed where it is minimised.
+        name: an observed variable that cannot be set; or ``"cost"``, the cost of the round, if no variable has this
+            name and the problem has costs.
+        direction: the better direction. The reward of an objective to minimise is minus its value.
     """
 
     name: str
@@ -118,27 +119,26 @@ class Objective:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Everything an agent is told at ``reset``, in every mode: no mechanism, no environment and no optimum.
+    """Everything that an agent knows at ``reset``, in every mode: no mechanism, no environment and no optimum.
 
-    It is a copy: nothing that an agent does to it reaches the environment.
+    It is a copy, so that agents cannot change the environment through it.
 
     Args:
         env_id: id of the environment.
         mode: its feedback mode.
-        graph: what is told of the causal graph.
+        graph: knowledge of the causal graph.
         nodes: the observed variables in the order of ``observation["nodes"]``, the reward last.
         reward: name of the reward variable.
         horizon: number of rounds.
-        action_space: as the environment's; actions are in [0, 1] per coordinate.
-        observation_space: as the environment's.
-        codec: between actions and points of a unit box, for methods that search one.
-        noise: variable -> exogenous distribution, for methods whose paper takes it as known; None where agents
-            are not told.
-        initial_data: rounds that every agent of one seed is given before it acts.
-        constraints: what an action must meet to count, in expectation.
-        costs: what rounds cost, by the names of the variables that are set or of ``action_names``; None where nothing
-            is paid. Initial rounds are free.
-        objectives: what the numbers of a reward are, in their order, where there are several; empty where it is one.
+        action_space: the environment's; actions are in [0, 1] per coordinate.
+        observation_space: the environment's.
+        codec: conversions of actions, for example to points of a unit box.
+        noise: variable -> exogenous distribution, for methods whose paper takes it as known; None if it is unknown.
+        initial_data: rounds before the first action, the same for all agents with one seed.
+        constraints: limits that an action must meet in expectation.
+        costs: costs of rounds, by the names of the variables that are set or of ``action_names``; None without costs.
+            Initial rounds are free.
+        objectives: the objectives in the order of the entries of a reward; empty if there is only one.
     """
 
     env_id: str
@@ -158,10 +158,10 @@ class Task:
 
     @property
     def diagram(self) -> CausalDiagram:
-        """The causal diagram over the observed variables, as it is told; latent confounding as bidirected edges.
+        """The known causal diagram over the observed variables; latent confounding as bidirected edges.
 
         Raises:
-            HiddenGraphError: if none is told. An agent that asks for it at ``reset`` is thereby left out of the task.
+            HiddenGraphError: if it is hidden. An agent that needs it at ``reset`` is then skipped on this task.
         """
         if self.graph.diagram is None:
             count = len(self.graph.candidates)
@@ -173,12 +173,10 @@ class Task:
         return self.graph.diagram
 
     def _repr_html_(self) -> str:
-        from cbo_gym.drawing.html import facts  # late: closed to somebody else's agent in its own process
+        from cbo_gym.drawing.html import facts  # late, because isolated agents cannot import it
 
-        diagram = self.graph.diagram
-        told = (
-            "one diagram" if diagram else f"{len(self.graph.candidates)} candidates" if self.graph.candidates else "-"
-        )
+        diagram, candidates = self.graph.diagram, self.graph.candidates
+        known = "one diagram" if diagram else f"{len(candidates)} candidates" if candidates else "-"
         about: list[tuple[str, object]] = [
             ("mode", self.mode),
             ("rounds", self.horizon),
@@ -186,7 +184,7 @@ class Task:
             ("reward", self.reward),
             ("actions", self.action_space),
             ("initial rounds", len(self.initial_data)),
-            ("told of the graph", told),
+            ("known of the graph", known),
         ]
         about += [("constraints", ", ".join(map(str, self.constraints)))] if self.constraints else []
         about += [("objectives", ", ".join(map(str, self.objectives)))] if self.objectives else []
@@ -201,7 +199,7 @@ class ParametricTask(Task):
         action_nodes: node -> indices of the action coordinates that enter its mechanism. In a separable SEM base arm
             i belongs to node i: ``nodes[i]`` is ``y[i]``, fed by ``observation["exogenous"][i]``.
         action_domains: native ``(low, high)`` of each coordinate.
-        action_names: one per coordinate; ``a0``, ``a1``, ... where they have none of their own.
+        action_names: names of the coordinates, ``a0``, ``a1``, ... by default.
     """
 
     action_nodes: Mapping[str, tuple[int, ...]]
@@ -214,8 +212,8 @@ class SoftTask(ParametricTask):
     """Soft mode.
 
     Args:
-        null_action: the action that counts as no intervention.
-        max_interventions: how many coordinates may differ from ``null_action``; None if all.
+        null_action: the action that is no intervention.
+        max_interventions: the number of coordinates that may differ from ``null_action``; None for all.
         composition: the reward as a known function of the other nodes, or None.
     """
 
@@ -238,8 +236,8 @@ class AggregatedTask(ParametricTask):
         representative_points: the number S of points over which feedback is the mean.
         integral: feedback is the mean over the whole cell instead.
         kernel: ``(lengthscale, variance)`` of the squared-exponential kernel of a zero-mean Gaussian process over
-            [0, 1] coordinates from which the reward function is drawn, where the method's paper takes it as known;
-            else None.
+            [0, 1] coordinates from which the reward function is drawn, if the method's paper takes it as known; else
+            None.
     """
 
     arity: int = 2
@@ -257,8 +255,8 @@ class MaskedTask(ParametricTask):
         signal_range: an interval that holds the signals b of all base arms.
         signal_family: the family of distributions and the ranges of parameters from which those of the signals were
             drawn, for methods whose paper takes them as a known prior; else None.
-        components: one function of each family that the equations ``y = F(y) + z`` are made of, up to factors (which
-            are not told, nor which edge has which); empty where the equations are not of that kind.
+        components: one function of each family in the equations ``y = F(y) + z``, up to factors (which are unknown, as
+            is which edge has which); empty if the equations are of another kind.
         composition: the reward as a known function of the other nodes, or None. The payoff h of a separable SEM,
             which is always known.
     """
@@ -326,7 +324,7 @@ class AdversarialTask(SoftTask):
             ``observation["adversary"]``.
         adversary_domains: native ``(low, high)`` of each of these coordinates.
         adversary_names: one per coordinate.
-        levels: how many values each coordinate of an action may take: k / (levels - 1) for k = 0 .. levels - 1.
+        levels: number of values of each coordinate of an action: k / (levels - 1) for k = 0 .. levels - 1.
     """
 
     adversary_nodes: Mapping[str, tuple[int, ...]]
@@ -344,8 +342,8 @@ class DynamicTask(ChoiceTask):
         slices: the number T of slices.
         trials: the number K of rounds in a slice, the last of which is implemented.
         unrolled: the causal diagram over the variables of all slices.
-        observational: variable of a slice -> its values in time series in which nothing was ever set, arrays of one
-            length; without those of slices in which nothing was measured.
+        observational: variable of a slice -> its values in time series without interventions, arrays of one length;
+            without slices that were not measured.
     """
 
     targets: tuple[frozenset[str], ...]

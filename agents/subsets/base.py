@@ -58,7 +58,7 @@ class LinearSEMAgent(Agent):
 
     def recommend(self) -> Action:
         """The best subset by the estimates, played or not."""
-        return self.model.subset(self.model.network.best(self.model.estimates).places)
+        return self.model.subset(self.model.network.best(self.model.estimates).options)
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         return {self.task.nodes[column]: value for column, value in self.model.expected(action).items()}

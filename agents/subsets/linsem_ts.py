@@ -33,4 +33,4 @@ class LinSEMTS(LinearSEMAgent):
         model = self.model
         numbers = self.rng.standard_normal(model.estimates.shape)[..., None]
         deviations = (np.linalg.cholesky(model.inverses) @ numbers)[..., 0]
-        return model.subset(model.network.best(model.estimates + math.sqrt(self.variance) * deviations).places)
+        return model.subset(model.network.best(model.estimates + math.sqrt(self.variance) * deviations).options)

@@ -37,4 +37,4 @@ class LinSEMUCB(LinearSEMAgent):
         stds = [noise[name].std if name in noise else 1.0 for name in model.names]
         widths = 1.0 + np.sqrt(np.square(stds)[:, None] * (chances + model.log_determinants))
         ellipsoids = np.square(self.scale * widths)[:, :, None, None] * model.inverses
-        return model.subset(model.network.best(model.estimates, ellipsoids).places)
+        return model.subset(model.network.best(model.estimates, ellipsoids).options)

@@ -22,21 +22,23 @@ from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, AggregatedTask, Mode, Observation
 
-FEW = 2  # variables of one cell that are averaged one by one; more are faster together, with the same sums
-POINT_LIKE = 2.0**-50  # half the width of a cell that stands for a point
+# Largest number of variables that are averaged one by one; more are faster together, with the same sums.
+FEW = 2
+# Half the width of a cell that stands for a point.
+POINT_LIKE = 2.0**-50
 
 
 class CellIntervention(Intervention):
-    """An intervention at the representative points of cells, which lie on the first axis of its columns.
+    """An intervention at the representative points of cells, which are the first axis of its columns.
 
-    ``intervals``: the cells in native units, ``(lower, upper)`` of each coordinate; an array of shape ``(n, d, 2)``
-    for a batch.
+    ``intervals`` are the cells in native units, ``(lower, upper)`` of each coordinate; of a batch an array
+    ``(n, d, 2)``.
     """
 
     intervals: list[Interval] | np.ndarray
 
-    def at(self, place: int) -> CellIntervention:
-        return _on_cells(super().at(place).soft, np.asarray(self.intervals)[place])
+    def at(self, index: int) -> CellIntervention:
+        return _on_cells(super().at(index).soft, np.asarray(self.intervals)[index])
 
 
 class AggregatedInterface(ParametricInterface):
@@ -70,7 +72,7 @@ class AggregatedInterface(ParametricInterface):
                 f"a cell must have shape (2, {self.scm.action_dim}), its lower and its upper corner; "
                 f"given shape {cell.shape}"
             )
-        # Plain floats and contiguous columns: on so few numbers they are faster than arrays that broadcast.
+        # floats and contiguous columns are faster than arrays that broadcast for few numbers
         intervals, columns = [], []
         for place, (lower, upper) in enumerate(zip(*cell.tolist(), strict=True)):
             if not 0.0 <= lower < upper <= 1.0:
@@ -95,7 +97,7 @@ class AggregatedInterface(ParametricInterface):
         return _on_cells(tuple(representative_points(native, self._points).T), native.swapaxes(1, 2))
 
     def describe(self, intervention: Intervention) -> Description:
-        """The interval of each parameter, ``(lower, upper)`` in native units; of a node with several, one each."""
+        """Return the interval of each parameter, ``(lower, upper)`` in native units."""
         assert isinstance(intervention, CellIntervention)
         return self.named_values(intervention.intervals)
 
@@ -109,13 +111,13 @@ class AggregatedInterface(ParametricInterface):
         return described
 
     def priced_values(self, intervention: Intervention) -> Sequence[Floats]:
-        """The centre of the cell."""
+        """Return the centre of the cell."""
         assert isinstance(intervention, CellIntervention)
         intervals = np.asarray(intervention.intervals)
         return intervals.mean(axis=-1).T.tolist() if intervals.ndim == 2 else list(intervals.mean(axis=-1).T)
 
     def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
-        """The cell's interval of the parameter in native units."""
+        """Return the cell's interval of the parameter in native units."""
         name, domain = self.domains.names[place], self.domains.intervals[place]
         widest = f"{name} in [{widest_of(*domain)}, {widest_of(*domain)}]"
         if intervention is None:
@@ -125,7 +127,7 @@ class AggregatedInterface(ParametricInterface):
         return Entry(f"{name} in [{low}, {high}]", widest)
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """Observational rounds are on the whole box, where nothing has been chosen; the others on random cells."""
+        """Observational rounds are on the whole box, which chooses nothing; the others are on random cells."""
         count = 2 * self.scm.action_dim + 1 if random is None else random
         whole = np.tile(np.array([[0.0], [1.0]]), (observational, 1, self.scm.action_dim))
         return np.concatenate([whole, np.sort(rng.random((count, 2, self.scm.action_dim)), axis=1)])
@@ -175,7 +177,7 @@ class AggregatedFeedback(AggregatedInterface, Feedback):
         return tuple(self.scm.driven)
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
-        """Means over the representative points, which lie on the intervention's first axis."""
+        """Return means over the representative points, the intervention's first axis."""
         values = self.scm.propagate(noise, intervention)
         if len(self._averaged) > FEW and np.ndim(intervention.soft[0]) == 1:
             means = np.add.reduce(np.array([values[name] for name in self._averaged]), axis=1) / self._points
@@ -191,7 +193,7 @@ class AggregatedFeedback(AggregatedInterface, Feedback):
 
 
 def _on_cells(columns: Sequence[Floats], intervals: list[Interval] | np.ndarray) -> CellIntervention:
-    """Columns of shape ``(S,)`` for one cell, ``(S, n)`` for a batch, in native units."""
+    """Return an intervention with columns ``(S,)`` for one cell or ``(S, n)`` for a batch, in native units."""
     intervention = CellIntervention(columns)
     intervention.intervals = intervals
     return intervention
@@ -207,7 +209,7 @@ def _what_is_wrong(place: int, lower: float, upper: float) -> str:
 
 
 def _point_like(points: np.ndarray) -> np.ndarray:
-    """Cells so small that they stand for points: ``(..., d)`` to ``(..., 2, d)``."""
+    """Return tiny cells around points: ``(..., d)`` to ``(..., 2, d)``."""
     return np.stack([points - POINT_LIKE, points + POINT_LIKE], axis=-2).clip(0.0, 1.0)
 
 

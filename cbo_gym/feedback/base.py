@@ -23,14 +23,17 @@ from cbo_gym.scm import Distribution, Floats, Intervention, System
 from cbo_gym.scm.system import Draws, Structure, Values
 from cbo_gym.task import Action, GraphKnowledge, Mode, Observation, Task
 
-Description = dict[str, Any]  # what was done, in native units by name
-Memory = Any  # of a mode's own making; never changed, so that whoever keeps one may go back to it
+# An intervention in native units, by name.
+Description = dict[str, Any]
+# Defined by the mode; immutable, so that a copy of an environment may keep it.
+Memory = Any
 
 
 class Entry(NamedTuple):
     """The effect of an action at a node, for pictures.
 
-    ``text`` says it, ``widest`` is at least as long as any other action's, and ``used`` is False where nothing is done.
+    ``text`` describes it, ``widest`` is at least as long as that of any other action, and ``used`` is False if the
+    action does nothing there.
     """
 
     text: str
@@ -39,7 +42,7 @@ class Entry(NamedTuple):
 
 
 class Region(NamedTuple):
-    """A part of the action space in which an optimum is searched for: a unit box of ``dim`` coordinates.
+    """A part of the action space for the search of an optimum: a unit box of ``dim`` coordinates.
 
     ``to_actions`` maps points of shape ``(n, dim)`` to a batch of ``n`` actions.
     """
@@ -57,31 +60,30 @@ class Interface(ABC):
         problem: the system and what may be done to it.
 
     Attributes:
-        codec: between actions and their other forms.
-        action_space: of one action.
-        observation_space: of what is seen of one round.
+        codec: conversions of actions.
+        action_space: space of one action.
+        observation_space: space of the observation of one round.
         domains: native units of the action's coordinates.
-        told: what agents are told of the causal graph.
-        nodes: the observed variables in the order in which they are seen, the reward last.
-        costs: what rounds cost, in the names of the mode's own; None where nothing is paid.
+        told: what agents know of the causal graph.
+        nodes: the observed variables in the order of observations, the reward last.
+        costs: costs of rounds, by the mode's names of items; None without costs.
 
     Raises:
         ArgumentError: if the problem lacks what the mode needs.
     """
 
     mode: ClassVar[Mode]
-    #: what agents are told of the mode
+    #: class of the mode's tasks
     task_class: ClassVar[type[Task]]
-    #: axes of an intervention's entries in front of the batch's; :meth:`play` reduces them
+    #: number of axes of an intervention's entries before the batch's; :meth:`play` reduces them
     own_axes: ClassVar[int] = 0
-    #: whether something of a round is seen before it is played, see :meth:`before`
+    #: whether there is an observation before a round, see :meth:`before`
     looks_ahead: ClassVar[bool] = False
-    #: whether what a round gives depends on those before it, see :meth:`start`
+    #: whether a round depends on earlier ones, see :meth:`start`
     remembers: ClassVar[bool] = False
     #: whether a round may have several objectives
     several_objectives: ClassVar[bool] = False
-    #: numbers of observational and random rounds that a problem of the user's own starts with; None as in
-    #: :meth:`initial_actions`
+    #: default numbers of observational and random initial rounds, see :meth:`initial_actions`
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, 0)
 
     problem: ProblemStatement
@@ -110,22 +112,19 @@ class Interface(ABC):
         )
 
     def whole_graph(self) -> GraphKnowledge:
-        """The causal graph as agents are told it where they are told all of it."""
+        """Return complete knowledge of the causal graph."""
         return GraphKnowledge(self.scm.nodes, self.scm.diagram)
 
     @abstractmethod
     def make_codec(self) -> Codec:
-        """The mode's codec, which holds its action space; called once, when ``problem`` and ``scm`` are set.
+        """Return the mode's codec with its action space; called once, when ``problem`` and ``scm`` are set.
 
         Raises:
             ArgumentError: if the problem lacks what the mode needs.
         """
 
     def read(self, action: Action) -> Action:
-        """A copy of one valid action that shares nothing with what was handed over, which is looked at once.
-
-        Whoever plays an action and keeps it as well reads it first: an object may give other numbers the next time,
-        and an array may be changed by whom it belongs to.
+        """Return a validated copy of one action, so that later changes of the caller's object have no effect.
 
         Raises:
             gymnasium.error.InvalidAction: if it is no element of the action space.
@@ -135,16 +134,16 @@ class Interface(ABC):
         return own
 
     def read_batch(self, actions: Actions) -> Actions:
-        """The same for a batch: an element of the batched action space."""
+        """Return a validated copy of a batch: an element of the batched action space."""
         own = own_copy(self.action_space, actions)
         self.decode_batch(own)
         return own
 
     def read_recommendation(self, recommended: Any) -> Any:
-        """:meth:`read` of what an agent recommends: an action, or where there are several objectives some actions.
+        """Return a validated copy of a recommendation: an action, or a list of actions with several objectives.
 
         Raises:
-            gymnasium.error.InvalidAction: if it is no action, or no sequence of one or more.
+            gymnasium.error.InvalidAction: if it is no action, or no sequence of at least one.
         """
         if not self.problem.outcomes.objectives:
             return self.read(recommended)
@@ -157,7 +156,7 @@ class Interface(ABC):
 
     @abstractmethod
     def decode(self, action: Action) -> Intervention:
-        """The intervention that one action stands for, in native units.
+        """Return the intervention of one action, in native units.
 
         Raises:
             gymnasium.error.InvalidAction: if it is no element of the action space.
@@ -165,14 +164,14 @@ class Interface(ABC):
 
     @abstractmethod
     def decode_batch(self, actions: Actions) -> Intervention:
-        """The same for a batch: an element of the batched action space."""
+        """Return the interventions of a batch: an element of the batched action space."""
 
     @abstractmethod
     def describe(self, intervention: Intervention) -> Description:
-        """The intervention in native units, by variable or parameter name."""
+        """Return the intervention in native units, by variable or parameter name."""
 
     def describe_batch(self, intervention: Intervention) -> Description:
-        """The same for a batch: name -> new array, with ``_name`` masks as in Gymnasium's vector infos."""
+        """Return new arrays for a batch by name, with ``_name`` masks as in Gymnasium's vector infos."""
         described: Description = {}
         for name, value in self.describe(intervention).items():
             described[name] = np.stack(value, axis=-1) if isinstance(value, tuple) else np.array(value)
@@ -180,55 +179,55 @@ class Interface(ABC):
         return described
 
     def priceable(self) -> Priceable:
-        """The items of the mode's actions that may have a price.
+        """Return the items of the mode's actions that may have a price.
 
         Raises:
-            ArgumentError: if nothing may.
+            ArgumentError: if there are none.
         """
         raise ArgumentError(f"{self.problem.name}: there are no costs in {self.mode} mode")
 
     def changed(self, intervention: Intervention) -> Changed:
-        """The items that an action sets or changes and that may have a price: item -> ``(mask, native value)``."""
+        """Return the items with a possible price that an action changes: item -> ``(mask, native value)``."""
         return {}
 
     def cost(self, intervention: Intervention) -> Floats:
-        """The cost of rounds, a number or an array of the batch's shape; one number where all cost the same.
+        """Return the cost of rounds: an array of the batch's shape, or a number if all cost the same.
 
         Args:
-            intervention: what actions stand for, as :meth:`decode` or :meth:`decode_batch` gave it.
+            intervention: result of :meth:`decode` or :meth:`decode_batch`.
         """
-        assert self.costs is not None, "nothing is paid"
+        assert self.costs is not None, "the problem has no costs"
         return self.costs.of(self.changed(intervention))
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
-        """The observation of rounds that were played.
+        """Return the observation after rounds.
 
         Args:
             nodes: the observed variables, in the order of ``self.nodes``, shape ``(..., n)``.
-            values: all variables by name, latent ones included, of the rounds' shape, as :meth:`play` gave them.
+            values: all variables by name, latent ones included, of the rounds' shape; result of :meth:`play`.
         """
         return {"nodes": nodes}
 
     def empty_observation(self) -> Observation:
-        """The observation before the first round: zeros."""
+        """Return the observation before the first round: zeros."""
         return self.after(np.zeros(len(self.nodes)), defaultdict(float))
 
     @abstractmethod
     def acted_on(self) -> dict[str, str]:
-        """The nodes that actions act on directly, and how, in a word: for pictures and tables."""
+        """Return the nodes that actions affect directly, each with a word that says how, for pictures and tables."""
 
     def entering(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
-        """The entries of an action into the mechanisms, by node; none where it sets variables, whose values tell.
+        """Return the entries of an action into the mechanisms, by node; none if it sets variables.
 
         Args:
-            intervention: what the action stood for; None before the first.
+            intervention: intervention of the action; None before the first.
             values: all variables by name in the round, latent ones included.
         """
         return {}
 
     @abstractmethod
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """A batch of actions for the initial data, in the order in which they are played.
+        """Return a batch of actions for the initial data.
 
         Args:
             rng: source of the random actions.
@@ -238,26 +237,26 @@ class Interface(ABC):
 
     @abstractmethod
     def regions(self) -> list[Region]:
-        """Parts that together make up the action space, for the oracle's search."""
+        """Return parts of the action space that cover it, for the oracle's search."""
 
     def all_actions(self) -> np.ndarray | None:
-        """All actions as one array, where there are few enough to be tried one by one; else None."""
+        """Return all actions as one array if they can be enumerated; else ``None``."""
         return None
 
     @abstractmethod
     def task_fields(self) -> dict[str, Any]:
-        """The fields of ``task_class`` that are the mode's own."""
+        """Return the mode's own fields of ``task_class``."""
 
     def exogenous(self) -> dict[str, Distribution]:
-        """Observed variable, as agents see it -> the distribution of its noise."""
+        """Return observed variable -> the distribution of its noise."""
         return self.scm.noise_of_nodes()
 
     def drawn_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
-        """Fields of ``task_class`` that are drawn at random, one drawing a seed.
+        """Return random fields of ``task_class``, which depend on the seed.
 
         Args:
-            rng: their source.
-            observational: how many rounds of initial data in which nothing is set are asked for.
+            rng: source of randomness.
+            observational: number of initial rounds without intervention.
         """
         return {}
 
@@ -269,7 +268,7 @@ class Feedback(Interface):
     evaluator take everything that they know of a mode from here.
 
     Attributes:
-        truth: the same with the graph known, from which regret is counted; itself where it is.
+        truth: the same with the graph known, from which regret is measured; itself if the graph is known.
     """
 
     problem: Problem
@@ -280,50 +279,50 @@ class Feedback(Interface):
         self.truth: Feedback = self
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
-        """The outcome of rounds with this noise, by variable, of the shape of the noise and the batch together."""
+        """Return the outcome of rounds by variable, of the shape of the noise and the batch together."""
         return self.scm.propagate(noise, intervention)
 
     def objectives(self, values: Values, intervention: Intervention) -> dict[str, Floats]:
-        """The values of several objectives in rounds, by name, each in its own units and direction.
+        """Return the values of several objectives in rounds by name, each in its own units and direction.
 
         Args:
-            values: of the rounds, as :meth:`play` gave them.
-            intervention: what actions stand for, as :meth:`decode` or :meth:`decode_batch` gave it.
+            values: result of :meth:`play`.
+            intervention: result of :meth:`decode` or :meth:`decode_batch`.
         """
         outcomes = self.problem.outcomes
         return outcomes.several(values, self.cost(intervention) if outcomes.is_paid_for else 0.0)
 
     def before(self, noise: Draws) -> Observation:
-        """The observation of rounds with this noise before they are played, where the mode ``looks_ahead``."""
+        """Return the observation before rounds with this noise, if the mode ``looks_ahead``."""
         return {}
 
     def start(self) -> Memory:
-        """The memory before the first round, where the mode ``remembers``."""
+        """Return the memory before the first round, if the mode ``remembers``."""
         return None
 
     def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
-        """The effect of an action in the next round, where the mode ``remembers``.
+        """Return the effect of an action in the next round, if the mode ``remembers``.
 
         Args:
-            intervention: what the action stands for by itself, of one round or a batch of them.
-            memory: of the rounds before; its entries broadcast against the batch.
+            intervention: intervention of the action alone, of one round or a batch of them.
+            memory: memory of the rounds before; its entries broadcast against the batch.
         """
         return intervention
 
     def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Memory:
-        """The memory after a round was played, on which the next one depends.
+        """Return the memory after a round, on which the next one depends.
 
         Args:
-            memory: what it depended on itself; stays as it is.
-            intervention: as :meth:`situate` gave it.
-            values: what the round gave, as from :meth:`play`.
+            memory: memory before the round, which is not changed.
+            intervention: result of :meth:`situate`.
+            values: result of :meth:`play`.
         """
         return memory
 
     def recalled(self, memory: Memory) -> Observation:
-        """The part of the memory that an agent sees before the next round, shape ``(k,)`` or ``(n, k)`` each."""
+        """Return the part of the memory that agents see before the next round, shapes ``(k,)`` or ``(n, k)``."""
         return {}
 
     def known_maximiser(self) -> Action | None:
-        """An action that maximises E[Y | action], where theory gives one."""
+        """Return an action that maximises E[Y | action], if theory gives one."""
         return None

@@ -22,7 +22,8 @@ from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action
 
-LONGEST_LIST = 4  # names that are written out
+# Longest list of names that is written out.
+LONGEST_LIST = 4
 
 
 class SettingInterface(Interface):
@@ -40,16 +41,16 @@ class SettingInterface(Interface):
         return described
 
     def changed(self, intervention: Intervention) -> Changed:
-        """The variables that are set."""
+        """Return the variables that are set."""
         return intervention.hard
 
 
 class ChoiceInterface(SettingInterface):
     """Actions ``Dict(<key>=Discrete(n), values=Box(0, 1, (n_manipulable,)))``.
 
-    The whole number is the place of a set of variables in a list, the values are those of all manipulable variables,
-    mapped to native units by the problem. Values of variables outside the chosen set have no effect. Soft parameters,
-    where the problem has any, stay at its null action.
+    The whole number is the index of a set of variables; the values are those of all manipulable variables, mapped to
+    native units by the problem. Values of variables outside the chosen set have no effect. Soft parameters stay at the
+    problem's null action.
     """
 
     #: the action's key for the set that is chosen
@@ -61,20 +62,20 @@ class ChoiceInterface(SettingInterface):
         super().__init__(problem)
         self._keys = (self.key, "values")
         self._manipulable = self.domains.names
-        #: for each set, the places of its variables in the action's values
+        # for each set, the indices of its variables in the action's values
         self._members = [
-            [place for place, name in enumerate(self._manipulable) if name in chosen] for chosen in self.codec.sets
+            [index for index, name in enumerate(self._manipulable) if name in chosen] for chosen in self.codec.sets
         ]
-        each = [(name, place, self.domains.scales[place]) for place, name in enumerate(self._manipulable)]
-        self._named_members = [[each[place] for place in places] for places in self._members]
+        each = [(name, index, self.domains.scales[index]) for index, name in enumerate(self._manipulable)]
+        self._named_members = [[each[index] for index in members] for members in self._members]
         self._soft = tuple(problem.to_native(problem.null_action).tolist())
 
     @abstractmethod
     def variable_sets(self) -> Sequence[frozenset[str]]:
-        """The sets of variables that can be chosen."""
+        """Return the sets of variables that can be chosen."""
 
     def set_names(self) -> Sequence[str]:
-        """Short names of these sets."""
+        """Return short names of these sets."""
         return list(map(set_name, self.variable_sets()))
 
     @property
@@ -103,7 +104,7 @@ class ChoiceInterface(SettingInterface):
             if not 0.0 <= value <= 1.0:
                 name = self._manipulable[point.index(value)]
                 raise InvalidAction(f"the value of {name} must lie in [0, 1]; given {value}")
-        hard = {name: (True, scale.to_native(point[place])) for name, place, scale in members}
+        hard = {name: (True, scale.to_native(point[index])) for name, index, scale in members}
         return Intervention(self._soft, hard)
 
     def decode_batch(self, actions: Actions) -> Intervention:
@@ -123,14 +124,14 @@ class ChoiceInterface(SettingInterface):
                 f"values {shown(values[first].tolist())}"
             )
         membership = np.zeros((len(self._members), len(self._manipulable)), dtype=bool)
-        for index, places in enumerate(self._members):
-            membership[index, places] = True
+        for row, members in enumerate(self._members):
+            membership[row, members] = True
         masks = membership[chosen]
         native = self.domains.to_native(values.T)
         hard = {
-            name: (masks[:, place], native[place])
-            for place, name in enumerate(self._manipulable)
-            if masks[:, place].any()
+            name: (masks[:, index], native[index])
+            for index, name in enumerate(self._manipulable)
+            if masks[:, index].any()
         }
         return Intervention(self._soft, hard)
 
@@ -141,10 +142,10 @@ class ChoiceInterface(SettingInterface):
         return Priceable({name: (name,) for name in self.domains.names}, self.codec.sets)
 
     def regions(self) -> list[Region]:
-        return [Region(len(places), partial(self.actions_at, index)) for index, places in enumerate(self._members)]
+        return [Region(len(members), partial(self.actions_at, index)) for index, members in enumerate(self._members)]
 
     def actions_at(self, chosen: int, points: np.ndarray) -> dict[str, np.ndarray]:
-        """A batch of actions that set the chosen set's variables to ``points`` of shape ``(n, size of the set)``."""
+        """Return a batch of actions that set the variables of a set to ``points`` of shape ``(n, size of the set)``."""
         values = np.full((len(points), len(self._manipulable)), UNSET)
         values[:, self._members[chosen]] = points
         return {self.key: np.full(len(points), chosen), "values": values}
@@ -154,10 +155,10 @@ class ChoiceInterface(SettingInterface):
 
 
 def listed(names: Collection[str], what: str) -> str:
-    """``X1, X2``; long lists are counted."""
+    """Return ``X1, X2``, or the count of a long list."""
     return f"{len(names)} {what}" if len(names) > LONGEST_LIST else ", ".join(sorted(names))
 
 
 def set_name(variables: Collection[str]) -> str:
-    """``{X1, X2}``, of a target set."""
+    """Return ``{X1, X2}`` for a target set."""
     return "{" + listed(variables, "variables") + "}"

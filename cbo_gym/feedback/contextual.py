@@ -92,14 +92,14 @@ class ContextualFeedback(ContextualInterface, Feedback):
         return {"context": self.natural_contexts(noise)}
 
     def natural_contexts(self, noise: Draws) -> np.ndarray:
-        """The contexts of rounds with this noise, shape ``noise's shape + (k,)``."""
+        """Return the contexts of rounds, with one more axis than the noise, of length k."""
         values = self.scm.propagate(noise)
         contexts = np.array([values[name] for name in self.contexts.names])
         return contexts if contexts.ndim == 1 else np.moveaxis(contexts, 0, -1)
 
 
 def name_scope(scope: Scope) -> str:
-    """``{X1, X2 | C}``: the variables of a scope and the contexts on which any of them may depend."""
+    """Return ``{X1, X2 | C}``: the variables of a scope and the contexts on which any of them may depend."""
     variables = listed([variable for variable, _ in scope], "variables")
     contexts = listed(frozenset().union(*[given for _, given in scope]), "contexts")
     return "{" + (f"{variables} | {contexts}" if contexts else variables) + "}"

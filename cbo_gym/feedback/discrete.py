@@ -35,13 +35,13 @@ class DiscreteInterface(SettingInterface):
         soft = tuple(problem.to_native(problem.null_action).tolist())
         self._soft, self._arms = soft, [Intervention(soft, Intervention.do(arm).hard) for arm in self.arms]
         self._settable = tuple(dict.fromkeys(name for arm in self.arms for name in arm))
-        #: of each variable, which arms set it, and to what
+        # for each variable, the arms that set it, and their values
         self._masks = {name: np.array([name in arm for arm in self.arms]) for name in self._settable}
         self._values = {name: np.array([arm.get(name, 0.0) for arm in self.arms]) for name in self._settable}
 
     @cached_property
     def arms(self) -> Sequence[Mapping[str, float]]:
-        """The interventions that may be played."""
+        """The interventions of the arms."""
         return arms_of(self.problem)
 
     def make_codec(self) -> ArmCodec:
@@ -61,7 +61,8 @@ class DiscreteInterface(SettingInterface):
             wrong = f"arm {chosen[~inside][0]}" if chosen.ndim == 1 else f"shape {chosen.shape}"
             raise InvalidAction(f"the arms must be whole numbers from 0 to {len(self._arms) - 1}, (n,); given {wrong}")
         masks = {name: mask[chosen] for name, mask in self._masks.items()}
-        first = self._settable[0]  # is kept, so that a batch of nothing but observations shows its size
+        # one variable is kept, so that a batch of nothing but observations has a shape
+        first = self._settable[0]
         kept = {name: mask for name, mask in masks.items() if name == first or mask.any()}
         return Intervention(self._soft, {name: (mask, self._values[name][chosen]) for name, mask in kept.items()})
 
@@ -92,8 +93,8 @@ class DiscreteFeedback(DiscreteInterface, Feedback):
     """A bandit with finitely many arms, each of them a hard intervention ``do(X_I = x_I)``.
 
     ## Action space
-    ``Discrete(K)``: the place of an intervention in the problem's list, which agents are told. Soft parameters, where
-    the problem has any, stay at its null action.
+    ``Discrete(K)``: the index of an intervention in the problem's list, which agents know. Soft parameters stay at the
+    problem's null action.
 
     ## Observation space
     ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.

@@ -23,13 +23,13 @@ from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import DynamicTask, GraphKnowledge, Mode, Observation
 
 Hard = Mapping[str, tuple[Mask, Floats]]
-MOST_TRIALS = 10_000
+MAX_TRIALS = 10_000
 
 
 class Past(NamedTuple):
-    """The past that a round depends on: how many were played before it, and what was implemented in earlier slices.
+    """The past of a round: the number of earlier rounds, and the interventions implemented in earlier slices.
 
-    ``implemented`` is by variable of its slice, as an :class:`Intervention` holds it.
+    ``implemented`` is by variable of its slice, as in an :class:`Intervention`.
     """
 
     rounds: int
@@ -40,15 +40,14 @@ class DynamicFeedback(ChoiceInterface, Feedback):
     """Hard interventions ``do(X_t = x_t)`` in one time slice after another.
 
     Slice t has ``trials`` rounds. Each is an independent replicate of the whole history, with fresh noise in all
-    slices, in which the interventions that were implemented in the slices before are in place and the action is done in
-    slice t. The last round of a slice is the one that is implemented: in the rounds of later slices it is in place. So
-    E[reward | action] depends on what was implemented before and on nothing else of the past. After ``trials`` rounds
-    of each slice the last slice goes on, and nothing is implemented any more; in a shorter experiment the last slices
-    are never reached.
+    slices, the interventions implemented in earlier slices, and the action in slice t. The action of the last round of
+    a slice is implemented: it is in place in the rounds of later slices. So E[reward | action] depends on the
+    implemented interventions and on nothing else of the past. After ``trials`` rounds of each slice the last slice goes
+    on, and nothing more is implemented; a shorter experiment never reaches the last slices.
 
-    The program of Aglietti et al. sets the reward of a past slice as well, to the value that was found for what was
-    implemented there, and propagates without noise. Without noise both are the same, since this value is what the
-    mechanism gives. With noise a reward that is set would be one draw carried along, chosen for being the best of many.
+    The program of Aglietti et al. also sets the reward of a past slice to the value found there, and propagates without
+    noise. Without noise both are the same, because the mechanism gives this value. With noise, such a reward would be
+    one draw, selected as the best of many.
 
     ## Action space
     ``Dict(target=Discrete(n_targets), values=Box(0, 1, (n_manipulable,)))``: the index of a target set (one is
@@ -83,7 +82,7 @@ class DynamicFeedback(ChoiceInterface, Feedback):
     usual_initial_data = (10, 0)
 
     def __init__(self, problem: Problem, *, trials: int = 10) -> None:
-        self.trials = whole_number("trials", trials, at_least=1, at_most=MOST_TRIALS)
+        self.trials = whole_number("trials", trials, at_least=1, at_most=MAX_TRIALS)
         if (slices := problem.data(Slices)) is None:
             raise ArgumentError(f"{problem.name} has no slices, so it has no dynamic mode")
         if problem.told is not None:
@@ -93,16 +92,17 @@ class DynamicFeedback(ChoiceInterface, Feedback):
             )
         self.slices = slices
         self._last = self.slices.count - 1
-        #: what a variable of a slice is called in it, slice by slice
+        # for each slice, bare name of a variable -> its name in that slice
         self._names = [{name: f"{name}_{place}" for name in self.slices.names} for place in range(self.slices.count)]
         super().__init__(problem)
-        #: what a variable of the first slice is called in another
+        # for each slice, name in the first slice -> name in that slice
         self._moved = [{self._names[0][name]: named for name, named in names.items()} for names in self._names]
-        self._soft = (0.0,)  # an action by itself is meant for the first slice
+        # an action alone belongs to the first slice
+        self._soft = (0.0,)
         self._named_members = [[(f"{n}_0", place, scale) for n, place, scale in each] for each in self._named_members]
 
     def whole_graph(self) -> GraphKnowledge:
-        """The diagram of a slice by itself."""
+        """Return the diagram of one slice."""
         first = {f"{name}_0": name for name in self.slices.names}
         within = [(first[a], first[b]) for a, b in self.scm.diagram.directed if a in first and b in first]
         linked = [[first[name] for name in pair] for pair in self.scm.diagram.bidirected if pair <= set(first)]
@@ -116,7 +116,7 @@ class DynamicFeedback(ChoiceInterface, Feedback):
         return self.slices.targets
 
     def slice_of(self, rounds: int) -> int:
-        """The slice of a round, by the number of those before it."""
+        """Return the slice of a round, given the number of earlier rounds."""
         place = rounds // self.trials
         return place if place < self._last else self._last
 
@@ -128,7 +128,7 @@ class DynamicFeedback(ChoiceInterface, Feedback):
         return Past(0, {})
 
     def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
-        """The same in the slice of the round that comes, beside what was implemented; its parameter is the slice."""
+        """Move the action to the slice of the next round, the soft parameter, and add earlier interventions."""
         place = self.slice_of(memory.rounds)
         if not place:
             return intervention
@@ -149,7 +149,7 @@ class DynamicFeedback(ChoiceInterface, Feedback):
         return {"nodes": np.zeros(len(self.nodes)), **self.recalled(self.start())}
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
-        """All variables of all slices, and by their bare names those of the slice that is played."""
+        """Return all variables of all slices, and by their bare names those of the slice of the round."""
         values = self.scm.propagate(noise, intervention)
         (place,) = intervention.soft
         if type(place) is float:
@@ -161,7 +161,7 @@ class DynamicFeedback(ChoiceInterface, Feedback):
         return values
 
     def _in_play(self, values: Values, name: str, place: Floats) -> Floats:
-        """A variable in the slices that are played, where rounds are of several."""
+        """Return a variable in the slice of each of several rounds."""
         first, *others = [values[names[name]] for names in self._names]
         chosen: Floats = first + 0.0 * place
         for number, value in enumerate(others, start=1):
@@ -175,11 +175,11 @@ class DynamicFeedback(ChoiceInterface, Feedback):
         return super().describe_batch(self._played(intervention))
 
     def changed(self, intervention: Intervention) -> Changed:
-        """The variables that are set in the slice that is played; what was implemented before is paid for."""
+        """Return the variables set in the slice of the round; earlier interventions are paid for."""
         return self._played(intervention).hard
 
     def _played(self, intervention: Intervention) -> Intervention:
-        """The values that are set in the slice that is played, by the variables' bare names."""
+        """Return the intervention in the slice of the round, by the variables' bare names."""
         (place,) = intervention.soft
         names, done = self._names[int(place)], intervention.hard
         return Intervention((), {name: done[named] for name, named in names.items() if named in done})
@@ -188,7 +188,7 @@ class DynamicFeedback(ChoiceInterface, Feedback):
         return {names[name]: "do" for names in self._names for name in self.manipulable}
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """None: what is observed beforehand are whole time series, which the task holds.
+        """Return no actions: the task has whole time series instead.
 
         Raises:
             ArgumentError: if random interventions are asked for.
@@ -198,7 +198,7 @@ class DynamicFeedback(ChoiceInterface, Feedback):
         return self.actions_at(0, np.empty((0, len(self.codec.sets[0]))))
 
     def exogenous(self) -> dict[str, Distribution]:
-        """Of trials, in the first slice."""
+        """Return the noise of the variables of the first slice, by their bare names."""
         whole = super().exogenous()
         return {name: whole[named] for name, named in self._names[0].items()}
 

@@ -34,7 +34,7 @@ class HardInterface(ChoiceInterface):
         return self.problem.targets
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """By default 2 random interventions on each target set; where only names are told, of single variables."""
+        """By default 2 random interventions on each target set, or on single variables if the graph is hidden."""
         each = 2 if random is None else random
         targets = self.problem.targets
         empty = targets.index(frozenset())
@@ -60,7 +60,7 @@ class HardFeedback(HardInterface, Feedback):
     ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
 
     ## Reward
-    The value of the reward variable in this round; where there are several objectives an array of theirs.
+    The value of the reward variable in this round; an array of them with several objectives.
 
     ## References
     Aglietti et al. (2020); Sussex et al. (2023), sec. 3, Algorithm 2.

@@ -78,12 +78,12 @@ class MaskedFeedback(ParametricInterface, Feedback):
         array = as_numbers(action)
         if array.shape != (self._count,):
             raise InvalidAction(f"the super arm must have shape ({self._count},); given shape {array.shape}")
-        # Plain floats: on so few numbers they are several times faster than array operations.
+        # floats are several times faster than arrays for few numbers
         arm: list[float] = array.tolist()
         chosen = arm.count(1.0)
         if chosen + arm.count(0.0) < self._count:
-            place = next(i for i, value in enumerate(arm) if value not in (0.0, 1.0))
-            raise InvalidAction(f"super_arm[{place}] must be 0 or 1; given {arm[place]}")
+            index = next(i for i, value in enumerate(arm) if value not in (0.0, 1.0))
+            raise InvalidAction(f"super_arm[{index}] must be 0 or 1; given {arm[index]}")
         if chosen > self.super_arm_size:
             raise InvalidAction(f"a super arm holds at most {self.super_arm_size} base arms; given {chosen}")
         return Intervention(arm)
@@ -105,21 +105,22 @@ class MaskedFeedback(ParametricInterface, Feedback):
         return dict(zip(self._arms, intervention.soft))  # noqa: B905  # decoding has counted them
 
     def priceable(self) -> Priceable:
-        """The base arms, by their own names too."""
+        """Return the base arms, by their own names too."""
         items = super().priceable().items
         names = self.problem.domains.names
         own = {arm: (name,) for arm, name in zip(self.codec.arms, names, strict=True)}
         return Priceable({**items, **own}, [frozenset({name}) for name in names], {}, units=False)
 
     def changed(self, intervention: Intervention) -> Changed:
-        """The base arms that are let through."""
+        """Return the selected base arms."""
         names = self.problem.domains.names
         return {name: (bit != 0.0, 0.0) for name, bit in zip(names, intervention.soft, strict=True)}
 
     def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
-        """The base arm's signal where it was let through."""
+        """Return the base arm's signal if it was selected."""
         name, signal, ends = self._arms[place], self._signals[place], self.arms.signal_range
-        widest = f"{name} = -{widest_of(*ends)}"  # signals are seen with errors, which may make them negative
+        # errors of observation may make a signal negative
+        widest = f"{name} = -{widest_of(*ends)}"
         if intervention is None or intervention.soft[place] == 0.0:
             return Entry(f"{name} {MISSING}", widest, used=False)
         return Entry(f"{name} = {short_numbers(*ends)(float(np.asarray(values[signal])))}", widest)

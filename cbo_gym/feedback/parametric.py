@@ -1,4 +1,4 @@
-"""Actions that are parameters of mechanisms: what the soft, the aggregated and the masked mode have in common."""
+"""Actions that are parameters of mechanisms, as in the soft, the aggregated and the masked mode."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ParametricInterface(Interface):
     task_class: ClassVar[type[ParametricTask]]
 
     def require_parameters(self) -> Domains:
-        """Native units of the soft parameters.
+        """Return the native units of the soft parameters.
 
         Raises:
             ArgumentError: if the problem has none, or only those of a super arm.
@@ -39,7 +39,7 @@ class ParametricInterface(Interface):
         return self.problem.domains
 
     def named_values(self, values: Sequence[object] | np.ndarray) -> Description:
-        """One value per coordinate, by the parameters' own names; else by node, a tuple where a node has several."""
+        """Return one value per coordinate, by the parameters' names or else by node, a tuple if a node has several."""
         return {
             name: values[own[0]] if len(own) == 1 else tuple(values[i] for i in own)
             for name, own in self.places.items()
@@ -47,18 +47,18 @@ class ParametricInterface(Interface):
 
     @cached_property
     def places(self) -> Mapping[str, tuple[int, ...]]:
-        """The coordinates by the parameters' own names; where they have none, by the node that they act on."""
+        """Coordinates by the parameters' names, or else by the node that they affect."""
         if self.problem.domains.named:
             return {name: (place,) for place, name in enumerate(self.problem.domains.names)}
         return self.own_nodes
 
     @property
     def own_nodes(self) -> Mapping[str, tuple[int, ...]]:
-        """The coordinates of actions by the node that they enter."""
+        """Coordinates of actions by the node that they enter."""
         return self.scm.action_nodes
 
     def priceable(self) -> Priceable:
-        """The parameters, by their names or by that of the node that they enter; change is counted from null."""
+        """Return the parameters, by their names or that of the node that they enter; null is the reference."""
         names = self.domains.names
         items = {node: tuple(names[i] for i in own) for node, own in self.own_nodes.items()}
         return Priceable(items | {name: (name,) for name in names}, [frozenset({name}) for name in names], self._origin)
@@ -70,14 +70,14 @@ class ParametricInterface(Interface):
         return dict(zip(names, native[: len(names)], strict=True))
 
     def changed(self, intervention: Intervention) -> Changed:
-        """The parameters that are not as under the null action."""
+        """Return the parameters that differ from the null action."""
         return {
             name: (value != null, value)
             for (name, null), value in zip(self._origin.items(), self.priced_values(intervention), strict=True)
         }
 
     def priced_values(self, intervention: Intervention) -> Sequence[Floats]:
-        """The native value at which each parameter is priced."""
+        """Return the native value at which each parameter is priced."""
         return intervention.soft
 
     def acted_on(self) -> dict[str, str]:
@@ -89,7 +89,7 @@ class ParametricInterface(Interface):
         return {node: [entries[i] for i in own] for node, own in self.scm.action_nodes.items()}
 
     def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
-        """An action at one coordinate, its value in native units; for the arguments see :meth:`entering`."""
+        """Return the entry of one coordinate, in native units; for the arguments see :meth:`entering`."""
         name, domain = self.domains.names[place], self.domains.intervals[place]
         value = MISSING if intervention is None else short_numbers(*domain)(float(intervention.soft[place]))
         return Entry(f"{name} = {value}", f"{name} = {widest_of(*domain)}")
@@ -104,11 +104,11 @@ class ParametricInterface(Interface):
 
 
 def short_numbers(low: float, high: float) -> Callable[[float], str]:
-    """How numbers of an interval are written in pictures: to about a hundredth of it."""
+    """Return the format of numbers of an interval in pictures: to about a hundredth of it."""
     decimals = min(max(2 - floor(log10(max(abs(low), abs(high)))), 0), 6)
     return f"{{:.{decimals}f}}".format
 
 
 def widest_of(low: float, high: float) -> str:
-    """The longest text that :func:`short_numbers` makes of numbers in the interval."""
+    """Return the longest string of :func:`short_numbers` for the ends of the interval."""
     return max(map(short_numbers(low, high), (low, high)), key=len)

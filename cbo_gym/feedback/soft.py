@@ -46,7 +46,7 @@ class SoftInterface(ParametricInterface):
         array = as_numbers(action)
         if array.shape != (self._action_dim,):
             raise InvalidAction(f"the action must have shape ({self._action_dim},); given shape {array.shape}")
-        # Plain floats: on so few numbers they are several times faster than array operations.
+        # floats are several times faster than arrays for few numbers
         point = array.tolist()
         for value in point:
             if not 0.0 <= value <= 1.0:
@@ -109,7 +109,7 @@ class SoftFeedback(SoftInterface, Feedback):
     ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
 
     ## Reward
-    The value of the reward variable in this round; where there are several objectives an array of theirs.
+    The value of the reward variable in this round; an array of them with several objectives.
 
     ## Arguments
     ``max_interventions``: the cardinality limit c, 1 to q, or None.

@@ -16,7 +16,8 @@ from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Mode, SubsetTask
 
 ENDS = (0.0, 1.0)
-MOST_LISTED = 2**14  # subsets that are gone through one by one
+# Largest number of subsets that are enumerated.
+MAX_ENUMERATED = 2**14
 
 
 class SubsetFeedback(SoftFeedback):
@@ -53,7 +54,7 @@ class SubsetFeedback(SoftFeedback):
 
     def decode(self, action: Action) -> Intervention:
         numbers = as_numbers(action)
-        # Plain floats: on so few numbers they are several times faster than array operations.
+        # floats are several times faster than arrays for few numbers
         _refuse([value for value in numbers.ravel().tolist() if value not in ENDS])
         return super().decode(numbers)
 
@@ -72,7 +73,7 @@ class SubsetFeedback(SoftFeedback):
         return super().regions() if self.all_actions() is None else []
 
     def all_actions(self) -> np.ndarray | None:
-        return self.codec.space.all() if self.codec.space.count <= MOST_LISTED else None
+        return self.codec.space.all() if self.codec.space.count <= MAX_ENUMERATED else None
 
     def known_maximiser(self) -> Action | None:
         best = super().known_maximiser()

@@ -17,8 +17,8 @@ from cbo_gym.sums import add_up
 class Component(ABC):
     """An analytic function of one variable, evaluated elementwise on floats and arrays.
 
-    A family of one's own needs the four methods. The last two must never be too narrow: the proof that a cyclic system
-    has exactly one solution rests on them.
+    A new family needs the four methods. The last two must never be too narrow, because the proof that a cyclic system
+    has exactly one solution uses them.
     """
 
     @abstractmethod
@@ -26,15 +26,15 @@ class Component(ABC):
 
     @abstractmethod
     def scaled(self, factor: float) -> Component:
-        """The function times ``factor``."""
+        """Return the function times ``factor``."""
 
     @abstractmethod
     def image(self, low: float, high: float) -> tuple[float, float]:
-        """An interval, the smaller the better, that holds all values on ``[low, high]``."""
+        """Return an interval, as small as possible, that contains all values on ``[low, high]``."""
 
     @abstractmethod
     def steepest(self, low: float, high: float) -> float:
-        """An upper bound, the closer the better, of the derivative's absolute value on ``[low, high]``."""
+        """Return an upper bound, as small as possible, of the absolute derivative on ``[low, high]``."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Tanh(Component):
 
 @dataclass(frozen=True)
 class Sum(Component):
-    """The sum of several components, as one edge may need."""
+    """The sum of several components."""
 
     parts: tuple[Component, ...]
 
@@ -159,6 +159,7 @@ def _between(*values: float) -> tuple[float, float]:
 
 
 def _with_ends(derivative: np.polynomial.Polynomial, low: float, high: float) -> np.ndarray:
-    """The ends of an interval and the points inside where a polynomial with this derivative turns."""
-    turns = np.real(derivative.roots())  # a complex root's real part only adds a point
+    """Return the ends of an interval and the stationary points inside, given the derivative of a polynomial."""
+    # the real part of a complex root only adds a point
+    turns = np.real(derivative.roots())
     return np.concatenate([[low, high], turns[(low < turns) & (turns < high)]])

@@ -1,11 +1,10 @@
 """Linear networks whose nodes have two vectors of weights each: the best choice of vectors, known or uncertain.
 
 The value of node i is ``w_i . (1, values of its causes)`` plus noise of mean zero, where ``w_i`` is one of two vectors.
-The expected value of the last node is linear in every ``w_i``, with the total effect of node i on it as the factor. So
-at the best choice each node has the vector that makes its own expected value the greatest, if that effect is positive,
-or the least, if it is negative, given those of its causes: who knows the signs of the effects finds the choice in one
-pass from causes to effects. There are as many passes as patterns of signs. The same holds where a vector is only known
-to lie in an ellipsoid, which is a choice as well.
+The expected value of the last node is linear in every ``w_i``, with the total effect of node i as the factor. So at the
+best choice each node has the vector with the largest expected value of that node if the effect is positive, or the
+smallest if it is negative, given those of its causes: the signs of the effects determine the choice in one pass from
+causes to effects. There are as many passes as patterns of signs. The same holds if a vector may be any in an ellipsoid.
 """
 
 from __future__ import annotations
@@ -17,68 +16,68 @@ import numpy as np
 
 from cbo_gym.errors import ArgumentError
 
-MOST_NODES = 17
+MAX_NODES = 17
 
 
 class Choice(NamedTuple):
-    """One vector of weights a node, by its place, shape ``(N,)``, and the value that is expected of the last node."""
+    """The index of the chosen vector of each node, shape ``(N,)``, and the expected value of the last node."""
 
-    places: np.ndarray
+    options: np.ndarray
     value: float
 
 
 class LinearNetwork:
-    """Nodes in topological order, and what each depends on.
+    """Nodes in topological order with their causes.
 
     Args:
-        causes: of each node, the places of the nodes that it depends on, all of them smaller than its own.
-        options: how many vectors of weights each node has, 1 or 2.
+        causes: the indices of the causes of each node, all smaller than its own index.
+        options: the number of vectors of weights of each node, 1 or 2.
 
     Attributes:
-        causes: of each node, its columns in an array that has the constant 1 before all nodes.
-        width: of the arrays of weights, 1 + the largest number of causes.
+        causes: columns of the causes of each node in an array with the constant 1 before all nodes.
+        width: width of the arrays of weights, 1 + the largest number of causes.
 
     Raises:
         ArgumentError: if there are more than 17 nodes.
     """
 
     def __init__(self, causes: Sequence[Sequence[int]], options: Sequence[int]) -> None:
-        if len(causes) > MOST_NODES:
-            raise ArgumentError(f"the best choice is known of at most {MOST_NODES} nodes; given {len(causes)}")
-        self.causes = [[0, *(place + 1 for place in own)] for own in causes]
+        if len(causes) > MAX_NODES:
+            raise ArgumentError(f"the best choice is known of at most {MAX_NODES} nodes; given {len(causes)}")
+        self.causes = [[0, *(cause + 1 for cause in own)] for own in causes]
         self.options = list(options)
         self.width = max(map(len, self.causes))
         *upper, self._last = range(len(causes))
-        #: nodes that act on the last one alone: each is tried with both signs in every pass of the others
-        self._ends = [place for place in upper if not any(place in own for own in causes[:-1])]
-        self._inner = [place for place in upper if place not in self._ends]
+        # causes of the last node alone: each is tried with both signs in every pass of the others
+        self._ends = [node for node in upper if not any(node in own for own in causes[:-1])]
+        self._inner = [node for node in upper if node not in self._ends]
         self._signs = 1 - 2 * _bits(len(self._inner))
         self._sides = _bits(len(self._ends))
 
-    def means(self, weights: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """Expected values of all nodes, ``(n, N)``, for choices of vectors ``(n, N)``; weights as for :meth:`best`."""
-        values = np.ones((len(places), len(self.causes) + 1))
+    def means(self, weights: np.ndarray, choices: np.ndarray) -> np.ndarray:
+        """Return the expected values of all nodes for choices of vectors ``(n, N)``; weights as for :meth:`best`."""
+        values = np.ones((len(choices), len(self.causes) + 1))
         for i, own in enumerate(self.causes):
-            values[:, i + 1] = (values[:, own] * weights[i, places[:, i], : len(own)]).sum(axis=1)
+            values[:, i + 1] = (values[:, own] * weights[i, choices[:, i], : len(own)]).sum(axis=1)
         return values[:, 1:]
 
     def best(self, weights: np.ndarray, ellipsoids: np.ndarray | None = None) -> Choice:
-        """The choice of vectors that makes the expected value of the last node the greatest.
+        """Return the choice of vectors with the largest expected value of the last node.
 
         Args:
-            weights: of each node and option, the constant's first, then its causes', shape ``(N, 2, width)``; what is
-                beyond a node's causes or options is not looked at.
-            ellipsoids: matrices A of the same nodes and options, ``(N, 2, width, width)``: the vector may be any w with
-                ``(w - weights)' A^-1 (w - weights) <= 1``; None where it is known.
+            weights: weights of each node and option, the constant's first, then its causes', shape ``(N, 2, width)``;
+                entries beyond a node's causes or options are ignored.
+            ellipsoids: matrices A of each node and option, ``(N, 2, width, width)``: the vector may be any w with
+                ``(w - weights)' A^-1 (w - weights) <= 1``; None for known vectors.
         """
         rows = np.arange(len(self._signs))
         values = np.ones((len(rows), len(self.causes) + 1))
-        places = np.zeros((len(rows), len(self.causes)), dtype=int)
+        options = np.zeros((len(rows), len(self.causes)), dtype=int)
         for sign, i in zip(self._signs.T, self._inner, strict=True):
             middle, spread = self._reach(i, values, weights, ellipsoids)
             reached = sign[:, None] * middle + spread
-            places[:, i] = reached.argmax(axis=1)
-            values[:, i + 1] = sign * reached[rows, places[:, i]]
+            options[:, i] = reached.argmax(axis=1)
+            values[:, i + 1] = sign * reached[rows, options[:, i]]
         arguments = np.repeat(values[:, None, :], len(self._sides), axis=1)
         sides = np.empty((2, len(rows), len(self._ends)), dtype=int)
         for end, i in enumerate(self._ends):
@@ -90,7 +89,7 @@ class LinearNetwork:
         middle, spread = self._reach(self._last, arguments, weights, ellipsoids)
         reached = middle + spread
         row, side, option = np.unravel_index(int(reached.argmax()), reached.shape)
-        chosen = places[row]
+        chosen = options[row]
         chosen[self._ends] = sides[self._sides[side], row, np.arange(len(self._ends))]
         chosen[self._last] = option
         return Choice(chosen, float(reached[row, side, option]))
@@ -98,7 +97,7 @@ class LinearNetwork:
     def _reach(
         self, node: int, values: np.ndarray, weights: np.ndarray, ellipsoids: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | float]:
-        """A node's expected value under each option, ``(..., options)``, and how far the ellipsoid takes it."""
+        """Return a node's expected value under each option, ``(..., options)``, and the ellipsoid's half-width."""
         own, options = self.causes[node], self.options[node]
         arguments = values[..., own]
         middle = arguments @ weights[node, :options, : len(own)].T
@@ -110,5 +109,5 @@ class LinearNetwork:
 
 
 def _bits(count: int) -> np.ndarray:
-    """All patterns of 0 and 1, shape ``(2**count, count)``."""
+    """Return all patterns of 0 and 1, shape ``(2**count, count)``."""
     return np.arange(2**count)[:, None] >> np.arange(count) & 1

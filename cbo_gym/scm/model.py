@@ -27,7 +27,8 @@ class StructuralCausalModel(System):
     Attributes:
         variables: in topological order, latent ones included, the reward last.
         nodes: names of the observed variables in that order, the reward last.
-        full_diagram: the diagram with the latent variables in it.
+        diagram: the diagram over the observed variables, latent ones projected out.
+        full_diagram: the diagram with the latent variables.
 
     Raises:
         ArgumentError: for a repeated name, an unknown parent, a cycle, a reward that is missing, latent or has
@@ -39,7 +40,6 @@ class StructuralCausalModel(System):
     def __init__(self, variables: Sequence[Variable], reward: str) -> None:
         by_name = {variable.name: variable for variable in variables}
         edges = [(parent, v.name) for v in variables for parent in (*v.parents, *v.idle_parents)]
-        #: the diagram with the latent variables in it
         self.full_diagram = CausalDiagram([v.name for v in variables], edges)
         if reward not in by_name:
             raise ArgumentError(f"the reward {reward!r} is none of the variables {list(by_name)}")
@@ -61,7 +61,6 @@ class StructuralCausalModel(System):
         self.action_nodes = self._action_nodes()
         latents = [v.name for v in self.variables if not v.observed]
         projected = self.full_diagram.latent_projection(latents)
-        #: the diagram over the observed variables, latent ones projected out
         self.diagram = CausalDiagram(self.nodes, projected.directed, projected.bidirected)
         self.noisy = tuple(v for v in self.variables if not isinstance(v.noise, Zero))
         self._straight_line = _compile(self.variables)
@@ -75,7 +74,7 @@ class StructuralCausalModel(System):
         return {name: own for name, own in entering.items() if own and name not in hidden}
 
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
-        """Values of all variables, latent ones included, by name in topological order; see :class:`System`."""
+        """Return the values of all variables, latent ones included, in topological order; see :class:`System`."""
         return self._straight_line(noise, intervention.soft, intervention.hard)
 
     @cached_property
@@ -85,7 +84,7 @@ class StructuralCausalModel(System):
     @property
     def noise_of_reward(self) -> frozenset[str]:
         reaching = {self.reward}
-        for variable in reversed(self.variables):  # effects before causes
+        for variable in reversed(self.variables):
             if variable.name in reaching:
                 reaching.update(variable.parents)
         return frozenset(variable.name for variable in self.noisy if variable.name in reaching)
@@ -103,7 +102,7 @@ def _set_value(entry: tuple[Mask, Floats], mechanism: Callable[..., Floats], *ca
         return value
     try:
         natural = mechanism(*causes)
-    except ArithmeticError:  # of Python's numbers, where NumPy would go on
+    except ArithmeticError:  # Python's numbers raise it where NumPy's are infinite or nan
         if not np.all(mask):
             raise
         natural = 0.0
@@ -113,7 +112,7 @@ def _set_value(entry: tuple[Mask, Floats], mechanism: Callable[..., Floats], *ca
 
 
 def not_finite(name: str, what: str) -> OperationError:
-    """The error for a variable whose mechanism gives no finite real number; ``what`` it does instead."""
+    """Return the error for a variable without a finite real number; ``what`` its mechanism does instead."""
     return OperationError(
         f"{name} must be a finite real number; its mechanism {what}. It divides by zero, overflows, or takes a "
         "logarithm or a root of a negative number: mend the mechanism, or narrow the domains and the noise"
@@ -121,12 +120,12 @@ def not_finite(name: str, what: str) -> OperationError:
 
 
 def failed(name: str, error: Exception) -> OperationError:
-    """The error for a variable whose mechanism raises what numbers are not to blame for."""
+    """Return the error for a variable whose mechanism fails, but not because of its numbers."""
     return OperationError(f"the mechanism of {name} fails with {type(error).__name__}: {error}")
 
 
 def _named(error: Exception, name: str, causes: Mapping[str, Floats]) -> Exception:
-    """The error of a mechanism with the variable's name."""
+    """Return the error of a mechanism with the variable's name."""
     if isinstance(error, CBOGymError):
         return error
     if isinstance(error, ArithmeticError):
@@ -140,7 +139,7 @@ def _named(error: Exception, name: str, causes: Mapping[str, Floats]) -> Excepti
 
 
 def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
-    """One function for all mechanisms."""
+    """Compile one function for all mechanisms."""
     words = {variable.name: f"v{index}" for index, variable in enumerate(variables)}
     code = StraightLine(variables)
     code.bind("set_value", _set_value), code.bind("named", _named)
@@ -151,7 +150,7 @@ def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
         causes = [*(words[parent] for parent in variable.parents), *(f"soft[{action}]" for action in variable.actions)]
         call = ", ".join([*causes, code.draw(variable.name)])
         code.add(
-            "try:",  # costs nothing where nothing is raised
+            "try:",
             f"    v{i} = {mechanism}({call}) if {name} not in hard else set_value(hard[{name}], {mechanism}, {call})",
             "except Exception as error:",
             f"    raise named(error, {name}, {code.dictionary(parents)}) from error",

@@ -15,12 +15,13 @@ from cbo_gym.scm.noise import Distribution, Zero
 from cbo_gym.scm.values import Floats
 
 Values = dict[str, Floats]
-Draws = tuple[Floats, ...]  # of exogenous variables
+# Draws of the noisy variables.
+Draws = tuple[Floats, ...]
 NO_INTERVENTION = Intervention()
 
 
 def own_noise(u: Floats) -> Floats:
-    """The mechanism of a variable without parents and actions: its own exogenous variable."""
+    """Return the exogenous variable: the mechanism of a variable without parents and actions."""
     return u
 
 
@@ -30,14 +31,14 @@ class Variable:
 
     Args:
         name: unique in the model.
-        mechanism: called as ``mechanism(*parent values, *action values, noise)``. It must be built from arithmetic
-            and NumPy ufuncs, so that the same code serves Python floats and arrays that broadcast together.
-        parents: names of its direct causes, in the order in which the mechanism takes them.
-        actions: indices of the action coordinates (soft parameters) that the mechanism takes after the parents.
+        mechanism: called as ``mechanism(*parent values, *action values, noise)``; arithmetic and NumPy ufuncs, so that
+            it takes floats and arrays that broadcast together.
+        parents: names of its direct causes, in the order of the mechanism's arguments.
+        actions: indices of the action coordinates (soft parameters), the arguments after the parents.
         noise: distribution of its own exogenous variable.
         observed: False for a latent variable, which no agent sees.
-        idle_parents: names of variables that are its causes in the diagram as well, although the mechanism does not
-            take them: a diagram says what may have an effect.
+        idle_parents: further causes in the diagram, which says what may have an effect, that the mechanism does not
+            take.
     """
 
     name: str
@@ -97,39 +98,39 @@ class System(Structure):
 
     @abstractmethod
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
-        """Values of all variables, latent ones included, by name.
+        """Return the values of all variables, latent ones included, by name.
 
-        ``noise`` (as from :meth:`draw_noise`) and ``intervention`` broadcast together; with scalars in, scalars come
-        out. Nothing is validated here, since the environments call it once a step; :meth:`sample` validates.
+        ``noise`` (as from :meth:`draw_noise`) and ``intervention`` broadcast together; scalars give scalars. Nothing is
+        validated, because environments call it in every step; :meth:`sample` validates.
         """
 
     @property
     def driven(self) -> Collection[str]:
-        """The variables whose values may depend on the soft parameters."""
+        """Variables whose values may depend on the soft parameters."""
         return self.nodes
 
     @property
     def noise_of_reward(self) -> frozenset[str]:
-        """Those of ``noisy`` on whose draws the reward may depend, by name."""
+        """Names of the noisy variables on whose draws the reward may depend."""
         return frozenset(variable.name for variable in self.noisy)
 
     def draw_noise(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> tuple[np.ndarray, ...]:
-        """Independent exogenous draws: for each of ``noisy`` an array of shape ``size``."""
+        """Return independent exogenous draws, an array of shape ``size`` for each of ``noisy``."""
         return tuple(v.noise.sample(rng, size) for v in self.noisy)
 
     def noise_from_uniform(self, uniforms: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Exogenous draws from numbers in (0, 1) of shape ``(len(noisy), ...)``, for quasi-Monte Carlo."""
+        """Return exogenous draws for numbers in (0, 1) of shape ``(len(noisy), ...)``, for quasi-Monte Carlo."""
         return tuple(v.noise.from_uniform(row) for v, row in zip(self.noisy, uniforms, strict=True))
 
     def sample(
         self, n: int, rng: np.random.Generator, intervention: Intervention | None = None
     ) -> dict[str, np.ndarray]:
-        """``n`` independent samples under one intervention, or one under each of a batch of ``n``.
+        """Return ``n`` independent samples under one intervention, or one under each of a batch of ``n``.
 
         Args:
             n: number of samples.
             rng: source of the exogenous noise.
-            intervention: of batch shape ``()`` or ``(n,)``; None leaves the system alone (only for systems
+            intervention: intervention of batch shape ``()`` or ``(n,)``; None for no intervention (only for systems
                 without soft parameters).
 
         Returns:
@@ -148,7 +149,7 @@ class System(Structure):
         """Return ``intervention`` if it fits the system and broadcasts to ``batch_shape``.
 
         Raises:
-            ArgumentError: naming the variable or coordinate at fault.
+            ArgumentError: if not, naming the variable or coordinate at fault.
         """
         if len(intervention.soft) != self.action_dim:
             raise ArgumentError(f"the model takes {self.action_dim} soft parameters; given {len(intervention.soft)}")
@@ -169,7 +170,7 @@ class System(Structure):
         return intervention
 
     def stack(self, values: Mapping[str, Floats], names: Sequence[str] | None = None) -> np.ndarray:
-        """The observed variables, or those named, as one array of shape ``(..., number of names)``."""
+        """Return the observed variables, or those named, as one array of shape ``(..., number of names)``."""
         columns = np.broadcast_arrays(*[values[name] for name in names or self.nodes])
         return np.stack(columns, axis=-1)
 

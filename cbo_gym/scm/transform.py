@@ -1,4 +1,4 @@
-"""A system in other names, units and coordinates: the same draws, the same effects."""
+"""A system with other names, units and coordinates, but the same draws and effects."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cbo_gym.scm.values import Floats
 
 
 class TransformedSystem(System):
-    """Another view of a system: variables by other names, in other units and another order, soft parameters too.
+    """A view of a system: variables and soft parameters with other names, units and order.
 
     Args:
-        system: the system itself.
-        names: name of each variable -> its new one.
-        units: old name -> unit, of those that have another one.
+        system: the system.
+        names: old name -> new name, of each variable.
+        units: old name -> unit, of variables whose unit changes.
         nodes: old names of the observed variables in their new order, the reward last.
-        coordinates: for each old soft parameter its new place and its unit; empty where there are none, or where they
-            are what a mode makes of them.
-        told: old name -> the distribution of its noise that agents are told.
+        coordinates: new index and unit of each old soft parameter; empty if there are none, or if the mode defines
+            them.
+        told: old name -> the distribution of its noise that agents know.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class TransformedSystem(System):
         self.nodes = tuple(names[name] for name in nodes)
         self.diagram = renamed(system.diagram, names, self.nodes)
         self.action_dim = system.action_dim
-        places = [place for place, _ in self.coordinates] or list(range(system.action_dim))
-        entering = {names[name]: tuple(places[i] for i in own) for name, own in system.action_nodes.items()}
+        indices = [index for index, _ in self.coordinates] or list(range(system.action_dim))
+        entering = {names[name]: tuple(indices[i] for i in own) for name, own in system.action_nodes.items()}
         self.action_nodes = {name: entering[name] for name in self.nodes if name in entering}
         self.variables = tuple(_renamed(v, names[v.name], told.get(v.name, v.noise)) for v in system.variables)
         self.noisy = tuple(_renamed(v, names[v.name], v.noise) for v in system.noisy)
@@ -60,21 +60,20 @@ class TransformedSystem(System):
         return self.system.draw_noise(rng, size)
 
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
-        """Values of all variables by their new names; what is set has the very value that it is set to."""
-        found = self.system.propagate(noise, self.as_it_was(intervention))
+        """Return the values of all variables by their new names; a variable that is set has exactly that value."""
         values = {
             self.names.get(name, name): self.units[name].to_new(value) if name in self.units else value
-            for name, value in found.items()
+            for name, value in self.system.propagate(noise, self.as_it_was(intervention)).items()
         }
         for name, (mask, value) in intervention.hard.items():
             values[name] = value if mask is True else np.where(mask, value, values[name])
         return values
 
     def as_it_was(self, intervention: Intervention) -> Intervention:
-        """An intervention in the names, units and coordinates of the system itself."""
+        """Return an intervention in the names, units and coordinates of the original system."""
         soft = intervention.soft
         if self.coordinates and soft:
-            soft = [_old_value(unit, soft[place]) for place, unit in self.coordinates]
+            soft = [_old_value(unit, soft[index]) for index, unit in self.coordinates]
         hard = {}
         for new, (mask, value) in intervention.hard.items():
             old = self._old[new]
@@ -92,7 +91,7 @@ def _renamed(variable: Variable, name: str, noise: Distribution) -> Variable:
 
 
 def _old_value(unit: Unit, value: Floats) -> Floats:
-    """The value that is set, in the old unit: rounding must not leave the interval where the mechanisms are sound."""
+    """Return a value that is set in the old unit, clipped because mechanisms may fail outside of the interval."""
     if unit is SAME:
         return value
     low, high = unit.old
@@ -101,13 +100,7 @@ def _old_value(unit: Unit, value: Floats) -> Floats:
 
 
 def renamed(diagram: CausalDiagram, names: Mapping[str, str], nodes: Sequence[str]) -> CausalDiagram:
-    """A diagram by other names.
-
-    Args:
-        diagram: any.
-        names: old name -> new one.
-        nodes: new names, in the order of the new diagram.
-    """
+    """Return a diagram with other names, ``nodes`` in their new order."""
     directed = [(names[a], names[b]) for a, b in diagram.directed]
-    bidirected = [[names[one] for one in pair] for pair in diagram.bidirected]
+    bidirected = [[names[name] for name in pair] for pair in diagram.bidirected]
     return CausalDiagram(nodes, directed, bidirected, allow_cycles=diagram.allow_cycles)

@@ -1,4 +1,4 @@
-"""Values that mechanisms take and give."""
+"""Types of the values of mechanisms."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-Floats = float | np.ndarray  # a number, or an array of numbers; arrays broadcast together
-FloatOrArray = TypeVar("FloatOrArray", float, np.ndarray)  # one of them, the kind that goes in and comes out
-Composition = Callable[[Mapping[str, Any]], Any]  # name -> number, array or tensor, to the reward
+# A number, or an array of numbers; arrays broadcast together.
+Floats = float | np.ndarray
+# The same type goes in and comes out.
+FloatOrArray = TypeVar("FloatOrArray", float, np.ndarray)
+# A known reward: name -> number, array or tensor, to the reward.
+Composition = Callable[[Mapping[str, Any]], Any]

@@ -1,8 +1,9 @@
-"""What the action spaces have in common: seeded samples, batches, equality and copies."""
+"""Action spaces: seeded samples, batches, equality and copies of all of them, and what each contains."""
 
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
@@ -64,3 +65,128 @@ def test_spaces_are_seeded_batched_compared_and_copied(name: str) -> None:
     assert not space.contains(outside)
     samples[4] = outside
     assert not batch.contains(samples)
+
+
+def test_samples_change_exactly_the_limit_and_every_choice_is_equally_likely() -> None:
+    space = SparseBox(NULL, 2, seed=0)
+    samples = np.array([space.sample() for _ in range(4000)])
+    changed = samples != NULL
+    assert (changed.sum(axis=1) == 2).all()
+    assert all(space.contains(sample) for sample in samples)
+    counts = [np.all(changed[:, pair], axis=1).sum() for pair in itertools.combinations(range(5), 2)]
+    standard_error = np.sqrt(4000 * 0.1 * 0.9)
+    assert np.abs(np.array(counts) - 400).max() < 4.5 * standard_error
+    values = samples[changed]
+    assert abs(values.mean() - 0.5) < 4.5 * np.sqrt(1 / 12 / values.size)
+    assert values.min() < 0.01
+    assert values.max() > 0.99
+
+
+@pytest.mark.parametrize(
+    ("point", "inside"),
+    [
+        (NULL, True),
+        (np.array([0.6, 0.0, 1.0, 0.5, 0.25]), True),
+        (np.array([0.6, 0.0, 1.0, 0.6, 0.25]), True),
+        (np.array([0.6, 0.0, 1.0, 0.6, 0.35]), False),
+        (np.array([1.1, 0.0, 1.0, 0.5, 0.25]), False),
+        (np.array([0.5, -0.1, 1.0, 0.5, 0.25]), False),
+        (NULL[:4], False),
+        (np.stack([NULL, NULL]), False),
+        (np.array([np.nan, 0.0, 1.0, 0.5, 0.25]), False),
+    ],
+)
+def test_what_a_sparse_box_contains(point: np.ndarray, inside: bool) -> None:
+    assert SparseBox(NULL, 2).contains(point) is inside
+
+
+def test_keep_largest_is_the_nearest_point_of_the_space() -> None:
+    """Checked against all choices of coordinates to keep."""
+    space, rng = SparseBox(NULL, 2), np.random.default_rng(0)
+    points = rng.random((200, 5))
+    kept = space.keep_largest(points)
+    for point, projected in zip(points, kept, strict=True):
+        assert space.contains(projected)
+        candidates = []
+        for pair in itertools.combinations(range(5), 2):
+            candidate = NULL.copy()
+            candidate[list(pair)] = point[list(pair)]
+            candidates.append(np.linalg.norm(candidate - point))
+        assert np.linalg.norm(projected - point) == pytest.approx(min(candidates), abs=1e-12)
+    np.testing.assert_array_equal(space.keep_largest(kept), kept)
+    np.testing.assert_array_equal(space.keep_largest(points[0]), kept[0])
+    np.testing.assert_array_equal(space.keep_largest(points.reshape(4, 50, 5)), kept.reshape(4, 50, 5))
+
+    ties = SparseBox(np.zeros(4), 2)
+    assert ties.contains(ties.keep_largest(np.full(4, 0.7)))
+
+
+@pytest.mark.parametrize("limit", [0, 6, -1, 1.5])
+def test_limits_out_of_range(limit: float) -> None:
+    with pytest.raises(ValueError, match=f"whole number from 1 to 5; given {limit}"):
+        SparseBox(NULL, limit)
+    with pytest.raises(ValueError, match="levels must be at least 2; given 1"):
+        GridBox(2, 1)
+
+
+def test_the_points_of_a_grid() -> None:
+    space = GridBox(3, 4)
+    points = space.all()
+    assert points.shape == (64, 3)
+    assert all(space.contains(point) for point in points)
+    np.testing.assert_array_equal(
+        points[[0, 1, 4, 16, 63]] * 3, [[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [3, 3, 3]]
+    )
+    np.testing.assert_array_equal(space.places(points), np.arange(64))
+    assert space.places(points[5]) == 5
+    space = GridBox(2, 3, seed=0)
+    assert not space.contains(np.array([0.5, 0.4]))
+    assert not space.contains(np.array([0.5, 1.5]))
+    np.testing.assert_array_equal(space.nearest(np.array([0.3, 0.8])), [0.5, 1.0])
+    drawn = [space.sample() for _ in range(200)]
+    assert all(space.contains(point) for point in drawn)
+    assert {int(space.places(point)) for point in drawn} == set(range(9))
+
+
+def test_super_arms_are_drawn_uniformly() -> None:
+    space = SuperArmSpace(5, 2, seed=0)
+    drawn = np.array([space.sample() for _ in range(8000)])
+    assert drawn.dtype == np.int8
+    assert all(space.contains(arm) for arm in drawn)
+    arms, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(arms) == space.count == 1 + 5 + 10
+    expected = 8000 / 16
+    assert np.abs(counts - expected).max() < 4.5 * np.sqrt(expected)
+
+
+@pytest.mark.parametrize(("arms", "size", "count"), [(4, 1, 5), (4, 4, 16), (6, 3, 42), (10, 6, 848), (20, 6, 60_460)])
+def test_all_super_arms_are_listed_once(arms: int, size: int, count: int) -> None:
+    space = SuperArmSpace(arms, size)
+    listed = space.all()
+    assert len(listed) == space.count == count
+    assert len(np.unique(listed, axis=0)) == count
+    assert set(np.unique(listed)) <= {0, 1}
+    assert listed.sum(axis=1).max() == size
+    if arms <= 6:
+        wanted = [x for x in itertools.product((0, 1), repeat=arms) if sum(x) <= size]
+        assert sorted(map(tuple, listed.tolist())) == sorted(wanted)
+
+
+def test_what_a_space_of_super_arms_contains() -> None:
+    space = SuperArmSpace(4, 2)
+    for arm, inside in [
+        (np.array([1, 0, 0, 1]), True),
+        (np.zeros(4, dtype=np.int8), True),
+        (np.array([1, 1, 0, 1]), False),
+        (np.array([1, 0, 2, 0]), False),
+        (np.array([1, 0, 0]), False),
+        (np.array([[1, 0, 0, 1]]), False),
+        ("arms", False),
+    ]:
+        assert space.contains(arm) is inside
+
+
+def test_scores_become_the_best_super_arm() -> None:
+    space = SuperArmSpace(5, 2)
+    assert space.keep_largest(np.array([0.9, 0.6, 0.1, 0.7, 0.5])).tolist() == [1, 0, 0, 1, 0]
+    assert space.keep_largest(np.array([0.1, 0.6, 0.1, 0.2, 0.5])).tolist() == [0, 1, 0, 0, 0]

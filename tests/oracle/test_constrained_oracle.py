@@ -4,7 +4,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import cbo_gym.envs
 from cbo_gym import make_task
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback import make_feedback
@@ -114,13 +113,11 @@ def test_info_says_whether_an_action_is_feasible():
 def test_bad_constraints_are_refused_when_the_environment_is_made(given, said):
     with pytest.raises(ArgumentError, match=said):
         gym.make("CBO/ToyGraph-v0", constraints=given)
-    with pytest.raises(ArgumentError, match=said):
-        cbo_gym.envs.CausalBanditVectorEnv(
-            2, "cbo_gym.problems.systems.hard_graphs:toy_graph", mode="hard", constraints=given
-        )
 
 
 def test_constraints_that_cannot_be_are_refused():
+    with pytest.raises(ArgumentError, match="'X7' is unknown"):
+        gym.make_vec("CBO/ToyGraph-v0", num_envs=2, constraints=["X7 <= 1"], vectorization_mode="vector_entry_point")
     with pytest.raises(ArgumentError, match="'U1' is latent"):
         gym.make("CBO/CompleteGraph-v0", constraints=["U1 <= 1"])
     with pytest.raises(ArgumentError, match="none can be put on SurveyChainContextual"):

@@ -32,7 +32,7 @@ def test_the_best_choice_is_that_of_enumeration(seed):
     values = [_expected(causes, [weights[i, place] for i, place in enumerate(choice)]) for choice in choices]
     best = network.best(weights[:, :, : network.width])
     assert best.value == pytest.approx(max(values), abs=1e-12)
-    assert values[choices.index(tuple(best.places.tolist()))] == pytest.approx(best.value, abs=1e-12)
+    assert values[choices.index(tuple(best.options.tolist()))] == pytest.approx(best.value, abs=1e-12)
     np.testing.assert_allclose(network.means(weights, np.array(choices))[:, -1], values, atol=1e-12)
 
 
@@ -56,7 +56,7 @@ def _unit(vector):
     return vector / norm if norm else vector
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_best_system_of_ellipsoids_is_that_of_climbs_under_every_choice(seed):
     rng = np.random.default_rng(100 + seed)
     causes, options, weights = _drawn(rng, 4)

@@ -99,16 +99,11 @@ def test_the_reward_comes_last_even_where_another_sink_could() -> None:
     assert StructuralCausalModel(variables, "Y").nodes == ("A", "B", "Y")
 
 
-def test_one_soft_intervention_equals_the_scalar_equations() -> None:
+@pytest.mark.parametrize("actions", [np.array([0.7, -0.4]), ACTIONS], ids=["one", "batch"])
+def test_soft_interventions_equal_the_scalar_equations(actions) -> None:
     scm = small_model()
-    samples = scm.sample(N, np.random.default_rng(1), Intervention([0.7, -0.4]))
-    assert_equals_scalar(samples, noise_of(scm, 1, N), [[0.7, -0.4]] * N, [{}] * N)
-
-
-def test_a_batch_of_soft_interventions_equals_the_scalar_equations() -> None:
-    scm = small_model()
-    samples = scm.sample(N, np.random.default_rng(2), Intervention.parameters(ACTIONS))
-    assert_equals_scalar(samples, noise_of(scm, 2, N), ACTIONS.tolist(), [{}] * N)
+    samples = scm.sample(N, np.random.default_rng(1), Intervention.parameters(actions))
+    assert_equals_scalar(samples, noise_of(scm, 1, N), np.broadcast_to(actions, (N, 2)).tolist(), [{}] * N)
 
 
 @pytest.mark.parametrize(
@@ -206,13 +201,9 @@ def test_pickling_keeps_every_draw() -> None:
         np.testing.assert_array_equal(draws[0][name], draws[1][name])
 
 
-def names_with_quotes() -> StructuralCausalModel:
-    variables = [Variable('it\'s "x"\n', own_noise, noise=Normal()), Variable("import os", halved, ('it\'s "x"\n',))]
-    return StructuralCausalModel(variables, "import os")
-
-
 def test_names_are_never_read_as_code() -> None:
-    samples = names_with_quotes().sample(3, np.random.default_rng(0))
+    variables = [Variable('it\'s "x"\n', own_noise, noise=Normal()), Variable("import os", halved, ('it\'s "x"\n',))]
+    samples = StructuralCausalModel(variables, "import os").sample(3, np.random.default_rng(0))
     np.testing.assert_array_equal(samples["import os"], 0.5 * samples['it\'s "x"\n'])
 
 
@@ -254,8 +245,5 @@ def test_invalid_models_say_what_is_wrong(variables, reward: str, message: str) 
 def test_sample_refuses_what_does_not_fit(intervention, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small_model().sample(5, np.random.default_rng(0), intervention)
-
-
-def test_sample_needs_at_least_one() -> None:
     with pytest.raises(ValueError, match="n must be at least 1; given 0"):
-        small_model().sample(0, np.random.default_rng(0), Intervention([0.0, 0.0]))
+        small_model().sample(0, np.random.default_rng(0), intervention)

@@ -18,7 +18,7 @@ from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem
 from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Uniform, Variable
-from cbo_gym.scm.linear import MOST_NODES, LinearNetwork
+from cbo_gym.scm.linear import MAX_NODES, LinearNetwork
 
 VARICI = "Varici, Shanmugam, Sattigeri & Tajer (2023), Causal bandits for linear structural equation models"
 YAN = "Yan & Tajer (2024), Linear causal bandits: unknown graph and soft interventions"
@@ -97,7 +97,7 @@ def enhanced_parallel(nodes: int = 9, instance_seed: int = 0) -> Problem:
         nodes: their number with the reward, 3 to 17; the paper has 5 to 9.
         instance_seed: of the graph and the weights, at least 0.
     """
-    count = whole_number("nodes", nodes, at_least=3, at_most=MOST_NODES)
+    count = whole_number("nodes", nodes, at_least=3, at_most=MAX_NODES)
     rng = np.random.default_rng(whole_number("instance_seed", instance_seed, at_least=0))
     tree = [[int(rng.integers(i))] if i else [] for i in range(count - 1)]
     causes = [*tree, list(range(count - 1))]
@@ -127,10 +127,10 @@ def halved(degree: int = 3, layers: int = 2) -> Problem:
 
 
 def _layered(degree: int, layers: int) -> list[list[int]]:
-    d = whole_number("degree", degree, at_least=1, at_most=MOST_NODES - 1)
-    count = whole_number("layers", layers, at_least=1, at_most=MOST_NODES - 1)
-    if d * count >= MOST_NODES:
-        raise ArgumentError(f"degree times layers must be at most {MOST_NODES - 1}; given {d} times {count}")
+    d = whole_number("degree", degree, at_least=1, at_most=MAX_NODES - 1)
+    count = whole_number("layers", layers, at_least=1, at_most=MAX_NODES - 1)
+    if d * count >= MAX_NODES:
+        raise ArgumentError(f"degree times layers must be at most {MAX_NODES - 1}; given {d} times {count}")
     above = [list(range(d * (layer - 1), d * layer)) for layer in range(1, count + 1)]
     return [[] for _ in range(d)] + [own for own in above[:-1] for _ in range(d)] + [above[-1]]
 
@@ -188,4 +188,4 @@ def _best(
     weights = np.zeros((len(causes), 2, network.width))
     for i, pair in enumerate(pairs):
         weights[i, :, : len(pair[0])] = pair
-    return network.best(weights).places
+    return network.best(weights).options
