@@ -43,7 +43,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class GraphKnowledge:
-    """What agents know of the causal graph: one diagram, true or not; candidates; or names alone.
+    """Knowledge of the causal graph: one diagram, true or not; candidates; or names alone.
 
     Args:
         nodes: the observed variables, the reward last.

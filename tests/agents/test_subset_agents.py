@@ -70,7 +70,7 @@ def test_optimism_leaves_no_system_of_the_ellipsoids_above_it():
     model, rng = agent.model, np.random.default_rng(0)
     widths = 0.3 * (1 + np.sqrt(2 * np.log(2 * 5 * ROUNDS) + model.log_determinants))
     best = model.network.best(model.estimates, np.square(widths)[:, :, None, None] * model.inverses)
-    np.testing.assert_array_equal(agent.act({}), model.subset(best.places))
+    np.testing.assert_array_equal(agent.act({}), model.subset(best.options))
     for _ in range(500):
         rows = rng.integers(2, size=5)
         vectors = []
