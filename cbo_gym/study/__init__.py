@@ -1,4 +1,4 @@
-"""Studies: agents on systems that nobody simulates. A study says what to try, is told what came of it, keeps all."""
+"""Studies: agents on systems without a simulator. A study suggests trials and keeps their outcomes in a database."""
 
 from cbo_gym.errors import naming_the_extra
 

@@ -1,4 +1,4 @@
-"""The reward as a known function of the other variables, written as text: ``"0.7 * biomass - 2 * feed ** 2"``."""
+"""The reward as a known function of other variables, written as ``"0.7 * biomass - 2 * feed ** 2"``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cbo_gym.problems.custom.expression import Equation, spelling
 
 @dataclass(frozen=True)
 class KnownReward:
-    """A reward that follows from other variables, for methods that model these instead of it.
+    """A reward that follows from other variables, for methods that model these instead of the reward.
 
     Args:
-        equation: of arithmetic alone, for its arguments are numbers, arrays or tensors.
-        names: of the variables, in the order of the equation's arguments.
-        sign: -1 where little of the reward is good, for agents maximise; else 1.
+        equation: arithmetic alone, because its arguments are numbers, arrays or tensors.
+        names: names of the variables, in the order of the equation's arguments.
+        sign: -1 if the reward is minimised, because agents maximise; else 1.
     """
 
     equation: Equation
@@ -26,15 +26,15 @@ class KnownReward:
     sign: float
 
     def __call__(self, values: Mapping[str, Any]) -> Any:
-        """The reward as agents are told it, from the values of the variables by name."""
+        """The reward that agents maximise, from the values of the variables by name."""
         return self.sign * self.equation(*[values[name] for name in self.names])
 
 
 def known_reward(text: str, reward: str, variables: Sequence[str], sign: float) -> KnownReward:
-    """Read the right-hand side of the equation of a reward: arithmetic of other observed variables and numbers.
+    """Read the right-hand side of the equation of a reward.
 
     Raises:
-        ArgumentError: if it is no arithmetic of these variables.
+        ArgumentError: unless it is arithmetic of numbers and other observed variables.
     """
     equation = Equation(text)
     if any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(text.strip(), mode="eval"))):

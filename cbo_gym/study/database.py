@@ -1,4 +1,4 @@
-"""Opening a database, and what its errors mean: which database, what went wrong, and what to do about it."""
+"""Access to a database of studies, with errors that name the database, the problem and the remedy."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError, OperationError, printable, shown
 
-BUSY_SECONDS = 60  # for which a process waits for another's transaction
-CONNECT_SECONDS = 15  # for which it waits for a server
-SECRETS = ("pass", "secret", "token", "key")  # parts of the names of options that nobody is shown
+# Seconds to wait for the transaction of another process, and for a server.
+BUSY_SECONDS = 60
+CONNECT_SECONDS = 15
+# Parts of the names of options that messages must not show.
+SECRETS = ("pass", "secret", "token", "key")
 IN_MEMORY = (None, "", ":memory:")
 
 DAMAGED = (
     "the file is damaged, or no SQLite database; restore a copy, or save what can be read with "
     "'sqlite3 FILE .recover | sqlite3 NEW'"
 )
-ADVICE = {  # what to do, by SQLite's result codes
+# Remedies by SQLite's result codes.
+ADVICE = {
     sqlite3.SQLITE_FULL: "make room on the disk, then repeat the call",
     sqlite3.SQLITE_IOERR: "the disk cannot be read or written, or is full; check it, then repeat the call",
     sqlite3.SQLITE_READONLY: "neither the file nor its folder may be read-only; change that, or work on a copy",
@@ -35,7 +38,8 @@ ADVICE = {  # what to do, by SQLite's result codes
     sqlite3.SQLITE_BUSY: f"another process has been writing for {BUSY_SECONDS} s; repeat the call",
     sqlite3.SQLITE_CORRUPT: DAMAGED,
     sqlite3.SQLITE_NOTADB: DAMAGED,
-    sqlite3.SQLITE_ERROR: DAMAGED,  # of statements that never change: their tables are not what was made
+    # The statements never change, so the tables are not as they were made.
+    sqlite3.SQLITE_ERROR: DAMAGED,
 }
 
 
@@ -52,7 +56,7 @@ class Database:
 
     Raises:
         ArgumentError: if it is neither, in memory alone, or a folder.
-        ArgumentTypeError: if it is no path at all.
+        ArgumentTypeError: if it is neither a string nor a path.
         MissingExtraError: if the library for PostgreSQL is not installed.
     """
 
@@ -93,16 +97,17 @@ class Database:
 
     @contextmanager
     def transaction(self, *, writes: bool = False) -> Iterator[sql.Connection]:
-        """One transaction, which is taken back as a whole where anything in it fails.
+        """One transaction, which is rolled back if anything in it fails.
 
         Args:
             writes: whether it may write. Only one at a time may, on SQLite.
 
         Raises:
             IntegrityError: if a row is there already.
-            OperationError: for all else that the database refuses, naming it and what to do.
+            OperationError: for any other error of the database, naming it and the remedy.
         """
-        if self._process != os.getpid():  # this is a fork, and the connections are its parent's
+        # The connections of a fork belong to its parent.
+        if self._process != os.getpid():
             self._engine.dispose(close=False)
             self._process = os.getpid()
         try:
@@ -110,12 +115,12 @@ class Database:
                 yield connection
         except IntegrityError:
             raise
-        # PostgreSQL's library refuses bytes that are not UTF-8, which a database in SQL_ASCII may hold
+        # PostgreSQL's library refuses bytes that are not UTF-8, which a database in SQL_ASCII may hold.
         except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
             raise self._named(error) from error
 
     def require_whole(self, connection: sql.Connection) -> None:
-        """Look through a SQLite file, for a damaged index hides rows that are there. A server sees to that itself.
+        """Check a SQLite file, because a damaged index hides rows. A server checks its own files.
 
         Raises:
             OperationError: naming what is wrong.
@@ -126,7 +131,7 @@ class Database:
                 raise self.damaged(" ".join(str(found).split()))
 
     def write_ahead(self) -> None:
-        """Let readers of a SQLite file not wait for writers, from now on; it cannot be said within a transaction."""
+        """Let readers of a SQLite file not wait for writers; this cannot be set within a transaction."""
         if self.is_sqlite:
             try:
                 with closing(self._engine.raw_connection()) as connection:
@@ -135,7 +140,7 @@ class Database:
                 raise self._named(error) from error
 
     def damaged(self, what: str) -> OperationError:
-        """The error of a part that is not as it was written."""
+        """The error of damaged content."""
         return OperationError(f"{self.shown}: {what}; {DAMAGED if self.is_sqlite else 'restore a copy'}")
 
     def _named(self, error: Exception) -> OperationError:
@@ -152,7 +157,8 @@ class Database:
                 "the trials, then repeat it if it is not there"
             )
         code = getattr(cause, "sqlite_errorcode", None)
-        advice = None if code is None else ADVICE.get(code & 0xFF)  # without what SQLite adds to tell cases apart
+        # The lower byte is the primary result code.
+        advice = None if code is None else ADVICE.get(code & 0xFF)
         return OperationError(
             f"{self.shown}: {said}; nothing was changed by this call{f'; {advice}' if advice else ''}"
         )
@@ -172,7 +178,8 @@ def _url(text: str) -> sql.URL:
         return sql.URL.create("sqlite", database=text if text in IN_MEMORY else str(Path(text).absolute()))
     try:
         url = sql.make_url(text)
-    except (SQLAlchemyError, ValueError):  # whose texts may repeat a password
+    # Messages of these errors may repeat a password.
+    except (SQLAlchemyError, ValueError):
         raise ArgumentError(
             f"the storage that begins with {text.partition('://')[0]!r} is no URL of a database, as in "
             "postgresql://user:password@host:5432/database; in user and password, write @ as %40 and / as %2F"
@@ -187,8 +194,8 @@ def _url(text: str) -> sql.URL:
 def _options(url: sql.URL) -> dict[str, Any]:
     """Arguments of the engine: how it connects, and how connections are treated after a transaction.
 
-    To connect to a server takes longer than to write there, so one connection is kept, and tried before it is used
-    again. That of a SQLite file is closed, so that all that was written is in the one file and no process holds it.
+    One connection to a server is kept, and tested before it is used again, because connecting takes longer than
+    writing. The connection to a SQLite file is closed, so that all content is in one file that no process holds.
     """
     kind, arguments = url.get_backend_name(), {}
     if kind == "sqlite":
@@ -201,7 +208,7 @@ def _options(url: sql.URL) -> dict[str, Any]:
 
 
 def _open_sqlite(mode: str, _: object, __: object, arguments: list[Any], options: dict[str, Any]) -> None:
-    """Say in the URI of a file whether SQLite may make it; by default it does."""
+    """Set in the URI of a file whether SQLite may create it, which it does by default."""
     address, _, query = arguments[0].partition("?") if _is_uri(arguments[0]) else (Path(arguments[0]).as_uri(), "", "")
     fields = dict(parse_qsl(query))
     if fields.get("mode", "rwc") == "rwc":
@@ -211,13 +218,15 @@ def _open_sqlite(mode: str, _: object, __: object, arguments: list[Any], options
 
 
 def _set_up_sqlite(connection: Any, _: object) -> None:
-    # strings that are not UTF-8 are read too, so that a damaged row can be named
+    # Strings that are not UTF-8 are read too, so that a damaged row can be named.
     connection.text_factory = lambda content: content.decode(errors="surrogateescape")
-    connection.isolation_level = None  # else Python begins transactions late, and not for a change of tables
+    # Otherwise Python begins transactions late, and not for a change of tables.
+    connection.isolation_level = None
     for pragma in ("foreign_keys=ON", "synchronous=FULL"):
         connection.execute(f"PRAGMA {pragma}").close()
 
 
 def _begin_sqlite(connection: sql.Connection) -> None:
     writes = connection.get_execution_options().get("writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")  # a reader that turns writer cannot wait
+    # A transaction that begins as a reader cannot wait when it writes.
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,4 +1,4 @@
-"""A study's description: variables, what may be set, what counts, and who suggests; no mechanism."""
+"""The description of a study: variables, actions, objective and agent, but no mechanism."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Whole = Annotated[int, Field(strict=True), BeforeValidator(lambda one: int(one) 
 Seed = Annotated[int, BeforeValidator(seed_number)]
 Bounds = Annotated[tuple[Number, Number], AfterValidator(_rising)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-# None is no constraint, and a string is one.
+# None means no constraint, and a string one constraint.
 Strings = Annotated[
     list[str], BeforeValidator(lambda one: [] if one is None else [one] if isinstance(one, str) else one)
 ]
@@ -57,7 +57,7 @@ Diagram = Annotated[
 
 
 class Parameter(StrictModel):
-    """A soft parameter: the node whose mechanism it enters, its bounds, and its value where nothing is done."""
+    """A soft parameter: the node whose mechanism it enters, its bounds, and its value without an intervention."""
 
     node: Name
     bounds: Bounds
@@ -65,38 +65,38 @@ class Parameter(StrictModel):
 
 
 class Description(StrictModel):
-    """All that is said of a study when it is created; it never changes.
+    """The description of a study, which never changes.
 
     Attributes:
-        name: of the study.
+        name: the name of the study.
         mode: what an action is: ``"hard"``: a set of variables and the values that they are set to; ``"soft"``: all
-            parameters; ``"contextual"``: as hard, after something was seen; ``"discrete"``: one of a list;
+            parameters; ``"contextual"``: as hard, after the contexts were seen; ``"discrete"``: one of a list;
             ``"aggregated"``: an interval of each parameter.
-        reward: the variable that counts.
+        reward: the variable to optimise.
         direction: whether to maximise or to minimise it.
-        variables: the observed ones, in the order in which they are shown; None for the diagram's.
+        variables: the observed variables, in the order in which they are shown; None for those of the diagram.
         diagram: without what is ignored; None if it is not known. Text is read as DAGitty's language.
-        ignored: names whose values are accepted and not kept: of the diagram, the effects of the reward, which cannot
-            change it.
-        candidates: diagrams of which one should be the true one; empty where there is no such list.
+        ignored: names whose values are accepted and dropped, such as the effects of the reward, which cannot change
+            it.
+        candidates: diagrams of which one should be the true one; empty if there is no such list.
         settable: variable -> bounds, in its units.
-        parameters: of the soft and the aggregated mode.
-        targets: the sets that may be set, the empty one, to only observe, among them; None for the minimal ones.
-        contexts: what is seen before a trial.
-        scopes: what may be set by what, see :func:`cbo_gym.custom_problem`; None for the usual ones.
-        arms: what may be tried, each a mapping from variables to values, ``{}`` to only observe.
-        reward_range: in which the reward lies, for the discrete mode, whose methods ask for one.
-        constraints: on expected values, such as ``"biomass >= 2"``, see
+        parameters: the parameters of the soft and the aggregated mode.
+        targets: the sets that may be set, among them the empty set, to only observe; None for the minimal ones.
+        contexts: the variables that are seen before a trial.
+        scopes: the contexts of each variable that is set, see :func:`cbo_gym.custom_problem`; None for the usual ones.
+        arms: the actions of the discrete mode, each a mapping from variables to values, ``{}`` to only observe.
+        reward_range: the range of the reward, which the methods of the discrete mode need.
+        constraints: limits of expected values, such as ``"biomass >= 2"``, see
             :func:`cbo_gym.problems.variations.constraints.read_constraints`.
-        costs: of setting things, by name, where what is not named costs 1; or as
-            :meth:`cbo_gym.actions.Costs.read` takes them.
-        composition: the reward as a function of other variables, where it is known, in the soft mode:
+        costs: name -> price of setting it, 1 for a name that is missing; or as :meth:`cbo_gym.actions.Costs.read`
+            takes them.
+        composition: the reward as a function of other variables, if it is known, in the soft mode:
             ``"0.7 * biomass - 2 * feed ** 2"``; arithmetic alone.
-        noise: variable -> standard deviation of its own noise, where all of them are known; None where not.
+        noise: variable -> standard deviation of its own noise, if all of them are known; else None.
         units: variable or parameter -> its unit.
-        agent: label of who suggests.
+        agent: the label of the agent.
         horizon: number of trials that are planned; some methods need it.
-        seed: of the agent.
+        seed: the seed of the agent.
     """
 
     name: Name
@@ -126,7 +126,7 @@ class Description(StrictModel):
 
 @contextmanager
 def at(*place: str | int) -> Iterator[None]:
-    """Note at an error which part of a description it is about, as the ``loc`` of pydantic does."""
+    """Note the part of a description that an error is about, as the ``loc`` of pydantic does."""
     try:
         yield
     except CBOGymError as error:

@@ -1,4 +1,4 @@
-"""What a study's agent expects, in the study's units."""
+"""Expected values under an action, in the units of a study."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 from cbo_gym.study.units import Units
 from cbo_gym.task import Action
 
-WIDTH = 1.96  # standard deviations on either side of a 95 % interval
+# Standard deviations on either side of a 95 % interval.
+WIDTH = 1.96
 
 
 class Band(NamedTuple):
-    """Means and the ends of 95 % intervals, in the study's units; ``low`` is below ``high`` whatever is good."""
+    """Means and the ends of 95 % intervals, in the study's units, with ``low <= high`` in either direction."""
 
     mean: np.ndarray
     low: np.ndarray
@@ -22,7 +23,7 @@ class Band(NamedTuple):
 
 
 class Expectation(dict[str, float]):
-    """Expected values of the variables that the agent has a model of, by name, and of the reward.
+    """Expected values of the reward and of the variables that the agent models, by name.
 
     Attributes:
         interval: the ends of the reward's 95 % interval, without the noise of a trial; None if the agent has no model

@@ -1,4 +1,4 @@
-"""A study's description as YAML has it."""
+"""Descriptions of studies as YAML files."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def checked(
     agent: str | None = None,
     trusted: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The arguments of :func:`create_study`, but for the storage, which fit together.
+    """The arguments of :func:`create_study`, except the storage, after a check that they fit together.
 
     Args:
-        read: gives fields, as a YAML file holds them, and the lines of its parts.
-        name: of the study, where the fields give none.
-        agent: who suggests, in place of the one that the fields name.
+        read: returns the fields of a YAML file, and the lines of its parts.
+        name: name of the study, if the fields have none.
+        agent: label of the agent, instead of the one in the fields.
         trusted: import paths of agents whose code may be run.
 
     Raises:
-        ArgumentError: naming the line, where there is one, and what is wrong there.
+        ArgumentError: naming the line, if there is one, and what is wrong there.
     """
     fields: Any = ()
     lines = Lines(None)
@@ -41,9 +41,9 @@ def checked(
         described(**found)
         return found
     except CBOGymError as error:
-        told = [(lines.of(place), text) for place, text in _placed(error, fields if isinstance(fields, dict) else ())]
+        parts = [(lines.of(key), words) for key, words in _placed(error, fields if isinstance(fields, dict) else ())]
         raise ArgumentError(
-            "; ".join(text if line is None else f"line {line}: {text}" for line, text in told)
+            "; ".join(words if line is None else f"line {line}: {words}" for line, words in parts)
         ) from error
 
 
@@ -57,7 +57,7 @@ def _placed(error: CBOGymError, fields: Iterable[Any]) -> list[tuple[Place, str]
 
 
 def _arguments(fields: Any, name: str | None, agent: str | None, trusted: Collection[str]) -> dict[str, Any]:
-    """The fields of a description that anybody may have written, as keyword arguments."""
+    """The fields of a description, which nobody has checked yet, as keyword arguments."""
     if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
         raise ArgumentError("a description is a mapping of fields: name, reward, diagram, settable, agent, ...")
     about = dict(fields)

@@ -29,7 +29,8 @@ from cbo_gym.study.description import Description, at
 from cbo_gym.task import Constraint, GraphKnowledge
 from cbo_gym.yaml_files import Place
 
-TABLE = ("number", "status", "why", "reason", "asked", "ended")  # columns of a study's table
+# Columns of a study's table that are no variables.
+TABLE = ("number", "status", "why", "reason", "asked", "ended")
 INTERFACES: Mapping[str, type[Interface]] = {
     "hard": HardInterface,
     "soft": SoftInterface,
@@ -117,7 +118,7 @@ def interface_of(about: Description) -> Interface:
 
 
 def without_effects(about: Description) -> Description:
-    """The description with the effects of the reward among the names that are ignored, and nowhere else.
+    """The description with the effects of the reward moved to the ignored names.
 
     Raises:
         ArgumentError: if a field needs one of them, or they differ between candidates.
@@ -190,7 +191,7 @@ def _variables(about: Description, diagrams: Sequence[CausalDiagram]) -> list[st
 
 
 def _mentioned(about: Description) -> Iterator[tuple[Place, str]]:
-    """Each name of a variable outside of the diagram, behind the place where it stands."""
+    """The place of each name of a variable outside of the diagram, and the name."""
     yield ("reward",), about.reward
     for field in ("settable", "noise", "units"):
         yield from (((field, name), name) for name in getattr(about, field) or ())
@@ -224,7 +225,7 @@ def _null_action(about: Description) -> list[float]:
 
 
 def _targets(about: Description, diagrams: Sequence[CausalDiagram], limited: Sequence[str]) -> list[frozenset[str]]:
-    """Those that are given, else the minimal ones of what is told; where that is names alone, all sets."""
+    """The given sets, else the minimal ones by the diagram or the candidates; without these all sets."""
     if about.targets is not None:
         return list(map(frozenset, about.targets))
     if diagrams:

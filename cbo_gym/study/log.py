@@ -1,4 +1,4 @@
-"""The log of studies: a database to which rows are appended, and in which nothing is overwritten."""
+"""The log of studies: a database to which events are appended, and in which nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ from cbo_gym.study.database import Database
 from cbo_gym.study.schema import SCHEMA, digest, events, snapshots, studies
 from cbo_gym.study.strings import lenient, require_storable
 
-TRIES = 100  # of a write that others were before
-MAX_TEXT = 1_000_000  # characters of what one call stores
+# Attempts to write while other processes write too.
+TRIES = 100
+# Characters of an event.
+MAX_TEXT = 1_000_000
 KINDS = ("data", "asked", "told", "failed", "corrected")
 
 
 class Position(NamedTuple):
-    """The last row of a study that a reader knows: its number, 0 for the description, and its digest."""
+    """The last row of a study that a reader has read: its number, 0 for the description, and its digest."""
 
     number: int
     digest: str
 
 
 class Found(NamedTuple):
-    """A study in a database: its number there, its description, and the digest of that."""
+    """A study in a database: its number there, its description, and the digest of the description."""
 
     number: int
     description: str
@@ -46,7 +48,7 @@ class ReplacedError(OperationError):
 
 @dataclass(frozen=True)
 class Event:
-    """One row: its number in the study, from 1, what happened, and who wrote it when."""
+    """One row: its number in the study, from 1, its kind and content, the time and the user."""
 
     number: int
     kind: str
@@ -65,15 +67,15 @@ class Log:
 
     Args:
         storage: the path of a SQLite file, or any URL of SQLAlchemy. A database of an older version is upgraded.
-        create: whether a SQLite file may be missing, which the first study makes then.
+        create: whether a SQLite file may be missing; the first study makes it then.
 
     Attributes:
-        storage: as it may be shown: without the password of a URL.
+        storage: the database for messages, without the password of a URL.
         address: the same database for another process, with the password.
 
     Raises:
         ArgumentError: if it is neither, or is missing.
-        OperationError: if the database cannot be opened, is damaged, or of a newer version.
+        OperationError: if the database cannot be opened, is damaged, or has a newer version.
     """
 
     def __init__(self, storage: Path | str, *, create: bool = False) -> None:
@@ -85,7 +87,7 @@ class Log:
         self._is_ready()
 
     def _is_ready(self) -> bool:
-        """Whether there are tables of this version, which older ones are turned into."""
+        """Whether there are tables; older ones are upgraded."""
         if not self._ready and not self._database.is_missing():
             with self._database.transaction() as connection:
                 self._database.require_whole(connection)
@@ -106,17 +108,17 @@ class Log:
         return self._ready
 
     def names(self) -> list[str]:
-        """Of the studies, in the order of their creation."""
+        """The names of the studies, in the order of their creation."""
         if not self._is_ready():
             return []
         with self._database.transaction() as connection:
             return list(map(lenient, connection.execute(sql.select(studies.c.name).order_by(studies.c.id)).scalars()))
 
     def create(self, name: str, description: str) -> int:
-        """A new study; its number.
+        """Create a study; return its number.
 
         Raises:
-            ArgumentError: if there is one of this name.
+            ArgumentError: if there is a study of this name.
         """
         if not self._is_ready():
             self._database.write_ahead()
@@ -132,11 +134,11 @@ class Log:
             ) from error
 
     def find(self, name: str | None) -> Found:
-        """A study; the only one if no name is given.
+        """Return a study; the only one if no name is given.
 
         Raises:
-            ArgumentError: if there is none, or no name for one of several.
-            OperationError: if its description is not as it was written.
+            ArgumentError: if there is none of this name, or several and no name is given.
+            OperationError: if its description is damaged.
         """
         rows: Sequence[Any] = []
         if self._is_ready():
@@ -158,12 +160,12 @@ class Log:
         """The events of a study in their order.
 
         Args:
-            study: its number.
+            study: number of the study.
             known: the last row that the reader knows, whose successors are read; None for all events.
 
         Raises:
-            OperationError: if an event is missing, not as it was written, or of a kind that this version does not know;
-                or if the known row is gone or another.
+            OperationError: if an event is missing, damaged, or of a kind that this version does not know; or if the
+                known row is gone or another.
         """
         with self._database.transaction() as connection:
             rows = self._successors(connection, study, known)
@@ -181,7 +183,7 @@ class Log:
         return found
 
     def _successors(self, connection: sql.Connection, study: int, known: Position | None) -> list[Any]:
-        """The rows after the last one that is known, which must be there as it was."""
+        """The rows after the last known row, which must be unchanged."""
         after = 0 if known is None else known.number
         chosen = sql.select(events).where(events.c.study == study, events.c.number >= after).order_by(events.c.number)
         rows = list(connection.execute(chosen).all())
@@ -205,7 +207,7 @@ class Log:
     def append(
         self, study: int, known: Position, entries: Sequence[tuple[str, Mapping[str, Any]]]
     ) -> list[Event] | None:
-        """Append events after the last row that the writer knows, all or none; None if others were faster.
+        """Append events after the last row that the writer knows; write nothing and return None if others were faster.
 
         Raises:
             ArgumentError: if they are too long, or hold a string that cannot be stored.
@@ -232,16 +234,16 @@ class Log:
         return written
 
     def snapshot(self, study: int) -> tuple[int, str, bytes] | None:
-        """The number of the event after which an agent was kept, what it was played with, and the agent."""
+        """Event after which an agent was kept, stamp of its code, and its state; None if there is no agent."""
         with self._database.transaction() as connection:
             row = connection.execute(sql.select(snapshots).where(snapshots.c.study == study)).first()
         return None if row is None else (row.number, row.stamp, bytes(row.state))
 
     def keep(self, study: int, number: int, stamp: str, state: bytes) -> None:
-        """Put an agent in the place of one that was kept after an earlier event.
+        """Replace the agent that was kept after an earlier event.
 
-        It is a cache: where it cannot be written, or another process is faster, it is left, and nothing is lost. So it
-        is not part of the transaction of the call that it follows, which must not fail for it.
+        This is a cache: if it cannot be written, or another process is faster, nothing is lost. So it is not part of
+        the transaction of the call that it follows, which must not fail because of it.
         """
         with suppress(IntegrityError, OperationError), self._database.transaction(writes=True) as connection:
             connection.execute(snapshots.delete().where(snapshots.c.study == study, snapshots.c.number <= number))
@@ -262,6 +264,6 @@ def _who() -> str:
 
 
 def _loads(text: str) -> Any:
-    """A payload. Older versions stored strings that are no text, as escapes, which nothing can show or write."""
+    """Read a payload. Older versions stored halves of surrogate pairs as escapes, which nothing can show or write."""
     payload = json.loads(text)
     return payload if "\\ud" not in text else json.loads(lenient(json.dumps(payload, ensure_ascii=False)))

@@ -1,8 +1,7 @@
 """The tables of studies, their version, and the steps from each version to the next.
 
-A change of a table is a new version: count ``SCHEMA`` up and add a step to ``STEPS`` that turns the tables of the
-version before into these. A step is written in plain SQL and never edited later, for it meets the tables of its own
-time.
+A change of a table is a new version: increase ``SCHEMA`` and add a step to ``STEPS`` that upgrades the tables of the
+version before. A step is written in plain SQL and never edited later, because it meets the tables of its own time.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from hashlib import blake2b
 import sqlalchemy as sql
 
 SCHEMA = 2
-LOCK = 0x63626F  # of PostgreSQL, by which one process at a time makes or changes tables
+# Advisory lock of PostgreSQL, with which one process at a time makes or changes tables.
+LOCK = 0x63626F
 
 _tables = sql.MetaData()
 _version = sql.Table("cbo_gym_schema", _tables, sql.Column("version", sql.Integer, primary_key=True))
@@ -37,7 +37,8 @@ events = sql.Table(
     sql.Column("who", sql.String(200), nullable=False),
     sql.Column("digest", sql.String(32), nullable=False, server_default=""),
 )
-snapshots = sql.Table(  # a cache: it may be lost at any time
+# A cache, which may be lost at any time.
+snapshots = sql.Table(
     "cbo_gym_snapshots",
     _tables,
     sql.Column("study", sql.ForeignKey(studies.c.id), primary_key=True),
@@ -48,25 +49,26 @@ snapshots = sql.Table(  # a cache: it may be lost at any time
 
 
 def digest(*fields: object) -> str:
-    """Of what a row holds: a row that does not match its digest has been damaged since it was written."""
+    """The digest of a row's content, by which damage is noticed."""
     content = "\0".join(map(str, fields)).encode(errors="backslashreplace")
     return blake2b(content, digest_size=16).hexdigest()
 
 
 def version_of(connection: sql.Connection) -> int | None:
-    """The version of the tables; None where there are none."""
+    """The version of the tables; None if there are none."""
     if not sql.inspect(connection).has_table(_version.name):
         return None
     return connection.execute(sql.select(_version.c.version)).scalar()
 
 
 def make_or_upgrade(connection: sql.Connection) -> None:
-    """Make the tables, or turn older ones into these, in the transaction of the connection.
+    """Make the tables, or upgrade older ones, in the transaction of the connection.
 
     SQLite and PostgreSQL change tables within transactions, so that a process which is killed here leaves the tables as
-    they were, and no copy is needed. Of two processes the second waits, and finds the work done.
+    they were. Of two processes the second waits, and finds the work done.
     """
-    if connection.dialect.name == "postgresql":  # SQLite has one writer at a time anyway
+    # SQLite has one writer at a time anyway.
+    if connection.dialect.name == "postgresql":
         connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
     found = version_of(connection)
     if found is None:
@@ -79,7 +81,7 @@ def make_or_upgrade(connection: sql.Connection) -> None:
 
 
 def _to_2(connection: sql.Connection) -> None:
-    """Names beside which other programs' tables have room (Optuna has ``studies`` too), and a digest of each row."""
+    """Prefix the names, because Optuna has a table ``studies`` too, and add a digest to each row."""
     for name in ("studies", "events", "snapshots"):
         connection.execute(sql.text(f"ALTER TABLE {name} RENAME TO cbo_gym_{name}"))
     for name in ("studies", "events"):

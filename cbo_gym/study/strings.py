@@ -8,7 +8,7 @@ from typing import Any
 
 from cbo_gym.errors import ArgumentError, shown
 
-# Python decodes a byte that is not UTF-8 as half of a surrogate pair
+# Python decodes a byte that is not UTF-8 as half of a surrogate pair.
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -25,7 +25,7 @@ def require_storable(value: Any, called: str = "") -> None:
         called: the name of the value in the message.
 
     Raises:
-        ArgumentError: naming a string that is no text.
+        ArgumentError: naming a string that cannot be encoded, or has a NUL character.
     """
     if isinstance(value, str):
         if SURROGATE.search(value):

@@ -1,4 +1,4 @@
-"""Study: ask, tell, fail, correct; what was said is kept before it is answered."""
+"""Study: ask, tell, fail and correct; each call is written to the log before it returns."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.interface import interface_of, without_effects
 from cbo_gym.study.log import MAX_TEXT, TRIES, Log
 from cbo_gym.study.strings import require_storable
-from cbo_gym.study.suggesting import DO_WITHOUT, Suggester, begun, naming, one_at_a_time
+from cbo_gym.study.suggesting import DO_WITHOUT, Suggester, begin_agent, naming, one_at_a_time
 from cbo_gym.study.tables import Columns, TableRow, read_rows
 from cbo_gym.study.trials import Entry, History, State, Trials, lacking_in
 from cbo_gym.study.units import Done, Units
 from cbo_gym.validation import field_errors
 
-MAX_REASON = 10_000  # characters
+# Characters of the reason of a failure.
+MAX_REASON = 10_000
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Trial:
     """A suggestion: what to set, and why.
 
     Attributes:
-        number: the trial's number, to be given to ``tell``.
+        number: number of the trial, for :meth:`Study.tell`.
         do: the values to set, by name, in the study's units; empty to only observe.
         why: the reason, in words.
         context: the context that was seen before; None outside contextual mode.
@@ -52,13 +53,13 @@ class Trial:
 class Study:
     """A study in a database. Any number of processes and threads may work on it at once, also on one object.
 
-    Agents of one process think one at a time; all else waits for none. A pickled study, or a copy, opens the same
-    database again, in the process that reads it, and its agent begins as the log says.
+    Agents of one process make suggestions one at a time; no other call waits for them. A pickled study, or a copy,
+    opens the same database again, in the process that reads it, and rebuilds its agent from the log.
 
     Args:
         log: the database.
-        name: of the study; None for the only one.
-        agent: who suggests; None for the one that the study names.
+        name: name of the study; None for the only one.
+        agent: the agent; None for the one that the study names.
 
     Attributes:
         about: the description of the study.
@@ -102,33 +103,34 @@ class Study:
 
     @property
     def name(self) -> str:
+        """Name of the study."""
         return self.about.name
 
     @property
     def diagram(self) -> CausalDiagram | None:
-        """The causal diagram; None where it is not known, or where there are candidates."""
+        """The causal diagram; None if it is not known, or there are candidates."""
         return self.interface.told.diagram
 
     @property
     def trials(self) -> list[Entry]:
-        """All of them, as they stand now."""
+        """All trials, in their current state."""
         return list(self._now().entries.values())
 
     @property
     def pending(self) -> list[Trial]:
-        """The trials that were asked for, by whomever, and whose outcomes are not known yet."""
+        """The trials of all users whose outcomes are not known yet."""
         return [self._trial(entry) for entry in self._now().pending]
 
     @property
     def best_trial(self) -> Entry | None:
-        """The trial with the best measured reward; of those whose measured values break no constraint."""
+        """The trial with the best measured reward, among those whose measured values break no constraint."""
         done = [entry for entry in self.trials if entry.status == "told"]
         index = self._units.best([entry.values for entry in done])
         return None if index is None else done[index]
 
     @property
     def events(self) -> int:
-        """How many events the log has by now; where the number is the same, so is all else."""
+        """Number of events in the log; nothing has changed while it is the same."""
         return self._now().number
 
     def add_data(self, rounds: Any, *, do: Any = None, ignore: Iterable[str] | str = ()) -> int:
@@ -136,13 +138,14 @@ class Study:
 
         Args:
             rounds: a table with a row per round, a column for each variable, and a column ``do(X)`` for each that was
-                set, empty where it was not: a data frame (of Polars, pandas or pyarrow), a list of mappings, a mapping
+                set, empty if it was not: a data frame (of Polars, pandas or pyarrow), a list of mappings, a mapping
                 from names to columns, a structured array, the path of a CSV or Excel file, or its content as bytes.
-            do: what was set, in place of such columns: a mapping for all rounds alike, or a table of as many rows.
+            do: the values that were set, instead of such columns: a mapping for all rounds alike, or a table of as
+                many rows.
             ignore: names of columns to leave out.
 
         Returns:
-            the number of rounds.
+            The number of rounds.
 
         Raises:
             ArgumentError: naming the row, the column and what is wrong there; nothing is stored then.
@@ -157,7 +160,7 @@ class Study:
         return len(read)
 
     def _require_measured(self, rows: Sequence[TableRow], rounds: Sequence[Mapping[str, Any]]) -> None:
-        """Data cannot be corrected later, so what the agent cannot do with is refused."""
+        """Refuse missing values that the agent does not take, because data cannot be corrected later."""
         lacking = ((row.label, lacking_in(one["values"])) for row, one in zip(rows, rounds, strict=True))
         label, missing = next((found for found in lacking if found[1]), ("", []))
         if not missing:
@@ -177,7 +180,8 @@ class Study:
                 raise ArgumentError(f"the reward {self.about.reward} is missing; fill it in, or leave the row out")
             seen = {name: row.values[name] for name in self.about.contexts if name in row.values}
             context = seen if self.about.mode == "contextual" else None
-            self._units.context(context)  # type: ignore[arg-type]  # it refuses what is missing
+            # Refuses a missing context.
+            self._units.context(context)  # type: ignore[arg-type]
             action = self._units.action(row.done)
             measured = self._units.completed(self._units.values(row.values), action, context)
             return {"action": self._units.flat(action), "values": measured, "context": context}
@@ -187,14 +191,14 @@ class Study:
     def ask(self, count: int | None = None, *, context: Mapping[str, float] | None = None) -> Any:
         """Suggest what to try next: one trial, or a list of ``count`` trials to run at once.
 
-        Pending trials count by what the agent expects of them, whoever asked for them.
+        Pending trials of all users count, with the outcomes that the agent expects of them.
 
         Args:
-            count: how many; None for one, which is not in a list.
-            context: what was seen, in contextual mode.
+            count: number of trials; None for one that is not in a list.
+            context: the context that was seen, in contextual mode.
 
         Raises:
-            ArgumentError: for a wrong context, or where the agent cannot suggest now.
+            ArgumentError: for a wrong context, or if the agent cannot suggest now.
             OperationError: if it cannot be written; nothing was asked then.
         """
         many = 1 if count is None else whole_number("count", count, at_least=1)
@@ -226,10 +230,10 @@ class Study:
         """Record the outcome of a trial.
 
         Args:
-            trial: it, or its number.
+            trial: the trial, or its number.
             values: variable -> number, in its units; variables that were not measured are left out. Those that were
                 set have the values that they were set to, and contexts those that were seen. The reward is needed.
-            did: what was really set, where that is not what was asked; it may lie outside of the bounds.
+            did: the values that were really set, if they differ from the suggestion; they may lie outside the bounds.
 
         Raises:
             ArgumentError: for an unknown trial, one that has ended, or values that do not fit; nothing is stored then.
@@ -237,7 +241,7 @@ class Study:
         self._record("told", "pending", trial, values, did)
 
     def correct(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
-        """Correct the outcome of a trial that was recorded wrongly; the agent learns everything anew.
+        """Correct the outcome of a trial that was recorded wrongly; the agent learns everything again.
 
         Arguments and errors are those of :meth:`tell`.
         """
@@ -267,7 +271,7 @@ class Study:
         """
         number = _number(trial)
         if not isinstance(reason, str) or len(reason) > MAX_REASON:
-            raise ArgumentError(f"the reason is a text of at most {MAX_REASON} characters")
+            raise ArgumentError(f"the reason must be a string of at most {MAX_REASON} characters")
 
         def failure(trials: Trials) -> dict[str, Any]:
             _require(trials, number, "pending")
@@ -279,26 +283,26 @@ class Study:
         """The action that the agent would deploy, in the study's units.
 
         Args:
-            context: in contextual mode, what was seen; None for what was seen last.
+            context: in contextual mode, the context that was seen; None for the last one.
 
         Raises:
-            ArgumentError: if nothing has been told yet, or for a wrong context.
+            ArgumentError: if no outcome is known yet, or for a wrong context.
         """
         with self._caught_up_agent(context):
             return self._units.done(self._suggester.recommend(context))
 
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
-        """The values that the agent expects of the variables it has a model of, the reward among them.
+        """The expected values of the reward and of the other variables that the agent models, under an action.
 
         They are a mapping; its ``interval`` is the reward's 95 % interval.
 
         Args:
-            do: what would be set, by name; empty to only observe. Parameters that are not named have their null
-                values, which ``assumed`` lists.
-            context: in contextual mode, what was seen; None for what was seen last.
+            do: name -> value; empty to only observe. Parameters that are not named have their null values, which
+                ``assumed`` lists.
+            context: in contextual mode, the context that was seen; None for the last one.
 
         Raises:
-            ArgumentError: if it cannot be done, nothing is known yet, or for a wrong context.
+            ArgumentError: if it cannot be done, no outcome is known yet, or for a wrong context.
         """
         with self._caught_up_agent(context):
             action = self._units.action(do)
@@ -308,7 +312,7 @@ class Study:
 
     @contextmanager
     def _caught_up_agent(self, context: Mapping[str, float] | None) -> Iterator[None]:
-        """Hold the lock of agents, under which the agent has heard of all events."""
+        """Hold the lock of agents, and let the agent learn from all events."""
         if context is not None:
             self._units.context(context)
         with one_at_a_time(), naming(self.about.agent):
@@ -316,13 +320,13 @@ class Study:
             yield
 
     def _caught_up(self) -> State:
-        """The study as it stands, of which the agent has heard; for the thread that uses agents."""
+        """The current state, from which the agent has learned; to be called with the lock of agents."""
         state = self._history.read()
         self._suggester.catch_up(state.events)
         return state
 
     def data(self) -> pl.DataFrame:
-        """All that is known, a row for each round: the data that were added, and the trials that were told.
+        """All known rounds, one per row: the data that were added, and the trials with an outcome.
 
         The columns are those that :meth:`add_data` takes, so that a study with another diagram can take them over.
         """
@@ -353,7 +357,7 @@ class Study:
         return list(self.interface.codec.domains.names) or sorted({name for arm in self.about.arms for name in arm})
 
     def to_frame(self) -> pl.DataFrame:
-        """One row per trial: ``number``, ``status``, ``do(X)`` as done, the variables, why, the reason, the times."""
+        """A table of the trials: ``number``, ``status``, ``do(X)`` as done, variables, reasons and times."""
         rows = [vars(entry) | self._row(entry.action, entry.values) for entry in self.trials]
         strings = dict.fromkeys(("why", "reason", "asked", "ended"), pl.String)
         schema = {"number": pl.Int64, "status": pl.String, **self._columns(), **strings}
@@ -363,7 +367,7 @@ class Study:
         return self._history.read().trials
 
     def _append(self, entries: Any) -> None:
-        """Write what follows from the trials as they stand; again, where others were before."""
+        """Write entries that follow from the current trials; try again if other entries came first."""
         for _ in range(TRIES):
             state = self._history.read()
             if self._history.append(state, entries(state.trials)):
@@ -398,11 +402,11 @@ def _require(trials: Trials, number: int, wanted: str) -> Entry:
 
 
 def _events(rounds: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Rounds in as many parts as there must be events, each of which has a longest length."""
+    """Divide rounds among events, whose length is limited."""
     parts: list[list[Mapping[str, Any]]] = [[]]
     length = 0
     for one in rounds:
-        # With the comma and the blank behind it, and room for what encloses all rounds.
+        # With the separator; 100 characters are left for the rest of the event.
         more = len(json.dumps(one)) + 2
         length += more
         if parts[-1] and length > MAX_TEXT - 100:
@@ -424,21 +428,21 @@ def create_study(
     """Create a study in a database.
 
     Args:
-        name: by which it is found there.
+        name: name of the study.
         storage: path of a SQLite file, or any URL of SQLAlchemy.
-        diagram: the causal diagram in any form that :meth:`cbo_gym.scm.CausalDiagram.read` takes: a text of DAGitty or
-            DOT, a graph of networkx, pgmpy, DoWhy or causal-learn, or a list of pairs ``(cause, effect)``; None if it
-            is not known.
+        diagram: the causal diagram in any form that :meth:`cbo_gym.scm.CausalDiagram.read` takes: a string of DAGitty
+            or DOT, a graph of networkx, pgmpy, DoWhy or causal-learn, or a list of pairs ``(cause, effect)``; None if
+            it is not known.
         candidates: diagrams of which one should be the true one.
         agent: a label, ``"CBO"``; or an agent object, which is then given to :func:`load_study` too. None for Auto.
         about: the other fields of :class:`~cbo_gym.study.description.Description`.
 
     Raises:
-        ArgumentError: naming what is missing, unknown or does not fit together; nothing is stored then.
+        ArgumentError: naming a field that is missing, unknown or does not fit the others; nothing is stored then.
         OperationError: if the database cannot be written.
     """
     description, own = described(name, diagram=diagram, candidates=candidates, agent=agent, **about)
-    # in ASCII, which a server of any encoding takes
+    # A server of any encoding takes ASCII.
     Log(storage, create=True).create(description.name, json.dumps(description.model_dump(mode="json")))
     return Study(Log(storage), description.name, own)
 
@@ -446,10 +450,10 @@ def create_study(
 def described(
     name: str, *, diagram: Any = None, candidates: Iterable[Any] = (), agent: Any = None, **about: Any
 ) -> tuple[Description, Any]:
-    """The description that :func:`create_study` would store, and the agent, if it is an object or an import path.
+    """The description that :func:`create_study` would store, and the agent if it is an object or an import path.
 
     Raises:
-        ArgumentError: as there.
+        ArgumentError: as for :func:`create_study`.
     """
     with at("diagram"):
         known = None if diagram is None else CausalDiagram.read(diagram)
@@ -469,24 +473,24 @@ def described(
     units = Units(description, interface_of(description))
     # The agent must play the study.
     with at("agent"), one_at_a_time():
-        begun(own, units)
+        begin_agent(own, units)
     return description, own
 
 
 def trusts(trusted: Collection[str], label: str) -> bool:
-    """Whether the code of an agent that a description names may be run: it is installed, or its import path trusted."""
+    """Whether the code of an agent may be run: it is installed, or its import path is trusted."""
     name = Spec.from_label(label).name
     return not is_import_path(name) or name in {Spec.from_label(one).name for one in trusted}
 
 
 def load_study(name: str | None = None, *, storage: Path | str, agent: Any = None) -> Study:
-    """Open a study that was created before.
+    """Open an existing study.
 
     Args:
-        name: of the study; None for the only one of the database.
-        storage: as of :func:`create_study`.
-        agent: the agent object or the import path that it was created with, if it was one of these, for no code is run
-            that a database names; else another than the one that it names.
+        name: name of the study; None for the only one of the database.
+        storage: as for :func:`create_study`.
+        agent: the agent object or import path that the study was created with, because code that a database names is
+            not run without it; or another agent. None for the installed agent that the study names.
 
     Raises:
         ArgumentError: if there is no such study or database.

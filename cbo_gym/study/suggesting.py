@@ -1,4 +1,4 @@
-"""The agent of a study, as the study's log makes it: the same after a restart as if there had been none."""
+"""The agent of a study, rebuilt from the log, so that a restart changes no suggestion."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from cbo_gym.study.trials import History, Trials
 from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task
 
-DO_WITHOUT = "EIFN, MCBO, GP-UCB, Random"  # agents that take rounds in which not all variables were measured
+# Agents that take rounds in which not all variables were measured.
+DO_WITHOUT = "EIFN, MCBO, GP-UCB, Random"
 
 
 _lock = RLock()
@@ -37,8 +38,7 @@ _lock = RLock()
 def one_at_a_time() -> AbstractContextManager[bool]:
     """The lock of all agents of the process.
 
-    The libraries of agents keep settings for the whole process, and what one agent suggests must not depend on what
-    another does meanwhile.
+    The libraries of agents keep settings for the whole process, and a suggestion must not depend on other agents.
     """
     return _lock
 
@@ -49,7 +49,7 @@ def _renew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # a thread of the parent may hold the lock, and does not exist in the child
+    # A thread of the parent may hold the lock, and does not exist in the child.
     os.register_at_fork(after_in_child=_renew)
 
 
@@ -70,12 +70,12 @@ def naming(agent: str) -> Iterator[None]:
         ) from error
 
 
-def begun(given: Any, units: Units, initial: Sequence[Mapping[str, Any]] = ()) -> Any:
-    """An agent that has been told its task.
+def begin_agent(given: Any, units: Units, initial: Sequence[Mapping[str, Any]] = ()) -> Any:
+    """Make an agent and reset it with the task of a study.
 
     Args:
-        given: the agent, or the label of one; None for the one that the description names.
-        units: of the study.
+        given: the agent, or its label; None for the one that the description names.
+        units: the units of the study.
         initial: rounds of data from before the first suggestion.
 
     Raises:
@@ -114,7 +114,7 @@ def _task(units: Units, initial: Sequence[Mapping[str, Any]]) -> Task:
 
 
 class _Owed(NamedTuple):
-    """A round that the agent has still to learn."""
+    """A round that the agent has not learned yet."""
 
     action: Action
     values: Mapping[str, float | None]
@@ -122,52 +122,57 @@ class _Owed(NamedTuple):
 
 
 class Suggester:
-    """Turns events into an agent, and the agent into suggestions; for one thread at a time.
+    """Rebuilds an agent from events, and makes suggestions; for one thread at a time.
 
     Args:
-        history: of the study.
-        units: of the study.
-        agent: who suggests; None for the one that the description names.
+        history: the events of the study.
+        units: the units of the study.
+        agent: the agent; None for the one that the description names.
     """
 
     def __init__(self, history: History, units: Units, agent: Any = None) -> None:
         self._history, self._units, self._given = history, units, agent
-        # whether the agent has done more than the log says: while it suggests, and after a failure or in a fork then
+        # Whether the agent has done more than the log says: during a suggestion, and after a failure or a fork then.
         self._ahead = False
         self.forget()
 
     def forget(self) -> None:
         """Begin with the first event again."""
-        self._trials = Trials()  # as they stood when the agent was what it is
-        self._agent: Any = None  # not begun
-        self._seen: Observation | None = None  # in the last round that was learned
-        self._owed: _Owed | None = None  # a round not yet learned
+        # The trials that the agent knows.
+        self._trials = Trials()
+        self._agent: Any = None
+        # The observation of the last round that the agent learned.
+        self._seen: Observation | None = None
+        self._owed: _Owed | None = None
 
-    # Hearing --------------------------------------------------------------------------------------------
+    # Learning -------------------------------------------------------------------------------------------
 
     def catch_up(self, events: Sequence[Event]) -> None:
-        """Hear of all events; from the first, if the agent is not what the events before made of it."""
+        """Learn from all new events; from the first event, if the agent is ahead of the log."""
         if self._ahead:
             self.forget()
         elif len(events) == self._trials.number > 0:
             return
         self._ahead = True
         if any(event.kind == "corrected" for event in events[self._trials.number :]):
-            self.forget()  # what was learned from it cannot be unlearned
+            # An outcome cannot be unlearned.
+            self.forget()
         if self._trials.number == 0:
             self._wake(events)
         last = {event.payload["trial"]: event.payload for event in events if event.kind == "corrected"}
         for event in events[self._trials.number :]:
-            # The outcome of a trial is heard as it was corrected last.
+            # The last correction of an outcome counts.
             is_corrected = event.kind == "told" and event.payload["trial"] in last
-            self._hear(replace(event, payload=last[event.payload["trial"]]) if is_corrected else event)
+            self._apply(replace(event, payload=last[event.payload["trial"]]) if is_corrected else event)
         self._ahead = False
 
-    def _hear(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
         if event.kind == "asked":
-            self.suggest(len(event.payload["trials"]), event.payload["context"])  # for what it does to the agent
-        self._trials.hear([event])
-        if event.kind == "data" and self._trials.entries:  # else the agent begins with them
+            # For its effect on the agent.
+            self.suggest(len(event.payload["trials"]), event.payload["context"])
+        self._trials.apply([event])
+        # The agent begins with data from before the first trial.
+        if event.kind == "data" and self._trials.entries:
             for one in event.payload["rounds"]:
                 self._learn(one["action"], one["values"], one["context"])
         elif event.kind == "told" and (self.takes_missing or not self._trials.missing):
@@ -181,7 +186,7 @@ class Suggester:
             self._settle(None)
 
     def _settle(self, coming: Any) -> None:
-        """Let the agent learn a round. Agents are told the context that comes with what the last one gave, if any."""
+        """Let the agent learn a round; its observation has the context of the coming round, if there is one."""
         if self._owed is not None:
             self._seen = self._teach(self.agent, self._owed, coming)
             self._owed = None
@@ -199,44 +204,44 @@ class Suggester:
 
     @property
     def agent(self) -> Any:
-        """Begun with the data that were there before the first suggestion."""
+        """The agent; at first with the data from before the first suggestion."""
         if self._agent is None:
             self._agent = self._fresh()
         return self._agent
 
     def _fresh(self) -> Any:
-        return begun(self._given, self._units, self._trials.initial)
+        return begin_agent(self._given, self._units, self._trials.initial)
 
     @property
     def takes_missing(self) -> bool:
-        """Whether the agent can do with rounds in which not all variables were measured."""
+        """Whether the agent takes rounds in which not all variables were measured."""
         agent = self._fresh() if self._agent is None else self._agent
         return bool(getattr(agent, "takes_missing", False))
 
     def _wake(self, events: Sequence[Event]) -> None:
-        """The agent as it was kept, if it was kept by this code; what has been written since is heard then."""
+        """Restore the agent from the cache, if the same code kept it."""
         number, stamp, content = self._history.log.snapshot(self._history.study) or (0, "", b"")
         # Other processes may have been faster since the events were read.
         if not 0 < number <= len(events) or any(event.kind == "corrected" for event in events[number:]):
             return
         agent = _made(self._given, self._units)
         played_with, _, sealed = stamp.partition("\n")
-        # A file of somebody else may hold anything.
+        # The file of another user may hold anything.
         if not is_ours(_sealed(number, played_with, content), sealed) or not hasattr(agent, "restore"):
             return
         if played_with != self._stamp(agent):
             return
-        self._trials.hear(events[:number])
+        self._trials.apply(events[:number])
         try:
             agent.restore(content, _task(self._units, self._trials.initial))
-        # A cache that cannot be read is none.
+        # The cache cannot be read.
         except ArgumentError:
             self.forget()
         else:
             self._seen, self._agent = self._last_seen(events[:number]), agent
 
     def _last_seen(self, events: Sequence[Event]) -> Observation | None:
-        """In the last round of some events that the agent learned, if there is any."""
+        """The observation of the last round in some events that the agent learned, if there is one."""
         begun = next((event.number for event in events if event.kind == "asked"), len(events))
         for event in reversed(events[begun:]):
             if event.kind == "told":
@@ -248,7 +253,7 @@ class Suggester:
         return None
 
     def keep(self) -> None:
-        """Keep the agent as it is after the last event, for whoever comes next; those that cannot be kept are not."""
+        """Keep the agent in the cache, as it is after the last event; do nothing if it has no state to keep."""
         if not hasattr(self.agent, "state"):
             return
         try:
@@ -268,10 +273,11 @@ class Suggester:
     # Suggesting -----------------------------------------------------------------------------------------
 
     def suggest(self, count: int, context: Any) -> list[Action]:
-        """So many actions, beside those whose outcomes are not known yet.
+        """Suggest ``count`` actions, given the pending trials.
 
         Raises:
-            ArgumentError: if a trial lacks a variable that the agent has to know, or it cannot suggest beside others.
+            ArgumentError: if a trial lacks a variable that the agent has to know, or the agent does not take pending
+                trials.
         """
         self._require_measured()
         self._ahead = True
@@ -290,8 +296,8 @@ class Suggester:
         return [self._units.require_valid(action) for action in chosen]
 
     def suggested(self, event: Event) -> None:
-        """The suggestions were written."""
-        self._trials.hear([event])
+        """Note that the last suggestions were written."""
+        self._trials.apply([event])
         self._ahead = False
 
     def _require_measured(self) -> None:
@@ -304,7 +310,7 @@ class Suggester:
             )
 
     def reasons(self, actions: Sequence[Action]) -> list[str]:
-        """For each action what the agent expects of it, what was best so far, and of how many sets it is one."""
+        """For each action its expected reward, the best reward so far, and the number of sets to choose from."""
         history = getattr(self.agent, "history", [])
         if not history:
             return ["nothing is known yet"] * len(actions)
@@ -329,13 +335,13 @@ class Suggester:
             else:
                 widths = (band.high - band.low) / 2
                 expected = [f"{mean:.4g} +- {width:.2g}" for mean, width in zip(band.mean, widths, strict=True)]
-        # An agent may have no beliefs, or none that can be copied.
+        # An agent may have no model, or none that can be copied.
         except Exception:
             return [""] * len(actions)
         return [f"expected {units.about.reward} {one}, " for one in expected]
 
     def _sets(self) -> str:
-        """Of how many sets an action chooses one, and why these."""
+        """The number of sets that an action chooses from, and the reason for these."""
         units, count = self._units, len(getattr(self._units.codec, "choices", ()))
         if not count:
             return ""
@@ -366,10 +372,10 @@ class Suggester:
     def expect(
         self, action: Action, context: Mapping[str, float] | None
     ) -> tuple[dict[str, float], tuple[float, float] | None]:
-        """The values that the agent expects of the variables under an action, and the reward's 95 % interval.
+        """The expected values of the variables under an action, and the reward's 95 % interval.
 
         Raises:
-            ArgumentError: if the agent has learned nothing yet, or says nothing of what it expects.
+            ArgumentError: if the agent has learned nothing yet, or has no model.
         """
         agent = self.informed(context)
         if not hasattr(agent, "fantasize") or not hasattr(agent, "expected_nodes"):
@@ -387,17 +393,17 @@ class Suggester:
         return {**found, self._units.about.reward: float(band.mean[0])}, (float(band.low[0]), float(band.high[0]))
 
     def informed(self, context: Mapping[str, float] | None = None) -> Any:
-        """A copy of the agent that has learned every round; itself, as it is, where it has no copy.
+        """A copy of the agent that has learned every round; the agent itself if it cannot be copied.
 
         Args:
-            context: in contextual mode, what the copy is asked about; None for what it saw last.
+            context: in contextual mode, the context to ask about; None for the last one.
         """
         self._require_measured()
         if self._agent is None:
             return self._fresh()
         try:
             agent = deepcopy(self._agent)
-        # It holds a thread, or another library's things.
+        # It may hold a thread, or an object of another library.
         except Exception:
             self._settle(None)
             return self._agent
@@ -409,5 +415,5 @@ class Suggester:
 
 
 def _sealed(number: int, stamp: str, content: bytes) -> bytes:
-    """The text under a seal: the agent, and of which study and after which event it was kept."""
+    """The sealed content: the agent, its study and the event after which it was kept."""
     return f"{number}\n{stamp}\n".encode() + content

@@ -1,4 +1,4 @@
-"""A study according to its log: what was asked, done and seen of each trial, as one thread after another reads it."""
+"""The state of a study according to its log: its trials, and the data from before them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Entry:
     Attributes:
         number: from 1.
         flat: the suggested action, as the codec writes it in numbers.
-        status: how it stands.
-        why: why it was suggested, in words.
-        context: what was seen before.
-        values: of the variables, None where one was not measured.
-        done: what was really done, as ``flat``; None where it is what was suggested.
-        reason: of a failure.
+        status: ``"pending"``, ``"told"`` or ``"failed"``.
+        why: the reason for the suggestion, in words.
+        context: the contexts that were seen before.
+        values: variable -> value; None if it was not measured.
+        done: the action that was really done, as ``flat``; None if it is the suggested one.
+        reason: the reason of a failure.
         asked, ended: times.
     """
 
@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def action(self) -> list[float]:
-        """The action that was done, as far as is known; the suggested one, where nothing else was said."""
+        """The action that was done; the suggested one unless another was recorded."""
         return self.flat if self.done is None else self.done
 
 
@@ -54,9 +54,9 @@ class Trials:
 
     Attributes:
         entries: the trials by their numbers.
-        initial: the data from before the first trial was asked for: rounds with ``action``, ``values``, ``context``.
-        missing: trial -> the variables that were not measured in it, for those that lack any.
-        number: of the last event.
+        initial: rounds of data from before the first trial, with ``action``, ``values`` and ``context``.
+        missing: trial -> the variables that were not measured in it, if there are any.
+        number: number of the last event.
     """
 
     def __init__(self) -> None:
@@ -64,32 +64,32 @@ class Trials:
         self.initial: list[Mapping[str, Any]] = []
         self.missing: dict[int, list[str]] = {}
         self.number = 0
-        # Numbers of pending trials, so that not all trials are looked through each time.
+        # Numbers of pending trials, to avoid a search through all trials.
         self._running: dict[int, None] = {}
 
     def copy(self) -> Trials:
-        """Return a copy, which can take in other events."""
+        """Return a copy, to which other events can be added."""
         copy = Trials()
         vars(copy).update({name: value if name == "number" else value.copy() for name, value in vars(self).items()})
         return copy
 
     @property
     def pending(self) -> list[Entry]:
-        """Those whose outcome is not known yet, in the order in which they were asked for."""
+        """The pending trials, in the order in which they were asked for."""
         return [self.entries[number] for number in self._running]
 
-    def hear(self, events: Iterable[Event]) -> None:
-        """Take in events in their order."""
+    def apply(self, events: Iterable[Event]) -> None:
+        """Apply events in their order."""
         for event in events:
             payload = event.payload
             if event.kind == "data":
                 self.initial += payload["rounds"] if not self.entries else []
             elif event.kind == "asked":
-                for told in payload["trials"]:
-                    number, context = int(told["number"]), payload["context"]
+                for asked in payload["trials"]:
+                    number, context = int(asked["number"]), payload["context"]
                     self._running[number] = None
                     self.entries[number] = Entry(
-                        number, told["action"], why=told["why"], context=context, asked=event.time
+                        number, asked["action"], why=asked["why"], context=context, asked=event.time
                     )
             elif event.kind == "failed":
                 self._end(event, status="failed", reason=payload["reason"])
@@ -112,8 +112,8 @@ class State:
 
     Attributes:
         events: all events; number ``n`` has the index ``n - 1``.
-        trials: the trials after them.
-        position: of the last one.
+        trials: the trials after these events.
+        position: position of the last event.
     """
 
     events: Sequence[Event]
@@ -125,9 +125,9 @@ class History:
     """Reads each event of a study once, and appends events. It needs no lock: threads replace the state as a whole.
 
     Args:
-        log: of the database.
-        study: its number there.
-        digest: of its description.
+        log: the log of the database.
+        study: number of the study there.
+        digest: digest of its description.
     """
 
     def __init__(self, log: Log, study: int, digest: str) -> None:
@@ -135,20 +135,20 @@ class History:
         self._state = State([], Trials(), Position(0, digest))
 
     def read(self) -> State:
-        """The study as it stands, with all events that have been written.
+        """The current state, with all events that have been written.
 
         Raises:
-            OperationError: if the log cannot be read, or is not the one that was read before.
+            OperationError: if the log cannot be read, or was replaced.
         """
         state = self._state
         return self._after(state, self.log.events(self.study, state.position))
 
     def append(self, state: State, entries: Sequence[tuple[str, Mapping[str, Any]]]) -> State | None:
-        """Write events that follow from a state; None, and nothing is written, if other events came first.
+        """Write events that follow from a state; write nothing and return None if other events came first.
 
         Raises:
             ArgumentError: if they are too long, or hold a string that cannot be stored.
-            OperationError: if they cannot be written, or the log is not the one that was read.
+            OperationError: if they cannot be written, or the log was replaced.
         """
         written = self.log.append(self.study, state.position, entries)
         return None if written is None else self._after(state, written)
@@ -157,9 +157,9 @@ class History:
         if not new:
             return state
         trials = state.trials.copy()
-        trials.hear(new)
+        trials.apply(new)
         state = State([*state.events, *new], trials, new[-1].position)
-        # Another thread may have read more meanwhile.
+        # Another thread may have read more events meanwhile.
         if state.position.number > self._state.position.number:
             self._state = state
         return state

@@ -1,4 +1,4 @@
-"""Between a study's words and an agent's: what is done, in native units by name, and what is seen."""
+"""Conversion between a study and its agent: actions by name in native units, and observations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cbo_gym.feedback.base import Interface
 from cbo_gym.study.description import MAX_MAGNITUDE, Description
 from cbo_gym.task import Action, Observation
 
-# Share of the width of the bounds; printed numbers have six digits.
+# As a share of the width of the bounds, because printed numbers have six digits.
 ROUNDING = 1e-5
 # Agents take a smaller value for 0, because its square cannot be divided by.
 NEGLIGIBLE = 1e-100
@@ -23,11 +23,11 @@ Done = Mapping[str, Any]  # name -> value, or (low, high) of a cell
 
 
 class Units:
-    """Reads and writes what people say of a study's trials.
+    """Converts actions, values and rewards of a study to those of its agent, and back.
 
     Args:
-        about: the study.
-        interface: of the study.
+        about: the description of the study.
+        interface: the interface of the study.
     """
 
     def __init__(self, about: Description, interface: Interface) -> None:
@@ -37,11 +37,11 @@ class Units:
             raise ArgumentError("the methods of the discrete mode need to know where rewards lie: give reward_range")
 
     def action(self, done: Done, asked: Action | None = None) -> Action:
-        """The action of what was done.
+        """The action that was done.
 
         Args:
-            done: by name; values may lie outside of their bounds, for what was done was done.
-            asked: what was suggested, which counts where ``done`` says nothing; None for what nobody suggested.
+            done: name -> value, which may lie outside the bounds.
+            asked: the suggested action, which holds for names that ``done`` leaves out; None if there was none.
 
         Raises:
             ArgumentError: naming what cannot be done in this study.
@@ -69,7 +69,7 @@ class Units:
 
     def _choice(self, whole: Done, asked: Action | None) -> Action:
         codec: Any = self.codec
-        # Of several scopes that set the same, the one that was asked for was done.
+        # Of several scopes that set the same variables, the one that was asked for was done.
         chosen = -1 if asked is None else int(asked[codec.key])
         if frozenset(whole) not in codec.sets:
             raise ArgumentError(
@@ -88,10 +88,10 @@ class Units:
         return float(domains.scales[domains.names.index(name)].to_unit(_number(f"the value of {name}", native)))
 
     def values(self, given: Mapping[str, Any]) -> dict[str, float | None]:
-        """The values of all variables, None for those that were not measured; without what the study ignores.
+        """The values of all variables, None for those that were not measured; ignored names are dropped.
 
         Raises:
-            ArgumentError: for an unknown variable, what is not a finite number, or without the reward.
+            ArgumentError: for an unknown variable, a value that is not a finite number, or a missing reward.
         """
         if not isinstance(given, Mapping):
             raise ArgumentError(f"values are a mapping from variables to numbers; given {shown(given)}")
@@ -107,7 +107,8 @@ class Units:
         found = {name: read.get(name) for name in nodes}
         if found[self.about.reward] is None:
             raise ArgumentError(f"the reward {self.about.reward} is missing; without it, say that the trial failed")
-        self.reward(found)  # which may lie out of its range
+        # Raises for a reward outside its range.
+        self.reward(found)
         return found
 
     def misses(self, values: Mapping[str, float | None]) -> bool:
@@ -137,7 +138,7 @@ class Units:
         return {name: known.get(name) if value is None else value for name, value in values.items()}
 
     def reward(self, values: Mapping[str, float | None]) -> float:
-        """As the agent is told it: to be maximised, in [0, 1] where its mode asks for that."""
+        """The reward that the agent maximises; in discrete mode in [0, 1]."""
         value = values[self.about.reward]
         assert value is not None
         if self.about.mode != "discrete" or self.about.reward_range is None:
@@ -148,22 +149,19 @@ class Units:
         share = (value - low) / (high - low)
         return 1.0 - share if self._sign < 0 else share
 
-    def native_reward(self, told: float) -> float:
-        """The reward, in its own units, that an agent knows as this number."""
+    def native_reward(self, scaled: float) -> float:
+        """The reward in its own units; the inverse of :meth:`reward`."""
         if self.about.mode != "discrete" or self.about.reward_range is None:
-            return self._sign * told
+            return self._sign * scaled
         low, high = self.about.reward_range
-        return low + (high - low) * (1.0 - told if self._sign < 0 else told)
+        return low + (high - low) * (1.0 - scaled if self._sign < 0 else scaled)
 
     def observation(self, values: Mapping[str, float | None], context: Mapping[str, float] | None) -> Observation:
-        """The observation of a round as the agent sees it; what was not measured is NaN."""
+        """The observation of a round for the agent; NaN if a variable was not measured."""
         nodes = np.array([values[name] for name in self.interface.nodes], dtype=float)
         nodes[-1] = self.reward(values)
         nodes[np.abs(nodes) < NEGLIGIBLE] = 0.0
-        seen: Observation = {"nodes": nodes}
-        if self.about.mode == "aggregated":
-            seen["aggregate"] = nodes.copy()
-        return seen | self.context(context)
+        return self.interface.after(nodes, {}) | self.context(context)
 
     def measured(self, observation: Observation) -> dict[str, float | None]:
         """The values of an observation, as :meth:`values` gives them."""
@@ -171,10 +169,10 @@ class Units:
         return dict(zip(self.interface.nodes, [*nodes[:-1], self.native_reward(nodes[-1] or 0.0)], strict=True))
 
     def context(self, given: Mapping[str, float] | None) -> Observation:
-        """The context that is seen before a round.
+        """The context of a round as part of an observation.
 
         Raises:
-            ArgumentError: unless it is what the study's mode asks for.
+            ArgumentError: unless it has a number for each context of the study.
         """
         names = self.about.contexts if self.about.mode == "contextual" else []
         if not isinstance(given, Mapping | None) or set(given or {}) != set(names):
@@ -199,10 +197,10 @@ class Units:
         return self.codec.to_action(np.clip(self.codec.to_point(action), 0.0, 1.0))
 
     def require_valid(self, action: Action) -> Action:
-        """A copy of what an agent suggests.
+        """A copy of a suggested action.
 
         Raises:
-            ArgumentError: if it cannot be done.
+            ArgumentError: if it is no element of the action space.
         """
         try:
             return self.interface.read(action)
@@ -235,7 +233,7 @@ def _pair(name: str, given: object) -> Sequence[Any]:
 
 
 def value_in(string: str) -> float | list[float] | str:
-    """The number, or the interval ``[low, high]``, that a person writes; any other string for the study to refuse."""
+    """Read a number or an interval ``[low, high]``; return any other string for the study to refuse."""
     ends = [number_in(end) for end in string.strip().removeprefix("[").removesuffix("]").split(",")]
     if string.strip().startswith("[") and len(ends) == 2 and None not in ends:
         return ends  # type: ignore[return-value]
@@ -248,7 +246,7 @@ def pairs_in(strings: Iterable[str], form: str) -> dict[str, str]:
 
     Args:
         strings: the pairs.
-        form: how a pair is written, for messages.
+        form: an example of a pair, for messages.
 
     Raises:
         ArgumentError: naming the string that is no pair, or whose name comes twice.
@@ -265,7 +263,7 @@ def pairs_in(strings: Iterable[str], form: str) -> dict[str, str]:
 
 
 def written(value: Any) -> str:
-    """A number, or an interval, as people read it; nothing for what is not known."""
+    """A number or an interval with six digits; empty for None."""
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float | int) else "[" + ", ".join(map(written, value)) + "]"

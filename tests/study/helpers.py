@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from cbo_gym import make_task
-from cbo_gym.agents import GPUCB
+from cbo_gym.agents.baselines.random import Random
 from cbo_gym.envs.making import make_env
 from cbo_gym.labels import Spec
 from cbo_gym.registration import custom_id
@@ -155,7 +155,7 @@ class Robot:
         return [entry.flat for entry in self.study.trials]
 
 
-class Delayed(GPUCB):
+class Delayed(Random):
     """Notes in a folder that it is asked, and answers when the folder has a file ``go``."""
 
     def __init__(self, folder: str) -> None:
@@ -169,7 +169,7 @@ class Delayed(GPUCB):
         return super().act(observation)
 
 
-class Broken(GPUCB):
+class Broken(Random):
     """Fails once its folder has a file ``broken``, in one of several ways, after it has changed."""
 
     def __init__(self, folder: str, how: str) -> None:

@@ -23,7 +23,7 @@ from tests.study.visitor import ADDRESS, Visitor
 
 TOKEN = "sixteen letters!"
 FORMS = sorted(
-    route.path.format(place=1, trial=1)
+    route.path.format(index=1, trial=1)
     for route in routes.routes
     if isinstance(route, APIRoute) and "POST" in route.methods
 )

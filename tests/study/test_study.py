@@ -1,7 +1,6 @@
 """Studies: what is asked, told, failed and corrected, by one process or several."""
 
 import math
-import multiprocessing
 import shutil
 from threading import Lock
 
@@ -333,38 +332,7 @@ def test_a_context_need_not_be_measured_again(tmp_path):
             study.ask(context=context)
 
 
-def test_a_graph_may_be_unknown_or_one_of_several(tmp_path):
-    several = ["dag { feed -> titre; ph -> titre }", "dag { feed -> ph -> titre }"]
-    for agent, told in (
-        ("CBO-U", {"variables": ["feed", "ph", "biomass", "titre"]}),
-        ("CEO", {"candidates": several}),
-    ):
-        study = create_study(agent, storage=tmp_path / "f.db", agent=agent, **{**FERMENTER, "diagram": None, **told})
-        assert study.diagram is None
-        values = {name: value for name, value in grown({}).items() if name in study.interface.nodes}
-        study.add_data([values] * 12)
-        play(study, 1, lambda do, names=set(values): {name: grown(do)[name] for name in names})
-
-
-# Several processes -------------------------------------------------------------------------------------------
-
-
-def work(path, count):
-    play(load_study(storage=path), count)
-
-
-def test_three_processes_on_one_file(tmp_path):
-    path = tmp_path / "f.db"
-    fermenter(path, agent="Random")
-    workers = [multiprocessing.get_context("spawn").Process(target=work, args=(path, 3)) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(120)
-        assert worker.exitcode == 0
-    frame = load_study(storage=path).to_frame()
-    assert frame["number"].to_list() == list(range(1, 10))
-    assert set(frame["status"]) == {"told"}
+# Several users ----------------------------------------------------------------------------------------------
 
 
 def test_a_pending_trial_counts_and_a_restart_changes_no_suggestion(tmp_path):

@@ -223,8 +223,13 @@ def test_a_mistake_in_a_description_names_its_line(tmp_path, monkeypatch, text, 
     said = " ".join(call("create", "study.yaml", "g.db", status=2).stderr.split())
     assert re.match(f"Error: study.yaml: {message}", said), said
     assert not Path("g.db").exists()
-    Path("study.yaml").write_text(text, encoding="utf-8")
-    call("create", "study.yaml", "g.db")
+
+
+@pytest.mark.parametrize("text", [LONG, DISCRETE, SOFT])
+def test_the_description_without_the_mistake_is_accepted(tmp_path, text):
+    path = tmp_path / "study.yaml"
+    path.write_text(text, encoding="utf-8")
+    call("create", path, tmp_path / "g.db")
 
 
 THINGS = [None, True, 0, -1, 1.5, 10**30, "", "7 g", "titre", "'; DROP TABLE events; --", "<b>", "日本語", "x" * 5000]

@@ -4,10 +4,11 @@ from html.parser import HTMLParser
 
 from starlette.testclient import TestClient
 
-from cbo_gym.study.page import AccessPolicy, StudyService, Thinker, make_app
+from cbo_gym.study.page import AccessPolicy, StudyService, Thinker, make_app, thinker
 
 ADDRESS = "http://127.0.0.1:8400"
-#: one process for all tests, since it takes seconds to start
+# Two worker processes for all tests, since each takes seconds to start.
+thinker.MAX_WORKERS = 2
 THINKER = Thinker()
 
 

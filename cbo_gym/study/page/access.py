@@ -1,4 +1,4 @@
-"""Who is let in: what a request must bring before any of it is read."""
+"""Access control: what a request must have before any of it is read."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from ipaddress import ip_address
 from starlette.requests import Request
 
 SAFE = ("GET", "HEAD", "OPTIONS")
-SHORTEST_TOKEN = 16  # characters
+# Characters of a token.
+MIN_TOKEN = 16
 COOKIE = "cbo-gym-study"
 LOCAL = ("localhost", "127.0.0.1", "::1")
-#: a Host header: a name, or an address of version 4 or, in brackets, 6; then the port
+# A Host header: a name, an IPv4 address or an IPv6 address in brackets; then the port.
 HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
 
@@ -22,10 +23,10 @@ class AccessPolicy:
     """The secrets of one process of the server, and the comparisons with them.
 
     Attributes:
-        host: the address that is listened on.
-        token: what people log in with; None where nobody has to.
-        forgery: stands in every form, so that other sites can send none.
-        session: the cookie of those who logged in.
+        host: the address on which the server listens.
+        token: the token for logging in; None if no login is needed.
+        forgery: the token in every form, without which another site cannot send one.
+        session: the cookie of a visitor who has logged in.
     """
 
     host: str = "127.0.0.1"
@@ -34,10 +35,10 @@ class AccessPolicy:
     session: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
     def refusal(self, request: Request) -> str:
-        """Why this request is not even read, in words; empty if it is.
+        """The reason to refuse a request, in words; empty if there is none.
 
-        On the loopback address a page of another site could reach the server by a name of its own that it lets point
-        here; so only the names of this machine are taken.
+        On the loopback address only the names of this machine are accepted, because a page of another site could
+        reach the server by a name of its own that points here.
         """
         host = ",".join(request.headers.getlist("host"))
         read = HOST.fullmatch(host)
@@ -54,12 +55,12 @@ class AccessPolicy:
         return ""
 
     def knows(self, request: Request) -> bool:
-        """Whether whoever sends this has logged in, or need not."""
+        """Whether the visitor has logged in, or need not."""
         return self.token is None or same(request.cookies.get(COOKIE, ""), self.session)
 
 
 def same(given: str, expected: str) -> bool:
-    """Whether two texts are equal, in a time that does not tell how much of them is."""
+    """Whether two strings are equal, compared in constant time."""
     return secrets.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
 
 

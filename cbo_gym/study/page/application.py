@@ -1,9 +1,10 @@
-"""The routes of the page."""
+"""Routes of the page of studies."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,11 +23,11 @@ from cbo_gym.agent_finder import known_agents
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.files import csv_of
 from cbo_gym.study.page.access import COOKIE, AccessPolicy, same
-from cbo_gym.study.page.guard import MOST_BYTES, Guard
-from cbo_gym.study.page.looks import page, plain_page
+from cbo_gym.study.page.guard import MAX_BYTES, Guard
 from cbo_gym.study.page.service import Case, StudyService
+from cbo_gym.study.page.templates import page, plain_page
 from cbo_gym.study.page.typed import CONTEXT, DO, Typed, asked_number, content_of, description, numbers, text, texts_of
-from cbo_gym.study.page.views import Problem, card_of, counts, expected_context, study_context, told
+from cbo_gym.study.page.views import Problem, card_of, counts, expected_context, outcome_of, study_context
 from cbo_gym.study.report import style
 from cbo_gym.study.study import Study
 from cbo_gym.yaml_files import Lines, parse_yaml
@@ -44,7 +45,7 @@ def make_app(service: StudyService, access: AccessPolicy) -> FastAPI:
 
     Args:
         service: the studies.
-        access: who is let in.
+        access: the policy of access.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, title="cbo-gym study")
     app.state.service, app.state.access = service, access
@@ -69,7 +70,7 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 def _status(error: Exception) -> int:
-    """Of an answer that shows this error: what was sent is wrong, or the database cannot do it now."""
+    """Status of the answer: 503 if the database cannot do it now, 422 if the input is wrong."""
     return 503 if isinstance(error, OperationError) else 422
 
 
@@ -90,15 +91,15 @@ async def _names(service: TheService) -> list[str]:
 Names = Annotated[list[str], Depends(_names)]
 
 
-async def _case(place: int, service: TheService, names: Names) -> Case:
-    if not 1 <= place <= len(names):
-        raise HTTPException(404, f"There is no study {place}; {service.called} has {len(names)}.")
-    return await run_in_threadpool(service.case, names[place - 1])
+async def _case(index: int, service: TheService, names: Names) -> Case:
+    if not 1 <= index <= len(names):
+        raise HTTPException(404, f"There is no study {index}; {service.called} has {len(names)}.")
+    return await run_in_threadpool(service.case, names[index - 1])
 
 
 async def _form(request: Request) -> AsyncIterator[FormData]:
-    """The fields of a form that this server has sent."""
-    async with request.form(max_files=1, max_fields=MAX_FIELDS, max_part_size=MOST_BYTES) as form:
+    """The fields of a form, if it has the token of this server."""
+    async with request.form(max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_BYTES) as form:
         given = form.get("forgery")
         if not isinstance(given, str) or not same(given, request.app.state.access.forgery):
             raise HTTPException(
@@ -116,9 +117,9 @@ def _page(request: Request, template: str, status: int = 200, **context: Any) ->
     return page(template, status, called=called, forgery=forgery, **context)
 
 
-def _done(place: int, what: str, **more: int) -> Response:
-    """To the page of the study, which says what was done; reloading it does not do it again."""
-    return RedirectResponse(f"/studies/{place}?{urlencode({'done': what, **more})}", 303)
+def _done(index: int, what: str, **more: int) -> Response:
+    """Redirect to the page of the study, which says what was done; a reload does not repeat it."""
+    return RedirectResponse(f"/studies/{index}?{urlencode({'done': what, **more})}", 303)
 
 
 # Logging in --------------------------------------------------------------------------------------------------
@@ -131,7 +132,7 @@ async def show_login() -> Response:
 
 @routes.post("/login")
 async def login(request: Request) -> Response:
-    """The one form without a forgery token, for it would tell the token to those who are not logged in."""
+    """Log in. This form has no forgery token, because visitors who are not logged in must not see it."""
     access: AccessPolicy = request.app.state.access
     async with request.form(max_files=0, max_fields=1) as form:
         given = text(texts_of(form), "token")
@@ -157,12 +158,12 @@ async def show_studies(request: Request, service: TheService, names: Names) -> R
 
 def _listed(service: StudyService, names: list[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for place, name in enumerate(names, start=1):
+    for index, name in enumerate(names, start=1):
         try:
             case = service.case(name)
-            found.append({"place": place, "name": name, "about": case.about, "counts": counts(case.seen())})
+            found.append({"index": index, "name": name, "about": case.about, "counts": counts(case.seen())})
         except CBOGymError as error:
-            found.append({"place": place, "name": name, "error": service.in_words(error)})
+            found.append({"index": index, "name": name, "error": service.in_words(error)})
     return found
 
 
@@ -171,11 +172,14 @@ async def show_new(request: Request, names: Names) -> Response:
     return _new(request, names, None)
 
 
-def _new(
-    request: Request, names: list[str], problem: Problem | None, status: int = 200, rows: int = FIRST_ROWS
-) -> Response:
+def _new(request: Request, names: list[str], problem: Problem | None, rows: int = FIRST_ROWS) -> Response:
+    typed, status = (problem.typed, problem.status) if problem else ({}, 200)
     context = {"problem": problem, "agents": known_agents(), "rows": rows, "first": not names}
-    return _page(request, "new", status, typed=problem.typed if problem else {}, **context)
+    return _page(request, "new", status, typed=typed, **context)
+
+
+def _problem(request: Request, form: str, error: Exception, typed: Typed) -> Problem:
+    return Problem(form, request.app.state.service.in_words(error), typed, _status(error))
 
 
 @routes.post("/new")
@@ -183,11 +187,11 @@ async def create(request: Request, form: Form, service: TheService, names: Names
     typed = texts_of(form)
     rows = max(FIRST_ROWS, len(typed.get("thing", [])))
     if "more" in typed:
-        return _new(request, names, Problem("", "", typed), rows=2 * rows)
+        return _new(request, names, Problem("", "", typed, 200), 2 * rows)
     try:
         name = await service.create(partial(_fields_of, typed))
     except CBOGymError as error:
-        return _new(request, names, Problem("create", service.in_words(error), typed), _status(error), rows)
+        return _new(request, names, _problem(request, "create", error, typed), rows)
     return await _created(service, name)
 
 
@@ -197,7 +201,7 @@ async def create_from_yaml(request: Request, form: Form, service: TheService, na
     try:
         name = await service.create(partial(_parsed, content, text(typed, "yaml")))
     except CBOGymError as error:
-        return _new(request, names, Problem("yaml", service.in_words(error), typed), _status(error))
+        return _new(request, names, _problem(request, "yaml", error, typed))
     return await _created(service, name)
 
 
@@ -225,23 +229,22 @@ async def _created(service: StudyService, name: str) -> Response:
 # One study ---------------------------------------------------------------------------------------------------
 
 
-@routes.get("/studies/{place}")
-async def show_study(request: Request, place: int, case: TheCase) -> Response:
-    return await _study(request, place, case)
+@routes.get("/studies/{index}")
+async def show_study(request: Request, index: int, case: TheCase) -> Response:
+    return await _study(request, index, case)
 
 
 async def _study(
     request: Request,
-    place: int,
+    index: int,
     case: Case,
     problem: Problem | None = None,
-    status: int = 200,
     expected: Mapping[str, Any] | None = None,
 ) -> Response:
     seen = await run_in_threadpool(case.seen)
     context = study_context(case, seen, problem)
-    context |= {"place": place, "report": await case.report(), "expected": expected, "said": _said(request)}
-    return _page(request, "study", status, **context)
+    context |= {"index": index, "report": await case.report(), "expected": expected, "said": _said(request)}
+    return _page(request, "study", problem.status if problem else 200, **context)
 
 
 def _said(request: Request) -> dict[str, Any]:
@@ -251,11 +254,11 @@ def _said(request: Request) -> dict[str, Any]:
     return {"done": given.get("done", ""), "trial": 0, "count": 1, **numbers_given}
 
 
-@routes.get("/studies/{place}/report")
-async def show_report(request: Request, place: int, case: TheCase) -> Response:
-    """The report alone, however long it takes: for browsers without a script, and for the script."""
+@routes.get("/studies/{index}/report")
+async def show_report(request: Request, index: int, case: TheCase) -> Response:
+    """The report alone, however long it takes; the script of the page loads it too."""
     parts = await case.report(None)
-    return _page(request, "report", place=place, about=case.about, report=parts)
+    return _page(request, "report", index=index, about=case.about, report=parts)
 
 
 @routes.get("/report.css")
@@ -263,21 +266,21 @@ async def report_style() -> Response:
     return Response(style(), media_type="text/css")
 
 
-@routes.get("/studies/{place}/state")
+@routes.get("/studies/{index}/state")
 async def state(case: TheCase) -> Response:
-    """The number of the last event, from which a page that is open sees that it is out of date."""
+    """The number of the last event, by which an open page notices that it is out of date."""
     return JSONResponse({"event": await run_in_threadpool(getattr, case.study, "events")})
 
 
-@routes.get("/studies/{place}/trials.csv")
-async def export_trials(place: int, case: TheCase) -> Response:
-    return _csv(await run_in_threadpool(case.study.to_frame), f"study-{place}-trials.csv")
+@routes.get("/studies/{index}/trials.csv")
+async def export_trials(index: int, case: TheCase) -> Response:
+    return _csv(await run_in_threadpool(case.study.to_frame), f"study-{index}-trials.csv")
 
 
-@routes.get("/studies/{place}/data.csv")
-async def export_data(place: int, case: TheCase) -> Response:
+@routes.get("/studies/{index}/data.csv")
+async def export_data(index: int, case: TheCase) -> Response:
     """All rounds, as another study can import them."""
-    return _csv(await run_in_threadpool(case.study.data), f"study-{place}-data.csv")
+    return _csv(await run_in_threadpool(case.study.data), f"study-{index}-data.csv")
 
 
 def _csv(frame: pl.DataFrame, called: str) -> Response:
@@ -285,32 +288,29 @@ def _csv(frame: pl.DataFrame, called: str) -> Response:
     return Response(csv_of(frame), media_type="text/csv; charset=utf-8", headers=named)
 
 
-@routes.get("/studies/{place}/what-if")
-async def what_if(request: Request, place: int, case: TheCase, service: TheService) -> Response:
+@routes.get("/studies/{index}/what-if")
+async def what_if(request: Request, index: int, case: TheCase) -> Response:
     """The agent's expectation; nothing is recorded, so it is a link that can be kept."""
     typed = {name: [one.strip() for one in request.query_params.getlist(name)] for name in request.query_params}
-    problem = Problem("what-if", "", typed)
     try:
-        context = numbers(typed, CONTEXT) or None
-        found = await case.what_if(numbers(typed, DO), context)
+        found = await case.what_if(numbers(typed, DO), numbers(typed, CONTEXT) or None)
     except CBOGymError as error:
-        return await _study(request, place, case, Problem("what-if", service.in_words(error), typed), _status(error))
-    return await _study(request, place, case, problem, expected=expected_context(case, found))
+        return await _study(request, index, case, _problem(request, "what-if", error, typed))
+    return await _study(request, index, case, Problem("what-if", "", typed, 200), expected_context(case, found))
 
 
-@routes.post("/studies/{place}/ask")
-async def ask(request: Request, place: int, case: TheCase, form: Form, service: TheService) -> Response:
+@routes.post("/studies/{index}/ask")
+async def ask(request: Request, index: int, case: TheCase, form: Form) -> Response:
     typed = texts_of(form)
-    context = numbers(typed, CONTEXT) or None
     try:
-        trials = await case.ask(asked_number(text(typed, "count") or "1"), context)
+        trials = await case.ask(asked_number(text(typed, "count") or "1"), numbers(typed, CONTEXT) or None)
     except CBOGymError as error:
-        return await _study(request, place, case, Problem("ask", service.in_words(error), typed), _status(error))
-    return _done(place, "asked", trial=trials[0], count=len(trials))
+        return await _study(request, index, case, _problem(request, "ask", error, typed))
+    return _done(index, "asked", trial=trials[0], count=len(trials))
 
 
-@routes.post("/studies/{place}/import")
-async def import_data(request: Request, place: int, case: TheCase, form: Form, service: TheService) -> Response:
+@routes.post("/studies/{index}/import")
+async def import_data(request: Request, index: int, case: TheCase, form: Form) -> Response:
     typed, content = texts_of(form), await content_of(form, "file")
     # White space at both ends of what is pasted may be empty cells.
     pasted = str(form.get("csv") or "")
@@ -318,63 +318,60 @@ async def import_data(request: Request, place: int, case: TheCase, form: Form, s
         table = _one_of(content, pasted if pasted.strip() else "", "CSV")
         count = await case.add_data(table, text(typed, "ignore").splitlines())
     except CBOGymError as error:
-        return await _study(request, place, case, Problem("import", service.in_words(error), typed), _status(error))
-    return _done(place, "imported", count=count)
+        return await _study(request, index, case, _problem(request, "import", error, typed))
+    return _done(index, "imported", count=count)
 
 
 # One trial ---------------------------------------------------------------------------------------------------
 
 
-@routes.get("/studies/{place}/trials/{trial}")
-async def show_trial(request: Request, place: int, trial: int, case: TheCase) -> Response:
-    return await _trial(request, place, trial, case)
+@routes.get("/studies/{index}/trials/{trial}")
+async def show_trial(request: Request, index: int, trial: int, case: TheCase) -> Response:
+    return await _trial(request, index, trial, case)
 
 
-async def _trial(
-    request: Request, place: int, trial: int, case: Case, problem: Problem | None = None, status: int = 200
-) -> Response:
+async def _trial(request: Request, index: int, trial: int, case: Case, problem: Problem | None = None) -> Response:
     seen = await run_in_threadpool(case.seen)
     if trial not in seen.entries:
         words = problem.words if problem else f"there is no trial {trial}; there are {len(seen.entries)}"
-        return plain_page(status if problem else 404, "No such trial", words)
+        return plain_page(problem.status if problem else 404, "No such trial", words)
     kind = "correct" if seen.entries[trial].status == "told" else "tell"
-    if problem is not None and problem.form != f"fail-{trial}":  # the trial may have ended meanwhile
-        problem = Problem(f"{kind}-{trial}", problem.words, problem.typed)
+    # The trial may have ended meanwhile.
+    if problem is not None and problem.form != f"fail-{trial}":
+        problem = replace(problem, form=f"{kind}-{trial}")
     card = card_of(case, seen, trial, problem, f"{kind}-{trial}")
-    context = {"place": place, "about": case.about, "card": card, "problem": problem}
-    return _page(request, "trial", status, **context)
+    context = {"index": index, "about": case.about, "card": card, "problem": problem}
+    return _page(request, "trial", problem.status if problem else 200, **context)
 
 
-@routes.post("/studies/{place}/trials/{trial}/tell")
-async def tell(request: Request, place: int, trial: int, case: TheCase, form: Form) -> Response:
-    return await _outcome(request, place, trial, case, form, Study.tell)
+@routes.post("/studies/{index}/trials/{trial}/tell")
+async def tell(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
+    return await _outcome(request, index, trial, case, form, Study.tell)
 
 
-@routes.post("/studies/{place}/trials/{trial}/correct")
-async def correct(request: Request, place: int, trial: int, case: TheCase, form: Form) -> Response:
-    return await _outcome(request, place, trial, case, form, Study.correct)
+@routes.post("/studies/{index}/trials/{trial}/correct")
+async def correct(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
+    return await _outcome(request, index, trial, case, form, Study.correct)
 
 
 async def _outcome(
-    request: Request, place: int, trial: int, case: Case, form: FormData, call: Callable[..., None]
+    request: Request, index: int, trial: int, case: Case, form: FormData, call: Callable[..., None]
 ) -> Response:
     typed, seen = texts_of(form), await run_in_threadpool(case.seen)
-    values, did = told(case, seen, trial, typed)
+    values, did = outcome_of(case, seen, trial, typed)
     kind = call.__name__
     try:
         await run_in_threadpool(call, case.study, trial, values, did=did)
     except CBOGymError as error:
-        problem = Problem(f"{kind}-{trial}", request.app.state.service.in_words(error), typed)
-        return await _trial(request, place, trial, case, problem, _status(error))
-    return _done(place, {"tell": "told", "correct": "corrected"}[kind], trial=trial)
+        return await _trial(request, index, trial, case, _problem(request, f"{kind}-{trial}", error, typed))
+    return _done(index, {"tell": "told", "correct": "corrected"}[kind], trial=trial)
 
 
-@routes.post("/studies/{place}/trials/{trial}/fail")
-async def fail(request: Request, place: int, trial: int, case: TheCase, form: Form, service: TheService) -> Response:
+@routes.post("/studies/{index}/trials/{trial}/fail")
+async def fail(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
     typed = texts_of(form)
     try:
         await run_in_threadpool(case.study.fail, trial, text(typed, "reason"))
     except CBOGymError as error:
-        problem = Problem(f"fail-{trial}", service.in_words(error), typed)
-        return await _trial(request, place, trial, case, problem, _status(error))
-    return _done(place, "failed", trial=trial)
+        return await _trial(request, index, trial, case, _problem(request, f"fail-{trial}", error, typed))
+    return _done(index, "failed", trial=trial)

@@ -1,4 +1,4 @@
-"""Before and after every request: who may send it, how long it may be, and what browsers are told of the answer."""
+"""Middleware of the page: access control, size and time limits of requests, and security headers of answers."""
 
 from __future__ import annotations
 
@@ -12,24 +12,29 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cbo_gym.study.page.access import AccessPolicy
-from cbo_gym.study.page.looks import plain_page
+from cbo_gym.study.page.templates import plain_page
 
-MOST_BYTES = 4_000_000  # of a request, uploads included
+# Size of a request, uploads included.
+MAX_BYTES = 4_000_000
 # Seconds within which the body of a request must come.
 BODY_SECONDS = 60.0
-MOST_DROPPED = 100_000_000  # of one that is longer, which are read so that the browser hears the answer
-OPEN = ("/login", "/static/")  # to those who have not logged in
+# A longer body is read up to this size, because a browser shows no answer before it has sent everything.
+MAX_DROPPED = 100_000_000
+# Paths that need no login.
+OPEN = ("/login", "/static/")
 # Character sets in a content type.
 CHARSET = re.compile(r"charset[^=;]*=\s*\"?([^\";\s]*)")
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; connect-src 'self'; style-src-elem 'self'; "
-        "style-src-attr 'unsafe-inline'; "  # of the pictures' lines and texts
+        # For lines and texts of figures.
+        "style-src-attr 'unsafe-inline'; "
         "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # without a referrer, browsers do not say where a form comes from either
+    # Without a referrer, browsers do not send the origin of a form either.
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -38,11 +43,11 @@ HEADERS = {
 
 
 class Guard:
-    """Lets in what the access lets in and is not too long.
+    """Refuses requests that the policy of access refuses or that are too long.
 
     Args:
-        app: what is behind it.
-        access: who is let in.
+        app: the application behind it.
+        access: the policy of access.
     """
 
     def __init__(self, app: ASGIApp, access: AccessPolicy) -> None:
@@ -78,7 +83,7 @@ class Guard:
             await plain_page(408, "Too slow", words)(scope, receive, send)
             return
         if body is None:
-            most = f"{MOST_BYTES / 1e6:.0f} MB"
+            most = f"{MAX_BYTES / 1e6:.0f} MB"
             words = f"What was sent is larger than {most}, the most that is read; nothing was done."
             await plain_page(413, "Too large", words)(scope, receive, send)
         else:
@@ -90,7 +95,7 @@ class Guard:
         for kind in request.headers.getlist("content-type"):
             if set(CHARSET.findall(kind.lower())) - {"utf-8", "utf8"}:
                 return plain_page(415, "Refused", f"Forms are read in UTF-8; this one is {kind[:100]}.")
-        # not request.url, which old versions of Starlette make of the Host header
+        # Old versions of Starlette build request.url from the Host header.
         if self._access.knows(request) or request.scope["path"].startswith(OPEN):
             return None
         if request.method == "GET":
@@ -99,19 +104,19 @@ class Guard:
 
 
 async def _body(request: Request) -> bytes | None:
-    """The body that is sent; None if it is too long."""
+    """The body of a request; None if it is too long."""
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
-        if size <= MOST_BYTES:
+        if size <= MAX_BYTES:
             parts.append(part)
-        elif size > MOST_DROPPED:
+        elif size > MAX_DROPPED:
             break
-    return b"".join(parts) if size <= MOST_BYTES else None
+    return b"".join(parts) if size <= MAX_BYTES else None
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """A receiver that gives a body which has been read, then what follows."""
+    """A receiver that repeats a body, then receives what follows."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def received() -> Message:
@@ -121,7 +126,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 class _Answer:
-    """Sends an answer with the headers; knows whether it has begun."""
+    """Sends an answer with the security headers, and notes whether it has begun."""
 
     def __init__(self, send: Send) -> None:
         self._send, self.begun = send, False

@@ -1,4 +1,4 @@
-"""Serving the page until Ctrl-C."""
+"""The server of the page, which runs until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from cbo_gym.errors import ArgumentError, OperationError
-from cbo_gym.study.page.access import SHORTEST_TOKEN, AccessPolicy, is_loopback
+from cbo_gym.study.page.access import MIN_TOKEN, AccessPolicy, is_loopback
 from cbo_gym.study.page.application import make_app
 from cbo_gym.study.page.service import StudyService
 from cbo_gym.study.page.thinker import THINK_SECONDS, Thinker
@@ -24,7 +24,7 @@ SILENCE_SECONDS = 10.0
 
 
 class Connection(H11Protocol):
-    """A connection that is closed if no request comes: otherwise idle ones could take all places."""
+    """A connection that is closed if no request comes, because idle ones count towards the limit."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -57,27 +57,27 @@ def serve(
     """Serve the page of a database's studies until the process is interrupted.
 
     Args:
-        storage: path of a SQLite file, or any URL of SQLAlchemy; the first study that is created makes a file that is
-            not there.
+        storage: path of a SQLite file, or any URL of SQLAlchemy; a missing file is made with the first study.
         host: the address to listen on.
-        port: 0 takes a free one.
-        token: what people log in with, at least 16 characters. None for a new one, which is said; on the loopback
-            address None for no token.
+        port: the port to listen on; 0 for a free one.
+        token: the token for logging in, at least 16 characters. None for a new one, which is announced; on the
+            loopback address None for no token.
         trusted: import paths of agents whose code may be run.
         think_seconds: Seconds after which an agent that has not answered is stopped, and its process ended.
         browser: open the page in a browser.
-        say: is given each line that tells where the page is.
+        say: called with each line of the announcement.
 
     Raises:
         ArgumentError: for a token that is too short, or ``think_seconds`` that is not a finite number above 0.
         OperationError: if the address cannot be listened on, or the database not be read.
     """
-    if token is not None and len(token) < SHORTEST_TOKEN:
-        raise ArgumentError(f"the token must have at least {SHORTEST_TOKEN} characters; given {len(token)}")
+    if token is not None and len(token) < MIN_TOKEN:
+        raise ArgumentError(f"the token must have at least {MIN_TOKEN} characters; given {len(token)}")
     made = None if token is not None or is_loopback(host) else secrets.token_urlsafe(24)
     thinker = Thinker(think_seconds)
     service = StudyService(storage, thinker, trusted)
-    service.names()  # a database that cannot be read is an error now, not in the browser
+    # A database that cannot be read is an error now, not in the browser.
+    service.names()
     with _listening(host, port) as listener:
         address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         say(f"{service.called} is served at {address}; Ctrl-C stops it")
@@ -96,7 +96,7 @@ def serve(
             limit_concurrency=MAX_CONNECTIONS,
         )
         if browser:
-            webbrowser.open(address)  # which waits for the answer
+            webbrowser.open(address)
         try:
             uvicorn.Server(config).run(sockets=[listener])
         finally:

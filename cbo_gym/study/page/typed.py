@@ -1,4 +1,4 @@
-"""Form input, as the study is told it. Whether it fits is for the study to say."""
+"""Form input as arguments of a study, which checks whether they fit."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from cbo_gym.arguments import number_in
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study.units import pairs_in
 
-#: beginnings of the names of a form's fields; the name of what is meant follows
+# Prefixes of the names of fields; the name of a variable or parameter follows.
 VALUE, DID, DO, CONTEXT = "value:", "did:", "do:", "context:"
-ROW_FIELDS = ("thing", "node", "low", "high", "unit", "cost")  # of what may be set, a row each
-MAX_ASKED = 100  # trials at once
+# Fields of a row of what may be set.
+ROW_FIELDS = ("thing", "node", "low", "high", "unit", "cost")
+# Trials at once.
+MAX_ASKED = 100
 Typed = Mapping[str, list[str]]
 
 
 def texts_of(form: FormData) -> dict[str, list[str]]:
-    """The texts of a form by their fields' names, without white space around them; files are left out."""
+    """The strings of a form by field, without surrounding white space; files are left out."""
     found: dict[str, list[str]] = {}
     for name, value in form.multi_items():
         if isinstance(value, str):
@@ -29,13 +31,13 @@ def texts_of(form: FormData) -> dict[str, list[str]]:
 
 
 async def content_of(form: FormData, name: str) -> bytes:
-    """The content of a file field; nothing where no file was chosen."""
+    """The content of a file field; empty if no file was chosen."""
     value = form.get(name)
     return await value.read() if isinstance(value, UploadFile) else b""
 
 
 def text(typed: Typed, name: str) -> str:
-    """Of one field, empty where it is not there."""
+    """The first string of a field; empty if it is missing."""
     return typed.get(name, [""])[0]
 
 
@@ -51,7 +53,7 @@ def whole(typed: str) -> int | str:
 
 
 def asked_number(typed: str) -> Any:
-    """How many trials are asked for; what is no whole number is left for the study to refuse.
+    """The number of trials to ask for; any other string for the study to refuse.
 
     Raises:
         ArgumentError: for more than the agent should think about while others wait.

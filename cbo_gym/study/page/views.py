@@ -1,9 +1,9 @@
-"""Data for the templates of a study, and how the fields of its forms are called, filled and read."""
+"""Data for the templates of a study: names, content and input of the fields of its forms."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from cbo_gym.study.expectation import Expectation
@@ -13,23 +13,26 @@ from cbo_gym.study.units import written
 
 MAX_ROWS = 100  # of the table; the CSV file has all
 MAX_CARDS = 30  # pending trials with a form each
-INTERVALS = "aggregated"  # the mode in which what is set is an interval
-PARAMETERS = ("soft", "aggregated")  # the modes in which what is set is no variable
+# The mode whose actions are intervals, and the modes whose actions are parameters.
+INTERVALS = "aggregated"
+PARAMETERS = ("soft", "aggregated")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A mistake in what somebody sent.
+    """A mistake in a form.
 
     Attributes:
         form: the id of the form.
-        words: what is wrong.
-        typed: what it held.
+        words: the message; empty if the form is only to be shown again.
+        typed: the input.
+        status: the status of the answer.
     """
 
     form: str
     words: str
-    typed: Typed = field(default_factory=dict)
+    typed: Typed
+    status: int
 
 
 def with_unit(case: Case, name: str, value: Any) -> str:
@@ -68,8 +71,8 @@ def fields_of(
 def _texts(value: Any, shortened: bool = True) -> list[str]:
     """A value, or the ends of an interval.
 
-    What was set is shortened: if it is sent back like this, nothing else was set. What was measured has all digits,
-    because who corrects one number leaves the others as they are.
+    An action is shortened: if it is sent back unchanged, the trial was done as asked. A measured value has all
+    digits, because a correction of one value keeps the others.
     """
     if value is None:
         return []
@@ -107,8 +110,8 @@ def card_of(case: Case, seen: Seen, trial: int, problem: Problem | None = None, 
     }
 
 
-def told(case: Case, seen: Seen, trial: int, typed: Typed) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The values that a form gives, and what was really set where that is not what was to be.
+def outcome_of(case: Case, seen: Seen, trial: int, typed: Typed) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The values in a form, and what was really set if that differs from what was asked.
 
     A variable that was set has the value that it was set to.
     """
@@ -118,7 +121,8 @@ def told(case: Case, seen: Seen, trial: int, typed: Typed) -> tuple[dict[str, An
     if case.about.mode not in PARAMETERS:
         values = {**known, **did, **values}
     if trial in seen.entries and seen.entries[trial].done is not None:
-        return values, {**known, **did}  # all of it, for what was asked is something else
+        # All of it, because the trial was not done as asked.
+        return values, {**known, **did}
     return values, did or None
 
 
@@ -129,7 +133,7 @@ def counts(seen: Seen) -> dict[str, int]:
 
 
 def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
-    """The agent's expectations in words: rows of name, value and interval, and what was assumed."""
+    """The agent's expectations as strings: rows of name, value and interval, and the assumed values."""
     return {
         "rows": [
             (name, with_unit(case, name, value), interval and f"{written(interval[0])} to {written(interval[1])}")
@@ -140,7 +144,7 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
 
 
 def study_context(case: Case, seen: Seen, problem: Problem | None) -> dict[str, Any]:
-    """The content of a study's page, but for the report and the agent's expectations."""
+    """The content of a study's page, except the report and the agent's expectations."""
     pending = [trial for trial, entry in sorted(seen.entries.items()) if entry.status == "pending"]
     about = case.about
     contexts = about.contexts if about.mode == "contextual" else []

@@ -1,4 +1,4 @@
-"""A study as sections of HTML that need no network: of a file of its own, or of the live page."""
+"""The report of a study: sections of HTML, for a file that needs no network or for the live page."""
 
 from cbo_gym.study.report.page import sections, style, write_report
 

@@ -17,15 +17,18 @@ from cbo_gym.study.report.svg import BLUE, GREY, ORANGE, image, page_style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PANEL = (3.35, 2.0)  # inches, as wide as a telephone
-INSIDE = (0.13, 0.23, 0.84, 0.73)  # of a panel: left, bottom, width and height of the axes
+# Inches, as wide as a telephone.
+PANEL = (3.35, 2.0)
+# Left, bottom, width and height of the axes in a panel.
+INSIDE = (0.13, 0.23, 0.84, 0.73)
 ARM_HEIGHT = 0.2
 MAX_ARMS = 40
-ROOM = 0.6  # of the rewards' range above and below, beyond which intervals are cut off
+# Intervals are cut off beyond this share of the range of rewards above and below it.
+MARGIN = 0.6
 
 
 def beliefs(shot: Snapshot) -> dict[str, Any] | str:
-    """Figures and notes; a sentence if the agent believes nothing."""
+    """Figures and notes; a sentence if the agent has no model."""
     if shot.agent is None:
         return shot.silence
     codec = shot.study.interface.codec
@@ -47,7 +50,7 @@ def _panels(shot: Snapshot) -> dict[str, Any] | None:
             "title": line.title,
             "along": f" along {line.axis}" if line.axis and line.axis.partition(" [")[0] != line.title else "",
             "held": line.held,
-            "figure": image(_panel(line, limits), _heard(shot, line)),
+            "figure": image(_panel(line, limits), _label(shot, line)),
         }
         for line in lines
     ]
@@ -55,7 +58,7 @@ def _panels(shot: Snapshot) -> dict[str, Any] | None:
 
 
 def _left_out(shot: Snapshot, lines: Sequence[Line]) -> list[str]:
-    """Sentences on the sets, scopes or parameters that no panel tells of."""
+    """Sentences on the sets, scopes or parameters without a panel."""
     names = shot.study.interface.codec.choices
     if not names:
         more = len(shot.study.interface.codec.domains.names) - len(lines)
@@ -94,7 +97,7 @@ def _nearest(line: Line) -> int:
     return int(np.argmin(np.abs(line.points - line.at))) if len(line.points) else 0
 
 
-def _heard(shot: Snapshot, line: Line) -> str:
+def _label(shot: Snapshot, line: Line) -> str:
     where = f"best at {line.axis} = {number(line.at)}, where " if line.axis else ""
     mean, ends = interval(line.band, _nearest(line))
     return f"{line.title}: {where}{shot.about.reward} is expected to be {mean}, 95 % interval {ends}"
@@ -104,8 +107,8 @@ def _limits(bands: Sequence[Band], seen: Sequence[float]) -> tuple[float, float]
     """The vertical axis of all panels, so that they compare; intervals far beyond what was seen are cut off."""
     known = np.array([*seen, *(value for band in bands for value in band.mean)])
     span = float(np.ptp(known)) or max(abs(float(known[0])), 1.0)
-    low = max(min(float(band.low.min()) for band in bands), float(known.min()) - ROOM * span)
-    high = min(max(float(band.high.max()) for band in bands), float(known.max()) + ROOM * span)
+    low = max(min(float(band.low.min()) for band in bands), float(known.min()) - MARGIN * span)
+    high = min(max(float(band.high.max()) for band in bands), float(known.max()) + MARGIN * span)
     return min(low, float(known.min())) - 0.04 * span, max(high, float(known.max())) + 0.04 * span
 
 
@@ -159,12 +162,12 @@ def _arms(shot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
             "a possibly optimal set. Others are grey, and not shown unless they were tried."
         )
     best = max(shown, key=lambda arm: sign * band.mean[arm])
-    heard = f"{len(shown)} arms; the best mean is {number(float(band.mean[best]))}, of {shot.words(arms[best])}"
+    label = f"{len(shown)} arms; the best mean is {number(float(band.mean[best]))}, of {shot.words(arms[best])}"
     more = len(order) - len(shown)
     return {
         "legend": legend,
         "panels": [],
-        "figure": image(_arm_figure(shot, arms, band, counts, shown, possible), heard),
+        "figure": image(_arm_figure(shot, arms, band, counts, shown, possible), label),
         "notes": [f"{more} more arms are not shown."] if more else [],
         "ruled_out": [_arm_name(arms[arm]) for arm in ruled_out],
     }

@@ -15,12 +15,14 @@ from cbo_gym.study.report.svg import BLUE, GREY, ORANGE, image, page_style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WINDOW = 10  # trials of a running mean
-BEFORE = 0.18  # of the width of the trials, for imported data
+# Trials of a running mean.
+WINDOW = 10
+# Width of imported data, as a share of that of the trials.
+BEFORE = 0.18
 
 
 def progress(shot: Snapshot) -> dict[str, str] | None:
-    """The figure and a note; None until a trial was told."""
+    """The figure and a note; None without a trial whose outcome is known."""
     if not any(one.number for one in shot.rounds):
         return None
     missed = np.array([shot.units.misses(one.values) for one in shot.rounds])
@@ -31,9 +33,9 @@ def progress(shot: Snapshot) -> dict[str, str] | None:
     if missed.any():
         note += " Crosses are rounds whose measured values miss a constraint, which do not count as best."
     mean, ends = interval(band, -1)
-    heard = f"{shot.about.reward} by trial; {name} now {mean}, 95 % interval {ends}"
+    label = f"{shot.about.reward} by trial; {name} now {mean}, 95 % interval {ends}"
     with page_style():
-        return {"figure": image(_figure(shot, rewards, missed, name, band), heard), "note": note}
+        return {"figure": image(_figure(shot, rewards, missed, name, band), label), "note": note}
 
 
 def _line(shot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[str, Band, str]:
@@ -55,18 +57,18 @@ def _line(shot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[str,
             f"The line is the expected {reward} of the best action tried so far, with its 95 % interval, both by what "
             "the agent knows today: it may lie below the highest dots, which luck has lifted."
         )
-    # Rounds that miss a constraint do not count, once there are others.
-    worth = -band.mean if shot.about.direction == "minimize" else band.mean.copy()
-    worth[missed] -= 2.0 * np.ptp(worth) + 1.0
-    before = np.append(-np.inf, np.maximum.accumulate(worth)[:-1])
-    leaders = np.maximum.accumulate(np.where(worth > before, np.arange(len(worth)), 0))
+    # Rounds that miss a constraint do not count, if there are others.
+    value = -band.mean if shot.about.direction == "minimize" else band.mean.copy()
+    value[missed] -= 2.0 * np.ptp(value) + 1.0
+    before = np.append(-np.inf, np.maximum.accumulate(value)[:-1])
+    leaders = np.maximum.accumulate(np.where(value > before, np.arange(len(value)), 0))
     return "best so far", Band(*(part[leaders] for part in band)), said
 
 
 def _running_mean(rewards: np.ndarray) -> Band:
     means, halves = [], []
-    for place in range(1, len(rewards) + 1):
-        last = rewards[max(0, place - WINDOW) : place]
+    for end in range(1, len(rewards) + 1):
+        last = rewards[max(0, end - WINDOW) : end]
         means.append(last.mean())
         error = last.std(ddof=1) / np.sqrt(len(last)) if len(last) > 2 else 0.0
         halves.append(error * student.ppf(0.975, max(len(last) - 1, 1)))
@@ -81,18 +83,18 @@ def _figure(shot: Snapshot, rewards: np.ndarray, missed: np.ndarray, name: str, 
     numbers = [one.number for one in shot.rounds if one.number is not None]
     imported, last = len(rewards) - len(numbers), max(numbers)
     width = min(float(imported), max(1.0, BEFORE * last))
-    places = np.array([*np.linspace(-width, 0.0, imported + 1)[1:], *numbers])
+    positions = np.array([*np.linspace(-width, 0.0, imported + 1)[1:], *numbers])
     figure = Figure(figsize=(4.3, 2.7), layout="constrained")
     axis = figure.add_subplot()
-    axis.fill_between(places, band.low, band.high, step="post", color=BLUE, alpha=0.2, linewidth=0)
-    axis.step(places, band.mean, where="post", color=BLUE, label=name)
-    axis.plot(places[~missed], rewards[~missed], "o", color=GREY, markersize=3.5, alpha=0.8, label="round")
+    axis.fill_between(positions, band.low, band.high, step="post", color=BLUE, alpha=0.2, linewidth=0)
+    axis.step(positions, band.mean, where="post", color=BLUE, label=name)
+    axis.plot(positions[~missed], rewards[~missed], "o", color=GREY, markersize=3.5, alpha=0.8, label="round")
     if missed.any():
-        axis.plot(places[missed], rewards[missed], "x", color=ORANGE, markersize=4.5, label="misses a constraint")
+        axis.plot(positions[missed], rewards[missed], "x", color=ORANGE, markersize=4.5, label="misses a constraint")
     round_axis(axis)
     if imported:
         axis.axvline(0.5, color=GREY, linewidth=0.8, linestyle=":")
-    axis.set(xlabel="Trial", ylabel=shot.with_unit(shot.about.reward), xlim=(places[0] - 0.5, last + 0.5))
+    axis.set(xlabel="Trial", ylabel=shot.with_unit(shot.about.reward), xlim=(positions[0] - 0.5, last + 0.5))
     axis.set_xticks([tick for tick in axis.get_xticks() if 1 <= tick <= last])
     figure.legend(loc="outside upper left", ncols=3, handlelength=1.6, columnspacing=1.2)
     return figure

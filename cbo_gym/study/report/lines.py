@@ -13,11 +13,14 @@ from cbo_gym.study.expectation import Band
 from cbo_gym.study.report.snapshot import KnownRound, Snapshot, number
 from cbo_gym.task import Action
 
-POINTS = 31  # of a line
-COARSE = 3  # of one that is only to tell how much depends on the coordinate
-CANDIDATES = 128  # random points of a set, among which its best action is sought
+# Points of a line, and of one that only measures how much depends on the coordinate.
+POINTS = 31
+COARSE = 3
+# Random points of a set in the search for its best action.
+CANDIDATES = 128
 MAX_LINES = 12
-Place = Callable[[np.ndarray], Action]  # a point of the unit box to the action
+# From a point of the unit box to the action.
+ToAction = Callable[[np.ndarray], Action]
 
 
 class Line(NamedTuple):
@@ -102,7 +105,7 @@ def _of_parameters(shot: Snapshot, codec: Any) -> Iterator[Line]:
         yield _line(shot, codec.domains.names[place], action, best, place, range(len(best)), shot.rounds)
 
 
-def _best_point(shot: Snapshot, action: Place, dim: int, played: list[np.ndarray]) -> np.ndarray | None:
+def _best_point(shot: Snapshot, action: ToAction, dim: int, played: list[np.ndarray]) -> np.ndarray | None:
     """The best of random points and those played, moved along each coordinate in turn; None without beliefs."""
     points = [*np.random.default_rng(0).random((CANDIDATES, dim)), *played]
     band = shot.rewards([action(point) for point in points])
@@ -115,7 +118,7 @@ def _best_point(shot: Snapshot, action: Place, dim: int, played: list[np.ndarray
     return best
 
 
-def _along(shot: Snapshot, action: Place, best: np.ndarray, place: int, count: int) -> tuple[np.ndarray, Band]:
+def _along(shot: Snapshot, action: ToAction, best: np.ndarray, place: int, count: int) -> tuple[np.ndarray, Band]:
     """Points on the line through one, the point itself among them, of shape ``(about count, dim)``; the beliefs."""
     steps = np.unique(np.append(np.linspace(0.0, 1.0, count), best[place]))
     along = np.repeat(best[None], len(steps), axis=0)
@@ -125,14 +128,14 @@ def _along(shot: Snapshot, action: Place, best: np.ndarray, place: int, count: i
     return along, band
 
 
-def _spread(shot: Snapshot, action: Place, best: np.ndarray, place: int) -> float:
+def _spread(shot: Snapshot, action: ToAction, best: np.ndarray, place: int) -> float:
     return float(np.ptp(_along(shot, action, best, place, COARSE)[1].mean))
 
 
 def _line(
     shot: Snapshot,
     title: str,
-    action: Place,
+    action: ToAction,
     best: np.ndarray,
     place: int,
     places: Sequence[int],

@@ -1,4 +1,4 @@
-"""The sections of a study's report in their order, and the file that holds them."""
+"""The sections of a study's report in their order, and the HTML file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from cbo_gym.study.suggesting import one_at_a_time
 from cbo_gym.version import __version__
 
 SECTIONS = ("overview", "now", "curve", "beliefs", "system", "trials", "provenance")
-MAX_TRIALS = 1000  # rows: a page with more takes long to open
+# Rows of the table, because a page with more takes long to open.
+MAX_TRIALS = 1000
 STATES = {"told": "told", "pending": "running", "failed": "failed"}
 TITLES = {
     "number": "Trial",
@@ -36,7 +37,7 @@ TITLES = {
 
 
 def templates(package: str) -> Environment:
-    """The templates of a package, in which every text is escaped."""
+    """The templates of a package, which escape every string."""
     return Environment(
         loader=PackageLoader(package),
         autoescape=True,
@@ -58,11 +59,11 @@ def style() -> str:
 def sections(study: Study, *, preview: bool = False) -> list[str]:
     """The report of a study, a fragment of HTML for each of its parts, each a ``<section>`` with a heading ``<h2>``.
 
-    Nothing is changed: what the agent believes is asked of a copy.
+    The study does not change, because a copy of the agent is asked.
 
     Args:
-        study: whose it is.
-        preview: where no trial is running, say what would be suggested next, which takes as long as to ask.
+        study: the study.
+        preview: if no trial is running, include the next suggestion, which takes as long as to ask.
     """
     with one_at_a_time():
         shot = Snapshot(study)
@@ -84,11 +85,11 @@ def write_report(study: Study, path: Path | str) -> Path:
     """Write the report of a study as one HTML file that needs no network.
 
     Args:
-        study: whose it is.
-        path: of the HTML file.
+        study: the study.
+        path: path of the HTML file.
 
     Raises:
-        ArgumentError: if the path is no name of an HTML file.
+        ArgumentError: if the path does not end in ``.html`` or ``.htm``.
         OperationError: if it cannot be written.
     """
     file = require_file(path, ".html", ".htm")
@@ -107,7 +108,7 @@ def _facts(shot: Snapshot) -> Iterator[tuple[str, str]]:
     if shot.rounds:
         yield "Best seen", _best_seen(shot)
     yield "Imported", f"{sum(one.number is None for one in shot.rounds)} rounds"
-    # Auto says why it chose.
+    # Auto has a reason for its choice.
     chosen = getattr(shot.agent, "chosen", None)
     yield "Agent", about.agent if chosen is None else f"{about.agent}. {chosen.why}"
     yield "Mode", about.mode
@@ -149,14 +150,14 @@ def _now(shot: Snapshot, preview: bool) -> dict[str, Any]:
 def _recommended(shot: Snapshot) -> dict[str, Any] | None:
     try:
         done = shot.study.recommendation(context=shot.context)
-    # Nothing has been told.
+    # No outcome is known.
     except ArgumentError:
         return None
     where = f", for {shot.words(shot.context)}" if shot.context else ""
     found: dict[str, Any] = {"where": where, "words": shot.words(done), "rows": None}
     try:
         expected = shot.study.what_if(done, context=shot.context).rows(shot.about.reward)
-    # A third-party agent may have no beliefs.
+    # A third-party agent may have no model.
     except Exception:
         return found
     limits = shot.study.interface.problem.outcomes.constraints

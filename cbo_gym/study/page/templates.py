@@ -1,4 +1,4 @@
-"""How answers look: templates, in which every text is escaped."""
+"""Templates of the page, which escape every string."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _environment.filters["written"] = written
 
 
 def page(template: str, status: int = 200, **context: Any) -> HTMLResponse:
-    """A page of a template; it repeats what was sent, also strings that no study would store."""
+    """A page of a template. Input may hold strings that cannot be encoded, which are replaced."""
     return HTMLResponse(lenient(_environment.get_template(f"{template}.html").render(context)), status)
 
 
 def plain_page(status: int, title: str, words: str) -> HTMLResponse:
-    """A page that says one thing, mostly an error."""
+    """A page with one message, mostly an error."""
     return page("message", status, title=title, words=words)
