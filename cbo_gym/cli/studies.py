@@ -1,4 +1,4 @@
-"""study: what to try next on a system of one's own, from a file that remembers."""
+"""study: what to try next on a system of your own, with a database of all trials."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AgentOption = Annotated[
     str | None,
     typer.Option(
         "--agent",
-        help=f"Who suggests, where that is an import path, or another. {IMPORT_PATH_HELP}.",
+        help=f"The agent, if the study names an import path, or another agent. {IMPORT_PATH_HELP}.",
         callback=add_cwd,
     ),
 ]
@@ -66,7 +66,7 @@ def _numbers(pairs: Sequence[str] | None) -> dict[str, Any]:
     """``["ph=6.8"]`` as a mapping. A name may hold ``=``, a number does not.
 
     Raises:
-        ArgumentError: naming the pair that is none, or the name that comes twice.
+        ArgumentError: naming the string that is no pair, or the name that comes twice.
     """
     from cbo_gym.study.units import pairs_in, value_in
 
@@ -135,7 +135,7 @@ def ask(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask what to try next. What was asked for and not told of counts as running.
+    """Ask what to try next. Trials without an outcome count as running.
 
     Example: [b]cbo-gym study ask fermenter.db -n 2[/b]
     """
@@ -147,7 +147,7 @@ def ask(
 
 
 def _in_words(do: Any) -> str:
-    """``ph = 6.8``; nothing is to only observe."""
+    """``ph = 6.8``."""
     from cbo_gym.study.units import written
 
     if not do:
@@ -164,7 +164,7 @@ def tell(
     study: NameOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Tell what came of a trial; variables that were not measured are left out.
+    """Record the outcome of a trial; variables that were not measured are left out.
 
     Example: [b]cbo-gym study tell fermenter.db 7 biomass=2.2 titre=0.79 --did ph=6.75[/b]
     """
@@ -181,7 +181,7 @@ def correct(
     study: NameOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Correct what was told of a trial; the agent learns anew.
+    """Correct the outcome of a trial; the agent learns everything again.
 
     Example: [b]cbo-gym study correct fermenter.db 7 biomass=2.2 titre=0.97[/b]
     """
@@ -197,7 +197,7 @@ def fail(
     study: NameOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Say that a trial came to nothing.
+    """Record that a trial gave no result.
 
     Example: [b]cbo-gym study fail fermenter.db 8 "the pump broke"[/b]
     """
@@ -234,7 +234,7 @@ def recommend(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what to deploy by now, and what the agent expects of it; in contextual mode, in a context.
+    """Show the action to deploy and its expected outcome; in contextual mode, in a context.
 
     Example: [b]cbo-gym study recommend fermenter.db[/b]
     """
@@ -244,7 +244,7 @@ def recommend(
         say(_in_words(found))
     try:
         expected = opened.what_if(found, context=seen)
-    # The agent does not say what it expects.
+    # The agent has no model.
     except ArgumentError:
         expected = None
     if as_json:
@@ -255,7 +255,7 @@ def recommend(
 
 
 def _beside(named: Mapping[str, Any], key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Names beside fields of a document; if a name is that of a field, all names also under a key of their own."""
+    """Names and fields in one document; if a name is that of a field, all names are also under ``key``."""
     return {**named, **({key: named} if set(named) & {key, *fields} else {}), **fields}
 
 
@@ -278,7 +278,7 @@ def what_if(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what the agent expects under an action; in contextual mode, in a context.
+    """Show the expected outcome of an action; in contextual mode, in a context.
 
     Example: [b]cbo-gym study what-if fermenter.db ph=7[/b]
     """
@@ -335,8 +335,8 @@ def serve(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on. Elsewhere than on this machine whoever visits has to log in with a token, and "
-            "what is sent is not encrypted: put a proxy with TLS before it, or use an SSH tunnel."
+            help="Address to listen on. On any other than the loopback address, visitors log in with a token, and the "
+            "connection is not encrypted: put a proxy with TLS before it, or use an SSH tunnel."
         ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8400,
@@ -344,8 +344,8 @@ def serve(
         str | None,
         typer.Option(
             envvar="CBO_GYM_TOKEN",
-            help="What people log in with, at least 16 characters. By default one is made and printed, on the loopback "
-            "address nobody has to log in. In the environment variable others do not see it among the processes.",
+            help="Token for logging in, at least 16 characters. By default one is made and printed, and no login is "
+            "needed on the loopback address. Other users do not see the environment variable among the processes.",
         ),
     ] = None,
     agent: Annotated[

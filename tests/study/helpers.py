@@ -19,7 +19,7 @@ from cbo_gym.registration import custom_id
 from cbo_gym.study import create_study, load_study
 from cbo_gym.task import Mode
 
-#: a system of each mode that studies have, as an environment whose noise and composition nobody tells
+#: a system of each mode that studies have, as an environment whose noise and composition are hidden
 SYSTEMS = {
     "soft": "CBO/Alpine2-Noisy-v0",
     "hard": "CBO/ToyGraph-v0",
@@ -66,14 +66,14 @@ DOSING = {
 }
 
 
-def untold(env_id):
-    """The problem of an environment, of whose noise, kernel and composition agents are told nothing."""
+def hidden(env_id):
+    """The problem of an environment, with its noise, kernel and composition hidden from agents."""
     feedback = make_env(Spec.parse(env_id)).unwrapped.feedback
     return replace(feedback.problem, noise_known=False, composition=None, kernel=None, name="plant")
 
 
 def described(task):
-    """What is said of a study that agents are to take for a task."""
+    """The description of a study that gives agents the same task."""
     said = {"reward": task.reward, "variables": list(task.nodes), "diagram": task.diagram, "mode": str(task.mode)}
     if task.mode in (Mode.SOFT, Mode.AGGREGATED):
         entering = {place: node for node, places in task.action_nodes.items() for place in places}
@@ -112,7 +112,7 @@ class Robot:
     """
 
     def __init__(self, mode, agent, storage, rounds, seeds):
-        self.env = gym.make(custom_id(Mode(mode)), problem=untold(SYSTEMS[mode]), max_episode_steps=rounds)
+        self.env = gym.make(custom_id(Mode(mode)), problem=hidden(SYSTEMS[mode]), max_episode_steps=rounds)
         self.storage, self.agent, self.mode = storage, agent, mode
         task = make_task(self.env, seeds.data)
         self.observation, _ = self.env.reset(seed=seeds.noise)

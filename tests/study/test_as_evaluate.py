@@ -9,7 +9,7 @@ from cbo_gym.evaluation.play.blind import seeds_of
 from cbo_gym.registration import custom_id
 from cbo_gym.specs import find_agent, modes_of
 from cbo_gym.task import Mode
-from tests.study.helpers import SYSTEMS, Robot, untold
+from tests.study.helpers import SYSTEMS, Robot, hidden
 from tests.together import by_family
 
 ROUNDS = 5
@@ -22,7 +22,7 @@ PAIRS = [
 
 
 def played(agent, mode, rounds=ROUNDS):
-    run = evaluate(agent, custom_id(Mode(mode)), SEED, horizon=rounds, recommend="end", problem=untold(SYSTEMS[mode]))
+    run = evaluate(agent, custom_id(Mode(mode)), SEED, horizon=rounds, recommend="end", problem=hidden(SYSTEMS[mode]))
     return run.table
 
 

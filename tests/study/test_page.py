@@ -176,7 +176,7 @@ def test_a_round_through_the_forms(tmp_path, visitor):
     assert visitor.client.get("/studies/1/state").json() == {"event": 6}
 
 
-def test_what_was_really_set_is_told(tmp_path, visitor):
+def test_deviations_are_recorded(tmp_path, visitor):
     visitor.get("/studies/1")
     number = 0
     while not number or set(done(stored(tmp_path), number - 1)) != {"ph"}:
@@ -264,7 +264,7 @@ def test_the_export_is_the_command_lines(tmp_path, visitor):
     assert said(visitor.send("import", {"csv": text})) == ["1 round was added."]
 
 
-def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp_path):
+def test_four_requests_at_once_get_four_trials_while_the_page_answers(tmp_path):
     agent = f"tests.study.helpers:Delayed(folder={str(tmp_path)!r})"
     asked, go_on = tmp_path / "asked", tmp_path / "go"
     other = fermenter(tmp_path / "g.db", agent="Random")
@@ -316,7 +316,7 @@ def wait_for(path):
         pytest.param("exit", "its process ended with status 3", marks=pytest.mark.slow),
     ],
 )
-def test_an_agent_that_gives_no_answer_is_made_from_the_log_again(tmp_path, caplog, how, said_of_it):
+def test_an_agent_without_an_answer_is_rebuilt_from_the_log(tmp_path, caplog, how, said_of_it):
     agent = f"tests.study.helpers:Broken(folder={str(tmp_path)!r}, how={how!r})"
     for name, label in (("f", agent), ("g", "Random")):
         begin(fermenter(tmp_path / f"{name}.db", agent=label))

@@ -220,7 +220,7 @@ def broken(name, thing):
     return yaml.safe_dump(json.loads(json.dumps(about))).encode()
 
 
-def test_what_is_no_form_is_refused(tmp_path):
+def test_a_body_that_is_no_form_is_refused(tmp_path):
     fermenter(tmp_path / "f.db", agent="Random")
     visitor = Visitor(tmp_path / "f.db")
     bodies = [b"", b"forgery", b"%", b"&&&", b"=" * 1000, b"a=1&" * 4000, b"\xff" * 100, b"--x\r\n\r\n", b"{}"]

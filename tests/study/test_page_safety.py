@@ -86,7 +86,7 @@ def test_on_the_loopback_address_only_the_names_of_this_machine_are_taken(visito
         visitor.get("/studies/1", headers={"host": host})
 
 
-def test_elsewhere_who_has_no_token_sees_nothing(tmp_path):
+def test_a_visitor_without_the_token_sees_nothing(tmp_path):
     fermenter(tmp_path / "f.db", agent="Random")
     visitor = Visitor(tmp_path / "f.db", token=TOKEN, host="0.0.0.0", address="http://plant.example:8400")
     for path in ("/", "/studies/1", "/studies/1/trials.csv", "/studies/1/state", "/new", "/nothing", "/report.css"):
@@ -113,7 +113,7 @@ def test_elsewhere_who_has_no_token_sees_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("listens", ["0.0.0.0", "127.0.0.1"])
-def test_no_host_opens_the_door(tmp_path, listens):
+def test_a_forged_host_is_refused(tmp_path, listens):
     fermenter(tmp_path / "f.db", agent="Random")
     visitor = Visitor(tmp_path / "f.db", token=TOKEN, host=listens, address="http://plant.example:8400")
     plant = "plant.example"
@@ -154,7 +154,7 @@ def test_a_page_needs_nothing_from_elsewhere_and_no_script_of_its_own(visitor):
         assert '<html lang="en">' in html
 
 
-def test_what_is_not_there_is_a_page_that_says_so_and_no_other_file_is_served(visitor):
+def test_a_missing_page_is_404_and_no_other_file_is_served(visitor):
     for path in ("/docs", "/openapi.json", "/redoc", "/studies/2", "/studies/0", "/studies/x", "/studies/1/trials/9"):
         assert "<h1>No such" in visitor.get(path, 404)
     for path in ("/static/../access.py", "/static/%2e%2e/access.py", "/static/..%2fdoor.py", "/static//etc/passwd"):
@@ -162,7 +162,7 @@ def test_what_is_not_there_is_a_page_that_says_so_and_no_other_file_is_served(vi
 
 
 @pytest.mark.parametrize("length", [4_000_001, 10_000_000])
-def test_what_is_too_long_is_refused_in_words(tmp_path, visitor, length):
+def test_long_input_is_refused(tmp_path, visitor, length):
     before = events(tmp_path)
     cell = "1" * length
     for path, typed, files in (

@@ -171,7 +171,7 @@ def test_contexts_and_cells(tmp_path):
     assert "<strong>nitrogen</strong>" in of(field)["beliefs"]
 
 
-def test_who_believes_nothing_is_said_in_words_and_older_trials_are_folded(tmp_path):
+def test_an_agent_without_a_model_is_described_and_older_trials_are_folded(tmp_path):
     for agent, said in (("Random", "has no model"), ("Optuna", "cannot be asked")):
         study = fermenter(tmp_path / f"{agent}.db", agent=agent)
         assert "Nothing is known yet" in words(of(study)["beliefs"])

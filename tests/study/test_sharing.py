@@ -94,7 +94,7 @@ class Paused:
         self.thread.join(60)
 
 
-def test_an_agent_that_thinks_keeps_nobody_from_the_log(tmp_path, monkeypatch):
+def test_a_suggestion_blocks_no_other_call(tmp_path, monkeypatch):
     study, undisturbed = (fermenter(tmp_path / f"{name}.db", agent="Random") for name in "fg")
     first = study.ask()
     paused = Paused(monkeypatch, "suggest")
@@ -109,7 +109,7 @@ def test_an_agent_that_thinks_keeps_nobody_from_the_log(tmp_path, monkeypatch):
     assert states(study) == states(undisturbed)  # the suggestion was worked out again, after the outcome
 
 
-def test_an_agent_that_fails_halfway_is_made_from_the_log_again(tmp_path, monkeypatch):
+def test_an_agent_that_fails_halfway_is_rebuilt_from_the_log(tmp_path, monkeypatch):
     studies = [fermenter(tmp_path / f"{name}.db", agent="Random") for name in "fg"]
     for study in studies:
         study.ask()

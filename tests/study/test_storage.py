@@ -169,7 +169,7 @@ def test_an_event_of_a_kind_that_is_not_known_asks_for_an_upgrade(study, tmp_pat
 # What is a database ------------------------------------------------------------------------------------------
 
 
-def test_to_look_for_a_study_makes_nothing_and_to_create_one_makes_a_file_of_any_name(tmp_path):
+def test_opening_makes_no_file_and_creating_makes_a_file_of_any_name(tmp_path):
     other = tmp_path / "bookmarks.db"
     edit(other, "CREATE TABLE studies (study_id INTEGER PRIMARY KEY)")  # as Optuna calls its own
     before = other.read_bytes()

@@ -47,7 +47,7 @@ def test_a_description_with_such_a_string_is_refused_by_its_name(tmp_path, name,
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_what_is_said_of_a_trial_is_refused_too(tmp_path, bad):
+def test_bad_strings_of_a_trial_are_refused(tmp_path, bad):
     study = fermenter(tmp_path / "f.db", agent="Random")
     study.tell(study.ask(), grown({}))
     study.ask()

@@ -50,7 +50,7 @@ def test_what_was_set_may_differ_and_lie_outside_of_the_bounds(tmp_path):
         study.tell(trial, grown(trial.do))
 
 
-def test_little_can_be_good(tmp_path):
+def test_a_reward_is_minimised(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="GP-UCB", direction="minimize")
     play(study, 15)
     best = study.recommendation()
@@ -106,7 +106,7 @@ def refusing(tmp_path_factory):
         (lambda s: s.ask(context={"age": 3}), r"the context must give a number for each of \[\]"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_nothing_is_stored(refusing, call, message):
+def test_a_wrong_call_is_refused_and_stores_nothing(refusing, call, message):
     with pytest.raises(ArgumentError, match=message):
         call(refusing)
     assert refusing.events == 3
@@ -221,7 +221,7 @@ def test_names_are_taken_once_and_studies_are_found(tmp_path):
         load_study(storage=tmp_path / "damaged.db")
 
 
-def test_what_was_not_measured_is_missing_not_zero_unless_it_was_set(tmp_path):
+def test_an_unmeasured_variable_is_missing_unless_it_was_set(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="MCBO(samples=4, restarts=2)")
     study.add_data([{"feed": 2.0, "biomass": 2.0, "titre": 0.7}, grown({})], do=[{"ph": 6.5}, {}])
     assert study.data()["ph"].to_list()[0] == pytest.approx(6.5)
@@ -241,7 +241,7 @@ def test_what_was_not_measured_is_missing_not_zero_unless_it_was_set(tmp_path):
     assert other.ask().number == 2
 
 
-def test_data_that_the_agent_cannot_do_with_are_refused(tmp_path):
+def test_data_that_the_agent_does_not_take_are_refused(tmp_path):
     rows = [grown({}), {"feed": 1.0, "ph": 6.0, "titre": 1.0}]
     with pytest.raises(ArgumentError, match="row 2: biomass is missing, and CBO has to know all variables"):
         fermenter(tmp_path / "a.db").add_data(rows)
@@ -359,7 +359,7 @@ def test_no_code_is_run_that_a_database_names(tmp_path):
     assert load_study(storage=path, agent="tests.helpers:Centre").ask().number == 1
 
 
-def test_what_somebody_else_kept_is_not_used(tmp_path, monkeypatch):
+def test_a_forged_cache_is_not_used(tmp_path, monkeypatch):
     studies = [fermenter(tmp_path / f"{place}.db", agent="GP-UCB") for place in range(2)]
     for place, study in enumerate(studies):
         for _ in range(3):
@@ -397,7 +397,7 @@ class Failing(Random):
         raise KeyError("no luck")
 
 
-def test_what_an_agent_raises_is_said_with_its_name(tmp_path):
+def test_an_error_of_an_agent_names_the_agent(tmp_path):
     fermenter(tmp_path / "f.db", agent="Random").add_data([grown({})])
     study = load_study(storage=tmp_path / "f.db", agent=Failing())
     for call in (study.ask, lambda: study.what_if({})):

@@ -22,6 +22,8 @@ from starlette.staticfiles import StaticFiles
 from cbo_gym.agent_finder import known_agents
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.files import csv_of
+from cbo_gym.study.expectation import Expectation
+from cbo_gym.study.page import thinker
 from cbo_gym.study.page.access import COOKIE, AccessPolicy, same
 from cbo_gym.study.page.guard import MAX_BYTES, Guard
 from cbo_gym.study.page.service import Case, StudyService
@@ -293,7 +295,7 @@ async def what_if(request: Request, index: int, case: TheCase) -> Response:
     """The agent's expectation; nothing is recorded, so it is a link that can be kept."""
     typed = {name: [one.strip() for one in request.query_params.getlist(name)] for name in request.query_params}
     try:
-        found = await case.what_if(numbers(typed, DO), numbers(typed, CONTEXT) or None)
+        found = Expectation(*await case.call(thinker.what_if, numbers(typed, DO), numbers(typed, CONTEXT) or None))
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "what-if", error, typed))
     return await _study(request, index, case, Problem("what-if", "", typed, 200), expected_context(case, found))
@@ -303,7 +305,8 @@ async def what_if(request: Request, index: int, case: TheCase) -> Response:
 async def ask(request: Request, index: int, case: TheCase, form: Form) -> Response:
     typed = texts_of(form)
     try:
-        trials = await case.ask(asked_number(text(typed, "count") or "1"), numbers(typed, CONTEXT) or None)
+        count = asked_number(text(typed, "count") or "1")
+        trials = await case.call(thinker.ask, count, numbers(typed, CONTEXT) or None)
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "ask", error, typed))
     return _done(index, "asked", trial=trials[0], count=len(trials))
@@ -316,7 +319,7 @@ async def import_data(request: Request, index: int, case: TheCase, form: Form) -
     pasted = str(form.get("csv") or "")
     try:
         table = _one_of(content, pasted if pasted.strip() else "", "CSV")
-        count = await case.add_data(table, text(typed, "ignore").splitlines())
+        count = await case.call(thinker.add_data, table, text(typed, "ignore").splitlines())
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "import", error, typed))
     return _done(index, "imported", count=count)

@@ -1,4 +1,4 @@
-"""The studies of a database as the page works on them."""
+"""The studies of a database, as the page reads and changes them."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from starlette.concurrency import run_in_threadpool
 
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, printable
 from cbo_gym.study.description import Description
-from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.log import Log, ReplacedError
 from cbo_gym.study.page import thinker
-from cbo_gym.study.page.thinker import Thinker
+from cbo_gym.study.page.thinker import Answer, Thinker
 from cbo_gym.study.study import Study, load_study, trusts
 from cbo_gym.study.trials import Entry
 from cbo_gym.yaml_files import Lines
 
-PATIENCE = 0.05  # seconds for which a page waits for the report before it goes without
+# Seconds that a page waits for the report before it is shown without it.
+PATIENCE = 0.05
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A study as it stood after an event of its log.
+    """A study after an event of its log.
 
     Attributes:
-        event: its number.
+        event: number of the event.
         entries: the trials, by number.
-        done: what was set in each trial, or is to be, by number.
+        done: the values that were set in each trial, or are to be set, by number.
         best: :attr:`Study.best_trial`.
     """
 
@@ -49,7 +49,7 @@ class Case:
     """One study.
 
     Args:
-        service: of the database.
+        service: the service of its database.
         study: the study.
     """
 
@@ -57,7 +57,7 @@ class Case:
         self._service, self.study = service, study
         self._pickled = pickle.dumps(study)
         self._seen: Seen | None = None
-        # with the event that it includes at least
+        # With the last event that it includes for certain.
         self._report: tuple[int, Future[list[str]]] | None = None
 
     @property
@@ -65,9 +65,9 @@ class Case:
         return self.study.about
 
     def seen(self) -> Seen:
-        """The study as it stands."""
+        """The current state."""
         seen = self._seen
-        # What is written from here on is seen the next time.
+        # Events that are written from here on are seen the next time.
         event = self.study.events
         if seen is None or seen.event != event:
             units, entries = self.study._units, {entry.number: entry for entry in self.study.trials}
@@ -75,27 +75,18 @@ class Case:
             self._seen = seen = Seen(event, entries, done, self.study.best_trial)
         return seen
 
-    async def ask(self, count: int, context: Mapping[str, float] | None) -> list[int]:
-        """Ask for trials; return their numbers."""
-        return await asyncio.wrap_future(self._service.thinker.submit(thinker.ask, self._pickled, count, context))
-
-    async def what_if(self, do: Mapping[str, Any], context: Mapping[str, float] | None) -> Expectation:
-        """As :meth:`Study.what_if`."""
-        asked = self._service.thinker.submit(thinker.what_if, self._pickled, do, context)
-        return Expectation(*await asyncio.wrap_future(asked))
-
-    async def add_data(self, table: bytes, ignore: Collection[str]) -> int:
-        """Add the rounds of a table; return their number."""
-        return await asyncio.wrap_future(self._service.thinker.submit(thinker.add_data, self._pickled, table, ignore))
+    async def call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Call a function of :mod:`~cbo_gym.study.page.thinker` with the study and more arguments in a worker."""
+        return await asyncio.wrap_future(self._service.thinker.submit(function, self._pickled, *arguments))
 
     async def report(self, patience: float | None = PATIENCE) -> list[str] | None:
-        """The sections of the report as the study stands, which may take the agent a while.
+        """The sections of the current report, which may take the agent a while.
 
         Args:
-            patience: seconds to wait for them; None for as long as it takes.
+            patience: seconds to wait; None for as long as it takes.
 
         Returns:
-            them; None if they are not ready, but on their way.
+            The sections; None if they are not ready yet.
         """
         event = (await run_in_threadpool(self.seen)).event
         try:
@@ -107,11 +98,12 @@ class Case:
                     try:
                         parts = await asyncio.shield(asyncio.wrap_future(coming))
                     except CBOGymError as error:
-                        # Where the report fails the rest of the page is of use still.
+                        # The rest of the page is of use without the report.
                         parts = [f'<p class="note">{escape(self._service.in_words(error))}</p>']
                     if included >= event:
                         return parts
-                    if self._report is begun:  # else another request has begun a newer one
+                    # Another request may have begun a newer report.
+                    if self._report is begun:
                         self._report = None
         except TimeoutError:
             return None
@@ -122,11 +114,11 @@ class StudyService:
 
     Args:
         storage: path of a SQLite file, or any URL of SQLAlchemy.
-        thinker: Calls the agents.
-        trusted: import paths of agents whose code may be run, where a study names one of them.
+        thinker: calls the agents.
+        trusted: import paths of agents whose code may be run if a study names one of them.
 
     Attributes:
-        called: the database in words, without its path.
+        called: name of the database, without its path.
     """
 
     def __init__(self, storage: Path | str, thinker: Thinker, trusted: Collection[str] = ()) -> None:
@@ -174,18 +166,18 @@ class StudyService:
         return case
 
     async def create(self, read: Callable[[], tuple[Any, Lines]]) -> str:
-        """A new study; its name.
+        """Create a study; return its name.
 
         Args:
-            read: gives the fields of its description, and their lines, where they are of a YAML text. It is pickled.
+            read: returns the fields of its description, and their lines in a YAML file. It is pickled.
 
         Raises:
-            ArgumentError, OperationError: as ``read`` and :func:`create_study` do.
+            ArgumentError, OperationError: as ``read`` and :func:`create_study`.
         """
         return await asyncio.wrap_future(self.thinker.submit(thinker.create, b"", read, self.trusted, self.storage))
 
     def in_words(self, error: Exception) -> str:
-        """The text of an error, with the database's name where it gives the path or the URL."""
+        """The message of an error, with the name of the database instead of its path or URL."""
         text = str(error)
         for path in {self.storage, str(Path(self.storage).absolute())}:
             text = text.replace(printable(path), self.called)
