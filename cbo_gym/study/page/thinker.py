@@ -73,7 +73,7 @@ class Thinker:
 
 # In the worker -----------------------------------------------------------------------------------------------
 
-# A study is sent as it is pickled, which names its database, so an equal string is the same study.
+# A pickled study names its database, so equal bytes are the same study.
 _opened: Callable[[bytes], Study] = lru_cache(MAX_STUDIES)(pickle.loads)
 
 
@@ -82,7 +82,7 @@ def _answer(call: tuple[Callable[..., Any], tuple[Any, ...]]) -> tuple[str | Non
     function, arguments = call
     try:
         return None, function(*arguments)
-    # Its text may tell what the page must not.
+    # Its message may hold details that the page must not show.
     except AgentError:
         raise
     except CBOGymError as error:
@@ -107,10 +107,10 @@ def report(study: bytes) -> list[str]:
 
 
 def add_data(study: bytes, table: bytes, ignore: Collection[str]) -> int:
-    """Add rounds; return their number. Missing values are refused unless the agent, which is made, takes them."""
+    """Add rounds; return their number. Missing values are refused unless the agent takes them."""
     return _opened(study).add_data(table, ignore=ignore)
 
 
 def create(_: bytes, read: Callable[[], tuple[Any, Lines]], trusted: Collection[str], storage: str) -> str:
-    """Create a study, whose agent is tried; return its name."""
+    """Create a study and check its agent; return its name."""
     return create_study(**checked(read, trusted=trusted), storage=storage).name

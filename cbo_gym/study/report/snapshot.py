@@ -1,4 +1,4 @@
-"""A study at one moment, as its report reads it: known rounds, and a copy of the agent, so that the study stays."""
+"""A study at one moment, for its report: the known rounds, and a copy of the agent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class KnownRound(NamedTuple):
     Attributes:
         number: Number of the trial; None for imported data.
         action: The action as it was done.
-        values: Values of the variables, None where one was not measured.
+        values: Variable -> value; None if it was not measured.
         reward: The reward, in the study's units.
     """
 
@@ -39,7 +39,7 @@ class Snapshot:
     Attributes:
         about: Description of the study.
         units: Reads and writes actions and values.
-        rounds: Imported data, then the trials that were told.
+        rounds: Imported data, then the trials with an outcome.
         agent: Copy of the agent; None if it cannot be asked.
         silence: Reason why the agent cannot be asked.
         context: Context of the last trial; None in the other modes.
@@ -66,7 +66,7 @@ class Snapshot:
         self.silence = ""
         try:
             agent = study._suggester.informed(self.context)
-        # A variable was not measured that the agent has to know.
+        # A variable that the agent has to know was not measured.
         except ArgumentError as error:
             self.silence = str(error)
             return
