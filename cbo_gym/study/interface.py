@@ -31,13 +31,8 @@ from cbo_gym.yaml_files import Place
 
 # Columns of a study's table that are no variables.
 TABLE = ("number", "status", "why", "reason", "asked", "ended")
-INTERFACES: Mapping[str, type[Interface]] = {
-    "hard": HardInterface,
-    "soft": SoftInterface,
-    "contextual": ContextualInterface,
-    "discrete": DiscreteInterface,
-    "aggregated": AggregatedInterface,
-}
+KINDS = (HardInterface, SoftInterface, ContextualInterface, DiscreteInterface, AggregatedInterface)
+INTERFACES: Mapping[str, type[Interface]] = {kind.mode: kind for kind in KINDS}
 
 
 class _Described(Structure):
