@@ -25,12 +25,12 @@ MAX_NOISE_SEED = 2**128 - 1
 
 
 def is_whole_number(given: Any) -> bool:
-    """Whether it is a whole number, Python's or NumPy's: a boolean or a span of time is none."""
+    """Whether it is a whole number of Python or NumPy; not a boolean or a time span."""
     return isinstance(given, int | np.integer) and not isinstance(given, bool | np.timedelta64)
 
 
 def is_finite_number(given: Any) -> bool:
-    """Whether it is a finite number, an int or a float of Python or NumPy; a text or a truth value is none."""
+    """Whether it is a finite number, an int or a float of Python or NumPy; not a string or a boolean."""
     try:
         return (is_whole_number(given) or isinstance(given, float | np.floating)) and math.isfinite(given)
     except OverflowError:  # a whole number too large for a float
@@ -46,16 +46,16 @@ def number_in(string: str) -> float | None:
 
 
 def whole_number(what: str, given: Any, at_least: int, at_most: int | None = None) -> int:
-    """``given`` as Python's own int.
+    """``given`` as a Python int.
 
     Args:
-        what: its name.
-        given: what may be one.
-        at_least: the least that is allowed.
-        at_most: the largest: of what sizes something, more than is of use or can be played; None for no limit.
+        what: Name of the argument.
+        given: Value of the argument.
+        at_least: Smallest allowed value.
+        at_most: Largest allowed value; None for no limit.
 
     Raises:
-        ArgumentError: if it is no whole number, Python's or NumPy's, too small or too large.
+        ArgumentError: if it is not a whole number of Python or NumPy, too small or too large.
     """
     if at_most is not None:
         if not (is_whole_number(given) and at_least <= given <= at_most):
@@ -69,7 +69,7 @@ def whole_number(what: str, given: Any, at_least: int, at_most: int | None = Non
 
 
 def seed_number(given: Any, what: str = "seed", at_most: int = MAX_SEED) -> int:
-    """A seed as Python's own int.
+    """A seed as a Python int.
 
     Raises:
         ArgumentError: unless it is a whole number from 0 to ``at_most``.

@@ -1,6 +1,6 @@
-"""Errors that a user can mend. All others are bugs, and their tracebacks are shown.
+"""Errors that a user can correct. All others are bugs, and their tracebacks are shown.
 
-Each class is also one of Python's own kinds, so that ``except ValueError`` keeps working.
+Each class also inherits from a built-in exception, so that ``except ValueError`` works.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from reprlib import Repr
 from typing import Any
 
 LONGEST = 200  # characters of what was given that a message repeats
-FEW_NAMES = 12  # that a message lists
-FAILURES = (Exception, SystemExit, GeneratorExit)  # of what is somebody else's and may raise anything
-_SHORT = Repr()  # looks at the beginning only, of each list in a list too
+FEW_NAMES = 12  # names that a message lists
+FAILURES = (Exception, SystemExit, GeneratorExit)  # that third-party code may raise
+_SHORT = Repr()  # reads only the beginning, of nested lists too
 _SHORT.maxlevel = 4
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxarray = 12
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = LONGEST
 
 
 class CBOGymError(Exception):
-    """The base class: something given to cbo-gym is wrong, or something that it needs is missing."""
+    """Base class: an input of cbo-gym is wrong, or something that it needs is missing."""
 
 
 class ArgumentError(CBOGymError, ValueError):
@@ -38,7 +38,7 @@ class UnsupportedModeError(ArgumentError):
 
 
 class HiddenGraphError(UnsupportedModeError):
-    """The task tells no causal diagram, and one is needed."""
+    """The agent needs a causal diagram, and that of the task is hidden."""
 
 
 class OperationError(CBOGymError, RuntimeError):
@@ -99,15 +99,15 @@ def naming_the_extra(what: str, extra: str = "") -> Iterator[None]:
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """``"; did you mean 'MCBO'?"`` for the names closest to a misspelt one, else an empty text."""
-    text = given if isinstance(given, str) else shown(given)
+    """``"; did you mean 'MCBO'?"`` for the names closest to a misspelt one, else an empty string."""
+    name = given if isinstance(given, str) else shown(given)
     by_lower = {name.lower(): name for name in known}
-    close = get_close_matches(text.lower(), by_lower, n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(repr(by_lower[name]) for name in close)}?" if close else ""
+    close = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(repr(by_lower[one]) for one in close)}?" if close else ""
 
 
 def import_hint(error: BaseException) -> str:
-    """The name that an import path may have meant, where there is no such module, or nothing so called in it."""
+    """A suggestion for an import path whose module, or object in it, does not exist."""
     if isinstance(error, AttributeError) and isinstance(error.name, str):
         return did_you_mean(error.name, [name for name in dir(error.obj) if not name.startswith("_")])
     if isinstance(error, ModuleNotFoundError) and error.name:
@@ -119,9 +119,9 @@ def nearby(given: object, known: Iterable[str], listed_by: str) -> str:
     """The names closest to an unknown one, then all names if they are few, for a message.
 
     Args:
-        given: the name.
-        known: all valid names.
-        listed_by: the command that lists them, which is named where they are many.
+        given: The unknown name.
+        known: All valid names.
+        listed_by: Command that lists them, named if they are many.
     """
     names = list(known)
     few = len(names) <= FEW_NAMES
@@ -130,27 +130,27 @@ def nearby(given: object, known: Iterable[str], listed_by: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The text with every character that no line can show written as in Python's source: a line break as ``\n``."""
+    r"""The string with unprintable characters escaped as in Python's source: a line break as ``\n``."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def shown(given: Any) -> str:
-    """A value as a message shows it: one line, not too long."""
+    """A value in a message: one short line."""
     try:
-        text = " ".join(_SHORT.repr(given).split())
-    except FAILURES:  # it is somebody else's, and broken
+        string = " ".join(_SHORT.repr(given).split())
+    except FAILURES:  # from a third-party __repr__
         return f"an object of type {type(given).__name__}"
-    return shortened(text)
+    return shortened(string)
 
 
 def text_of(error: BaseException) -> str:
-    """The text of an error that may come from other code, even if turning it into text fails."""
+    """The message of an error, even if its ``__str__`` fails."""
     try:
         return str(error)
     except BaseException as another:
-        return f"its text raises {type(another).__name__}"
+        return f"its string raises {type(another).__name__}"
 
 
 def shortened(text: str) -> str:
-    """The beginning of a text that may be long."""
+    """The beginning of a string that may be long."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

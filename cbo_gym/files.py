@@ -16,13 +16,13 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, pri
 if TYPE_CHECKING:
     import polars as pl
 
-#: what to do about what the operating system says
+#: remedies for errors of the operating system
 _CURES = {
-    errno.ENOSPC: "make room on its disk, and try again",
-    errno.EDQUOT: "make room in your quota, and try again",
-    errno.EACCES: "give a place that you may write to",
-    errno.EPERM: "give a place that you may write to",
-    errno.EROFS: "give a place that may be written to",
+    errno.ENOSPC: "free space on its disk, and try again",
+    errno.EDQUOT: "free space in your quota, and try again",
+    errno.EACCES: "give a path that you may write to",
+    errno.EPERM: "give a path that you may write to",
+    errno.EROFS: "give a path that is writable",
     errno.ENAMETOOLONG: "give a shorter name",
     errno.EISDIR: "it is a folder; give a file",
     errno.EEXIST: "a folder of this path is a file; give another path",
@@ -30,19 +30,19 @@ _CURES = {
 }
 
 
-FORMULA = ("=", "+", "-", "@")  # what begins with one of these, spreadsheets work out
+FORMULA = ("=", "+", "-", "@")  # first characters of formulas in spreadsheets
 
 
 def require_file(path: Path | str, *endings: str) -> Path:
     """A path to which a file of one format can be written; nothing is written yet.
 
     Args:
-        path: of the file.
-        endings: of names of files in this format, with their dots; the first is the one to advise.
+        path: Path of the file.
+        endings: Extensions of this format, with their dots; the first is suggested in errors.
 
     Raises:
         ArgumentError: if it is a folder, or has another ending.
-        ArgumentTypeError: if it is no path at all.
+        ArgumentTypeError: if it is not a path.
     """
     if not isinstance(path, str | Path):
         raise ArgumentTypeError(f"the file must be given by its path; given {shown(path)}")
@@ -61,11 +61,11 @@ def require_file(path: Path | str, *endings: str) -> Path:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path`` to write to; renamed to ``path`` if the block succeeds, else removed.
 
-    The temporary name starts with a dot and keeps the suffix, from which some writers tell the format.
+    The temporary name starts with a dot and keeps the suffix, from which some writers infer the format.
 
     Raises:
-        OperationError: if the block or the renaming fails for what the operating system says: the disk is full, the
-            folder may not be written to. What was at ``path`` is left as it was.
+        OperationError: if the operating system reports an error: the disk is full, or the folder is not writable. An
+            existing file at ``path`` does not change.
     """
     temporary = path.with_name(f".{path.stem}-{uuid.uuid4().hex}{path.suffix}")
     try:
@@ -73,7 +73,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        cure = _CURES.get(error.errno or 0, "see what is at that path, and try again")
+        cure = _CURES.get(error.errno or 0, "check that path, and try again")
         raise OperationError(f"cannot write {path}: {error.strerror or error}; {cure}") from error
     finally:
         with suppress(OSError):  # the folder may not be there
@@ -92,7 +92,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def csv_text(text: str) -> str:
-    """A text for a cell of a CSV file: in one line, and none that a spreadsheet takes for a formula."""
+    """A string for a cell of a CSV file: one line that no spreadsheet takes for a formula."""
     line = printable(text)
     return f"'{line}" if line.startswith(FORMULA) or text.startswith(("\t", "\r")) else line
 

@@ -1,4 +1,4 @@
-"""Names that are imported when they are first asked for."""
+"""Names that are imported at their first use."""
 
 from __future__ import annotations
 

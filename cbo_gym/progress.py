@@ -1,4 +1,4 @@
-"""A bar for work that takes more than two seconds; lines of text where nobody would see a bar move."""
+"""A bar for work that takes more than two seconds; lines of text without a terminal."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-QUIET_SECONDS = 2.0  # work that is done sooner says nothing
-LINE_SECONDS = 60.0  # a line at least so often
-LINES = 20  # and at least one for each such part of the work
+QUIET_SECONDS = 2.0  # shorter work prints nothing
+LINE_SECONDS = 60.0  # longest time between two lines
+LINES = 20  # least number of lines of long work
 
 
 def progress_bar() -> Progress:
-    """On a terminal a bar on the error stream that goes when the work is done, else lines now and then."""
+    """A transient bar on the error stream of a terminal, else a line now and then."""
     console = Console(stderr=True)
     if not console.is_terminal:
         return _Lines(console=console, disable=True)
@@ -26,16 +26,16 @@ def progress_bar() -> Progress:
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        redirect_stdout=sys.stdout.isatty(),  # what goes to a file or a pipe still does
+        redirect_stdout=sys.stdout.isatty(),  # output to a file or a pipe is not redirected
     )
 
 
 class _Lines(Progress):
-    """Says now and then how far each task is."""
+    """Prints the progress of each task now and then."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._said: dict[TaskID, tuple[float, float]] = {}  # task -> when and how far it was when it last spoke
+        self._said: dict[TaskID, tuple[float, float]] = {}  # task -> time and progress of its last line
 
     def update(self, task_id: TaskID, **options: Any) -> None:
         super().update(task_id, **options)

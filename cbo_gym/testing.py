@@ -1,7 +1,7 @@
-"""The contracts of agents and problems as checks that can be run: ``check_agent`` and ``check_problem``.
+"""The contracts of agents and problems as executable checks: ``check_agent`` and ``check_problem``.
 
-Each raises :class:`ContractError` with what was broken and how to mend it, and returns nothing where all is well. The
-package's own tests run them over every agent of the zoo and every registered environment.
+Each raises :class:`ContractError` with the broken rule and how to correct it. The package's own tests run them over
+every agent and every registered environment.
 """
 
 from __future__ import annotations
@@ -54,9 +54,8 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
       actions), and a recommendation can be had after every round; before the first one ``recommend`` may raise
       ValueError instead.
     * One seed gives one run, bit for bit, also for an agent that has played something else before.
-    * Nothing that is handed over is changed: the task, observations, actions, ``info``.
-    * What is handed over may be overwritten afterwards, as loops do that reuse their arrays: what an agent keeps of
-      it, it copies.
+    * The agent changes none of its arguments: the task, observations, actions, ``info``.
+    * Its arguments may be overwritten afterwards, as by loops that reuse arrays: the agent copies what it keeps.
     * The global random states of Python, NumPy and torch are left as they were.
 
     Args:
@@ -67,7 +66,7 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
         rounds: length of the runs, at least 2. Five runs are played.
 
     Raises:
-        ContractError: saying what is broken.
+        ContractError: naming the broken rule.
         UnsupportedModeError: if the agent does not play the environment's mode.
         ArgumentError: for an unknown agent or environment.
     """
@@ -113,21 +112,21 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
         if overwrite:
             _overwrite(observation)
         observation = new
-        handed = {"the action": played, "the observation": observation, "info": info}
-        with _unchanged("what was handed over", handed, learning), _naming(learning):
+        arguments = {"the action": played, "the observation": observation, "info": info}
+        with _unchanged("its arguments", arguments, learning), _naming(learning):
             agent.update(played, observation, deepcopy(reward), info)
         found += [deepcopy(played), deepcopy(_recommended(agent, env, task))]
         if overwrite:
             _overwrite(played)
             observation = deepcopy(observation)
-            _overwrite(handed["the observation"])
+            _overwrite(arguments["the observation"])
     env.close()
     return found
 
 
 @contextmanager
 def _naming(what: str) -> Iterator[None]:
-    """Say who raised; errors of this package, an unsupported mode among them, pass."""
+    """Name the method that raised; errors of this package, such as an unsupported mode, pass."""
     try:
         yield
     except CBOGymError:
@@ -138,7 +137,7 @@ def _naming(what: str) -> Iterator[None]:
 
 @contextmanager
 def _naming_mechanisms(where: str) -> Iterator[None]:
-    """Say which mechanism raised, and how mechanisms are written."""
+    """Name the mechanism that raised, and say how mechanisms are written."""
     try:
         yield
     except OperationError as error:
@@ -175,8 +174,8 @@ def _contains(space: Space, action: Action) -> bool:
     return bool(space.contains(action))
 
 
-def _overwrite(handed: Action | Observation) -> None:
-    for part in handed.values() if isinstance(handed, dict) else [handed]:
+def _overwrite(arguments: Action | Observation) -> None:
+    for part in arguments.values() if isinstance(arguments, dict) else [arguments]:
         if isinstance(part, np.ndarray) and part.flags.writeable:
             part[...] = part.dtype.type(-77)
 
@@ -197,7 +196,7 @@ def _unchanged(what: str, thing: object, by: str) -> Iterator[None]:
 
 
 def _frozen(thing: object) -> object:
-    """A value that tells whether a thing has changed: the content of arrays, containers, spaces and dataclasses."""
+    """A comparable value with the content of arrays, containers, spaces and dataclasses."""
     if isinstance(thing, np.ndarray):
         return thing.shape, str(thing.dtype), thing.tobytes()
     if isinstance(thing, spaces.Space):
@@ -241,7 +240,7 @@ def _global_random_states() -> dict[str, object]:
 
 
 def check_problem(problem: str | Problem, *, mode: Mode | str | None = None, seed: int = 0, **parameters: Any) -> None:
-    """Check that a problem can be played, in one mode or in all that it has what they need for.
+    """Check that a problem can be played, in one mode or in all modes that it supports.
 
     * Mechanisms give the same on single numbers and on arrays, and finite values; the same noise gives the same round.
     * One action means the same alone and in a batch, and comes back from its point and its record.
@@ -257,7 +256,7 @@ def check_problem(problem: str | Problem, *, mode: Mode | str | None = None, see
         parameters: keyword arguments of the builder, and of the mode where one is given.
 
     Raises:
-        ContractError: saying what is broken.
+        ContractError: naming the broken rule.
         ArgumentError: if the problem cannot be built, or does not fit the mode that is given, or fits none.
     """
     for feedback in _playable(problem, mode, parameters):
@@ -372,7 +371,7 @@ def _check_environments(problem: str | Problem, feedback: Feedback, parameters: 
 def _require_same_seen(where: str, singles: list[Observation], together: Observation) -> None:
     for index, single in enumerate(singles):
         if not _close(single, {key: value[index] for key, value in together.items()}):
-            raise ContractError(f"{where}: experiment {index} of the vectorised environment sees something else")
+            raise ContractError(f"{where}: experiment {index} of the vectorised environment has another observation")
 
 
 def _check_rewards(feedback: Feedback, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""YAML files that anybody may have written: read in bounded time and memory, without code, each key once."""
+"""Untrusted YAML files: read in bounded time and memory, without running code, each key once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import yaml
 from cbo_gym.errors import ArgumentError
 
 MAX_BYTES = 500_000
-MAX_NODES = 30_000  # keys, values and lists; what an alias stands for counts wherever the alias is
+MAX_NODES = 30_000  # keys, values and lists; the target of an alias counts wherever the alias is
 MAX_DEPTH = 50
-TOO_DEEP = "maximum nesting depth"  # what newer parsers say of what is far deeper, before they tell of any of it
+TOO_DEEP = "maximum nesting depth"  # in errors of parsers with a limit of their own
 MAX_STRING = 10_000  # characters
 MAX_NUMBER = 100  # characters
 
@@ -24,7 +24,7 @@ _NUMBERS = (INTEGER, FLOAT)
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML 1.2 (core schema, section 10.3.2), in which ``NO``, ``on``, ``12:30``, ``1_000`` and dates are texts."""
+    """YAML 1.2 (core schema, section 10.3.2), in which ``NO``, ``on``, ``12:30``, ``1_000`` and dates are strings."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
@@ -51,14 +51,14 @@ def _integer(_: Any, node: yaml.ScalarNode) -> int:
 _Loader.add_constructor(INTEGER, _integer)
 
 
-Place = tuple[str | int, ...]  # the keys and places in lists that lead to a part
+Place = tuple[str | int, ...]  # the keys and indices that lead to a part
 
 
 class Lines:
-    """In which line each part of a file begins.
+    """The line in which each part of a file begins.
 
     Args:
-        root: of the file's nodes; None of an empty file.
+        root: Root of the file's nodes; None for an empty file.
     """
 
     def __init__(self, root: yaml.Node | None) -> None:
@@ -66,8 +66,8 @@ class Lines:
         if root is not None:
             self._note(root, ())
 
-    def _note(self, node: yaml.Node, place: tuple[str, ...]) -> None:
-        """Keys and items, each with the line that it is written in; what an alias stands for, where it is written."""
+    def _note(self, node: yaml.Node, keys: tuple[str, ...]) -> None:
+        """Store the line of each key and item; the target of an alias has the line where it is written."""
         if isinstance(node, yaml.MappingNode):
             parts = [(key.value, key, value) for key, value in node.value]
         elif isinstance(node, yaml.SequenceNode):
@@ -75,11 +75,11 @@ class Lines:
         else:
             return
         for name, written, below in parts:
-            self._found[*place, name] = written.start_mark.line + 1
-            self._note(below, (*place, name))
+            self._found[*keys, name] = written.start_mark.line + 1
+            self._note(below, (*keys, name))
 
     def of(self, place: Place) -> int | None:
-        """The line of a part, or of what holds it, where the part is not in the file; None where nothing of it is."""
+        """The line of a part, or of its nearest parent in the file; None if there is none."""
         keys = tuple(map(str, place))
         lengths = range(len(keys), 0, -1)
         return next((self._found[keys[:length]] for length in lengths if keys[:length] in self._found), None)
@@ -89,8 +89,7 @@ def read_yaml(path: Path) -> Any:
     """The contents of a YAML file.
 
     Raises:
-        ArgumentError: in one line, with the number of the file's line, but without its path: those who call know what
-            the file is for.
+        ArgumentError: in one line, with the line number but without the path, which callers add.
     """
     return read_yaml_with_lines(path)[0]
 
@@ -105,7 +104,7 @@ def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
                 data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ArgumentError(str(error.strerror)) from error
-    except ValueError as error:  # no path of any file
+    except ValueError as error:  # not a valid path
         raise ArgumentError(str(error)) from error
     if endless:
         raise ArgumentError("it is a device or a pipe, which might never end; give a file")
@@ -122,8 +121,8 @@ def parse_yaml(data: bytes) -> tuple[Any, Lines]:
     except yaml.MarkedYAMLError as error:
         if TOO_DEEP in (error.problem or "") and error.problem_mark:
             raise _too_deep(error.problem_mark.line) from error
-        told = [(error.context, error.context_mark), (error.problem, error.problem_mark)]
-        lines = [f"line {mark.line + 1}: {what}" for what, mark in told if what and mark]
+        messages = [(error.context, error.context_mark), (error.problem, error.problem_mark)]
+        lines = [f"line {mark.line + 1}: {what}" for what, mark in messages if what and mark]
         raise ArgumentError("; ".join(lines) or str(error.problem)) from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         if isinstance(error, ArgumentError):
@@ -132,7 +131,7 @@ def parse_yaml(data: bytes) -> tuple[Any, Lines]:
 
 
 def _check_events(data: bytes) -> None:
-    """Refuse what is too much before anything of it is kept."""
+    """Refuse a file over the limits before any of it is built."""
     depth = 0
     for count, event in enumerate(yaml.parse(data, Loader=_Loader)):
         line = event.start_mark.line if event.start_mark else 0
@@ -145,7 +144,7 @@ def _check_events(data: bytes) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         elif isinstance(event, yaml.ScalarEvent) and len(event.value) > MAX_STRING:
-            raise _refused(line, f"a text of {len(event.value)} characters; at most {MAX_STRING} are allowed")
+            raise _refused(line, f"a string of {len(event.value)} characters; at most {MAX_STRING} are allowed")
         if tag := getattr(event, "tag", None):
             raise _refused(line, f"the tag {tag!r}; tags are not allowed, leave it out")
 
@@ -164,22 +163,21 @@ def _construct(data: bytes) -> tuple[Any, Lines]:
 
 
 class _Measure:
-    """Sizes and depths of nodes, with what aliases stand for counted wherever they are."""
+    """Sizes and depths of nodes, with the target of an alias counted wherever the alias is."""
 
     def __init__(self) -> None:
         self._known: dict[yaml.Node, tuple[int, int] | None] = {}
 
     def of(self, node: yaml.Node) -> tuple[int, int]:
-        """How many nodes there are in and below a node, and how deep they lie.
+        """The number of nodes in and below a node, and their depth.
 
-        An alias comes after what it stands for, which then is known, so that this calls itself no deeper than the
-        file is nested.
+        The target of an alias comes before it, so that the recursion is no deeper than the file is nested.
         """
         line = node.start_mark.line
         if node in self._known:
             found = self._known[node]
             if found is None:
-                raise _refused(line, "an alias that stands for something that holds it")
+                raise _refused(line, "an alias of a part that contains it")
             return found
         self._known[node] = None
         below = [self.of(part) for part in _parts(node)]
@@ -193,7 +191,7 @@ class _Measure:
 
 
 def _parts(node: yaml.Node) -> Iterator[yaml.Node]:
-    """The nodes right below a node, which is checked; keys are names, also those that YAML takes for something else."""
+    """The children of a node, after checks; keys become strings, also ``no`` and ``null``."""
     if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
         for key, value in node.value:

@@ -132,7 +132,7 @@ class KeepsReferences(Misbehaves):
         (Undecided, r"recommend\(\) gave"),
         (Silent, "although something was played"),
         (ChangesTheTask, "reset changed the task"),
-        (ChangesObservations, "update in round 1 changed what was handed over"),
+        (ChangesObservations, "update in round 1 changed its arguments"),
         (KeepsReferences, "copy what is kept"),
     ],
 )

@@ -22,7 +22,7 @@ def nested(line, count=8):
 BOMBS = {
     "aliases": (nested("a{i}: &a{i} [{list}]\n"), "line 6: with its aliases written out .* more than 30000 parts"),
     "merge keys": (nested("a{i}: &a{i} {{<<: [{list}]}}\n"), "line 6: with its aliases .* more than 30000 parts"),
-    "an alias of itself": ("a: &a [*a]", "line 1: an alias that stands for something that holds it"),
+    "an alias of itself": ("a: &a [*a]", "line 1: an alias of a part that contains it"),
     "a chain of aliases": (
         "- &a0 [x]\n" + "".join(f"- &a{i} [*a{i - 1}]\n" for i in range(1, 5000)),
         "line 50: nested more than 50 deep",
@@ -32,7 +32,7 @@ BOMBS = {
     "dashes": ("- " * 50_000 + "a", "line 1: nested more than 50 deep"),
     "a large file": ("#" + "x" * 5_000_000, "larger than 500000 bytes"),
     "many parts": ("a: [" + "[]," * 100_000 + "]", "line 1: the file holds more than 30000 parts"),
-    "a long text": ("\na: " + "x" * 300_000, "line 2: a text of 300000 characters"),
+    "a long text": ("\na: " + "x" * 300_000, "line 2: a string of 300000 characters"),
     "a long number": ("a: " + "9" * 5000, "line 1: a number of 5000 digits; at most 100"),
     "a number in base 16": ("a: 0x" + "f" * 9000, "line 1: a number of 9002 digits"),
     "a key twice": ("a: 1\nb: {c: 1,\n c: 2}", "line 3: the key 'c' comes twice, first in line 2"),

@@ -201,7 +201,11 @@ def test_a_variable_of_a_file_is_latent_either_way(path, entry):
             "rewards: Yield",
             "field rewards: there is no such field among actions, .* mean 'reward'",
         ),
-        ("reward: Yield", "reward: 7", "field reward: .* given 7; a text that looks like a number .* quotation marks"),
+        (
+            "reward: Yield",
+            "reward: 7",
+            "field reward: .* given 7; a string that looks like a number .* quotation marks",
+        ),
         ("noise: 0.1", "noise: {Normal: 3}", r"field variables.Growth.noise.*Normal: .* list, given 3$"),
     ],
 )
