@@ -107,11 +107,11 @@ def evaluate(
         shown = anonymous(task) if secret or isinstance(agent, IsolatedAgent) else task
         where = f"{label} on {task.env_id}, seed {seed}"
         playing = Playing(agent, where, made, shown, seeds, asked, batch, hear)
-        kept = (
-            None
-            if checkpoint is None
-            else Checkpoint(Path(checkpoint), checkpoint_every, _about(label, spec, seed, task, recommend, batch, code))
-        )
+        about: dict[str, Any] = {"agent": label, "env": str(spec), "seed": int(seed), "horizon": task.horizon}
+        about |= {"recommend": recommend, "batch": batch}
+        kept = None
+        if checkpoint is not None:
+            kept = Checkpoint(Path(checkpoint), checkpoint_every, about | {"sources": code | package_stamp()})
         played = playing.play(kept)
         oracle = oracle_of(made)
         table = _score(played, asked, oracle)
@@ -120,12 +120,7 @@ def evaluate(
     finally:
         made.close()
     return Run(
-        agent=label,
-        env=str(spec),
-        seed=int(seed),
-        horizon=task.horizon,
-        recommend=recommend,
-        batch=batch,
+        **about,
         mode=str(task.mode),
         sources=code,
         **played_with(),
@@ -154,21 +149,6 @@ def _require_batches(agent: Any, label: str, env: gym.Env[Observation, Action]) 
             f"{label} chooses one action at a time; give it act_batch(observation, count), or derive it from "
             "cbo_gym.Agent, which has one"
         )
-
-
-def _about(
-    label: str, spec: Spec, seed: int, task: Task, recommend: str, batch: int, code: dict[str, str]
-) -> dict[str, Any]:
-    """Description of a run for its checkpoint."""
-    return {
-        "agent": label,
-        "env": str(spec),
-        "seed": int(seed),
-        "horizon": task.horizon,
-        "recommend": recommend,
-        "batch": batch,
-        "sources": code | package_stamp(),
-    }
 
 
 def problem_of(env: gym.Env[Observation, Action]) -> object:

@@ -55,9 +55,8 @@ def _row(run: Run) -> dict[str, Any]:
 def _type(name: str) -> Any:
     """The type of a field without None."""
     hint = _HINTS[name]
-    return (
-        next(option for option in get_args(hint) if option is not type(None)) if isinstance(hint, UnionType) else hint
-    )
+    options = get_args(hint) if isinstance(hint, UnionType) else [hint]
+    return next(option for option in options if option is not type(None))
 
 
 def _is_json(name: str) -> bool:
