@@ -75,7 +75,7 @@ def search_pareto_set(
     columns = [list(box) for box in boxes]
     width = max((max(box, default=-1) for box in columns), default=-1) + 1
 
-    def evaluate(box: Array, points: Array) -> ParetoSet:
+    def evaluate_points(box: Array, points: Array) -> ParetoSet:
         sets = []
         for index in np.unique(box):
             rows = points[box == index]
@@ -86,7 +86,7 @@ def search_pareto_set(
         reference, reached = archive.vectors.min(axis=0) - np.ptp(archive.vectors, axis=0), 0.0
         for generation in range(most):
             box, points = _children(archive, among, count, rng)
-            archive = _best(_join([archive, evaluate(box, points)]), size)
+            archive = _best(_join([archive, evaluate_points(box, points)]), size)
             if generation % PATIENCE == PATIENCE - 1:
                 before, reached = reached, hypervolume(archive.vectors, reference)
                 if reached - before <= gain * reached:
@@ -96,7 +96,7 @@ def search_pareto_set(
     sets = []
     for index, box in enumerate(columns):
         first = rng.random((FIRST if box else 1, width))
-        alone = _best(evaluate(np.full(len(first), index), first), size)
+        alone = _best(evaluate_points(np.full(len(first), index), first), size)
         sets.append(evolve(alone, np.array([index]), ALONE if len(columns) > 1 and box else 0, children // 2))
     together = _best(_join(sets), size)
     return evolve(together, np.arange(len(columns)), generations, children)
