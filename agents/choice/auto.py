@@ -75,7 +75,7 @@ class Auto(Agent):
             if self.seconds is not None and takes > self.seconds:
                 refused.append(f"{rule.agent} may take {takes:g} s a round")
                 continue
-            self.player, self.chosen = make(rule.agent), Choice(rule.agent, sentence(rule, refused))
+            self.player, self.chosen = make_default(rule.agent), Choice(rule.agent, sentence(rule, refused))
             try:
                 self.player.reset(task, seed)
                 break
@@ -122,7 +122,7 @@ class Auto(Agent):
         self.takes_missing = self.player.takes_missing
 
 
-def make(name: str) -> Agent:
+def make_default(name: str) -> Agent:
     """Make the agent of a name in the zoo, with its defaults; modules are imported on use.
 
     Raises:

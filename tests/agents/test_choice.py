@@ -96,7 +96,7 @@ def test_it_plays_without_a_diagram(env_id, graph):
 @pytest.mark.parametrize("env_id", {**FIRST_OF_MODE, Mode.HARD: "CBO/Dropwave-Hard-v0"}.values())
 def test_a_run_is_that_of_the_chosen_agent(env_id):
     runs = []
-    for agent in (agents.Auto(), auto.make(chosen(env_id).agent)):
+    for agent in (agents.Auto(), auto.make_default(chosen(env_id).agent)):
         env = make_env(Spec.parse(env_id))
         task = make_task(env, 100, horizon=2)
         task = replace(task, initial_data=task.initial_data[-8:])
@@ -167,14 +167,14 @@ def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "gpytorch", None)
     monkeypatch.setattr(auto, "zoo", lambda: {"MCBO": "gpytorch.methods:MCBO"})
     with pytest.raises(MissingExtraError, match=r"the agent MCBO, which Auto chose, needs .*cbo-gym\[agents\]"):
-        auto.make("MCBO")
+        auto.make_default("MCBO")
 
 
 def test_rules_are_of_agents_that_play_the_mode_and_have_their_seconds():
     assert set(RULES) == set(SECONDS) == set(Mode)
     for mode, rules in RULES.items():
         for rule in rules:
-            assert mode.value in modes_of(type(auto.make(rule.agent)))
+            assert mode.value in modes_of(type(auto.make_default(rule.agent)))
         assert {rule.agent for rule in rules} == set(SECONDS[mode])
         assert {rule.agent for rule in rules} <= set(zoo()) - {"Auto"}
 
