@@ -7,14 +7,16 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from cbo_gym import evaluate, leaderboard, sweep
+from cbo_gym import evaluate, leaderboard
 from cbo_gym.evaluation import load_published, load_runs, publish
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
+from cbo_gym.evaluation.play.sweep import plan, run_job
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.runs.recorded import recorded, with_actions
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.evaluation.verify.replay import replays
 from cbo_gym.labels import Spec
+from tests.together import kept
 
 PAID, SURFACE = "CBO/PSAGraph-Cost-v0", "CBO/MOCBO3-v0"
 
@@ -22,9 +24,9 @@ PAID, SURFACE = "CBO/PSAGraph-Cost-v0", "CBO/MOCBO3-v0"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
-    counts = sweep(["Random", "GP-UCB"], [PAID, SURFACE], seeds=1, folder=folder, horizon=3, n_jobs=1)
-    assert (counts["finished"], counts["skipped"], counts["failed"]) == (2, 2, 0)
-    return folder
+    runs = [run_job(job) for job in plan(["Random", "GP-UCB"], [PAID, SURFACE], 1, folder, horizon=3)]
+    assert sorted(run.status for run in runs) == ["finished", "finished", "skipped", "skipped"]
+    return kept(folder, runs)
 
 
 def test_leaderboards_and_reports_have_hypervolume_regret_distances_and_fronts(folder, tmp_path):
