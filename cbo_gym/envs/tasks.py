@@ -93,7 +93,7 @@ def task_of(
     task = feedback.task_class(
         env_id=env_id,
         mode=feedback.mode,
-        graph=feedback.told,
+        graph=feedback.knowledge,
         nodes=feedback.nodes,
         reward=feedback.nodes[-1],
         horizon=horizon,

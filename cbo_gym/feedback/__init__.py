@@ -72,7 +72,7 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     if (known_problem := with_knowledge(built, **of_graph)) is built:
         return truth
     feedback = kind(transform_problem(known_problem, kind.mode, instance, built), **of_mode)
-    require_known(known_problem.outcomes, feedback.told)
+    require_known(known_problem.outcomes, feedback.knowledge)
     feedback.truth = truth
     return feedback
 

@@ -64,7 +64,7 @@ class Interface(ABC):
         action_space: space of one action.
         observation_space: space of the observation of one round.
         domains: native units of the action's coordinates.
-        told: what agents know of the causal graph.
+        knowledge: knowledge of the causal graph that agents have.
         nodes: the observed variables in the order of observations, the reward last.
         costs: costs of rounds, by the mode's names of items; None without costs.
 
@@ -97,8 +97,8 @@ class Interface(ABC):
             )
         self.problem = problem
         self.scm = problem.scm
-        self.told = problem.told or self.whole_graph()
-        self.nodes = self.told.nodes
+        self.knowledge = problem.knowledge or self.whole_graph()
+        self.nodes = self.knowledge.nodes
         self.codec = self.make_codec()
         self.domains = self.codec.domains
         self.costs: Costs | None = None

@@ -70,8 +70,8 @@ class DynamicFeedback(ChoiceInterface, Feedback):
         trials: the number K of rounds in a slice, 1 to 10,000.
 
     Raises:
-        ArgumentError: if the problem has no slices, ``trials`` is no whole number from 1 to 10,000, or agents are to be
-            told anything but the true graph.
+        ArgumentError: if the problem has no slices, ``trials`` is no whole number from 1 to 10,000, or agents are not
+            to know the true graph.
     """
 
     mode = Mode.DYNAMIC
@@ -85,7 +85,7 @@ class DynamicFeedback(ChoiceInterface, Feedback):
         self.trials = whole_number("trials", trials, at_least=1, at_most=MAX_TRIALS)
         if (slices := problem.data(Slices)) is None:
             raise ArgumentError(f"{problem.name} has no slices, so it has no dynamic mode")
-        if problem.told is not None:
+        if problem.knowledge is not None:
             raise ArgumentError(
                 f"{problem.name}: dynamic mode tells agents the true graph, since one diagram stands for all slices; "
                 "leave out the keyword graph"

@@ -38,7 +38,7 @@ class HardInterface(ChoiceInterface):
         each = 2 if random is None else random
         targets = self.problem.targets
         empty = targets.index(frozenset())
-        largest = max(map(len, targets)) if self.told.diagram or self.told.candidates else 1
+        largest = max(map(len, targets)) if self.knowledge.diagram or self.knowledge.candidates else 1
         others = [index for index, target in enumerate(targets) if 1 <= len(target) <= largest]
         chosen = np.repeat([empty, *others], [observational, *[each] * len(others)])
         return {"target": chosen, "values": rng.random((len(chosen), len(self.domains)))}

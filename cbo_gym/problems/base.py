@@ -78,7 +78,7 @@ class ProblemStatement:
     noise_known: bool = True
     kernel: tuple[float, float] | None = None
     outcomes: Outcomes = field(default=None)  # type: ignore[assignment]  # see __post_init__
-    told: GraphKnowledge | None = None
+    knowledge: GraphKnowledge | None = None
     modes: Sequence[ModeData] = ()
 
     def __post_init__(self) -> None:
@@ -179,8 +179,8 @@ class Problem(ProblemStatement):
         kernel: ``(lengthscale, variance)`` of the squared-exponential kernel behind the reward function, over actions
             in [0, 1], if agents know it; else None.
         outcomes: what counts of a round; None for the system's reward as the objective.
-        told: what agents know of the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; None for
-            all of it.
+        knowledge: knowledge of the causal graph that agents have, see
+            :mod:`cbo_gym.problems.variations.graph_knowledge`; None for all of it.
         modes: what single feedback modes need beyond that, at most one of a kind, see :mod:`cbo_gym.problems.modes`.
         transform: how an instance differs from the published problem, see
             :mod:`cbo_gym.problems.variations.instance`; None for the published problem.

@@ -93,7 +93,7 @@ def interface_of(about: Description) -> Interface:
         composition=composition,
         noise_known=about.noise is not None,
         outcomes=Outcomes(about.reward, constraints),
-        told=None if about.diagram is not None else GraphKnowledge(tuple(variables), None, tuple(diagrams)),
+        knowledge=None if about.diagram is not None else GraphKnowledge(tuple(variables), None, tuple(diagrams)),
     )
     if about.arms:
         statement = _with_arms(about, statement)

@@ -109,7 +109,7 @@ class Study:
     @property
     def diagram(self) -> CausalDiagram | None:
         """The causal diagram; None if it is not known, or there are candidates."""
-        return self.interface.told.diagram
+        return self.interface.knowledge.diagram
 
     @property
     def trials(self) -> list[Entry]:

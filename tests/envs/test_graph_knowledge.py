@@ -207,7 +207,7 @@ def test_rewards_and_optimum_are_those_of_the_true_problem(graph):
     known, other = oracle_of(gym.make(TOY)), oracle_of(gym.make(TOY, **graph))
     assert other.optimum.value == known.optimum.value == find_entry(TOY).optimum.value
     assert other.optimum.random_value == known.optimum.random_value
-    assert other.feedback.truth.told.diagram == known.feedback.told.diagram
+    assert other.feedback.truth.knowledge.diagram == known.feedback.knowledge.diagram
     setting = {"target": np.int64(1), "values": np.array([0.3, 0.6])}
     name = "X0" if len(other.feedback.problem.targets) == 3 else "X1"
     same = known.feedback.codec.from_record({name: other.feedback.codec.to_record(setting)[name]})

@@ -47,4 +47,4 @@ def test_what_may_be_set_does_not_depend_on_what_is_told():
     known, hidden = (gym.make("CBO/ErdosRenyi10-v0", graph=graph).unwrapped.problem for graph in ("known", "hidden"))
     assert list(known.targets) == list(hidden.targets)
     names = [f"X{i}" for i in range(1, 10)]
-    assert hidden.told.nodes == (*names, "Y")
+    assert hidden.knowledge.nodes == (*names, "Y")

@@ -81,12 +81,12 @@ def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> P
     else:
         knowledge = GraphKnowledge(_listed(problem)) if graph == "hidden" else _partial(problem, rng, **keywords)
     composition = problem.composition if _keeps_composition(problem, knowledge) else None
-    return replace(problem, told=knowledge, targets=_targets(problem, knowledge), composition=composition)
+    return replace(problem, knowledge=knowledge, targets=_targets(problem, knowledge), composition=composition)
 
 
 def describe_knowledge(problem: Problem) -> str:
     """A summary of what agents know of a problem's graph, which tells the true one."""
-    knowledge, truth = problem.told, problem.scm.diagram
+    knowledge, truth = problem.knowledge, problem.scm.diagram
     if knowledge is None:
         return "the true graph"
     if knowledge.diagram is not None:

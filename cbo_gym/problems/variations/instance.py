@@ -186,7 +186,7 @@ def _apply(transform: Transform, old: Problem, mode: Mode) -> Problem:
         composition=None if old.composition is None else transform.composition(old.composition, old.scm.nodes[:-1]),
         noise_known=old.noise_known and all(scaled(v.noise, 1.0) is not None for v in changed),
         outcomes=_outcomes(transform, old, mode),
-        told=None if old.told is None else _knowledge(transform, old, mode, old.told),
+        knowledge=None if old.knowledge is None else _knowledge(transform, old, mode, old.knowledge),
         modes=[data.transform(transform) for data in old.modes if not isinstance(data, Slices) or mode is Mode.DYNAMIC],
     )
 
