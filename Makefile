@@ -80,7 +80,8 @@ release: $(READY)  ## write the address and the date of a release: make release 
 	$(BIN)/python docs/release.py $(REPOSITORY) $(DATE)
 	$(BIN)/python docs/notebooks.py
 
-lint: $(READY)  ## ruff and mypy
+lint: $(READY)  ## ruff, codespell and mypy
+	$(BIN)/codespell cbo_gym agents docs examples/*.py README.md CONTRIBUTING.md CHANGELOG.md --skip '*.png,*.gif,*.csv'
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -56,7 +56,8 @@ def decided(kind: Kind, low: float, high: float, margin: float) -> Decision:
     Args:
         kind: ``"better"``: the difference is above 0; ``"as good"``: it is above ``-margin``; ``"equivalent"``: it lies
             within the margin.
-        low, high: ends of the interval.
+        low: lower end of the interval.
+        high: its upper end.
         margin: the largest difference without importance, 0 or more.
     """
     inside = -margin <= low and high <= margin
@@ -94,6 +95,7 @@ def levels(looks: tuple[int, ...], level: float = LEVEL) -> tuple[float, ...]:
 
     Args:
         looks: numbers of pairs, ascending; the last is the whole sample.
+        level: probability of a false decision.
 
     Raises:
         ArgumentError: if the numbers do not ascend.

@@ -27,6 +27,8 @@ PSEUDO_REWARDS = 2.0  # weight of the variance's prior
 
 
 class Hyperparameters(NamedTuple):
+    """Hyper-parameters of the cells' Gaussian process, in units of the model's scale."""
+
     lengthscale: float
     variance: float
     noise_std: float

@@ -193,6 +193,7 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
     """The features of the actions of a soft, adversarial, hard or contextual task.
 
     Args:
+        task: the task whose actions become inputs.
         searched: of a hard or contextual task, the sets of the points that are drawn; None for all of them.
 
     Raises:

@@ -345,7 +345,6 @@ class ExogenousNetwork(GPNetwork):
         the average over u^: their effect along each direction, squared and summed, since it is the same error that
         meets every u^. Where there are more nodes than draws, some share a direction.
         """
-
         centres: dict[str, Tensor] = {}
 
         def decode(node: str, points: Tensor) -> Tensor:

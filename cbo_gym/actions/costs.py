@@ -19,7 +19,9 @@ Changed = Mapping[str, tuple[Any, Any]]
 
 @dataclass(frozen=True)
 class Costs:
-    """The prices of a problem. A round in which an action sets or changes some items costs
+    """The prices of a problem.
+
+    A round in which an action sets or changes some items costs
 
     base + observed nodes + (price of the set of items, or else sum of their own) + sum of per_unit |value - reference|.
 

@@ -1,7 +1,10 @@
-"""The command line: list, show, optimum, suites, agents, run, sweep, leaderboard, compare, choose, publish, verify,
-check-submission, study."""
+"""The command line.
 
-# they add their commands, in this order
+Its commands: list, show, optimum, suites, agents, run, sweep, leaderboard, compare, choose, publish, verify,
+check-submission and study.
+"""
+
+# each module adds its commands, in this order
 from cbo_gym.cli import environments, suites, agents, runs, comparisons, published, studies  # noqa: F401, I001
 from cbo_gym.cli.application import app
 

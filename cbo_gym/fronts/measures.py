@@ -104,7 +104,8 @@ def inverted_generational_distance_plus(vectors: Array, front: Array) -> float:
     """Return IGD+, the mean distance of the points of a front to the nearest vector (Ishibuchi et al. 2015).
 
     Args:
-        vectors, front: arguments of :func:`generational_distance_plus`.
+        vectors: shape ``(n, m)``, n at least 1.
+        front: shape ``(k, m)``, k at least 1.
     """
     return float(_shortfalls(vectors, front).min(axis=0).mean())
 

@@ -92,7 +92,9 @@ class CausalTestFunction(SyntheticTestFunction):
 
 
 def botorch_function(env: Any, seed: int = 0, negate: bool = False, **env_parameters: Any) -> CausalTestFunction:
-    """An environment as a test function of BoTorch::
+    """Return an environment as a test function of BoTorch.
+
+    Example::
 
         function = cbo_gym.botorch_function("CBO/Alpine2-v0")
         regret = function.optimal_value - function(torch.rand(8, function.dim), noise=False)

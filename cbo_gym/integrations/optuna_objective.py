@@ -122,7 +122,9 @@ class OptunaObjective:
 
 
 def optuna_objective(env: Any, seed: int = 0, **env_parameters: Any) -> OptunaObjective:
-    """The objective of an environment for a study of Optuna, to be maximised::
+    """Return the objective of an environment for a study of Optuna, to be maximised.
+
+    Example::
 
         objective = cbo_gym.optuna_objective("CBO/Alpine2-v0")
         study = optuna.create_study(direction="maximize")

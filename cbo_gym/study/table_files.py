@@ -99,10 +99,15 @@ def read_path(path: Path, is_name: Callable[[str], bool]) -> Table:
 
 
 def read_content(content: bytes, is_name: Callable[[str], bool], source: str = "") -> Table:
-    """Read the content of a file; arguments and errors are those of :func:`read_path`.
+    """Read the content of a file.
 
     Args:
-        source: Beginning of each message.
+        content: the bytes of a CSV or Excel file.
+        is_name: whether a header cell is the name of a variable.
+        source: beginning of each message.
+
+    Raises:
+        ArgumentError: as :func:`read_path` does.
     """
     if len(content) > MAX_BYTES:
         raise ArgumentError(f"{source}the file is larger than {MAX_BYTES / 1e6:.0f} MB; divide it into several")

@@ -217,11 +217,7 @@ def _variable(
     noise: Distribution | float | None,
     observed: bool,
 ) -> Variable:
-    """A variable.
-
-    Args:
-        arguments: the function's parameter -> the name that it stands for.
-    """
+    """Return a variable; ``arguments`` maps the function's parameters to the names that they stand for."""
     named = list(arguments.values())
     if unknown := [a for a in named if a not in (*known, *actions, OWN_NOISE)]:
         raise ArgumentError(

@@ -43,7 +43,9 @@ class _ProblemFile(StrictModel):
 
 
 def load_problem(path: str | Path) -> Problem:
-    """A Problem from a YAML file of equations::
+    """Read a Problem from a YAML file of equations.
+
+    Example::
 
         name: Greenhouse
         reward: Yield

@@ -1,5 +1,6 @@
-"""Problems for contextual mode: contexts are seen before acting (Arsenyan et al., sec. 2, 6 and A), and the adapter
-that turns action coordinates of a function network into contexts. The PSA problems minimise; here they are negated.
+"""Problems for contextual mode, in which contexts are seen before acting (Arsenyan et al., sec. 2, 6 and A).
+
+An adapter turns action coordinates of a function network into contexts. The PSA problems, which minimise, are negated.
 """
 
 from __future__ import annotations
