@@ -63,8 +63,8 @@ benchmark: $(READY)  ## the speed tests, one process
 registry: $(READY)  ## write the copy of envs_registry.yaml that is read without a YAML parser, after an edit of that file
 	$(BIN)/python -c "from cbo_gym.registry import *; write_text(COPY, copy_of(registry_path()))"
 
-zoo: $(READY)  ## write the cards of the agents anew, after one was added or its docstring edited
-	$(BIN)/python -c "from cbo_gym.agent_cards import cards_text; print(cards_text(), end='')" > $(VENV)/cards.json
+zoo: $(READY)  ## renew the cards of the agents, after an agent was added or its docstring edited
+	$(BIN)/python -c "from cbo_gym.agent_cards import cards_json; print(cards_json(), end='')" > $(VENV)/cards.json
 	mv $(VENV)/cards.json agents/cards.json
 
 docs: $(READY)  ## build the site (guide, environments, API reference) into site/

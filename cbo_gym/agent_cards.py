@@ -25,12 +25,12 @@ ARGS = "Args:"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One keyword argument.
+    """A parameter of an agent.
 
     Attributes:
         name: name of the parameter, with the stars of ``*args`` or ``**kwargs``.
         default: its ``repr``; None without a default.
-        meaning: description in the docstring; empty without one.
+        meaning: description in the docstring; empty if it has no description.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class AgentCard:
-    """One agent.
+    """The card of an agent.
 
     Attributes:
         name: name on the command line.
@@ -72,9 +72,9 @@ def agent_card(name: str) -> AgentCard:
     except (TypeError, ValueError):  # some callables have none
         signature = {}
     parameters = []
-    for keyword, one in signature.items():
-        stars = "**" if one.kind is one.VAR_KEYWORD else "*" if one.kind is one.VAR_POSITIONAL else ""
-        default = None if one.default is one.empty else repr(one.default)
+    for keyword, parameter in signature.items():
+        stars = "*" * (parameter.kind is parameter.VAR_POSITIONAL) + "**" * (parameter.kind is parameter.VAR_KEYWORD)
+        default = None if parameter.default is parameter.empty else repr(parameter.default)
         parameters.append(Parameter(f"{stars}{keyword}", default, meanings.get(keyword, "")))
     module = str(getattr(factory, "__module__", ""))
     return AgentCard(
@@ -89,11 +89,11 @@ def agent_card(name: str) -> AgentCard:
 
 def zoo_cards() -> dict[str, AgentCard]:
     """The cards of this package's agents, which ``make zoo`` wrote so that listing agents does not import them."""
-    text = files("cbo_gym").joinpath("agents", "cards.json").read_text(encoding="utf-8")
-    return {data["name"]: card_of(data) for data in json.loads(text)}
+    content = files("cbo_gym").joinpath("agents", "cards.json").read_text(encoding="utf-8")
+    return {data["name"]: card_of(data) for data in json.loads(content)}
 
 
-def cards_text() -> str:
+def cards_json() -> str:
     """The content of ``cards.json``."""
     return json.dumps([asdict(agent_card(name)) for name in zoo()], indent=1) + "\n"
 
@@ -116,24 +116,24 @@ def _meanings(factory: Any) -> dict[str, str]:
 def _arguments(doc: str | None) -> dict[str, str]:
     """The section ``Args`` of a docstring."""
     lines = inspect.cleandoc(doc or "").splitlines()
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     names: list[str] = []
     for line in lines[lines.index(ARGS) + 1 :] if ARGS in lines else ():
         if line and not line.startswith(" "):
             break  # the next section
-        begun = ARGUMENT.fullmatch(line[4:]) if not line[4:].startswith(" ") else None
-        if begun:
-            names = re.findall(r"\w+", begun[1])
-            found |= dict.fromkeys(names, begun[2])
+        entry = ARGUMENT.fullmatch(line[4:]) if not line[4:].startswith(" ") else None
+        if entry:
+            names = re.findall(r"\w+", entry[1])
+            meanings |= dict.fromkeys(names, entry[2])
         else:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
-    return {name: _plain(text) for name, text in found.items()}
+            meanings |= {name: f"{meanings[name]} {line.strip()}" for name in names}
+    return {name: _plain(meaning) for name, meaning in meanings.items()}
 
 
 def _first_paragraph(doc: str | None) -> str:
     return _plain(inspect.cleandoc(doc or "").partition("\n\n")[0])
 
 
-def _plain(text: str) -> str:
+def _plain(doc: str) -> str:
     """Remove markup and line breaks."""
-    return " ".join(ROLE.sub(r"\1", text).replace("``", "").split())
+    return " ".join(ROLE.sub(r"\1", doc).replace("``", "").split())

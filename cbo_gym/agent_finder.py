@@ -59,11 +59,11 @@ def usable_agents(make: Callable[[Spec], object] | None = None, names: Iterable[
 
 def _of_others() -> tuple[EntryPoint, ...]:
     """Entry points of other packages, also those with the name of an agent of this package."""
-    return _found_in(tuple((str(folder), _last_change(folder)) for folder in sys.path))
+    return _read_entry_points(tuple((str(folder), _last_change(folder)) for folder in sys.path))
 
 
 @lru_cache(maxsize=1)  # reading the metadata of all packages takes as long as a short run
-def _found_in(folders: object) -> tuple[EntryPoint, ...]:
+def _read_entry_points(folders: object) -> tuple[EntryPoint, ...]:
     points = entry_points(group=GROUP)
     packages = {id(point.dist): point.dist for point in points if point.dist}
     own = [key for key, package in packages.items() if _name(package) == DISTRIBUTION]  # parse each once
@@ -71,7 +71,7 @@ def _found_in(folders: object) -> tuple[EntryPoint, ...]:
 
 
 def _last_change(folder: str) -> int:
-    """Time of the last change of a folder of the path, in nanoseconds; 0 if there is none."""
+    """Time of the last change of a folder of the path, in nanoseconds; 0 if the folder does not exist."""
     try:
         return Path(folder).stat().st_mtime_ns
     except OSError:
@@ -101,47 +101,47 @@ def create_agent(spec: Spec | str) -> Any:
     """
     spec = Spec.parse(spec) if isinstance(spec, str) else spec
     factory = find_agent(spec.name)
-    hints = _misspelt(factory, spec.keywords)
+    hints = _hints(factory, spec.keywords)
     try:
         agent = factory(**spec.keywords)
     except (TypeError, ValueError, ImportError) as error:  # a wrong parameter, or a missing library
         reason = str(error).partition(PYTHONS_HINT)[0] if hints else error
         raise ArgumentError(f"cannot create {spec.shown}: {reason}{hints}") from error
     except (Exception, SystemExit) as error:  # the agent's code must not end this process
-        said = shortened(text_of(error))
-        raise ArgumentError(f"cannot create {spec.shown}: {type(error).__name__}: {said}{_origin(error)}") from error
+        message = shortened(text_of(error))
+        raise ArgumentError(f"cannot create {spec.shown}: {type(error).__name__}: {message}{_origin(error)}") from error
     return require_agent(agent)
 
 
-def agent_of(given: Any) -> Any:
-    """Return an agent that is given as an instance, a name, a Spec, a class or a function that makes one.
+def agent_of(source: Any) -> Any:
+    """Return an agent from an instance, a name, a Spec, a class or a function that makes the agent.
 
     Raises:
         ArgumentError: if there is no such agent, or it cannot be made without parameters.
         ArgumentTypeError: if the result lacks a method of the Agent interface.
     """
-    if isinstance(given, str | Spec):
-        return create_agent(given)
-    if not isinstance(given, type) and (hasattr(given, "act") or not callable(given)):
-        return require_agent(given)
-    name = getattr(given, "__name__", type(given).__name__)
+    if isinstance(source, str | Spec):
+        return create_agent(source)
+    if not isinstance(source, type) and (hasattr(source, "act") or not callable(source)):
+        return require_agent(source)
+    name = getattr(source, "__name__", type(source).__name__)
     try:
-        agent = given()
+        agent = source()
     except (Exception, SystemExit) as error:
-        said = shortened(text_of(error))
+        message = shortened(text_of(error))
         raise ArgumentError(
-            f"cannot make an agent by {name}(): {type(error).__name__}: {said}{_origin(error)}; give an instance, or a "
-            "function without parameters that makes one"
+            f"cannot make an agent by {name}(): {type(error).__name__}: {message}{_origin(error)}; give an instance "
+            "or a function without parameters that makes the agent"
         ) from error
     return require_agent(agent)
 
 
-def _misspelt(factory: Any, given: Iterable[str]) -> str:
+def _hints(factory: Any, names: Iterable[str]) -> str:
     try:
         known = inspect.signature(factory).parameters
     except (TypeError, ValueError):  # some callables have none
         return ""
-    return "".join(did_you_mean(name, known) for name in given if name not in known)
+    return "".join(did_you_mean(name, known) for name in names if name not in known)
 
 
 def require_agent(agent: Any) -> Any:
@@ -217,15 +217,15 @@ def _load(path: str, what: str) -> Any:
         with naming_the_extra(what), warnings.catch_warnings():
             # Importing GPyTorch raises a deprecation warning of torch, which is fatal if warnings are errors.
             warnings.filterwarnings("ignore", "`?torch.jit", DeprecationWarning)
-            found = import_module(module)
+            target = import_module(module)
         for name in attribute.split("."):
-            found = getattr(found, name)
-        return found
+            target = getattr(target, name)
+        return target
     except CBOGymError:
         raise
     except (Exception, SystemExit) as error:  # of a third-party module
-        said = shortened(text_of(error))
-        reason = f"{type(error).__name__}: {said}{_origin(error)}{_mistaken(module)}{import_hint(error)}"
+        message = shortened(text_of(error))
+        reason = f"{type(error).__name__}: {message}{_origin(error)}{_name_clash(module)}{import_hint(error)}"
         raise ArgumentError(f"cannot import {what} from {path!r}: {reason}") from error
 
 
@@ -239,13 +239,15 @@ def _origin(error: BaseException) -> str:
     return f" (line {theirs[-1].lineno} of {theirs[-1].filename})" if theirs else ""
 
 
-def _mistaken(module: str) -> str:
-    """Say that the module that was found is not the file of that name in the working directory, if there is one."""
+def _name_clash(module: str) -> str:
+    """Say that the imported module is not the file of that name in the working directory, if that file exists."""
     name, _, suffix = module.partition(".")
     if suffix == "py":
         return f"; name the module, without .py: {name}"
     mine = Path(f"{name}.py").resolve()
     if name not in sys.modules or not mine.is_file():
         return ""
-    found = getattr(sys.modules[name], "__file__", None) or "a part of Python"
-    return "" if Path(found).resolve() == mine else f"; the module found is {found}, not your {mine}: rename yours"
+    imported = getattr(sys.modules[name], "__file__", None) or "a part of Python"
+    if Path(imported).resolve() == mine:
+        return ""
+    return f"; the imported module is {imported}, not your {mine}: rename yours"

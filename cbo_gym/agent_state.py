@@ -41,14 +41,14 @@ def pack(agent: Any, task: Any) -> bytes:
 
     Args:
         agent: any object with a ``__dict__``.
-        task: what it shares objects with; they are not stored.
+        task: the agent's task; objects of the task that the agent shares are not stored.
 
     Raises:
-        StateError: if an attribute cannot be pickled, or there is no key to seal with.
+        StateError: if an attribute cannot be pickled, or no key can be stored to seal it with.
     """
-    spaces = [(steps, part._np_random) for part, steps in _parts(task) if isinstance(part, Space)]
+    spaces = [(steps, item._np_random) for item, steps in _items_of(task) if isinstance(item, Space)]
     try:
-        content = _pickled((type(agent).__qualname__, vars(agent), spaces), agent, task)
+        content = _pickle((type(agent).__qualname__, vars(agent), spaces), agent, task)
     except Exception as error:
         raise StateError(_culprit(agent, task, error)) from error
     sealed = seal(content)
@@ -60,7 +60,7 @@ def pack(agent: Any, task: Any) -> bytes:
 
 
 def unpack(content: bytes, task: Any, into: Any, *, trusted: bool = False) -> None:
-    """Give an agent the attributes that :func:`pack` stored, in place of all that it has.
+    """Give an agent the attributes that :func:`pack` stored, and remove all others.
 
     Args:
         content: a state.
@@ -77,7 +77,7 @@ def unpack(content: bytes, task: Any, into: Any, *, trusted: bool = False) -> No
             "it with this version"
         )
     if not content.startswith(HEAD):
-        raise ArgumentError("this is not a state of an agent; give what state() returned, or save() wrote")
+        raise ArgumentError("this is not a state of an agent; give the bytes of state(), or a file of save()")
     sealed, content = content[len(HEAD) :][:DIGITS], content[len(HEAD) + DIGITS :]
     if not trusted and not is_ours(content, sealed.decode("latin-1")):
         raise ArgumentError(
@@ -86,28 +86,28 @@ def unpack(content: bytes, task: Any, into: Any, *, trusted: bool = False) -> No
         )
     try:
         name, attributes, spaces = _Unpickler(BytesIO(content), into, task).load()
-        parts = [(_at(task, steps), generator) for steps, generator in spaces]
+        restored = [(_at(task, steps), generator) for steps, generator in spaces]
     except Exception as error:
         reason = shortened(f"{type(error).__name__}: {text_of(error)}")
         raise ArgumentError(f"this state cannot be read, or is of another task: {reason}") from error
     if name != type(into).__qualname__:
         raise ArgumentError(f"this is a state of {name}; the agent is a {type(into).__qualname__}")
-    for part, generator in parts:
-        part._np_random = generator
+    for space, generator in restored:
+        space._np_random = generator
     vars(into).clear()
     vars(into).update(attributes)
 
 
-def _pickled(thing: Any, agent: Any, task: Any) -> bytes:
+def _pickle(value: Any, agent: Any, task: Any) -> bytes:
     file = BytesIO()
-    _Pickler(file, agent, task).dump(thing)
+    _Pickler(file, agent, task).dump(value)
     return file.getvalue()
 
 
 def _culprit(agent: Any, task: Any, error: Exception) -> str:
     for name, value in vars(agent).items():
         try:
-            _pickled(value, agent, task)
+            _pickle(value, agent, task)
         except Exception as of_attribute:
             return f"{name} cannot be saved: {shortened(text_of(of_attribute))}"
     return f"the agent cannot be saved: {shortened(text_of(error))}"
@@ -118,17 +118,17 @@ class _Pickler(pickle.Pickler):
 
     def __init__(self, file: BytesIO, agent: Any, task: Any) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self._steps: dict[int, Steps] = {id(part): steps for part, steps in _parts(task)}
+        self._steps: dict[int, Steps] = {id(item): steps for item, steps in _items_of(task)}
         self._agent = id(agent)
 
-    def persistent_id(self, thing: Any) -> Any:
-        return ("agent",) if id(thing) == self._agent else self._steps.get(id(thing))
+    def persistent_id(self, value: Any) -> Any:
+        return ("agent",) if id(value) == self._agent else self._steps.get(id(value))
 
-    def reducer_override(self, thing: Any) -> Any:
+    def reducer_override(self, value: Any) -> Any:
         torch = sys.modules.get("torch")
         # Before torch 2.5 it has no pickle.
-        if torch is not None and isinstance(thing, torch.Generator):
-            return _torch_generator, (str(thing.device), thing.get_state())
+        if torch is not None and isinstance(value, torch.Generator):
+            return _torch_generator, (str(value.device), value.get_state())
         return NotImplemented
 
 
@@ -149,26 +149,26 @@ def _torch_generator(device: str, state: Any) -> Any:
     return generator
 
 
-def _at(part: Any, steps: Steps) -> Any:
-    for kind, step in steps:
-        part = getattr(part, step) if kind == "attribute" else part[step]
-    return part
+def _at(item: Any, steps: Steps) -> Any:
+    for access, step in steps:
+        item = getattr(item, step) if access == "attribute" else item[step]
+    return item
 
 
-def _parts(task: Any) -> Iterator[tuple[Any, Steps]]:
+def _items_of(task: Any) -> Iterator[tuple[Any, Steps]]:
     """Yield the objects in a task that can be changed, or compared by identity, each with the steps that lead to it."""
     pending: list[tuple[Any, Steps]] = [] if task is None else [(task, [])]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while pending:
-        part, steps = pending.pop()
-        if type(part) in SCALARS or id(part) in seen or isinstance(part, type | FunctionType | np.generic):
+        item, steps = pending.pop()
+        if type(item) in SCALARS or id(item) in visited or isinstance(item, type | FunctionType | np.generic):
             continue
-        seen.add(id(part))
-        yield part, steps
-        if isinstance(part, Mapping) and not isinstance(part, Space):
-            pending += [(value, [*steps, ("item", key)]) for key, value in part.items() if type(key) in SCALARS]
-        elif isinstance(part, list | tuple):
-            pending += [(value, [*steps, ("item", index)]) for index, value in enumerate(part)]
-        elif is_dataclass(part) or hasattr(part, "__dict__"):
-            held = vars(part) if hasattr(part, "__dict__") else {}
+        visited.add(id(item))
+        yield item, steps
+        if isinstance(item, Mapping) and not isinstance(item, Space):
+            pending += [(value, [*steps, ("item", key)]) for key, value in item.items() if type(key) in SCALARS]
+        elif isinstance(item, list | tuple):
+            pending += [(value, [*steps, ("item", index)]) for index, value in enumerate(item)]
+        elif is_dataclass(item) or hasattr(item, "__dict__"):
+            held = vars(item) if hasattr(item, "__dict__") else {}
             pending += [(value, [*steps, ("attribute", name)]) for name, value in held.items()]

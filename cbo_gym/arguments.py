@@ -1,6 +1,6 @@
-"""Checks of arguments that several parts of the package take.
+"""Checks of arguments that several modules of the package take.
 
-Each raises ArgumentError with the argument's name, what is allowed and what was given.
+Each raises ArgumentError with the argument's name, the allowed values and the value given.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 
-Given = TypeVar("Given")
+Value = TypeVar("Value")
 Number = TypeVar("Number", bound=float)
 
 # Largest seed of a run or a study, because tables hold a seed in 64 bits.
@@ -24,15 +24,15 @@ MAX_SEEDS = 1_000_000
 MAX_NOISE_SEED = 2**128 - 1
 
 
-def is_whole_number(given: Any) -> bool:
+def is_whole_number(value: Any) -> bool:
     """Whether it is a whole number of Python or NumPy; not a boolean or a time span."""
-    return isinstance(given, int | np.integer) and not isinstance(given, bool | np.timedelta64)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
-def is_finite_number(given: Any) -> bool:
+def is_finite_number(value: Any) -> bool:
     """Whether it is a finite number, an int or a float of Python or NumPy; not a string or a boolean."""
     try:
-        return (is_whole_number(given) or isinstance(given, float | np.floating)) and math.isfinite(given)
+        return (is_whole_number(value) or isinstance(value, float | np.floating)) and math.isfinite(value)
     except OverflowError:  # a whole number too large for a float
         return False
 
@@ -45,12 +45,12 @@ def number_in(string: str) -> float | None:
         return None
 
 
-def whole_number(what: str, given: Any, at_least: int, at_most: int | None = None) -> int:
-    """``given`` as a Python int.
+def whole_number(what: str, value: Any, at_least: int, at_most: int | None = None) -> int:
+    """``value`` as a Python int.
 
     Args:
         what: Name of the argument.
-        given: Value of the argument.
+        value: Value of the argument.
         at_least: Smallest allowed value.
         at_most: Largest allowed value; None for no limit.
 
@@ -58,58 +58,58 @@ def whole_number(what: str, given: Any, at_least: int, at_most: int | None = Non
         ArgumentError: if it is not a whole number of Python or NumPy, too small or too large.
     """
     if at_most is not None:
-        if not (is_whole_number(given) and at_least <= given <= at_most):
-            raise ArgumentError(f"{what} must be a whole number from {at_least} to {at_most}; given {shown(given)}")
-        return int(given)
-    if not is_whole_number(given):
-        raise ArgumentError(f"{what} must be a whole number of at least {at_least}; given {shown(given)}")
-    if given < at_least:
-        raise ArgumentError(f"{what} must be at least {at_least}; given {shown(given)}")
-    return int(given)
+        if not (is_whole_number(value) and at_least <= value <= at_most):
+            raise ArgumentError(f"{what} must be a whole number from {at_least} to {at_most}; given {shown(value)}")
+        return int(value)
+    if not is_whole_number(value):
+        raise ArgumentError(f"{what} must be a whole number of at least {at_least}; given {shown(value)}")
+    if value < at_least:
+        raise ArgumentError(f"{what} must be at least {at_least}; given {shown(value)}")
+    return int(value)
 
 
-def seed_number(given: Any, what: str = "seed", at_most: int = MAX_SEED) -> int:
+def seed_number(value: Any, what: str = "seed", at_most: int = MAX_SEED) -> int:
     """A seed as a Python int.
 
     Raises:
         ArgumentError: unless it is a whole number from 0 to ``at_most``.
     """
-    return whole_number(what, given, at_least=0, at_most=at_most)
+    return whole_number(what, value, at_least=0, at_most=at_most)
 
 
-def require_not_negative(what: str, given: Number) -> Number:
-    """Return ``given``; raise ArgumentError unless it is a finite number of at least 0."""
-    if not (is_finite_number(given) and given >= 0.0):
-        raise ArgumentError(f"{what} must be a finite number of at least 0; given {shown(given)}")
-    return given
+def require_not_negative(what: str, value: Number) -> Number:
+    """Return ``value``; raise ArgumentError unless it is a finite number of at least 0."""
+    if not (is_finite_number(value) and value >= 0.0):
+        raise ArgumentError(f"{what} must be a finite number of at least 0; given {shown(value)}")
+    return value
 
 
-def require_positive(what: str, given: Number) -> Number:
-    """Return ``given``; raise ArgumentError unless it is a finite number above 0."""
-    if not (is_finite_number(given) and given > 0.0):
-        raise ArgumentError(f"{what} must be a finite number above 0; given {shown(given)}")
-    return given
+def require_positive(what: str, value: Number) -> Number:
+    """Return ``value``; raise ArgumentError unless it is a finite number above 0."""
+    if not (is_finite_number(value) and value > 0.0):
+        raise ArgumentError(f"{what} must be a finite number above 0; given {shown(value)}")
+    return value
 
 
-def require_probability(what: str, given: Number) -> Number:
-    """Return ``given``; raise ArgumentError unless it lies strictly between 0 and 1."""
-    if not (is_finite_number(given) and 0.0 < given < 1.0):
-        raise ArgumentError(f"{what} must lie between 0 and 1; given {shown(given)}")
-    return given
+def require_probability(what: str, value: Number) -> Number:
+    """Return ``value``; raise ArgumentError unless it is strictly between 0 and 1."""
+    if not (is_finite_number(value) and 0.0 < value < 1.0):
+        raise ArgumentError(f"{what} must lie between 0 and 1; given {shown(value)}")
+    return value
 
 
-def require_word(what: str, given: Given, known: Iterable[str]) -> Given:
-    """Return ``given``; raise ArgumentError unless it is one of the words ``known``."""
+def require_word(what: str, value: Value, known: Iterable[str]) -> Value:
+    """Return ``value``; raise ArgumentError unless it is in ``known``."""
     words = [str(word) for word in known]
-    if not isinstance(given, str):
-        raise ArgumentError(f"{what} must be one of {words}; given {shown(given)}")
-    if given not in words:
-        raise ArgumentError(f"{what} must be one of {words}; given {shown(given)}{did_you_mean(given, words)}")
-    return given
+    if not isinstance(value, str):
+        raise ArgumentError(f"{what} must be one of {words}; given {shown(value)}")
+    if value not in words:
+        raise ArgumentError(f"{what} must be one of {words}; given {shown(value)}{did_you_mean(value, words)}")
+    return value
 
 
-def require_truth_value(what: str, given: Given) -> Given:
-    """Return ``given``; raise ArgumentError unless it is True or False."""
-    if not isinstance(given, bool):
-        raise ArgumentError(f"{what} must be True or False; given {shown(given)}")
-    return given
+def require_truth_value(what: str, value: Value) -> Value:
+    """Return ``value``; raise ArgumentError unless it is True or False."""
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{what} must be True or False; given {shown(value)}")
+    return value

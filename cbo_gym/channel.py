@@ -1,4 +1,4 @@
-"""Messages between two processes over pipes: each one whole, or none.
+"""Messages between two processes over pipes; each arrives whole or not at all.
 
 A question has a random number that its answer repeats, so a process cannot send answers before it is asked.
 """
@@ -20,7 +20,7 @@ MAGIC = b"cbo-gym\0"
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 MAX_MESSAGE_BYTES = 2**31
 # Kinds of answers.
-SAID, RETURNED, FAILED = "said", "returned", "failed"
+INTERIM, RETURNED, FAILED = "interim", "returned", "failed"
 
 
 class DiedError(OperationError):

@@ -12,7 +12,7 @@ from pathlib import Path
 from reprlib import Repr
 from typing import Any
 
-LONGEST = 200  # characters of what was given that a message repeats
+LONGEST = 200  # characters of a value that a message repeats
 FEW_NAMES = 12  # names that a message lists
 FAILURES = (Exception, SystemExit, GeneratorExit)  # that third-party code may raise
 _SHORT = Repr()  # reads only the beginning, of nested lists too
@@ -34,7 +34,7 @@ class ArgumentTypeError(CBOGymError, TypeError):
 
 
 class UnsupportedModeError(ArgumentError):
-    """Raised by ``Agent.reset`` for a task that the agent does not play, above all one of another feedback mode."""
+    """Raised by ``Agent.reset`` for a task that the agent does not play, usually a task of another feedback mode."""
 
 
 class HiddenGraphError(UnsupportedModeError):
@@ -83,8 +83,8 @@ def naming_the_extra(what: str, extra: str = "") -> Iterator[None]:
     """Name the extra that installs a library, where importing ``what`` fails because it is missing.
 
     Args:
-        what: Name of what is imported.
-        extra: Extra that installs all that ``what`` needs; the library's own if empty.
+        what: Name of the import.
+        extra: Extra that installs all libraries that ``what`` needs; if empty, that of the missing library.
 
     Raises:
         MissingExtraError: in place of the ModuleNotFoundError of such a library; other errors pass.
@@ -99,11 +99,11 @@ def naming_the_extra(what: str, extra: str = "") -> Iterator[None]:
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """``"; did you mean 'MCBO'?"`` for the names closest to a misspelt one, else an empty string."""
+    """``"; did you mean 'MCBO'?"`` for the names closest to a misspelt name, else an empty string."""
     name = given if isinstance(given, str) else shown(given)
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(repr(by_lower[one]) for one in close)}?" if close else ""
+    return f"; did you mean {' or '.join(repr(by_lower[match]) for match in close)}?" if close else ""
 
 
 def import_hint(error: BaseException) -> str:
@@ -116,7 +116,7 @@ def import_hint(error: BaseException) -> str:
 
 
 def nearby(given: object, known: Iterable[str], listed_by: str) -> str:
-    """The names closest to an unknown one, then all names if they are few, for a message.
+    """Suggest the names closest to an unknown name in a message, then list all names if they are few.
 
     Args:
         given: The unknown name.
@@ -130,12 +130,12 @@ def nearby(given: object, known: Iterable[str], listed_by: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The string with unprintable characters escaped as in Python's source: a line break as ``\n``."""
+    r"""Return the string with unprintable characters escaped as in Python's source: a line break as ``\n``."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def shown(given: Any) -> str:
-    """A value in a message: one short line."""
+    """Return the representation of a value for a message: one short line."""
     try:
         string = " ".join(_SHORT.repr(given).split())
     except FAILURES:  # from a third-party __repr__
@@ -144,7 +144,7 @@ def shown(given: Any) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """The message of an error, even if its ``__str__`` fails."""
+    """Return the message of an error, even if its ``__str__`` fails."""
     try:
         return str(error)
     except BaseException as another:
@@ -152,5 +152,5 @@ def text_of(error: BaseException) -> str:
 
 
 def shortened(text: str) -> str:
-    """The beginning of a string that may be long."""
+    """Return the beginning of a string that may be long."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

@@ -34,7 +34,7 @@ FORMULA = ("=", "+", "-", "@")  # first characters of formulas in spreadsheets
 
 
 def require_file(path: Path | str, *endings: str) -> Path:
-    """A path to which a file of one format can be written; nothing is written yet.
+    """Return a path to which a file of a format can be written; write nothing yet.
 
     Args:
         path: Path of the file.
@@ -59,7 +59,7 @@ def require_file(path: Path | str, *endings: str) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path`` to write to; renamed to ``path`` if the block succeeds, else removed.
+    """Yield a temporary path in the folder of ``path``; renamed to ``path`` if the block succeeds, else removed.
 
     The temporary name starts with a dot and keeps the suffix, from which some writers infer the format.
 
@@ -80,9 +80,9 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` in one step; raises as :func:`replacing` does."""
-    write_bytes(path, text.encode())
+def write_text(path: Path, content: str) -> None:
+    """Write a string to ``path`` in one step; raises as :func:`replacing` does."""
+    write_bytes(path, content.encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -91,10 +91,10 @@ def write_bytes(path: Path, content: bytes) -> None:
         temporary.write_bytes(content)
 
 
-def csv_text(text: str) -> str:
-    """A string for a cell of a CSV file: one line that no spreadsheet takes for a formula."""
-    line = printable(text)
-    return f"'{line}" if line.startswith(FORMULA) or text.startswith(("\t", "\r")) else line
+def csv_cell(string: str) -> str:
+    """Return a string as a cell of a CSV file: one line that no spreadsheet takes for a formula."""
+    line = printable(string)
+    return f"'{line}" if line.startswith(FORMULA) or string.startswith(("\t", "\r")) else line
 
 
 def csv_of(frame: pl.DataFrame) -> str:
@@ -102,11 +102,11 @@ def csv_of(frame: pl.DataFrame) -> str:
     import polars as pl
 
     header = io.StringIO()
-    csv.writer(header, lineterminator="\n").writerow(map(csv_text, frame.columns))
-    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
-    lists = [name for name, kind in frame.schema.items() if kind == pl.List(pl.Float64)]
+    csv.writer(header, lineterminator="\n").writerow(map(csv_cell, frame.columns))
+    strings = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    lists = [name for name, dtype in frame.schema.items() if dtype == pl.List(pl.Float64)]
     cells = frame.with_columns(
-        *(pl.col(name).map_elements(csv_text, return_dtype=pl.String) for name in texts),
+        *(pl.col(name).map_elements(csv_cell, return_dtype=pl.String) for name in strings),
         *(pl.col(name).map_elements(lambda ends: str(list(ends)), return_dtype=pl.String) for name in lists),
     )
     return header.getvalue() + cells.write_csv(include_header=False)

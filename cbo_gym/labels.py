@@ -27,18 +27,18 @@ class Spec:
     parameters: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> Spec:
+    def parse(cls, label: str) -> Spec:
         """Read ``name`` or ``name(key=value, ...)``; values are Python literals.
 
         Raises:
             ArgumentError: if the string has another form, or more than :data:`MAX_CHARACTERS`.
         """
-        if len(text) > MAX_CHARACTERS:
+        if len(label) > MAX_CHARACTERS:
             raise ArgumentError(
-                f"cannot read a label of {len(text)} characters, {text[:40]!r}...; write NAME or NAME(key=value, ...) "
-                f"in at most {MAX_CHARACTERS}"
+                f"cannot read a label of {len(label)} characters, {label[:40]!r}...; write NAME or "
+                f"NAME(key=value, ...) in at most {MAX_CHARACTERS}"
             )
-        name, bracket, rest = text.strip().partition("(")
+        name, bracket, rest = label.strip().partition("(")
         if not bracket:
             return cls(name)
         try:
@@ -47,24 +47,24 @@ class Spec:
                 keyword.arg is None for keyword in call.keywords
             ):
                 raise ValueError("only keyword arguments are allowed, in one pair of parentheses")
-            if any(isinstance(part, ast.Set) for part in ast.walk(call)):
+            if any(isinstance(node, ast.Set) for node in ast.walk(call)):
                 raise ValueError("a set has no order, so its label would vary; write a list")
-            named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-            spec = cls(name, tuple(sorted(named.items())))
+            parameters = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+            spec = cls(name, tuple(sorted(parameters.items())))
             str(spec)  # must succeed as well
         except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
             raise ArgumentError(
-                f"cannot read {shown(text)}; write NAME or NAME(key=value, ...) with literal values ({error})"
+                f"cannot read {shown(label)}; write NAME or NAME(key=value, ...) with literal values ({error})"
             ) from error
         return spec
 
     @classmethod
-    def from_label(cls, text: str) -> Spec:
-        """Read a label in results; a label of another form is a name without parameters."""
+    def from_label(cls, label: str) -> Spec:
+        """Read a label in results; a label of any other form is a name without parameters."""
         try:
-            return cls.parse(text)
+            return cls.parse(label)
         except ArgumentError:
-            return cls(text)
+            return cls(label)
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -98,37 +98,37 @@ def import_paths(label: str) -> list[str]:
 
 
 def bare_name(label: str) -> str:
-    """The name in a label, without its parameters."""
+    """Return the name in a label, without its parameters."""
     return label.partition("(")[0]
 
 
 def matches(label: str, patterns: Iterable[str]) -> bool:
-    """Whether a label equals one of the patterns, with or without its parameters, or fits one with :data:`WILDCARDS`.
+    """Whether a label, with or without its parameters, equals a pattern, or fits a pattern with :data:`WILDCARDS`.
 
     ``CBO/BinaryTree-v0(depth=3)`` matches itself, ``CBO/BinaryTree-v0``, and ``CBO/Bin*``.
     """
     return any(pattern in (label, bare_name(label)) or fnmatchcase(label, pattern) for pattern in patterns)
 
 
-def expand(texts: Iterable[str], list_known: Callable[[], Sequence[str]], listed_by: str) -> list[str]:
+def expand(labels: Iterable[str], list_known: Callable[[], Sequence[str]], listed_by: str) -> list[str]:
     """Replace every pattern, a name with :data:`WILDCARDS` and without parameters, by the known names that fit it.
 
     Args:
-        texts: labels or patterns.
+        labels: labels or patterns.
         list_known: returns the known names; called only if there are patterns.
-        listed_by: the command that lists them, for the error message.
+        listed_by: the command that lists the known names, for the error message.
 
     Raises:
         ArgumentError: if no name fits a pattern.
     """
     expanded: list[str] = []
-    for text in texts:
-        if "(" in text or not WILDCARDS.keys() & set(text):
-            expanded.append(text)
+    for label in labels:
+        if "(" in label or not WILDCARDS.keys() & set(label):
+            expanded.append(label)
             continue
         known = list_known()
-        if found := [name for name in known if fnmatchcase(name, text)]:
-            expanded += found
+        if fitting := [name for name in known if fnmatchcase(name, label)]:
+            expanded += fitting
         else:
-            raise ArgumentError(f"nothing fits {text!r}{nearby(text, known, listed_by)}")
+            raise ArgumentError(f"nothing fits {label!r}{nearby(label, known, listed_by)}")
     return list(dict.fromkeys(expanded))

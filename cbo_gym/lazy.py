@@ -30,11 +30,11 @@ def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable
 
 
 class Later:
-    """A method that a function of another module is, imported when it is first asked of an object.
+    """A method bound lazily to a function of another module, which is imported at the first use.
 
     Args:
         path: ``"package.module:function"``; its first argument is the object.
-        doc: what the method's documentation says.
+        doc: docstring of the method.
     """
 
     def __init__(self, path: str, doc: str) -> None:

@@ -9,7 +9,7 @@ import gymnasium as gym
 
 
 def show_wrapped(env: gym.Env[Any, Any]) -> str | None:
-    """Return the HTML of an environment inside its wrappers; None if it has none."""
+    """Return the HTML of an environment inside its wrappers; None if it has no HTML form."""
     to_html = getattr(env.unwrapped, "_repr_html_", None)
     return None if to_html is None else str(to_html())
 

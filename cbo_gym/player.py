@@ -22,7 +22,7 @@ import cloudpickle
 
 from cbo_gym.agent_cards import agent_card
 from cbo_gym.agent_finder import agent_of, create_agent, find_agent, modes_of
-from cbo_gym.channel import FAILED, RETURNED, SAID, die_with_parent, own_streams, receive, send
+from cbo_gym.channel import FAILED, INTERIM, RETURNED, die_with_parent, own_streams, receive, send
 from cbo_gym.errors import text_of
 from cbo_gym.import_guard import is_isolated
 from cbo_gym.labels import Spec
@@ -37,7 +37,7 @@ def serve() -> None:
     """Make the calls from the standard input until it ends, as it does when the caller dies."""
     die_with_parent()
     calls, answers = own_streams()
-    _Saying.stream = answers
+    _Channel.stream = answers
     if is_isolated():  # rounds are short, and a listening thread would take as long
         take: Callable[[], tuple[int, bytes] | None] = partial(receive, calls)
     else:
@@ -45,12 +45,12 @@ def serve() -> None:
         threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
         take = waiting.get
     while (received := take()) is not None:
-        _Saying.number, call = received
-        send(answers, _Saying.number, _answer(call))
+        _Channel.number, call = received
+        send(answers, _Channel.number, _answer(call))
 
 
-class _Saying:
-    """Where the answers of this process go, and the number of the question."""
+class _Channel:
+    """The stream of this process's answers, and the number of the current question."""
 
     stream: BinaryIO
     number: int
@@ -58,7 +58,7 @@ class _Saying:
 
 def say(value: Any) -> None:
     """In a call to a worker, send plain data to the caller before the answer."""
-    send(_Saying.stream, _Saying.number, written(to_plain([SAID, value])))
+    send(_Channel.stream, _Channel.number, written(to_plain([INTERIM, value])))
 
 
 def _listen(calls: BinaryIO, waiting: SimpleQueue[tuple[int, bytes] | None]) -> None:
@@ -75,18 +75,18 @@ def _answer(message: bytes) -> bytes:
         function, item = pickle.loads(message)
         return written(to_plain([RETURNED, function(item)]))
     except BaseException as error:  # also SystemExit: only the caller ends this process
-        parts = (type(error).__name__, text_of(error), traceback.format_exc())
-        return written([FAILED, [_short(part) for part in parts]])
+        strings = (type(error).__name__, text_of(error), traceback.format_exc())
+        return written([FAILED, [_short(string) for string in strings]])
 
 
-def _short(text: str) -> str:
-    clean = text.encode("utf-8", "backslashreplace").decode()
+def _short(string: str) -> str:
+    clean = string.encode("utf-8", "backslashreplace").decode()
     half = MAX_ERROR_LENGTH // 2
     return clean if len(clean) <= MAX_ERROR_LENGTH else f"{clean[:half]}\n...\n{clean[-half:]}"
 
 
 class Player:
-    """An agent; each method answers one kind of question."""
+    """An agent; each method answers a type of question."""
 
     def __init__(self) -> None:
         self._agent: Any = None
@@ -110,7 +110,7 @@ class Player:
         return self._description(set(), modes_of(self._agent))
 
     def _description(self, modules: set[str], modes: Sequence[str]) -> Message:
-        modules |= {kind.__module__ for kind in type(self._agent).__mro__}
+        modules |= {base.__module__ for base in type(self._agent).__mro__}
         return {"modules": sorted(map(str, modules)), "modes": list(modes)}
 
     def reset(self, task: Message, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""A bar for work that takes more than two seconds; lines of text without a terminal."""
+"""A bar for work that takes more than two seconds; printed lines without a terminal."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ class _Lines(Progress):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._said: dict[TaskID, tuple[float, float]] = {}  # task -> time and progress of its last line
+        self._printed: dict[TaskID, tuple[float, float]] = {}  # task -> time and progress of its last line
 
     def update(self, task_id: TaskID, **options: Any) -> None:
         super().update(task_id, **options)
-        self._say(task_id)
+        self._print_line(task_id)
 
     def advance(self, task_id: TaskID, advance: float = 1) -> None:
         super().advance(task_id, advance)
-        self._say(task_id)
+        self._print_line(task_id)
 
-    def _say(self, task_id: TaskID) -> None:
+    def _print_line(self, task_id: TaskID) -> None:
         task = self._tasks[task_id]
         now = time.monotonic()
-        when, done = self._said.setdefault(task_id, (now, task.completed))
+        when, done = self._printed.setdefault(task_id, (now, task.completed))
         if task.total is None or (task.elapsed or 0.0) < QUIET_SECONDS or task.completed == done:
             return
-        part = task.completed >= task.total or LINES * (task.completed - done) >= task.total
-        if part or now - when > LINE_SECONDS:
-            self._said[task_id] = (now, task.completed)
+        due = task.completed >= task.total or LINES * (task.completed - done) >= task.total
+        if due or now - when > LINE_SECONDS:
+            self._printed[task_id] = (now, task.completed)
             passed = f"{int(task.elapsed or 0) // 60}:{int(task.elapsed or 0) % 60:02}"
             # Runs that are being played count in part.
             done_now = f"{task.completed:.1f}".removesuffix(".0")

@@ -57,12 +57,12 @@ def register_copy() -> bool:
     for mode in copy["modes"]:
         register(custom_id(mode), {"mode": mode, "problem": None}, CUSTOM_ROUNDS)
     for entry in copy["environments"]:
-        made_with = {"problem": entry["problem"], "mode": entry["mode"], **entry.get("kwargs", {})}
-        register(entry["id"], made_with, entry["horizon"], entry.get("tags", ()))
+        make_kwargs = {"problem": entry["problem"], "mode": entry["mode"], **entry.get("kwargs", {})}
+        register(entry["id"], make_kwargs, entry["horizon"], entry.get("tags", ()))
     return True
 
 
-def register(env_id: str, made_with: dict[str, Any], horizon: int, tags: Any = ()) -> None:
+def register(env_id: str, make_kwargs: dict[str, Any], horizon: int, tags: Any = ()) -> None:
     """Register one environment with Gymnasium, unless its id is taken."""
     if env_id not in gym.registry:
         gym.register(
@@ -70,6 +70,6 @@ def register(env_id: str, made_with: dict[str, Any], horizon: int, tags: Any = (
             ENTRY_POINT,
             max_episode_steps=horizon,
             disable_env_checker=SEVERAL in tags,  # it warns of rewards that are arrays
-            kwargs=made_with,
+            kwargs=make_kwargs,
             vector_entry_point=VECTOR_ENTRY_POINT,
         )

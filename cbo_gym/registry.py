@@ -1,4 +1,4 @@
-"""envs_registry.yaml: the one list of environments, validated and registered with Gymnasium."""
+"""envs_registry.yaml: the list of environments, validated and registered with Gymnasium."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_custom(env_id: str) -> bool:
 
 
 class InitialData(StrictModel):
-    """Sizes of the data that every agent is given before it acts.
+    """Sizes of the data that every agent gets before it acts.
 
     ``observational`` rounds without intervention, then ``random`` interventions: in soft mode their number (``2q+1``
     for q action coordinates), in hard mode the number for each non-empty target set.
@@ -66,7 +66,7 @@ class RecordedOptimum(StrictModel):
 
 
 class EnvEntry(StrictModel):
-    """One environment: what ``gym.make`` needs, and where the benchmark comes from.
+    """An environment: its keywords for ``gym.make``, and the source of the benchmark.
 
     ``revision`` is raised when the behaviour under the same id changes: its runs are then played again.
     """
@@ -84,8 +84,8 @@ class EnvEntry(StrictModel):
     optimum: RecordedOptimum | None = None
 
     @property
-    def made_with(self) -> dict[str, Any]:
-        """The keyword arguments of the environment."""
+    def make_kwargs(self) -> dict[str, Any]:
+        """Keyword arguments of ``gym.make``."""
         return {"problem": self.problem, "mode": self.mode.value, **self.kwargs}
 
 
@@ -125,8 +125,8 @@ def read_registry(path: Path | None = None) -> Registry:
     right: dict[str, EnvEntry] = {}
     broken: dict[str, RegistryError] = {}
     for index, item in enumerate(loaded, start=1):
-        given = item.get("id") if isinstance(item, dict) else None
-        name = given if isinstance(given, str) else None
+        env_id = item.get("id") if isinstance(item, dict) else None
+        name = env_id if isinstance(env_id, str) else None
         try:
             entry = EnvEntry.model_validate(item)
         except ValidationError as error:
@@ -160,7 +160,7 @@ def find_entry(env_id: str) -> EnvEntry | None:
 def register_all() -> None:
     """Register every environment as :func:`cbo_gym.registration.register_copy`, from the file itself.
 
-    An invalid entry is named in a warning, and again by an error when its environment is made; the others are
+    An invalid entry is named in a warning, and again by an error when its environment is created; the others are
     registered. If the whole file cannot be read, a warning says so.
     """
     for mode in Mode:
@@ -171,7 +171,7 @@ def register_all() -> None:
         warnings.warn(f"no environments are registered: {unreadable}", stacklevel=2)
         return
     for entry in own.entries:
-        register(entry.id, entry.made_with, entry.horizon, entry.tags)
+        register(entry.id, entry.make_kwargs, entry.horizon, entry.tags)
     for name, error in own.broken.items():
         warnings.warn(f"left out of the registry: {error}", stacklevel=2)
         if re.match(ID_PATTERN, name) and name not in gym.registry:

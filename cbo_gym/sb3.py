@@ -44,11 +44,11 @@ class VecEnv(BaseVecEnv):
     def __init__(
         self, env_id: str, num_envs: int = 1, *, discrete: int | None = None, seed: int | None = None, **parameters: Any
     ) -> None:
-        made = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **parameters)
-        assert isinstance(made, CausalBanditVectorEnv)
-        self._env = made
-        self._actions = PolicyActions(made.feedback.codec, discrete)
-        super().__init__(num_envs, made.single_observation_space, self._actions.space)
+        env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **parameters)
+        assert isinstance(env, CausalBanditVectorEnv)
+        self._env = env
+        self._actions = PolicyActions(env.feedback.codec, discrete)
+        super().__init__(num_envs, env.single_observation_space, self._actions.space)
         self._seed = seed
         self._pending: Actions = None  # actions between step_async and step_wait
 

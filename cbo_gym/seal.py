@@ -15,14 +15,14 @@ BYTES = 32
 
 
 def key_path() -> Path:
-    """Return the path of the key: ``~/.config/cbo-gym/key``, or what the environment variable says."""
-    given = os.environ.get(VARIABLE)
-    return Path(given) if given else Path.home() / ".config" / "cbo-gym" / "key"
+    """Return the path of the key: ``~/.config/cbo-gym/key``, or the value of the environment variable."""
+    variable = os.environ.get(VARIABLE)
+    return Path(variable) if variable else Path.home() / ".config" / "cbo-gym" / "key"
 
 
 @cache
 def _key(path: Path) -> bytes | None:
-    """Return the key, made at first; None if it cannot be stored."""
+    """Return the key, and create it at the first use; None if it cannot be stored."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
@@ -35,7 +35,7 @@ def _key(path: Path) -> bytes | None:
 
 
 def _make(path: Path) -> None:
-    """Write a new key in one step; one that another process has written meanwhile stays."""
+    """Write a new key in one step, unless another process has written a key meanwhile."""
     temporary = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
     try:
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -53,6 +53,6 @@ def seal(content: bytes) -> str | None:
 
 
 def is_ours(content: bytes, sealed: str) -> bool:
-    """Whether a seal was made of this content with this user's key."""
+    """Whether a seal is that of this content under this user's key."""
     own = seal(content)
     return own is not None and hmac.compare_digest(own.encode(), sealed.encode("utf-8", "replace"))

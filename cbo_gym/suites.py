@@ -1,6 +1,6 @@
 """suites.yaml: named lists of environments, with rounds, seeds and metric.
 
-``cbo-gym sweep FOLDER --suite survey2026`` plays a suite; there is one for each paper, and ``all``.
+``cbo-gym sweep FOLDER --suite survey2026`` plays a suite; each paper has a suite, and ``all`` has every environment.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Suite(StrictModel):
         return range(first, first + (self.seeds if count is None else count))
 
     def rounds(self, label: str) -> int:
-        """Return the number of rounds on an environment; 0 if neither the suite nor the registry has one."""
+        """Return the number of rounds on an environment; 0 if neither the suite nor the registry has a number."""
         if self.horizon is not None:
             return self.horizon
         entry = find_entry(Spec.from_label(label).name)
@@ -82,16 +82,16 @@ class Suite(StrictModel):
         """Return the labels of its environments, patterns expanded.
 
         Raises:
-            ArgumentError: if one is invalid or not registered, or if a reference is of none of them.
+            ArgumentError: if a label is invalid or not registered, or a reference is not of these environments.
         """
         known = [entry.id for entry in entries()]
-        specs = [Spec.parse(text) for text in expand(self.environments, lambda: known, ENVS_LISTED_BY)]
+        specs = [Spec.parse(label) for label in expand(self.environments, lambda: known, ENVS_LISTED_BY)]
         if unknown := [spec.name for spec in specs if spec.name not in known and not is_custom(spec.name)]:
             hints = did_you_mean(unknown[0], known)
             raise ArgumentError(f"field environments: not registered: {', '.join(unknown)}{hints}; see cbo-gym list")
         labels = list(dict.fromkeys(map(str, specs)))
         if strange := [label for label in self.references if label not in labels]:
-            raise ArgumentError(f"field references: {', '.join(strange)} is none of the environments")
+            raise ArgumentError(f"field references: {', '.join(strange)} is not one of the environments")
         return labels
 
 
@@ -113,11 +113,11 @@ def load(name: str, path: Path | None = None) -> Suite:
             suite and the field.
     """
     path = path or suites_path()
-    found = _items(path)
-    if name not in found:
+    suites = _items(path)
+    if name not in suites:
         listed_by = "cbo-gym suites" if path == suites_path() else str(path)
-        raise SuiteError(f"no suite is called {name!r}{nearby(name, found, listed_by)}")
-    return _parse(path, name, found[name])
+        raise SuiteError(f"no suite is called {name!r}{nearby(name, suites, listed_by)}")
+    return _parse(path, name, suites[name])
 
 
 def load_all(path: Path | None = None) -> tuple[Suite, ...]:
@@ -151,15 +151,15 @@ def _items(path: Path) -> dict[str, Any]:
         raise SuiteError(f"cannot read {path}: {error}") from error
     if not isinstance(loaded, list):
         raise SuiteError(f"{path} must hold a list of suites; it holds {type(loaded).__name__}")
-    named: dict[str, Any] = {}
+    suites: dict[str, Any] = {}
     for number, item in enumerate(loaded, start=1):
         name = item.get("name") if isinstance(item, dict) else None
         if not isinstance(name, str):
             raise SuiteError(f"{path}, suite {number} has no name")
-        if name in named:
+        if name in suites:
             raise SuiteError(f"{path}: the suite {name} is given twice")
-        named[name] = item
-    return named
+        suites[name] = item
+    return suites
 
 
 def _parse(path: Path, name: str, item: object) -> Suite:

@@ -50,12 +50,12 @@ class ContractError(CBOGymError, AssertionError):
 def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None:
     """Check that an agent keeps its contract on an environment.
 
-    * Actions and recommendations lie in the action space (with several objectives a recommendation is a list of
-      actions), and a recommendation can be had after every round; before the first one ``recommend`` may raise
+    * Actions and recommendations are in the action space (with several objectives a recommendation is a list of
+      actions), and the agent gives a recommendation after every round; before the first round ``recommend`` may raise
       ValueError instead.
-    * One seed gives one run, bit for bit, also for an agent that has played something else before.
+    * One seed gives one run, bit for bit, also for an agent that has played another run before.
     * The agent changes none of its arguments: the task, observations, actions, ``info``.
-    * Its arguments may be overwritten afterwards, as by loops that reuse arrays: the agent copies what it keeps.
+    * Its arguments may be overwritten afterwards, by loops that reuse arrays: the agent copies what it keeps.
     * The global random states of Python, NumPy and torch are left as they were.
 
     Args:
@@ -77,28 +77,26 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
         is_named = isinstance(agent, str | Spec | type) or not hasattr(agent, "act")
         return agent_of(agent) if is_named else deepcopy(require_agent(agent))
 
-    first = _played(make(), env, seed, rounds)
+    first = _play(make(), env, seed, rounds)
     used = make()
     with _same_global_random_state():  # not before: libraries that are imported on use may draw from it then
-        second = _played(used, env, seed, rounds)
+        second = _play(used, env, seed, rounds)
     _require_equal(first, second, "two runs of one seed differ")
-    _played(used, env, seed + OTHER_SEED, 2)
-    _require_equal(
-        first, _played(used, env, seed, rounds), "a run after another one differs: reset() must start afresh"
-    )
-    overwritten = _played(make(), env, seed, rounds, overwrite=True)
+    _play(used, env, seed + OTHER_SEED, 2)
+    _require_equal(first, _play(used, env, seed, rounds), "a run after another one differs: reset() must start afresh")
+    overwritten = _play(make(), env, seed, rounds, overwrite=True)
     _require_equal(first, overwritten, "arrays that were overwritten after update() changed the run: copy what is kept")
 
 
-def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool = False) -> list[Action]:
-    """The actions and recommendations of a run."""
-    env: Any = make_env(Spec.parse(env_text), rounds)
+def _play(agent: Any, env_label: str, seed: int, rounds: int, overwrite: bool = False) -> list[Action]:
+    """Play a run; return its actions and recommendations."""
+    env: Any = make_env(Spec.parse(env_label), rounds)
     task = make_task(env, seed)
-    found = []
+    actions = []
     observation, _ = env.reset(seed=seed)
     with _unchanged("the task", task, f"{_name(agent)}.reset"), _naming(f"{_name(agent)}.reset"):
         agent.reset(task, seed=seed + OTHER_SEED)
-    _recommended(agent, env, task, may_refuse=not task.initial_data)
+    _recommend(agent, env, task, may_refuse=not task.initial_data)
     for number in range(1, rounds + 1):
         acting, learning = (f"{_name(agent)}.{method} in round {number}" for method in ("act", "update"))
         with _unchanged("the observation", observation, acting), _naming(acting):
@@ -106,7 +104,7 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
         try:
             env.unwrapped.feedback.decode(action)
         except InvalidAction as error:
-            raise ContractError(f"{acting} gave no action of {env.action_space}: {error}") from error
+            raise ContractError(f"{acting} gave an action that is not in {env.action_space}: {error}") from error
         played = deepcopy(action)
         new, reward, _, _, info = env.step(played)
         if overwrite:
@@ -115,13 +113,13 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
         arguments = {"the action": played, "the observation": observation, "info": info}
         with _unchanged("its arguments", arguments, learning), _naming(learning):
             agent.update(played, observation, deepcopy(reward), info)
-        found += [deepcopy(played), deepcopy(_recommended(agent, env, task))]
+        actions += [deepcopy(played), deepcopy(_recommend(agent, env, task))]
         if overwrite:
             _overwrite(played)
             observation = deepcopy(observation)
             _overwrite(arguments["the observation"])
     env.close()
-    return found
+    return actions
 
 
 @contextmanager
@@ -148,7 +146,7 @@ def _name(agent: object) -> str:
     return type(agent).__name__
 
 
-def _recommended(agent: Any, env: Any, task: Task, may_refuse: bool = False) -> Any:
+def _recommend(agent: Any, env: Any, task: Task, may_refuse: bool = False) -> Any:
     space = env.action_space
     try:
         with _naming(f"{_name(agent)}.recommend"):
@@ -161,53 +159,55 @@ def _recommended(agent: Any, env: Any, task: Task, may_refuse: bool = False) -> 
         try:
             env.unwrapped.feedback.read_recommendation(recommended)
         except InvalidAction as error:
-            raise ContractError(f"{_name(agent)}.recommend() gave no actions of {space}: {error}") from error
+            raise ContractError(f"{_name(agent)}.recommend() gave actions that are not in {space}: {error}") from error
     elif not _contains(space, recommended):
-        raise ContractError(f"{_name(agent)}.recommend() gave {recommended!r}, no element of {space}")
+        raise ContractError(f"{_name(agent)}.recommend() gave {recommended!r}, which is not in {space}")
     return recommended
 
 
 def _contains(space: Space, action: Action) -> bool:
-    """Whether an action lies in the space, whole numbers of any kind included."""
+    """Whether an action is in the space, whole numbers of any kind included."""
     if isinstance(space, spaces.Dict) and isinstance(action, dict):
         action = {key: np.int64(value) if np.ndim(value) == 0 else value for key, value in action.items()}
     return bool(space.contains(action))
 
 
 def _overwrite(arguments: Action | Observation) -> None:
-    for part in arguments.values() if isinstance(arguments, dict) else [arguments]:
-        if isinstance(part, np.ndarray) and part.flags.writeable:
-            part[...] = part.dtype.type(-77)
+    for value in arguments.values() if isinstance(arguments, dict) else [arguments]:
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            value[...] = value.dtype.type(-77)
 
 
-def _require_equal(one: list[Action], other: list[Action], what: str) -> None:
-    for index, (a, b) in enumerate(zip(one, other, strict=True)):
+def _require_equal(first: list[Action], second: list[Action], what: str) -> None:
+    for index, (a, b) in enumerate(zip(first, second, strict=True)):
         if _frozen(a) != _frozen(b):
-            kind = "recommendation" if index % 2 else "action"
-            raise ContractError(f"{what}: the {kind} of round {index // 2 + 1} is {a!r} in one and {b!r} in the other")
+            choice = "recommendation" if index % 2 else "action"
+            raise ContractError(
+                f"{what}: the {choice} of round {index // 2 + 1} is {a!r} in the first and {b!r} in the second"
+            )
 
 
 @contextmanager
-def _unchanged(what: str, thing: object, by: str) -> Iterator[None]:
-    before = _frozen(thing)
+def _unchanged(what: str, value: object, by: str) -> Iterator[None]:
+    before = _frozen(value)
     yield
-    if _frozen(thing) != before:
+    if _frozen(value) != before:
         raise ContractError(f"{by} changed {what}; work on a copy")
 
 
-def _frozen(thing: object) -> object:
+def _frozen(value: object) -> object:
     """A comparable value with the content of arrays, containers, spaces and dataclasses."""
-    if isinstance(thing, np.ndarray):
-        return thing.shape, str(thing.dtype), thing.tobytes()
-    if isinstance(thing, spaces.Space):
-        return pickle.dumps(thing)  # with the state of its random stream
-    if isinstance(thing, Mapping):
-        return tuple((key, _frozen(value)) for key, value in thing.items())
-    if isinstance(thing, list | tuple):
-        return tuple(map(_frozen, thing))
-    if isinstance(thing, Task) or (is_dataclass(thing) and not isinstance(thing, type)):
-        return tuple(_frozen(getattr(thing, one.name)) for one in fields(thing))
-    return repr(thing) if isinstance(thing, int | float | str | np.number | frozenset) else id(thing)
+    if isinstance(value, np.ndarray):
+        return value.shape, str(value.dtype), value.tobytes()
+    if isinstance(value, spaces.Space):
+        return pickle.dumps(value)  # with the state of its random stream
+    if isinstance(value, Mapping):
+        return tuple((key, _frozen(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(_frozen, value))
+    if isinstance(value, Task) or (is_dataclass(value) and not isinstance(value, type)):
+        return tuple(_frozen(getattr(value, field.name)) for field in fields(value))
+    return repr(value) if isinstance(value, int | float | str | np.number | frozenset) else id(value)
 
 
 @contextmanager
@@ -223,8 +223,8 @@ def _same_global_random_state() -> Iterator[None]:
     if changed := [name for name in before if before[name] != after[name]]:
         raise ContractError(
             f"the agent drew from the global random state of {', '.join(changed)}; draw from self.rng, or from a "
-            "generator seeded by it. A library that takes no generator is given a seed, as in "
-            "random_state=int(self.rng.integers(2**31)); one that takes neither is called between "
+            "generator seeded by it. A library that takes no generator gets a seed, as in "
+            "random_state=int(self.rng.integers(2**31)); one that takes neither must be called between "
             "state = numpy.random.get_state() with numpy.random.seed(...), and numpy.random.set_state(state)"
         )
 
@@ -243,21 +243,21 @@ def check_problem(problem: str | Problem, *, mode: Mode | str | None = None, see
     """Check that a problem can be played, in one mode or in all modes that it supports.
 
     * Mechanisms give the same on single numbers and on arrays, and finite values; the same noise gives the same round.
-    * One action means the same alone and in a batch, and comes back from its point and its record.
-    * Observations lie in their space; the vectorised environment plays what the scalar ones play.
+    * An action means the same alone and in a batch, and comes back from its point and its record.
+    * Observations are in their space; the vectorised environment plays the same rounds as the scalar ones.
     * The reward depends on the action. No random action is better than ``optimal_action`` or
-      ``optimal_do``, where these are given.
+      ``optimal_do``, if the problem has them.
     * A known composition gives the reward, where no noise enters it.
 
     Args:
         problem: the Problem, the import path of its builder, or a YAML file's path.
         mode: None for every mode that the problem fits.
         seed: of the noise and the random actions.
-        parameters: keyword arguments of the builder, and of the mode where one is given.
+        parameters: keyword arguments of the builder, and of the mode if it is not None.
 
     Raises:
         ContractError: naming the broken rule.
-        ArgumentError: if the problem cannot be built, or does not fit the mode that is given, or fits none.
+        ArgumentError: if the problem cannot be built, or does not fit ``mode``, or fits no mode.
     """
     for feedback in _playable(problem, mode, parameters):
         _check_rounds(feedback, seed)
@@ -270,20 +270,20 @@ def _playable(problem: str | Problem, mode: Mode | str | None, parameters: dict[
     if mode is not None:
         return [make_feedback(problem, mode, **parameters)]
     built = build_problem(problem, **parameters)
-    found, refusals = [], []
-    for one in Mode:
+    playable, refusals = [], []
+    for each in Mode:
         try:
-            feedback = make_feedback(built, one)
+            feedback = make_feedback(built, each)
         except ArgumentError as error:
             refusals.append(str(error))
             continue
         if isinstance(feedback, ChoiceInterface) and not any(feedback.codec.sets):
-            refusals.append(f"nothing can be set in {one} mode")
+            refusals.append(f"nothing can be set in {each} mode")
         else:
-            found.append(feedback)
-    if not found:
+            playable.append(feedback)
+    if not playable:
         raise ArgumentError(f"{built.name} fits no mode: {'; '.join(refusals)}")
-    return found
+    return playable
 
 
 def _some_actions(feedback: Feedback, count: int, seed: int) -> Actions:
@@ -326,7 +326,7 @@ def _check_codec(feedback: Feedback, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for point in rng.random((SAMPLES, codec.dim)):
         if not _contains(feedback.action_space, codec.to_action(point)):
-            raise ContractError(f"{where}: the codec makes {codec.to_action(point)!r} of a point, no action")
+            raise ContractError(f"{where}: the codec makes {codec.to_action(point)!r} of a point, not an action")
     for action in _each(feedback, _some_actions(feedback, SAMPLES, seed), SAMPLES):
         if _frozen_numbers(codec.to_action(codec.to_point(action))) != _frozen_numbers(action):
             raise ContractError(f"{where}: the point of {action!r} leads to another action")
@@ -339,36 +339,38 @@ def _check_codec(feedback: Feedback, seed: int) -> None:
 
 
 def _frozen_numbers(action: Action) -> list[object]:
-    parts = action.values() if isinstance(action, dict) else [action]
-    return [np.asarray(part, dtype=np.float64).tolist() for part in parts]
+    values = action.values() if isinstance(action, dict) else [action]
+    return [np.asarray(value, dtype=np.float64).tolist() for value in values]
 
 
-def _close(one: Description, other: Description) -> bool:
-    return set(one) == set(other) and all(np.allclose(one[name], other[name], rtol=1e-9, atol=1e-12) for name in one)
+def _close(first: Description, second: Description) -> bool:
+    return set(first) == set(second) and all(
+        np.allclose(first[name], second[name], rtol=1e-9, atol=1e-12) for name in first
+    )
 
 
 def _check_environments(problem: str | Problem, feedback: Feedback, parameters: dict[str, Any], seed: int) -> None:
     where = f"{feedback.problem.name} in {feedback.mode} mode"
     scalars = [CausalBanditEnv(problem, mode=feedback.mode, **parameters) for _ in range(2)]
     both = CausalBanditVectorEnv(2, problem, mode=feedback.mode, **parameters)
-    seen, _ = both.reset(seed=seed)
+    observations, _ = both.reset(seed=seed)
     firsts = [env.reset(seed=seed + index)[0] for index, env in enumerate(scalars)]
-    _require_same_seen(where, firsts, seen)
+    _require_same_observations(where, firsts, observations)
     for number in range(3):
         actions = _some_actions(feedback, 2, seed + number)
         steps = [env.step(action) for env, action in zip(scalars, _each(feedback, actions, 2), strict=True)]
-        seen, rewards, *_ = both.step(actions)
+        observations, rewards, *_ = both.step(actions)
         for observation, _, *_ in steps:
             if not scalars[0].observation_space.contains(observation):
-                raise ContractError(f"{where}: the observation {observation} lies outside {feedback.observation_space}")
-        _require_same_seen(where, [step[0] for step in steps], seen)
+                raise ContractError(f"{where}: the observation {observation} is outside {feedback.observation_space}")
+        _require_same_observations(where, [step[0] for step in steps], observations)
         if not np.allclose([step[1] for step in steps], rewards, rtol=1e-9, atol=1e-9):
             raise ContractError(
                 f"{where}: scalar environments earn {[step[1] for step in steps]}, vectorised {rewards}"
             )
 
 
-def _require_same_seen(where: str, singles: list[Observation], together: Observation) -> None:
+def _require_same_observations(where: str, singles: list[Observation], together: Observation) -> None:
     for index, single in enumerate(singles):
         if not _close(single, {key: value[index] for key, value in together.items()}):
             raise ContractError(f"{where}: experiment {index} of the vectorised environment has another observation")
@@ -380,22 +382,26 @@ def _check_rewards(feedback: Feedback, seed: int) -> None:
     actions = _each(feedback, _some_actions(feedback, RANDOM_ACTIONS, seed), RANDOM_ACTIONS)
     if isinstance(oracle, SeveralObjectivesOracle):
         width = np.ptp(oracle.expected_vectors(actions, tolerance=np.inf).value, axis=0)
-        if idle := [str(one) for one, w in zip(feedback.problem.outcomes.objectives, width, strict=True) if w <= 0.0]:
+        if idle := [
+            str(objective) for objective, w in zip(feedback.problem.outcomes.objectives, width, strict=True) if w <= 0.0
+        ]:
             raise ContractError(f"{where}: under {RANDOM_ACTIONS} random actions {idle[0]} has one expected value")
         return
-    found = oracle.expected_rewards(actions, tolerance=np.inf)
-    if np.ptp(found.value) <= 0.0:
-        raise ContractError(f"{where}: {RANDOM_ACTIONS} random actions all have the expected reward {found.value[0]}")
+    expected = oracle.expected_rewards(actions, tolerance=np.inf)
+    if np.ptp(expected.value) <= 0.0:
+        raise ContractError(
+            f"{where}: {RANDOM_ACTIONS} random actions all have the expected reward {expected.value[0]}"
+        )
     best = feedback.known_maximiser()
     if best is not None:
         reached = oracle.expected_rewards([best], tolerance=np.inf)
-        above = found.value - reached.value - 6.0 * (found.standard_error + reached.standard_error)
-        if above.max() > 1e-9 * np.ptp(found.value):
+        above = expected.value - reached.value - 6.0 * (expected.standard_error + reached.standard_error)
+        if above.max() > 1e-9 * np.ptp(expected.value):
             better = actions[int(above.argmax())]
             claimed = "optimal_do" if feedback.mode is Mode.HARD else "optimal_action"
             raise ContractError(
                 f"{where}: {claimed} has the expected reward {reached.value[0]}, and {better!r} "
-                f"{found.value[above.argmax()]}"
+                f"{expected.value[above.argmax()]}"
             )
     _check_composition(feedback, where, seed)
 

@@ -24,26 +24,26 @@ class StrictModel(BaseModel):
 
 
 def field_errors(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """The error in each field of a file, with suggestions for misspelt keys.
+    """Describe the error in each field of a file, with suggestions for misspelt keys.
 
     Args:
         error: Error of the validation.
         model: Model of the file, for suggestions.
     """
-    found = placed_errors(error, model)
-    more = [f"and {len(found) - MAX_ERRORS} more"] if len(found) > MAX_ERRORS else []
-    return "; ".join([*(text for _, text in found[:MAX_ERRORS]), *more])
+    errors = errors_by_path(error, model)
+    more = [f"and {len(errors) - MAX_ERRORS} more"] if len(errors) > MAX_ERRORS else []
+    return "; ".join([*(message for _, message in errors[:MAX_ERRORS]), *more])
 
 
-def placed_errors(
+def errors_by_path(
     error: ValidationError, model: type[BaseModel] | None = None
 ) -> list[tuple[tuple[str | int, ...], str]]:
-    """Each error of :func:`field_errors`, with the keys that lead to its field."""
-    found = error.errors(include_url=False)
-    return [_one(one, model) for one in found if not _is_beside_the_point(one, found)]
+    """Return each error of :func:`field_errors`, with the keys that lead to its field."""
+    errors = error.errors(include_url=False)
+    return [_describe(each, model) for each in errors if not _is_redundant(each, errors)]
 
 
-def _is_beside_the_point(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
+def _is_redundant(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
     """Whether the error refuses a mapping as a whole while other errors name the fields inside it."""
     path = error["loc"][:-1]
     return (
@@ -53,27 +53,27 @@ def _is_beside_the_point(error: ErrorDetails, others: Sequence[ErrorDetails]) ->
     )
 
 
-def _one(found: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple[str | int, ...], str]:
-    path, known = _path_and_fields(found["loc"], model)
+def _describe(error: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple[str | int, ...], str]:
+    path, known = _path_and_fields(error["loc"], model)
     where = ".".join(map(str, path)) or "(the entry)"
-    given = f", given {_shortened(repr(found['input']))}"
-    if found["type"] == "missing":  # the input is the whole part of the file
-        return path, f"field {where}: {found['msg']}"
-    if found["type"] == "extra_forbidden":
+    given = f", given {_shorten(repr(error['input']))}"
+    if error["type"] == "missing":  # the input is the whole mapping
+        return path, f"field {where}: {error['msg']}"
+    if error["type"] == "extra_forbidden":
         among = f" among {', '.join(known)}" if known else ""
         return path, f"field {where}: there is no such field{among}{did_you_mean(str(path[-1]), known)}"
-    if found["type"] == "value_error":
-        message = str(found["ctx"]["error"])
+    if error["type"] == "value_error":
+        message = str(error["ctx"]["error"])
         return path, f"field {where}: {message}{'' if '; given ' in message else given}"
-    if found["type"] == "string_type" and isinstance(found["input"], bool | int | float):
+    if error["type"] == "string_type" and isinstance(error["input"], bool | int | float):
         given += "; a string that looks like a number or a boolean needs quotation marks"
-    if found["type"] in ("literal_error", "enum"):
-        given += did_you_mean(found["input"], re.findall("'(.*?)'", found["ctx"]["expected"]))
-    return path, f"field {where}: {found['msg']}{given}"
+    if error["type"] in ("literal_error", "enum"):
+        given += did_you_mean(error["input"], re.findall("'(.*?)'", error["ctx"]["expected"]))
+    return path, f"field {where}: {error['msg']}{given}"
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= MAX_INPUT else f"{text[:MAX_INPUT]}..."
+def _shorten(string: str) -> str:
+    return string if len(string) <= MAX_INPUT else f"{string[:MAX_INPUT]}..."
 
 
 def _path_and_fields(
@@ -82,17 +82,17 @@ def _path_and_fields(
     """The keys that lead to a field, without names of models, and the fields that are known there."""
     path: list[str | int] = []
     models = [] if model is None else [model]
-    for part in loc[:-1]:
-        if named := [one for one in models if one.__name__ == part]:
-            models = named
+    for key in loc[:-1]:
+        if chosen := [each for each in models if each.__name__ == key]:
+            models = chosen
             continue
-        path.append(part)
-        below = [field.annotation for one in models if (field := one.model_fields.get(str(part)))]
+        path.append(key)
+        below = [field.annotation for each in models if (field := each.model_fields.get(str(key)))]
         models = [inner for annotation in below for inner in _models_in(annotation)] or models
-    return (*path, *loc[-1:]), sorted({name for one in models for name in one.model_fields})
+    return (*path, *loc[-1:]), sorted({name for each in models for name in each.model_fields})
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [model for part in getattr(annotation, "__args__", ()) for model in _models_in(part)]
+    return [model for argument in getattr(annotation, "__args__", ()) for model in _models_in(argument)]

@@ -1,3 +1,3 @@
-"""The version of cbo-gym: the one place that says it. The build and ``cbo_gym.__version__`` read it here."""
+"""The version of cbo-gym, which the build and ``cbo_gym.__version__`` read here."""
 
 __version__ = "0.2.0"

@@ -26,7 +26,7 @@ def codec_of(env: gym.Env[Observation, Action]) -> Codec:
     """The codec of a wrapped environment's actions.
 
     Raises:
-        ArgumentTypeError: if they are not of a kind that cbo_gym has.
+        ArgumentTypeError: if they are of a type that cbo_gym does not have.
     """
     space = env.action_space
     feedback = getattr(env.unwrapped, "feedback", None)
@@ -47,8 +47,8 @@ class FlattenAction(gym.ActionWrapper[Observation, np.ndarray, Action], RecordCo
     which the highest ones above one half are selected, as many as the limit allows.
 
     Raises:
-        ArgumentTypeError: if the environment's actions are not of a kind that cbo_gym has.
-        InvalidAction: from ``step``, if an action lies outside the box.
+        ArgumentTypeError: if the environment's actions are of a type that cbo_gym does not have.
+        InvalidAction: from ``step``, if an action is outside the box.
     """
 
     def __init__(self, env: gym.Env[Observation, Action]) -> None:
@@ -70,7 +70,7 @@ class DiscreteAction(gym.ActionWrapper[Observation, Any, Action], RecordConstruc
         seed: of the scrambled Sobol sequence that the actions come from.
 
     Raises:
-        ArgumentTypeError: if the environment's actions are not of a kind that cbo_gym has.
+        ArgumentTypeError: if the environment's actions are of a type that cbo_gym does not have.
         ArgumentError: if ``count`` or ``seed`` is out of range or not a whole number.
         InvalidAction: from ``step``, if an action is not one of 0..count-1.
     """
@@ -89,12 +89,11 @@ class DiscreteAction(gym.ActionWrapper[Observation, Any, Action], RecordConstruc
 class TopKMask(gym.ActionWrapper[Observation, np.ndarray, Action], RecordConstructorArgs):
     """Let an agent play the whole box where a cardinality limit holds.
 
-    Of the coordinates the ones farthest from the null action are kept, as many as the limit allows; the rest are
-    set to null.
+    The coordinates farthest from the null action are kept, as many as the limit allows; the others are set to null.
 
     Raises:
         ArgumentTypeError: if the environment has no cardinality limit.
-        InvalidAction: from ``step``, if an action lies outside the box.
+        InvalidAction: from ``step``, if an action is outside the box.
     """
 
     def __init__(self, env: gym.Env[Observation, Action]) -> None:
@@ -110,7 +109,7 @@ class TopKMask(gym.ActionWrapper[Observation, np.ndarray, Action], RecordConstru
 
 
 class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordConstructorArgs):
-    """Put ``expected_reward`` and ``instant_regret`` into ``info``. For teaching and evaluation: agents may not see it.
+    """Put ``expected_reward`` and ``instant_regret`` into ``info``. For teaching and evaluation: agents may not use it.
 
     In contextual mode the expected reward is E[Y | x, c] of the action in the context in which it is played, and the
     regret is the expected reward of the best policy minus that. In adversarial mode both are against the move of
@@ -121,27 +120,27 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
         env: an environment of this package whose actions no wrapper has changed.
 
     Raises:
-        ArgumentTypeError: if it is no such environment.
+        ArgumentTypeError: if the environment is of another package, or a wrapper changes its actions.
     """
 
     def __init__(self, env: gym.Env[Observation, Action]) -> None:
         RecordConstructorArgs.__init__(self)
         super().__init__(env)
         self.oracle = oracle_of(env)
-        self._seen: Observation = {}
+        self._last_observation: Observation = {}
         _require_unchanged(env, (gym.ActionWrapper, gym.ObservationWrapper))
 
     def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[Observation, StepInfo]:
         observation, info = self.env.reset(seed=seed, options=options)
-        self._seen = _copied(observation)
+        self._last_observation = _copy(observation)
         return observation, info
 
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, StepInfo]:
         own = self.oracle.feedback.read(action)  # the oracle evaluates the very action that is played
         intervention = self.env.unwrapped.situated(own)  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(own)
-        info |= _expected(self.oracle, intervention, self._seen)
-        self._seen = _copied(observation)
+        info |= _expected(self.oracle, intervention, self._last_observation)
+        self._last_observation = _copy(observation)
         return observation, reward, terminated, truncated, info
 
 
@@ -152,13 +151,13 @@ class VectorOracleInfo(VectorWrapper):
         env: a vectorised environment of this package.
 
     Raises:
-        ArgumentTypeError: if it is no such environment.
+        ArgumentTypeError: if the environment is of another package, or a wrapper changes its actions.
     """
 
     def __init__(self, env: VectorEnv[Observation, Actions, np.ndarray]) -> None:
         super().__init__(env)
         self.oracle = oracle_of(env)
-        self._seen: Observation = {}
+        self._last_observation: Observation = {}
         self._resets_next = False
         _require_unchanged(env, (VectorActionWrapper, VectorObservationWrapper))
 
@@ -166,7 +165,7 @@ class VectorOracleInfo(VectorWrapper):
         self, *, seed: int | list[int | None] | None = None, options: StepInfo | None = None
     ) -> tuple[Observation, StepInfo]:
         observation, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
-        self._seen, self._resets_next = _copied(observation), False
+        self._last_observation, self._resets_next = _copy(observation), False
         return observation, info
 
     def step(self, actions: Actions) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
@@ -176,15 +175,15 @@ class VectorOracleInfo(VectorWrapper):
             own = self.oracle.feedback.read_batch(actions)  # the oracle evaluates the very actions that are played
             intervention = self.env.unwrapped.situated(own)  # type: ignore[attr-defined]
             observation, reward, terminated, truncated, info = self.env.step(own)
-            for key, number in _expected(self.oracle, intervention, self._seen).items():
+            for key, number in _expected(self.oracle, intervention, self._last_observation).items():
                 info[key] = np.full(self.num_envs, number)
                 info[f"_{key}"] = np.ones(self.num_envs, dtype=bool)
-        self._seen, self._resets_next = _copied(observation), bool(truncated[0])
+        self._last_observation, self._resets_next = _copy(observation), bool(truncated[0])
         return observation, reward, terminated, truncated, info
 
 
 def wrappers_of(env: Any) -> Iterator[Any]:
-    """The wrappers of an environment, scalar or vectorised, from the outermost to the innermost."""
+    """Yield the wrappers of an environment, scalar or vectorised, from the outermost to the innermost."""
     while isinstance(env, gym.Wrapper | VectorWrapper):
         yield env
         env = env.env
@@ -199,22 +198,22 @@ def _point_of(box: spaces.Space[Any], action: Any) -> np.ndarray:
     return point
 
 
-def _require_unchanged(env: Any, kinds: tuple[type, ...]) -> None:
+def _require_unchanged(env: Any, wrapper_types: tuple[type, ...]) -> None:
     """Refuse wrappers that change actions or observations, because the oracle would evaluate another action."""
-    if any(isinstance(wrapper, kinds) for wrapper in wrappers_of(env)):
+    if any(isinstance(wrapper, wrapper_types) for wrapper in wrappers_of(env)):
         raise ArgumentTypeError(f"OracleInfo goes inside of wrappers that change actions or observations; given {env}")
 
 
-def _expected(oracle: Oracle, intervention: Intervention, seen: Observation) -> StepInfo:
-    expected = oracle.expected_in_round(intervention, seen).value
+def _expected(oracle: Oracle, intervention: Intervention, observation: Observation) -> StepInfo:
+    expected = oracle.expected_in_round(intervention, observation).value
     truth: StepInfo = {"expected_reward": expected[()]}
     if isinstance(oracle, ConstrainedOracle):
         missed = oracle.missed_by(intervention, max(1, np.size(expected))).reshape(*np.shape(expected), -1)
         feasible: np.ndarray = missed.sum(axis=-1) == 0.0
         expected = np.where(feasible, expected, oracle.optimum.random_value)
         truth |= {"feasible": feasible[()], "violation": missed.sum(axis=-1)[()]}
-    return truth | {"instant_regret": (oracle.best_in_round(intervention, seen) - expected)[()]}
+    return truth | {"instant_regret": (oracle.best_in_round(intervention, observation) - expected)[()]}
 
 
-def _copied(observation: Observation) -> Observation:
+def _copy(observation: Observation) -> Observation:
     return {key: value.copy() for key, value in observation.items()}

@@ -18,7 +18,7 @@ TOO_DEEP = "maximum nesting depth"  # in errors of parsers with a limit of their
 MAX_STRING = 10_000  # characters
 MAX_NUMBER = 100  # characters
 
-TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
+STRING, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 _NUMBERS = (INTEGER, FLOAT)
 
@@ -51,42 +51,42 @@ def _integer(_: Any, node: yaml.ScalarNode) -> int:
 _Loader.add_constructor(INTEGER, _integer)
 
 
-Place = tuple[str | int, ...]  # the keys and indices that lead to a part
+KeyPath = tuple[str | int, ...]  # the keys and indices that lead to a value
 
 
 class Lines:
-    """The line in which each part of a file begins.
+    """The line in which each value of a file begins.
 
     Args:
         root: Root of the file's nodes; None for an empty file.
     """
 
     def __init__(self, root: yaml.Node | None) -> None:
-        self._found: dict[tuple[str, ...], int] = {}
+        self._lines: dict[tuple[str, ...], int] = {}
         if root is not None:
             self._note(root, ())
 
     def _note(self, node: yaml.Node, keys: tuple[str, ...]) -> None:
         """Store the line of each key and item; the target of an alias has the line where it is written."""
         if isinstance(node, yaml.MappingNode):
-            parts = [(key.value, key, value) for key, value in node.value]
+            children = [(key.value, key, value) for key, value in node.value]
         elif isinstance(node, yaml.SequenceNode):
-            parts = [(str(number), item, item) for number, item in enumerate(node.value)]
+            children = [(str(number), item, item) for number, item in enumerate(node.value)]
         else:
             return
-        for name, written, below in parts:
-            self._found[*keys, name] = written.start_mark.line + 1
+        for name, start, below in children:
+            self._lines[*keys, name] = start.start_mark.line + 1
             self._note(below, (*keys, name))
 
-    def of(self, place: Place) -> int | None:
-        """The line of a part, or of its nearest parent in the file; None if there is none."""
-        keys = tuple(map(str, place))
+    def of(self, path: KeyPath) -> int | None:
+        """Return the line of a value, or of its nearest parent in the file; None if the file has neither."""
+        keys = tuple(map(str, path))
         lengths = range(len(keys), 0, -1)
-        return next((self._found[keys[:length]] for length in lengths if keys[:length] in self._found), None)
+        return next((self._lines[keys[:length]] for length in lengths if keys[:length] in self._lines), None)
 
 
 def read_yaml(path: Path) -> Any:
-    """The contents of a YAML file.
+    """Return the contents of a YAML file.
 
     Raises:
         ArgumentError: in one line, with the line number but without the path, which callers add.
@@ -95,7 +95,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
-    """The contents of a YAML file, and the lines of its parts. Errors are those of :func:`read_yaml`."""
+    """Return the contents of a YAML file, and the lines of its values. Errors are those of :func:`read_yaml`."""
     try:
         endless = path.exists() and not (path.is_file() or path.is_dir())
         data = b""
@@ -112,7 +112,7 @@ def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
 
 
 def parse_yaml(data: bytes) -> tuple[Any, Lines]:
-    """The content of a YAML file as values, and the lines of its parts. Errors are those of :func:`read_yaml`."""
+    """Return the values of a YAML file, and the lines in which they begin. Errors are those of :func:`read_yaml`."""
     if len(data) > MAX_BYTES:
         raise ArgumentError(f"the file is larger than {MAX_BYTES} bytes, the most that is read")
     try:
@@ -136,7 +136,7 @@ def _check_events(data: bytes) -> None:
     for count, event in enumerate(yaml.parse(data, Loader=_Loader)):
         line = event.start_mark.line if event.start_mark else 0
         if count > MAX_NODES:
-            raise _refused(line, f"the file holds more than {MAX_NODES} parts")
+            raise _refusal(line, f"the file holds more than {MAX_NODES} parts")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
@@ -144,9 +144,9 @@ def _check_events(data: bytes) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         elif isinstance(event, yaml.ScalarEvent) and len(event.value) > MAX_STRING:
-            raise _refused(line, f"a string of {len(event.value)} characters; at most {MAX_STRING} are allowed")
+            raise _refusal(line, f"a string of {len(event.value)} characters; at most {MAX_STRING} are allowed")
         if tag := getattr(event, "tag", None):
-            raise _refused(line, f"the tag {tag!r}; tags are not allowed, leave it out")
+            raise _refusal(line, f"the tag {tag!r}; tags are not allowed, leave it out")
 
 
 def _construct(data: bytes) -> tuple[Any, Lines]:
@@ -175,45 +175,45 @@ class _Measure:
         """
         line = node.start_mark.line
         if node in self._known:
-            found = self._known[node]
-            if found is None:
-                raise _refused(line, "an alias of a part that contains it")
-            return found
+            size_and_depth = self._known[node]
+            if size_and_depth is None:
+                raise _refusal(line, "an alias of a part that contains it")
+            return size_and_depth
         self._known[node] = None
-        below = [self.of(part) for part in _parts(node)]
+        below = [self.of(child) for child in _children(node)]
         size, depth = 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
         if size > MAX_NODES:
-            raise _refused(line, f"with its aliases written out this holds more than {MAX_NODES} parts")
+            raise _refusal(line, f"with its aliases written out this holds more than {MAX_NODES} parts")
         if depth > MAX_DEPTH:
             raise _too_deep(line)
         self._known[node] = size, depth
         return size, depth
 
 
-def _parts(node: yaml.Node) -> Iterator[yaml.Node]:
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
     """The children of a node, after checks; keys become strings, also ``no`` and ``null``."""
     if isinstance(node, yaml.MappingNode):
-        seen: dict[str, int] = {}
+        key_lines: dict[str, int] = {}
         for key, value in node.value:
             line = key.start_mark.line
             if not isinstance(key, yaml.ScalarNode):
-                raise _refused(line, "a key that is a list or a mapping; keys are names")
-            if key.value in seen:
-                raise _refused(line, f"the key {key.value!r} comes twice, first in line {seen[key.value] + 1}")
-            seen[key.value] = line
+                raise _refusal(line, "a key that is a list or a mapping; keys are names")
+            if key.value in key_lines:
+                raise _refusal(line, f"the key {key.value!r} comes twice, first in line {key_lines[key.value] + 1}")
+            key_lines[key.value] = line
             if key.tag != MERGE:
-                key.tag = TEXT  # no: and null: are not False and None
+                key.tag = STRING  # no: and null: are not False and None
             yield key
             yield value
     elif isinstance(node, yaml.SequenceNode):
         yield from node.value
     elif node.tag in _NUMBERS and len(node.value) > MAX_NUMBER:
-        raise _refused(node.start_mark.line, f"a number of {len(node.value)} digits; at most {MAX_NUMBER} are allowed")
+        raise _refusal(node.start_mark.line, f"a number of {len(node.value)} digits; at most {MAX_NUMBER} are allowed")
 
 
 def _too_deep(line: int) -> ArgumentError:
-    return _refused(line, f"nested more than {MAX_DEPTH} deep")
+    return _refusal(line, f"nested more than {MAX_DEPTH} deep")
 
 
-def _refused(line: int, what: str) -> ArgumentError:
+def _refusal(line: int, what: str) -> ArgumentError:
     return ArgumentError(f"line {line + 1}: {what}")

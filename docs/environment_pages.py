@@ -60,8 +60,8 @@ class Environment:
 
     @cached_property
     def feedback(self) -> Feedback:
-        made_with = dict(self.entry.made_with)
-        return make_feedback(made_with.pop("problem"), made_with.pop("mode"), **made_with)
+        make_kwargs = dict(self.entry.make_kwargs)
+        return make_feedback(make_kwargs.pop("problem"), make_kwargs.pop("mode"), **make_kwargs)
 
     @property
     def symbols(self) -> list[str]:

@@ -232,7 +232,7 @@ def test_an_agent_in_a_file_of_the_working_directory(beside):
         ("fails.py", "import json\nx = 1\njson.loads('')", "fails:X", "JSONDecodeError: .* .line 3 of .*/fails.py"),
         ("syntax.py", "x = 1\ny = (", "syntax:X", "line 2 of .*/syntax.py"),
         ("calls.py", "import fails2", "calls:X", "No module named 'fails2' .line 1 of .*/calls.py"),
-        ("wave.py", "class X: pass", "wave:X", "the module found is .*wave.py, not your .*/wave.py: rename yours"),
+        ("wave.py", "class X: pass", "wave:X", "the imported module is .*wave.py, not your .*/wave.py: rename yours"),
         ("other.py", "", "other.py:X", "name the module, without .py: other"),
         ("other.py", "", "mine:KeepBest(width=0)", "ZeroDivisionError: .* .line 15 of .*/mine.py"),
     ],

@@ -74,7 +74,7 @@ def test_rounds_are_the_suites_or_those_registered(tmp_path):
         ({"horizon": "long"}, "field horizon"),
         ({"metric": "fame"}, "field metric"),
         ({"metrc": "gap"}, "did you mean 'metric'"),
-        ({"references": {"CBO/Ackley-v0": 0.0}}, "CBO/Ackley-v0 is none of the environments"),
+        ({"references": {"CBO/Ackley-v0": 0.0}}, "CBO/Ackley-v0 is not one of the environments"),
         ({"references": {"CBO/Dropwave-v0": float("nan")}}, "field references"),
         ({"name": "Not a name"}, "field name"),
         ({"name": None}, "suite 2 has no name"),

@@ -128,7 +128,7 @@ class KeepsReferences(Misbehaves):
         (DrawsGlobally, r"drew from the global random state of numpy\.random"),
         (Stumbles, r"Stumbles.update in round 2 raised KeyError: 'lost'"),
         (GoesOn, "a run after another one differs: reset"),
-        (Outside, "act in round 1 gave no action"),
+        (Outside, "act in round 1 gave an action that is not in"),
         (Undecided, r"recommend\(\) gave"),
         (Silent, "although something was played"),
         (ChangesTheTask, "reset changed the task"),

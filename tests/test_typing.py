@@ -10,7 +10,7 @@ import pytest
 
 import cbo_gym
 from cbo_gym import agents
-from cbo_gym.agent_cards import cards_text
+from cbo_gym.agent_cards import cards_json
 from cbo_gym.agents.zoo import DISTRIBUTION, GROUP, zoo
 from cbo_gym.specs import known_agents
 
@@ -93,7 +93,7 @@ def test_every_list_of_the_zoo_has_the_same_agents():
 
 
 def test_the_zoos_cards_are_up_to_date():
-    assert Path(agents.__file__).with_name("cards.json").read_text() == cards_text(), "run 'make zoo'"
+    assert Path(agents.__file__).with_name("cards.json").read_text() == cards_json(), "run 'make zoo'"
 
 
 def test_the_installation_has_the_same_agents():

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from cbo_gym.cli.layout import layout
 from cbo_gym.errors import ArgumentError, printable
-from cbo_gym.files import csv_text
+from cbo_gym.files import csv_cell
 
 #: prints results; lines break only on a terminal
 console = Console(soft_wrap=not sys.stdout.isatty())
@@ -155,7 +155,7 @@ def _is_strings(value: object) -> TypeGuard[list[str]]:
 def print_csv(header: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
     """Print rows as CSV, each as soon as it is available; lists of strings are joined by commas, others are JSON.
 
-    Strings are escaped by :func:`cbo_gym.files.csv_text`.
+    Strings are escaped by :func:`cbo_gym.files.csv_cell`.
     """
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(header)
@@ -166,7 +166,7 @@ def print_csv(header: Sequence[str], rows: Iterable[Mapping[str, object]]) -> No
 
 def _cell(value: object) -> object:
     if isinstance(value, str):
-        return csv_text(value)
+        return csv_cell(value)
     if _is_strings(value):
-        return csv_text(", ".join(value))
+        return csv_cell(", ".join(value))
     return json.dumps(_finite(value)) if isinstance(value, list | dict) else value

@@ -68,11 +68,11 @@ def _recorded(spec: Any) -> RecordedOptimum | None:
     entry = find_entry(spec.id) if spec is not None else None
     if entry is None:
         return None
-    made_with, registered = (
+    own, registered = (
         {key: value for key, value in keywords.items() if key not in IGNORED}
-        for keywords in (spec.kwargs, entry.made_with)
+        for keywords in (spec.kwargs, entry.make_kwargs)
     )
-    return entry.optimum if made_with == registered else None
+    return entry.optimum if own == registered else None
 
 
 def _of_instance(recorded: RecordedOptimum | None, feedback: Feedback) -> RecordedOptimum | None:

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.study import described, trusts
-from cbo_gym.validation import placed_errors
-from cbo_gym.yaml_files import Lines, Place
+from cbo_gym.validation import errors_by_path
+from cbo_gym.yaml_files import KeyPath, Lines
 
 
 def checked(
@@ -47,10 +47,10 @@ def checked(
         ) from error
 
 
-def _placed(error: CBOGymError, fields: Iterable[Any]) -> list[tuple[Place, str]]:
+def _placed(error: CBOGymError, fields: Iterable[Any]) -> list[tuple[KeyPath, str]]:
     """The parts of an error, each with the part of the description that it is about, ``()`` if that is not known."""
     if isinstance(error.__cause__, ValidationError):
-        return placed_errors(error.__cause__, Description)
+        return errors_by_path(error.__cause__, Description)
     words = re.findall(r"\w+", str(error))
     named = next(((name,) for name in words if name in fields), ())
     return [(error.__dict__.get("place", named), str(error))]

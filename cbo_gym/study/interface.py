@@ -27,7 +27,7 @@ from cbo_gym.scm.system import Structure
 from cbo_gym.study.composition import known_reward
 from cbo_gym.study.description import Description, at
 from cbo_gym.task import Constraint, GraphKnowledge
-from cbo_gym.yaml_files import Place
+from cbo_gym.yaml_files import KeyPath
 
 # Columns of a study's table that are no variables.
 TABLE = ("number", "status", "why", "reason", "asked", "ended")
@@ -134,7 +134,7 @@ def without_effects(about: Description) -> Description:
     nodes = {node for diagram in diagrams for node in diagram.nodes}
     needed = [(place, name) for place, name in _mentioned(about) if place[0] not in ("noise", "units")]
     for number, constraint in enumerate(about.constraints):
-        place: Place = ("constraints", number)
+        place: KeyPath = ("constraints", number)
         with at(*place):
             needed += [(place, one.node) for one in read_constraints([constraint], nodes)]
     for place, name in needed:
@@ -185,7 +185,7 @@ def _variables(about: Description, diagrams: Sequence[CausalDiagram]) -> list[st
     return [*(name for name in names if name != about.reward), about.reward]
 
 
-def _mentioned(about: Description) -> Iterator[tuple[Place, str]]:
+def _mentioned(about: Description) -> Iterator[tuple[KeyPath, str]]:
     """The place of each name of a variable outside of the diagram, and the name."""
     yield ("reward",), about.reward
     for field in ("settable", "noise", "units"):

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
-from cbo_gym.files import csv_text
+from cbo_gym.files import csv_cell
 from cbo_gym.study.table_files import MAX_BYTES, MAX_ROWS, Table, read_content, read_path, require_few
 
 MISSING = {"", "na", "n/a", "n.a.", "#n/a", "#na", "<na>", "nan", "nat", "null", "none"}
@@ -135,7 +135,7 @@ class _Reader:
         # As spreadsheets change them, and as an export protects them from spreadsheets.
         self._alike: dict[str, str] = {}
         for given, name in self._exact.items():
-            for form in (given, csv_text(given)):
+            for form in (given, csv_cell(given)):
                 self._alike.setdefault(_plain_name(form), name)
 
     def find(self, name: str) -> str | None:

@@ -18,7 +18,7 @@ from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.report import page as report
 from cbo_gym.evaluation.report.markdown import escape, escape_latex, latex
 from cbo_gym.evaluation.report.tables import table_of
-from cbo_gym.files import csv_text
+from cbo_gym.files import csv_cell
 from tests.support.runs import choosing_run, made_up_run
 
 AWKWARD = (
@@ -80,7 +80,7 @@ def test_awkward_labels_survive_in_every_format(awkward):
     }
     assert not any(re.search(r"[^A-Za-z0-9._-]", name) for name in names)
     with (page.parent / "overall.csv").open(newline="", encoding="utf-8") as file:
-        assert {row["agent"] for row in csv.DictReader(file)} == set(map(csv_text, AWKWARD))
+        assert {row["agent"] for row in csv.DictReader(file)} == set(map(csv_cell, AWKWARD))
     assert set(pl.read_parquet(page.parent / "overall.parquet")["agent"]) == set(AWKWARD)
     for name in ("overall", "per_env", "improvement"):
         rows = (page.parent / f"{name}.md").read_text(encoding="utf-8").splitlines()

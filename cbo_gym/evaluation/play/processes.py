@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 import cloudpickle
 
-from cbo_gym.channel import FAILED, MAX_MESSAGE_BYTES, SAID, DiedError, GarbledError, guard_process, receive, send
+from cbo_gym.channel import FAILED, INTERIM, MAX_MESSAGE_BYTES, DiedError, GarbledError, guard_process, receive, send
 from cbo_gym.errors import ArgumentError
 from cbo_gym.serialization import from_plain, read_message
 
@@ -225,7 +225,7 @@ class _Process:
                 if received[0] != number:
                     raise GarbledError("its process gave an answer that was not asked for")
                 kind, content = _read(received[1])
-                if kind != SAID:
+                if kind != INTERIM:
                     return kind, content
                 if hear is not None:
                     hear(content)
