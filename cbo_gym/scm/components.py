@@ -17,8 +17,8 @@ from cbo_gym.sums import add_up
 class Component(ABC):
     """An analytic function of one variable, evaluated elementwise on floats and arrays.
 
-    A new family needs the four methods. The last two must never be too narrow, because the proof that a cyclic system
-    has exactly one solution uses them.
+    A new family needs the four methods. The results of the last two must never be too small, because the proof that a
+    cyclic system has exactly one solution uses them.
     """
 
     @abstractmethod
@@ -141,17 +141,17 @@ class Sum(Component):
             raise ArgumentError("a sum needs at least one component")
 
     def __call__(self, x: Any) -> Any:
-        return add_up(part(x) for part in self.parts)
+        return add_up(component(x) for component in self.parts)
 
     def scaled(self, factor: float) -> Component:
-        return Sum(tuple(part.scaled(factor) for part in self.parts))
+        return Sum(tuple(component.scaled(factor) for component in self.parts))
 
     def image(self, low: float, high: float) -> tuple[float, float]:
-        images = [part.image(low, high) for part in self.parts]
+        images = [component.image(low, high) for component in self.parts]
         return add_up(image[0] for image in images), add_up(image[1] for image in images)
 
     def steepest(self, low: float, high: float) -> float:
-        return add_up(part.steepest(low, high) for part in self.parts)
+        return add_up(component.steepest(low, high) for component in self.parts)
 
 
 def _between(*values: float) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import networkx as nx
 
 from cbo_gym.errors import ArgumentError, did_you_mean, naming_the_extra
 from cbo_gym.files import replacing, require_file
-from cbo_gym.scm import diagram_graphs, diagram_text
+from cbo_gym.scm import diagram_code, diagram_graphs
 from cbo_gym.scm.diagram_parts import Edge, Parts
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class CausalDiagram:
     """An acyclic directed mixed graph over named variables (Pearl, *Causality*, 2009, ch. 3).
 
     Args:
-        nodes: the variables; the order given is kept by :attr:`nodes`.
+        nodes: the variables; :attr:`nodes` keeps their order.
         directed: edges ``(cause, effect)``.
         bidirected: pairs of variables that share an unobserved cause; the order in a pair is immaterial.
         allow_cycles: accept directed cycles (separable SEMs have them). Self loops are never accepted.
@@ -58,7 +58,7 @@ class CausalDiagram:
 
         Raises:
             ArgumentTypeError: for another form.
-            ArgumentError: as :meth:`from_dot` and :meth:`from_networkx`, and if the direction of an edge is open.
+            ArgumentError: as :meth:`from_dot` and :meth:`from_networkx`, and if an edge has no known direction.
         """
         if isinstance(source, cls):
             return source
@@ -79,7 +79,7 @@ class CausalDiagram:
             allow_cycles: as for the class.
 
         Raises:
-            ArgumentTypeError: if it is no directed graph of networkx, or a name is no string.
+            ArgumentTypeError: if it is not a directed graph of networkx, or a name is not a string.
             ArgumentError: for a cycle that is not allowed, a self loop, or an unknown variable.
         """
         return cls._from_parts(diagram_graphs.read_networkx(graph, latents), nodes, allow_cycles)
@@ -117,7 +117,7 @@ class CausalDiagram:
             ArgumentError: for code that cannot be read (naming the line), more than 500 variables or 5,000 edges, an
                 edge without a direction, a cycle that is not allowed, a self loop, or an unknown variable.
         """
-        return cls._from_parts(diagram_text.read_text(text), nodes, allow_cycles)
+        return cls._from_parts(diagram_code.read_code(text), nodes, allow_cycles)
 
     @classmethod
     def from_dagitty(cls, text: str, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
@@ -137,14 +137,14 @@ class CausalDiagram:
         names = projected.nodes if nodes is None else tuple(nodes)
         if unknown := [name for name in projected.nodes if name not in names]:
             hints = "".join(did_you_mean(name, names) for name in unknown)
-            raise ArgumentError(f"unknown variables {unknown}; the diagram is to have {list(names)}{hints}")
+            raise ArgumentError(f"unknown variables {unknown}; the variables are {list(names)}{hints}")
         return cls(names, projected.directed, projected._pairs, allow_cycles=allow_cycles)
 
     def to_networkx(self) -> nx.DiGraph:
         """Return a directed graph in which each confounded pair has a latent common cause, a node ``observed="no"``.
 
         DoWhy and the algorithms of networkx take it as it is (DoWhy reads bidirected edges of DOT code as directed
-        ones); :meth:`from_networkx` leads back.
+        ones); :meth:`from_networkx` is the inverse.
         """
         graph = nx.DiGraph()
         graph.add_nodes_from(self.nodes, observed="yes")
@@ -164,7 +164,7 @@ class CausalDiagram:
             ArgumentError: if a name is empty or has a backslash or a line break.
         """
         pairs = [(pair, "{} -> {} [dir=both, style=dashed]") for pair in self._pairs]
-        return diagram_text.write("digraph", self.nodes, self._arrows + pairs, ";")
+        return diagram_code.write("digraph", self.nodes, self._arrows + pairs, ";")
 
     def to_dagitty(self) -> str:
         """Return the diagram in the language of DAGitty, which knows no variables named ``graph`` or ``node``.
@@ -172,7 +172,7 @@ class CausalDiagram:
         Raises:
             ArgumentError: as :meth:`to_dot`.
         """
-        return diagram_text.write("dag", self.nodes, self._arrows + [(pair, "{} <-> {}") for pair in self._pairs], "")
+        return diagram_code.write("dag", self.nodes, self._arrows + [(pair, "{} <-> {}") for pair in self._pairs], "")
 
     @property
     def _arrows(self) -> list[tuple[Edge, str]]:
@@ -263,7 +263,7 @@ class CausalDiagram:
         connected given the others, ``given - {C}``; such contexts of a policy are requisite (Shachter 1998).
 
         Args:
-            names: where the paths start.
+            names: the variables at which the paths start.
             given: the conditioning set.
 
         Raises:
@@ -316,7 +316,7 @@ class CausalDiagram:
     @cached_property
     def c_components(self) -> tuple[frozenset[str], ...]:
         """Partition of the variables into c-components."""
-        return tuple(frozenset(part) for part in nx.connected_components(self.confounding))
+        return tuple(map(frozenset, nx.connected_components(self.confounding)))
 
     def mutilate(self, targets: Iterable[str]) -> CausalDiagram:
         """Return the diagram under ``do(targets)``: without all edges into a target, bidirected ones included."""
@@ -333,7 +333,7 @@ class CausalDiagram:
         return self._derived(self.nodes, (edge for edge in self.directed if edge[0] not in quiet), self.bidirected)
 
     def with_inputs(self, inputs: Mapping[str, Iterable[str]]) -> CausalDiagram:
-        """Return the diagram in which some variables depend on the given inputs and on nothing else.
+        """Return the diagram in which some variables depend on new inputs and on nothing else.
 
         Args:
             inputs: variable -> its new parents.
@@ -378,7 +378,7 @@ class CausalDiagram:
         )
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the diagram: directed edges as arrows, confounding as dashed ones with two heads.
+        """Draw the diagram: directed edges as arrows, confounding as dashed arrows with two heads.
 
         Acyclic diagrams are drawn in layers from left to right, those with cycles on a circle. An environment's
         ``render`` shows values and actions too.

@@ -9,14 +9,14 @@ from typing import Any
 import networkx as nx
 
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, shown
+from cbo_gym.scm.diagram_code import read_code
 from cbo_gym.scm.diagram_parts import ARROW, CIRCLE, TAIL, Parts, is_invisible, marks_of
-from cbo_gym.scm.diagram_text import read_text
 
 
 def read_networkx(graph: Any, latents: Iterable[str] = ()) -> Parts:
     """Read a ``DiGraph`` or ``MultiDiGraph``; see :meth:`CausalDiagram.from_networkx`."""
     if not isinstance(graph, nx.Graph):
-        raise ArgumentTypeError(f"a diagram is made from a graph of networkx; given {type(graph).__name__}")
+        raise ArgumentTypeError(f"a diagram is read from a graph of networkx; given {type(graph).__name__}")
     if not graph.is_directed():
         raise ArgumentTypeError(
             f"a causal diagram has directed edges; given an undirected {type(graph).__name__}; make a networkx.DiGraph "
@@ -32,13 +32,15 @@ def read_networkx(graph: Any, latents: Iterable[str] = ()) -> Parts:
         if not is_invisible(attributes):
             parts.add_edge(tail, head, marks_of(attributes))
     parts = parts.with_labels()
-    if odd := [node for node in parts.attributes if not isinstance(node, str)]:
-        raise ArgumentTypeError(f"names of variables are strings; given {odd}; try networkx.relabel_nodes(graph, str)")
+    if wrong := [node for node in parts.attributes if not isinstance(node, str)]:
+        raise ArgumentTypeError(
+            f"names of variables are strings; given {wrong}; try networkx.relabel_nodes(graph, str)"
+        )
     return parts
 
 
 def _read_causal_learn(graph: Any) -> Parts:
-    """Read a graph of causal-learn, or a search's result, which holds one."""
+    """Read a graph of causal-learn, or the result of a search, which has one."""
     graph = getattr(graph, "G", graph)
     marks = {"TAIL": TAIL, "ARROW": ARROW}
     parts = Parts()
@@ -81,7 +83,7 @@ def read_dowhy(model: Any) -> Parts:
 def read_any(source: Any) -> Parts:
     """Read a diagram in any of these forms, a list of pairs, or a string. Raise ArgumentTypeError for other forms."""
     if isinstance(source, str):
-        return read_text(source)
+        return read_code(source)
     if isinstance(source, list | tuple | set | frozenset):
         return _read_pairs(source)
     if hasattr(getattr(source, "G", source), "get_graph_edges"):
@@ -96,8 +98,8 @@ def read_any(source: Any) -> Parts:
     if isinstance(source, PurePath):
         hint = "; give the file's contents: path.read_text()"
     if isinstance(source, Mapping):
-        # networkx takes the values of a mapping for effects, other libraries for causes
-        hint = "; a mapping does not say which are the causes: networkx.DiGraph takes one from causes to effects"
+        # in networkx the values of a mapping are effects, in other libraries causes
+        hint = "; a mapping does not say which are the causes: give networkx.DiGraph(mapping) if its keys are"
     raise ArgumentTypeError(
         "a causal diagram is DAGitty or DOT code, a CausalDiagram, a graph of networkx, pgmpy, DoWhy or causal-learn, "
         f"or a list of pairs (cause, effect); given {shown(source)}{hint}"

@@ -17,7 +17,7 @@ HIDDEN, SHORT = ("latent", "unobserved"), ("l", "u")
 YES, NO = ("", "yes", "true", "1"), ("no", "false", "0")
 # DOT's directions, and whether an edge has a head at its first and at its second node.
 DIRECTIONS = {"forward": (False, True), "back": (True, False), "both": (True, True), "none": (False, False)}
-# 12 kB of text can hold a million edges, {1000 names} -> {1000 names}.
+# 12 kB of code can describe a million edges, {1000 names} -> {1000 names}.
 MAX_NODES = 500
 MAX_EDGES = 5_000
 
@@ -29,7 +29,7 @@ class Parts:
     Attributes:
         attributes: attributes of each node by name, latent nodes included.
         directed: edges ``(cause, effect)``.
-        bidirected: pairs.
+        bidirected: pairs of confounded variables.
     """
 
     attributes: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Parts:
                 raise ArgumentError(f"a diagram of at most {MAX_NODES} variables is read; this one has more")
 
     def add_edge(self, first: str, second: str, marks: Marks) -> None:
-        """Add an edge. Raise ArgumentError if its direction is open, or beyond the largest number of edges."""
+        """Add an edge. Raise ArgumentError if it has no known direction, or beyond the largest number of edges."""
         self.require_few(len(self.directed) + len(self.bidirected) + 1)
         if marks == (ARROW, ARROW):
             self.bidirected.append((first, second))
@@ -109,7 +109,7 @@ def marks_of(attributes: Mapping[str, Any], direction: str = "forward") -> Marks
         return ARROW, ARROW
     wanted = _word(attributes.get("dir", direction))
     if wanted not in DIRECTIONS:
-        raise ArgumentError(f"dir={wanted} is no direction; write {', '.join(DIRECTIONS)}")
+        raise ArgumentError(f"dir={wanted} is not a direction; write {', '.join(DIRECTIONS)}")
     has_tail, has_head = DIRECTIONS[wanted]
     return _mark(attributes.get("arrowtail"), has_tail), _mark(attributes.get("arrowhead"), has_head)
 

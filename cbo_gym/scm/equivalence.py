@@ -18,7 +18,7 @@ def markov_equivalents(diagram: CausalDiagram, sinks: Collection[str], max_count
     Args:
         diagram: an acyclic diagram.
         sinks: variables without children in ``diagram``, which are known to cause no other variable.
-        max_count: number of diagrams at which the search stops; those nearest to ``diagram`` are found first.
+        max_count: largest number of diagrams; those nearest to ``diagram`` come first.
 
     Returns:
         the diagrams, ``diagram`` first.

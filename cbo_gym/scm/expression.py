@@ -64,7 +64,7 @@ class Expression:
     """A function of numbers, arrays or tensors by name: each step is a node, a number or an operation on earlier steps.
 
     Raises:
-        ArgumentError: if a step is none of these.
+        ArgumentError: if a step is anything else.
     """
 
     steps: tuple[Step, ...]
@@ -77,7 +77,10 @@ class Expression:
             earlier = all(type(operand) is int and 0 <= operand < index for operand in operands)
             known = name in STEPS and len(operands) == ARITY[name] and earlier
             if not (name in (NODE, NUMBER, DOUBLE) and len(operands) == 1) and not known:
-                raise ArgumentError(f"step {index} of an expression is {(name, *operands)!r}, which is none")
+                raise ArgumentError(
+                    f"step {index} of an expression is {(name, *operands)!r}, which is not a node, a number or an "
+                    "operation on earlier steps"
+                )
 
     def __call__(self, nodes: Mapping[str, Any]) -> Any:
         return self._function(nodes)
@@ -95,7 +98,7 @@ class Expression:
                 scope[f"name{index}"] = operands[0]
                 lines.append(f"step{index} = nodes[name{index}]")
             elif name in (NUMBER, DOUBLE):
-                # whole numbers have no largest one, and repeated squares would never end
+                # Python's integers are unbounded, and repeated squares would never end
                 scope[f"step{index}"] = float(operands[0]) if name == NUMBER else np.float64(operands[0])
             else:
                 lines.append(f"step{index} = {name}({', '.join(f'step{operand}' for operand in operands)})")
@@ -118,7 +121,7 @@ def trace(function: Composition, names: Sequence[str]) -> Expression:
     try:
         index = _index_of(function({name: _Symbol(steps, (NODE, name)) for name in names}), steps)
     except Exception as error:  # a user's function may raise anything
-        raise ArgumentError(f"the known composition of the reward cannot be written down: {error}") from error
+        raise ArgumentError(f"the known composition of the reward cannot be traced: {error}") from error
     return Expression((*steps, ("same", index)))
 
 
@@ -137,7 +140,7 @@ class _Symbol:
             return getattr(ufunc, method)(*arrays, **more)
         name = {"power": "numpy_power", "remainder": "modulo"}.get(ufunc.__name__, ufunc.__name__)
         if method != "__call__" or more or name not in STEPS:
-            raise ArgumentTypeError(f"{name} is none of {', '.join(STEPS)}")
+            raise ArgumentTypeError(f"{name} is not one of {', '.join(STEPS)}")
         return self.after(name, *inputs)
 
     def after(self, name: str, *inputs: Any) -> _Symbol:
@@ -156,13 +159,13 @@ class _Symbol:
     __ne__ = __eq__
 
     def __iter__(self) -> Iterator[Any]:
-        raise ArgumentTypeError("it takes a node apart")
+        raise ArgumentTypeError("it iterates over a node")
 
 
 def _index_of(value: Any, steps: list[Step]) -> int:
     if isinstance(value, _Symbol):
         if value.steps is not steps:
-            raise ArgumentTypeError("symbols of two functions meet")
+            raise ArgumentTypeError("it mixes the symbols of two functions")
         return value.index
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise ArgumentTypeError(f"a {type(value).__name__} is not a number")

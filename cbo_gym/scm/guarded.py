@@ -28,23 +28,23 @@ class GuardedModel(StructuralCausalModel):
         """Return the values of all variables; see :class:`~cbo_gym.scm.system.System`.
 
         Raises:
-            OperationError: naming the first variable in topological order that is no finite real number.
+            OperationError: naming the first variable in topological order that is not a finite real number.
         """
         values = super().propagate(noise, intervention)
         for variable in self.variables:
-            if not _is_fine(values[variable.name]):
-                raise _blame(variable.name, {name: values[name] for name in (variable.name, *variable.parents)})
+            if not _is_finite(values[variable.name]):
+                raise _error_of(variable.name, {name: values[name] for name in (variable.name, *variable.parents)})
         return values
 
 
-def _is_fine(value: Floats) -> bool:
+def _is_finite(value: Floats) -> bool:
     if isinstance(value, float):
         return -LARGEST <= value <= LARGEST
     array = np.asarray(value)
     return array.dtype.kind in "fiub" and bool((np.abs(array) <= LARGEST).all())
 
 
-def _blame(name: str, values: Mapping[str, Floats]) -> OperationError:
+def _error_of(name: str, values: Mapping[str, Floats]) -> OperationError:
     """Return the error for a variable, with its value and those of its causes."""
     own = np.asarray(values[name])
     if own.dtype.kind not in "fiub":

@@ -24,7 +24,7 @@ class Intervention(NamedTuple):
     All entries broadcast together, and against the noise; a single intervention is a batch of shape ``()``.
 
     Attributes:
-        soft: one entry an action coordinate: a number or an array of the batch's shape, in native units.
+        soft: one entry per action coordinate: a number or an array of the batch's shape, in native units.
         hard: variable name -> ``(mask, values)``: where the mask is true, the variable is set to its value instead of
             its mechanism's. The mask ``True`` sets it in the whole batch.
     """
@@ -46,7 +46,7 @@ class Intervention(NamedTuple):
     @property
     def batch_shape(self) -> tuple[int, ...]:
         """Shape to which all entries broadcast; ``()`` for a single intervention."""
-        entries = [*self.soft, *(part for pair in self.hard.values() for part in pair)]
+        entries = [*self.soft, *(entry for pair in self.hard.values() for entry in pair)]
         return np.broadcast_shapes(*[np.shape(entry) for entry in entries])
 
     def broadcast(self, shape: tuple[int, ...]) -> Intervention:

@@ -1,4 +1,4 @@
-"""Linear networks whose nodes have two vectors of weights each: the best choice of vectors, known or uncertain.
+"""Linear networks with two vectors of weights per node, and the best choice among them, known or uncertain.
 
 The value of node i is ``w_i . (1, values of its causes)`` plus noise of mean zero, where ``w_i`` is one of two vectors.
 The expected value of the last node is linear in every ``w_i``, with the total effect of node i as the factor. So at the

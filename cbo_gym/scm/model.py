@@ -18,10 +18,10 @@ from cbo_gym.scm.values import Floats
 
 
 class StructuralCausalModel(System):
-    """Variables, their mechanisms and noise, and which of them is the reward.
+    """Variables with mechanisms and noise, one of which is the reward.
 
     Args:
-        variables: in any order.
+        variables: the variables, in any order.
         reward: name of the reward variable: observed, without children.
 
     Attributes:
@@ -42,7 +42,7 @@ class StructuralCausalModel(System):
         edges = [(parent, v.name) for v in variables for parent in (*v.parents, *v.idle_parents)]
         self.full_diagram = CausalDiagram([v.name for v in variables], edges)
         if reward not in by_name:
-            raise ArgumentError(f"the reward {reward!r} is none of the variables {list(by_name)}")
+            raise ArgumentError(f"the reward {reward!r} is not one of the variables {list(by_name)}")
         if not by_name[reward].observed:
             raise ArgumentError(f"the reward {reward!r} must be an observed variable")
         if children := self.full_diagram.children(reward):
@@ -112,19 +112,19 @@ def _set_value(entry: tuple[Mask, Floats], mechanism: Callable[..., Floats], *ca
 
 
 def not_finite(name: str, what: str) -> OperationError:
-    """Return the error for a variable without a finite real number; ``what`` its mechanism does instead."""
+    """Return the error for a variable without a finite real number; ``what`` says what its mechanism does instead."""
     return OperationError(
         f"{name} must be a finite real number; its mechanism {what}. It divides by zero, overflows, or takes a "
-        "logarithm or a root of a negative number: mend the mechanism, or narrow the domains and the noise"
+        "logarithm or a root of a negative number: correct the mechanism, or narrow the domains and the noise"
     )
 
 
-def failed(name: str, error: Exception) -> OperationError:
+def mechanism_error(name: str, error: Exception) -> OperationError:
     """Return the error for a variable whose mechanism fails, but not because of its numbers."""
     return OperationError(f"the mechanism of {name} fails with {type(error).__name__}: {error}")
 
 
-def _named(error: Exception, name: str, causes: Mapping[str, Floats]) -> Exception:
+def _error_for(error: Exception, name: str, causes: Mapping[str, Floats]) -> Exception:
     """Return the error of a mechanism with the variable's name."""
     if isinstance(error, CBOGymError):
         return error
@@ -135,24 +135,27 @@ def _named(error: Exception, name: str, causes: Mapping[str, Floats]) -> Excepti
             return not_finite(cause, f"gives {value}")
     if "complex" in str(error):
         return not_finite(name, f"fails with {str(error)!r}")
-    return failed(name, error)
+    return mechanism_error(name, error)
 
 
 def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
     """Compile one function for all mechanisms."""
-    words = {variable.name: f"v{index}" for index, variable in enumerate(variables)}
+    identifiers = {variable.name: f"v{index}" for index, variable in enumerate(variables)}
     code = StraightLine(variables)
-    code.bind("set_value", _set_value), code.bind("named", _named)
+    code.bind("set_value", _set_value), code.bind("error_for", _error_for)
     for i, variable in enumerate(variables):
         function = variable.mechanism.function if isinstance(variable.mechanism, Formula) else variable.mechanism
         mechanism, name = code.bind(f"mechanism_{i}", function), code.name(variable.name)
-        parents = {parent: words[parent] for parent in variable.parents}
-        causes = [*(words[parent] for parent in variable.parents), *(f"soft[{action}]" for action in variable.actions)]
+        parents = {parent: identifiers[parent] for parent in variable.parents}
+        causes = [
+            *(identifiers[parent] for parent in variable.parents),
+            *(f"soft[{action}]" for action in variable.actions),
+        ]
         call = ", ".join([*causes, code.draw(variable.name)])
         code.add(
             "try:",
             f"    v{i} = {mechanism}({call}) if {name} not in hard else set_value(hard[{name}], {mechanism}, {call})",
             "except Exception as error:",
-            f"    raise named(error, {name}, {code.dictionary(parents)}) from error",
+            f"    raise error_for(error, {name}, {code.dictionary(parents)}) from error",
         )
-    return code.returning(words)
+    return code.compile(identifiers)

@@ -1,7 +1,7 @@
 """Exogenous distributions.
 
 Each is a frozen dataclass with two ways to draw: ``sample`` from a NumPy generator, which is fast, and
-``from_uniform``, which maps uniform numbers to draws and so takes quasi-Monte Carlo points. They need NumPy and
+``from_uniform``, which maps uniform numbers to draws and so suits quasi-Monte Carlo points. They need NumPy and
 ``scipy.special`` alone, because ``scipy.stats`` takes longer to import than the whole package.
 """
 
@@ -173,7 +173,7 @@ class GaussianMixture(Distribution):
 
 @dataclass(frozen=True)
 class Arcsine(Distribution):
-    """The arcsine distribution with the given mean and std, on ``mean +- sqrt(2) std``."""
+    """The arcsine distribution with a given mean and std, on ``mean +- sqrt(2) std``."""
 
     mean: float = 0.5
     std: float = math.sqrt(0.125)
@@ -188,7 +188,7 @@ class Arcsine(Distribution):
 
 @dataclass(frozen=True)
 class TruncatedNormal(Distribution):
-    """The normal distribution of the given location and scale, cut to ``[low, high]``.
+    """A normal distribution, cut to ``[low, high]``.
 
     ``location`` and ``scale`` are the mean and the standard deviation of the normal distribution before the cut.
     """

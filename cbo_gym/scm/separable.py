@@ -71,13 +71,13 @@ class SeparableSEM(System):
     exogenous signal of every arm, ``z1``, ..., ``zN``, as an agent sees it.
 
     Args:
-        signals: the distribution of each ``b[i]``; there are N.
+        signals: the distributions of ``b[0]``, ..., ``b[N - 1]``.
         components: ``(i, j) -> F[i, j]``, the function of node j in the equation of node i, counted from 0.
         names: names of the nodes, whose signals are then ``z(name)``; None for ``y1``, ..., ``yN``.
         activations: G, one per node; None for the identity.
         payoff: h, a function of the nodes' values by name; None for their sum.
         mask: what x acts on: ``"exogenous"``, z = x * b; or ``"endogenous"``, z = b and Y = h(x * y).
-        feedback: ``"all"`` nodes are seen, or those of the ``"selected"`` arms and 0 for the others.
+        feedback: ``"all"``: every node is observed; ``"selected"``: those of the selected arms, and 0 for the others.
         model_noise: noise in the equation of each node.
         signal_noise: error of the observation of selected signals.
         node_noise: error of the observation of nodes. The reward is the payoff of the observed nodes.
@@ -90,7 +90,7 @@ class SeparableSEM(System):
         contraction: spectral radius of the largest slopes, below 1, on a cyclic graph; 0 on an acyclic one.
 
     Raises:
-        ArgumentError: if the numbers of signals, names and activations differ, an edge is a self loop or names no
+        ArgumentError: if the numbers of signals, names and activations differ, an edge is a self loop or has an unknown
             node, an option is unknown, or a cyclic system is not proven to be a contraction.
 
     Source: Bauschmann & Maghsudi (2026), Graph structured combinatorial semi-bandit, sec. II; the keywords are the
@@ -174,9 +174,9 @@ class SeparableSEM(System):
 
     def _under(self, hard: Mapping[str, tuple[Mask, Floats]]) -> Callable[..., Values]:
         """Return the solver of the system under a hard intervention; the last one is kept."""
-        if some := [name for name, (mask, _) in hard.items() if mask is not True]:
+        if partial_names := [name for name, (mask, _) in hard.items() if mask is not True]:
             raise ArgumentError(
-                f"in a separable SEM a node is set in the whole batch or not at all; given a mask of {some}"
+                f"in a separable SEM a node is set in the whole batch or not at all; given a mask of {partial_names}"
             )
         cut = {name: (float(np.min(values)), float(np.max(values))) for name, (_, values) in hard.items()}
         if self._last_cut is None or self._last_cut[0] != cut:
@@ -190,14 +190,14 @@ class SeparableSEM(System):
 
     def _compile(self, cut: Cut = UNCUT) -> Callable[..., Values]:
         """Compile one function that solves the system, node by node."""
-        names, given = self.nodes[:-1], self.arguments
-        masked_in, masked_out = given["mask"] == "exogenous", given["mask"] == "endogenous"
+        names, arguments = self.nodes[:-1], self.arguments
+        masked_in, masked_out = arguments["mask"] == "exogenous", arguments["mask"] == "endogenous"
         components, diagram = self._components(cut), self.diagram.mutilate(cut)
         code, after = StraightLine(self.variables), []
         for i, (name, signal) in enumerate(zip(names, self.exogenous, strict=True)):
             mask, let_in = f"soft[{i}] * " if masked_in else "", code.draw(f"b{i + 1}")
             code.add(f"z{i} = {mask}{let_in}")
-            activation = given["activations"][i]
+            activation = arguments["activations"][i]
             driven = f"z{i}" if activation == Linear(1.0) else f"{code.bind(f'activation_{i}', activation)}(z{i})"
             natural = code.plus_noise(driven, f"noise of {name}")
             code.add(f"g{i} = {f'hard[{code.name(name)}][1]' if name in cut else natural}")
@@ -205,7 +205,7 @@ class SeparableSEM(System):
             after.append(f"y{i} = {code.plus_noise(f'y{i}', f'error of {name}')}")
         if diagram.is_acyclic:
             for i in (self.nodes.index(name) for name in diagram.topological_order if name != REWARD):
-                terms = [_term(code, i, j, part) for (effect, j), part in components.items() if effect == i]
+                terms = [_term(code, i, j, component) for (effect, j), component in components.items() if effect == i]
                 code.add(f"y{i} = {' + '.join([f'g{i}', *terms])}")
         else:
             nodes, forces = (", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg")
@@ -215,13 +215,14 @@ class SeparableSEM(System):
         paid = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
         call = f"{code.bind('payoff', self.payoff)}({code.dictionary(dict(zip(names, paid, strict=True)))})"
         code.add(f"reward = {' + '.join(paid) if self.payoff == Total(names) else call}")
-        seen = "soft[{0}] * y{0}" if given["feedback"] == "selected" else "y{0}"
+        observed = "soft[{0}] * y{0}" if arguments["feedback"] == "selected" else "y{0}"
         values = {signal: f"z{i}" for i, signal in enumerate(self.exogenous)}
-        values |= {name: seen.format(i) for i, name in enumerate(names)}
-        return code.returning({**values, REWARD: "reward"})
+        values |= {name: observed.format(i) for i, name in enumerate(names)}
+        return code.compile({**values, REWARD: "reward"})
 
     def _components(self, cut: Cut) -> dict[tuple[int, int], Component]:
-        return {pair: part for pair, part in self.arguments["components"].items() if self.nodes[pair[0]] not in cut}
+        components: dict[tuple[int, int], Component] = self.arguments["components"]
+        return {(i, j): component for (i, j), component in components.items() if self.nodes[i] not in cut}
 
     def _prove_contraction(self, cut: Cut = UNCUT) -> tuple[float, Box]:
         """Find a box that the equations map into itself, and the spectral radius of the largest slopes there.
@@ -249,15 +250,15 @@ class SeparableSEM(System):
 
     def _driving_range(self, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
         """Return intervals that contain ``G[i](z[i])`` plus the model noise, or the values of a node that is set."""
-        given = self.arguments
+        arguments = self.arguments
         ends = np.array([TAIL, 1.0 - TAIL])
         ranges = np.empty((self.action_dim, 2))
-        for i, (signal, activation) in enumerate(zip(self.signals, given["activations"], strict=True)):
+        for i, (signal, activation) in enumerate(zip(self.signals, arguments["activations"], strict=True)):
             low, high = signal.from_uniform(ends)
-            if given["mask"] == "exogenous":
+            if arguments["mask"] == "exogenous":
                 low, high = min(low, 0.0), max(high, 0.0)
             ranges[i] = activation.image(float(low), float(high))
-        ranges += given["model_noise"].from_uniform(ends)
+        ranges += arguments["model_noise"].from_uniform(ends)
         for name, values in cut.items():
             ranges[self.nodes.index(name)] = values
         low, high = ranges.T
@@ -288,15 +289,15 @@ class _Functions:
 
     def __init__(self, components: Mapping[tuple[int, int], Component], count: int) -> None:
         tanhs, powers, others = (defaultdict[Any, np.ndarray](lambda: np.zeros(count)) for _ in range(3))
-        for i, j, part in _parts(components):
-            if isinstance(part, Tanh):
-                tanhs[j, part.scale, part.shift][i] += part.amplitude
-            elif isinstance(part, Polynomial):
-                for k, coefficient in enumerate(part.coefficients, 1):
+        for i, j, component in _terms(components):
+            if isinstance(component, Tanh):
+                tanhs[j, component.scale, component.shift][i] += component.amplitude
+            elif isinstance(component, Polynomial):
+                for k, coefficient in enumerate(component.coefficients, 1):
                     if coefficient:
                         powers[j, k][i] += coefficient
-            elif not isinstance(part, Linear):
-                others[j, part][i] += 1.0
+            elif not isinstance(component, Linear):
+                others[j, component][i] += 1.0
         columns = [*tanhs.values(), *powers.values(), *others.values()]
         self.weights = np.array(columns).reshape(-1, count).T
         self.causes = [key[0] for key in (*tanhs, *powers, *others)]
@@ -322,18 +323,18 @@ class _Functions:
         rows = [
             " + ".join([f"s{i}", *(f"{inner[i, j].item()!r} * f{j}" for j in indices if inner[i, j])]) for i in indices
         ]
-        listed = {letter: ", ".join(f"{letter}{i}" for i in indices) for letter in "syfo"}
+        joined = {letter: ", ".join(f"{letter}{i}" for i in indices) for letter in "syfo"}
         settled = [f"abs(y{i} - o{i}) <= {TOLERANCE} * (1.0 + abs(y{i}))" for i in indices]
         values = [f"f{i} = {formula.format(i)}" for i, formula in enumerate(formulas)]
         sweep = [f"y{i} = {row}; {value}" for i, (row, value) in enumerate(zip(rows, values, strict=True))]
         lines = [
-            f"[{listed['s']}] = [{listed['y']}] = start",
+            f"[{joined['s']}] = [{joined['y']}] = start",
             *values,
             f"for _ in range({MAX_ITERATIONS}):",
-            f"    [{listed['o']}] = [{listed['y']}]",
+            f"    [{joined['o']}] = [{joined['y']}]",
             *(f"    {line}" for line in sweep),
             f"    if {' and '.join(settled) or 'True'}:",
-            f"        return [{listed['f']}]",
+            f"        return [{joined['f']}]",
             "raise unsettled()",
         ]
         return compile_function("start", lines, scope)
@@ -349,15 +350,15 @@ class _Functions:
         return values
 
 
-def _parts(components: Mapping[tuple[int, int], Component]) -> Iterator[tuple[int, int, Component]]:
+def _terms(components: Mapping[tuple[int, int], Component]) -> Iterator[tuple[int, int, Component]]:
     """Yield the effect, cause and function of all terms of all edges."""
     for (i, j), component in components.items():
-        for part in component.parts if isinstance(component, Sum) else [component]:
-            yield i, j, part
+        for term in component.parts if isinstance(component, Sum) else [component]:
+            yield i, j, term
 
 
 class _FixedPoint:
-    """Solves ``y = F(y) + g`` on a cyclic graph by ``y <- (I - A)^-1 (g + N(y))``; A is the linear part of F = A + N.
+    """Solver of ``y = F(y) + g`` on a cyclic graph by ``y <- (I - A)^-1 (g + N(y))``, with F = A + N and A linear.
 
     With largest slopes |A| and |N|, this splitting is a contraction if |A| + |N| has a spectral radius below 1, and
     converges no slower than plain iteration (Varga 2000, Matrix iterative analysis, sec. 3.6). Unlike plain iteration
@@ -369,9 +370,9 @@ class _FixedPoint:
         self._lows, self._highs = self._low[:, 0].tolist(), self._high[:, 0].tolist()
         count = len(self._low)
         linear = np.zeros((count, count))
-        for i, j, part in _parts(components):
-            if isinstance(part, Linear):
-                linear[i, j] += part.slope
+        for i, j, component in _terms(components):
+            if isinstance(component, Linear):
+                linear[i, j] += component.slope
         self._inverse = np.linalg.inv(np.eye(count) - linear)
         self._functions = _Functions(components, count)
         causes = self._functions.causes

@@ -14,7 +14,7 @@ from cbo_gym.scm.system import Values, Variable
 
 
 class StraightLine:
-    """Builds the function of a system: ``noise, soft, hard`` to the values of its variables.
+    """Builder of the function of a system: ``noise, soft, hard`` to the values of its variables.
 
     Objects and names of variables are bound to identifiers, so that no name is read as source code.
 
@@ -25,25 +25,25 @@ class StraightLine:
     def __init__(self, sources: Sequence[Variable]) -> None:
         noisy = [source.name for source in sources if not isinstance(source.noise, Zero)]
         self._draws = {name: f"noise[{index}]" for index, name in enumerate(noisy)}
-        self._words: dict[str, str] = {}
+        self._identifiers: dict[str, str] = {}
         self._scope: dict[str, Any] = {}
         self._lines: list[str] = []
 
-    def bind(self, word: str, value: Any) -> str:
+    def bind(self, identifier: str, value: Any) -> str:
         """Bind an identifier to an object; return the identifier."""
-        self._scope[word] = value
-        return word
+        self._scope[identifier] = value
+        return identifier
 
     def name(self, variable: str) -> str:
         """Return the identifier of the name of a variable."""
-        return self.bind(self._words.setdefault(variable, f"name_{len(self._words)}"), variable)
+        return self.bind(self._identifiers.setdefault(variable, f"name_{len(self._identifiers)}"), variable)
 
     def dictionary(self, values: Mapping[str, str]) -> str:
         """Return a dictionary display: names of variables to expressions."""
         return "{" + ", ".join(f"{self.name(name)}: {value}" for name, value in values.items()) + "}"
 
     def add(self, *lines: str) -> None:
-        """Add lines."""
+        """Add lines to the body of the function."""
         self._lines += lines
 
     def draw(self, source: str) -> str:
@@ -54,12 +54,12 @@ class StraightLine:
         """Return an expression plus the noise of a variable, if there is any."""
         return f"{value} + {self._draws[source]}" if source in self._draws else value
 
-    def returning(self, values: Mapping[str, str]) -> Callable[..., Values]:
+    def compile(self, values: Mapping[str, str]) -> Callable[..., Values]:
         """Compile the function, which returns a :meth:`dictionary`."""
         return compile_function("noise, soft, hard", [*self._lines, f"return {self.dictionary(values)}"], self._scope)
 
 
 def compile_function(arguments: str, lines: Sequence[str], scope: dict[str, Any]) -> Callable[..., Any]:
-    """Compile a function from the lines of its body and its globals; never from a user's text."""
+    """Compile a function from the lines of its body and its globals; never from a user's string."""
     exec("\n    ".join([f"def function({arguments}):", *lines]), scope)
     return scope["function"]

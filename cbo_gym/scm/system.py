@@ -1,4 +1,4 @@
-"""System: what structural causal models and separable SEMs have in common."""
+"""System: the base class of structural causal models and separable SEMs."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ class Variable:
     """One endogenous (or latent) variable and its mechanism.
 
     Args:
-        name: unique in the model.
+        name: name of the variable, unique in the model.
         mechanism: called as ``mechanism(*parent values, *action values, noise)``; arithmetic and NumPy ufuncs, so that
             it takes floats and arrays that broadcast together.
         parents: names of its direct causes, in the order of the mechanism's arguments.
         actions: indices of the action coordinates (soft parameters), the arguments after the parents.
         noise: distribution of its own exogenous variable.
         observed: False for a latent variable, which no agent sees.
-        idle_parents: further causes in the diagram, which says what may have an effect, that the mechanism does not
-            take.
+        idle_parents: further causes in the diagram, which shows possible effects; the mechanism does not take them.
     """
 
     name: str
@@ -79,11 +78,11 @@ class Structure(ABC):
 
 
 class System(Structure):
-    """Variables that exogenous noise and an intervention determine; one of them is the reward.
+    """Variables determined by exogenous noise and an intervention; one of them is the reward.
 
     Attributes:
-        variables: what has an exogenous part, constant ones included.
-        noisy: those whose exogenous part is not constant, in the order of the draws.
+        variables: variables with an exogenous part, constant ones included.
+        noisy: variables whose exogenous part is not constant, in the order of the draws.
     """
 
     variables: tuple[Variable, ...]
@@ -157,20 +156,20 @@ class System(Structure):
         unknown = sorted(set(intervention.hard) - set(known))
         if unknown:
             raise ArgumentError(f"cannot set {unknown}; a hard intervention may set {known}")
-        named = {f"soft parameter {i}": column for i, column in enumerate(intervention.soft)}
-        named |= {f"the value of {name}": value for name, (_, value) in intervention.hard.items()}
-        for what, column in named.items():
+        columns = {f"soft parameter {i}": column for i, column in enumerate(intervention.soft)}
+        columns |= {f"the value of {name}": value for name, (_, value) in intervention.hard.items()}
+        for what, column in columns.items():
             array = np.asarray(column, dtype=float)
             if not np.all(np.isfinite(array)):
                 raise ArgumentError(f"{what} must be finite; given {array}")
-        named |= {f"the mask of {name}": mask for name, (mask, _) in intervention.hard.items()}
-        for what, column in named.items():
+        columns |= {f"the mask of {name}": mask for name, (mask, _) in intervention.hard.items()}
+        for what, column in columns.items():
             if not _broadcasts_to(np.shape(column), batch_shape):
                 raise ArgumentError(f"{what} has shape {np.shape(column)}, which does not fit {batch_shape}")
         return intervention
 
     def stack(self, values: Mapping[str, Floats], names: Sequence[str] | None = None) -> np.ndarray:
-        """Return the observed variables, or those named, as one array of shape ``(..., number of names)``."""
+        """Return the observed variables, or those in ``names``, as one array of shape ``(..., number of names)``."""
         columns = np.broadcast_arrays(*[values[name] for name in names or self.nodes])
         return np.stack(columns, axis=-1)
 

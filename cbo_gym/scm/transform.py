@@ -24,7 +24,7 @@ class TransformedSystem(System):
         nodes: old names of the observed variables in their new order, the reward last.
         coordinates: new index and unit of each old soft parameter; empty if there are none, or if the mode defines
             them.
-        told: old name -> the distribution of its noise that agents know.
+        known_noise: old name -> the distribution of its noise that agents know.
     """
 
     def __init__(
@@ -34,18 +34,20 @@ class TransformedSystem(System):
         units: Mapping[str, Unit],
         nodes: Sequence[str],
         coordinates: Sequence[tuple[int, Unit]],
-        told: Mapping[str, Distribution],
+        known_noise: Mapping[str, Distribution],
     ) -> None:
         self.system, self.names, self.units, self.coordinates = system, names, units, tuple(coordinates)
         self.reward = names[system.reward]
         self.nodes = tuple(names[name] for name in nodes)
-        self.diagram = renamed(system.diagram, names, self.nodes)
+        self.diagram = rename_diagram(system.diagram, names, self.nodes)
         self.action_dim = system.action_dim
         indices = [index for index, _ in self.coordinates] or list(range(system.action_dim))
         entering = {names[name]: tuple(indices[i] for i in own) for name, own in system.action_nodes.items()}
         self.action_nodes = {name: entering[name] for name in self.nodes if name in entering}
-        self.variables = tuple(_renamed(v, names[v.name], told.get(v.name, v.noise)) for v in system.variables)
-        self.noisy = tuple(_renamed(v, names[v.name], v.noise) for v in system.noisy)
+        self.variables = tuple(
+            _rename_variable(v, names[v.name], known_noise.get(v.name, v.noise)) for v in system.variables
+        )
+        self.noisy = tuple(_rename_variable(v, names[v.name], v.noise) for v in system.noisy)
         self._old = {new: old for old, new in names.items()}
 
     @property
@@ -63,13 +65,13 @@ class TransformedSystem(System):
         """Return the values of all variables by their new names; a variable that is set has exactly that value."""
         values = {
             self.names.get(name, name): self.units[name].to_new(value) if name in self.units else value
-            for name, value in self.system.propagate(noise, self.as_it_was(intervention)).items()
+            for name, value in self.system.propagate(noise, self.to_original(intervention)).items()
         }
         for name, (mask, value) in intervention.hard.items():
             values[name] = value if mask is True else np.where(mask, value, values[name])
         return values
 
-    def as_it_was(self, intervention: Intervention) -> Intervention:
+    def to_original(self, intervention: Intervention) -> Intervention:
         """Return an intervention in the names, units and coordinates of the original system."""
         soft = intervention.soft
         if self.coordinates and soft:
@@ -81,12 +83,13 @@ class TransformedSystem(System):
         return Intervention(soft, hard)
 
     def __reduce__(self) -> tuple[object, ...]:
-        told = {old: v.noise for old, v in zip((v.name for v in self.system.variables), self.variables, strict=True)}
+        pairs = zip(self.system.variables, self.variables, strict=True)
+        known_noise = {old.name: new.noise for old, new in pairs}
         nodes = [self._old[name] for name in self.nodes]
-        return type(self), (self.system, self.names, self.units, nodes, self.coordinates, told)
+        return type(self), (self.system, self.names, self.units, nodes, self.coordinates, known_noise)
 
 
-def _renamed(variable: Variable, name: str, noise: Distribution) -> Variable:
+def _rename_variable(variable: Variable, name: str, noise: Distribution) -> Variable:
     return Variable(name, own_noise, noise=noise, observed=variable.observed)
 
 
@@ -99,7 +102,7 @@ def _old_value(unit: Unit, value: Floats) -> Floats:
     return np.clip(old, low, high) if isinstance(old, np.ndarray) else min(max(float(old), low), high)
 
 
-def renamed(diagram: CausalDiagram, names: Mapping[str, str], nodes: Sequence[str]) -> CausalDiagram:
+def rename_diagram(diagram: CausalDiagram, names: Mapping[str, str], nodes: Sequence[str]) -> CausalDiagram:
     """Return a diagram with other names, ``nodes`` in their new order."""
     directed = [(names[a], names[b]) for a, b in diagram.directed]
     bidirected = [[names[name] for name in pair] for pair in diagram.bidirected]

@@ -127,7 +127,7 @@ def test_a_composition_that_is_no_arithmetic_is_refused():
         lambda n: float(n["X"]),
         lambda n: "text",
     ):
-        with pytest.raises(ArgumentError, match="cannot be written down"):
+        with pytest.raises(ArgumentError, match="cannot be traced"):
             trace(wrong, ["X"])
 
 

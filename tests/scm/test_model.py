@@ -214,7 +214,7 @@ def test_names_are_never_read_as_code() -> None:
         ([Variable("A", halved, ("B",))], "A", r"unknown variables \['B'\]"),
         ([Variable("A", halved, ("B",)), Variable("B", halved, ("A",))], "A", "cycle"),
         ([Variable("A", halved, ("A",))], "A", "self loop"),
-        ([Variable("A", own_noise)], "Y", r"reward 'Y' is none of the variables \['A'\]"),
+        ([Variable("A", own_noise)], "Y", r"reward 'Y' is not one of the variables \['A'\]"),
         ([Variable("A", own_noise, observed=False)], "A", "reward 'A' must be an observed variable"),
         ([Variable("A", own_noise), Variable("B", halved, ("A",))], "A", r"no children; it has \('B',\)"),
         ([Variable("A", total, (), (0, 2))], "A", r"without gaps; the mechanisms use \[0, 2\]"),

@@ -150,7 +150,7 @@ def test_mixed_policy_scopes_and_the_diagram_of_one() -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (scope(X1="Y"), r"no mixed policy scope: \{\(X1; Y\)\}; the diagram must be acyclic; it holds the cycle"),
+        (scope(X1="Y"), r"not a mixed policy scope: \{\(X1; Y\)\}; the diagram must be acyclic; it holds the cycle"),
         (scope(Q="C"), r"unknown variables \['Q'\]"),
         (scope(X1="C Q"), r"unknown variables \['Q'\]"),
         (scope(X1="C") | scope(X1=""), r"one policy per variable; given \{\(X1; \), \(X1; C\)\}"),

@@ -11,7 +11,7 @@ import numpy as np
 from cbo_gym.actions import Interval
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.scm import Floats, Variable
-from cbo_gym.scm.model import failed
+from cbo_gym.scm.model import mechanism_error
 
 # Number of values of each argument at which a mechanism is tried.
 ROWS = 4
@@ -41,7 +41,7 @@ class Elementwise:
         except (ArithmeticError, ValueError):
             return np.nan
         except Exception as error:
-            raise failed(self.name, error) from error
+            raise mechanism_error(self.name, error) from error
 
 
 def elementwise(

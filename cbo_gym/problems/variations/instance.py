@@ -31,7 +31,7 @@ from cbo_gym.scm import Zero
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.noise import scaled
 from cbo_gym.scm.separable import SeparableSEM
-from cbo_gym.scm.transform import renamed
+from cbo_gym.scm.transform import rename_diagram
 from cbo_gym.task import Constraint, GraphKnowledge, Mode
 
 INSTANCE_KEYWORD = "instance"
@@ -218,8 +218,8 @@ def _knowledge(transform: Transform, old: Problem, mode: Mode, knowledge: GraphK
     else:
         order = [*sorted(others, key=transform.names.__getitem__), reward]
     nodes = tuple(transform.names[name] for name in order)
-    diagram = None if knowledge.diagram is None else renamed(knowledge.diagram, transform.names, nodes)
-    candidates = tuple(renamed(candidate, transform.names, nodes) for candidate in knowledge.candidates)
+    diagram = None if knowledge.diagram is None else rename_diagram(knowledge.diagram, transform.names, nodes)
+    candidates = tuple(rename_diagram(candidate, transform.names, nodes) for candidate in knowledge.candidates)
     return GraphKnowledge(nodes, diagram, candidates)
 
 

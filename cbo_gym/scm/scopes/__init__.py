@@ -1,4 +1,4 @@
-"""Which variables to intervene on, and what to look at before: sets that are enough for every SCM on a diagram."""
+"""Sets of variables to intervene on, and contexts to observe before, that suffice for every SCM on a diagram."""
 
 from cbo_gym.scm.scopes.intervention_sets import (
     confounded_territory,

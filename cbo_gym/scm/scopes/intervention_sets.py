@@ -29,7 +29,7 @@ def minimal_intervention_sets(
     max_sets: int | None = None,
     constrained: Iterable[str] = (),
 ) -> set[frozenset[str]]:
-    """Return the sets none of whose members is idle once the others are set, see :func:`is_minimal`.
+    """Return the sets in which no variable is redundant once the others are set, see :func:`is_minimal`.
 
     Args:
         diagram: an acyclic causal diagram.
@@ -103,7 +103,7 @@ def pomis(diagram: CausalDiagram, reward: str, manipulable: Iterable[str] | None
         manipulable: the variables that may be set; None for all but the reward.
 
     Returns:
-        the possibly-optimal minimal intervention sets, at least one. The empty set among them means: observe.
+        the possibly-optimal minimal intervention sets, at least one. The empty set means: only observe.
 
     Raises:
         ArgumentError: for a cyclic diagram, unknown variables, or a manipulable reward.
@@ -117,7 +117,7 @@ def pomis(diagram: CausalDiagram, reward: str, manipulable: Iterable[str] | None
 def _borders(diagram: CausalDiagram, reward: str, order: list[str], skipped: frozenset[str]) -> set[frozenset[str]]:
     """Return the borders under do(W) for all W among ``order``, which is in reverse causal order.
 
-    A border with a variable that was ``skipped`` on the way is found where that variable is set.
+    A border with a ``skipped`` variable belongs to the branch in which that variable is set.
     """
     territory = confounded_territory(diagram, reward)
     border = interventional_border(diagram, reward)

@@ -4,7 +4,7 @@
 can maximise a weighted sum of the objectives, so that they reach the part of the front on its convex hull; Bhatija et
 al. (2025) take these for all. There are more Pareto sets: observing averages over the values of a variable X, and a
 mean of vectors may be dominated by none. With Y1 = X and Y2 = 1 - X for a coin X, observing gives (1/2, 1/2), which
-neither (0, 1) nor (1, 0) dominates. Every value that a variable takes by itself can be set.
+neither (0, 1) nor (1, 0) dominates. Variables can be set to every value that they take naturally.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def pareto_sets(
 ) -> set[frozenset[str]]:
     """Return the sets that in some SCM on the diagram have a vector which no other minimal set equals or dominates.
 
-    A minimal set W is out if it leaves variables alone that should be set in every SCM. In the diagram under do(W) let
-    the *own* variables of Y_i be those that can be set and reach Y_i and no other objective. Setting their
+    A minimal set W is excluded if it leaves variables alone that should be set in every SCM. In the diagram under do(W)
+    let the *own* variables of Y_i be those that can be set and reach Y_i and no other objective. Setting their
     interventional border changes only Y_i, which it makes no worse (Lee & Bareinboim 2018, Theorem 4, with all other
-    variables projected out). W stays if and only if, for each objective, the border among its own variables is empty.
-    It is not a theorem that no further set is out, but a search found an SCM for each set that stays, on all diagrams
-    of four variables.
+    variables projected out). W remains if and only if, for each objective, the border among its own variables is empty.
+    No theorem says that each remaining set is needed, but a search found an SCM for each, on all diagrams of four
+    variables.
 
     Args:
         diagram: an acyclic causal diagram.
@@ -53,7 +53,7 @@ def supported_sets(
     """Return the sets that can maximise a weighted sum of the objectives: Pareto sets that are joint borders.
 
     Joint borders are the interventional borders of all objectives together under do(W), for all sets W. The published
-    program lists all of them; those that are no Pareto sets are never needed. Arguments and errors are those of
+    program lists all of them; those that are not Pareto sets are never needed. Arguments and errors are those of
     :func:`pareto_sets`.
     """
     allowed = _check(diagram, objectives, manipulable)

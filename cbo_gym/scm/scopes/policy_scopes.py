@@ -1,4 +1,4 @@
-"""Which variables to intervene on, and upon seeing what: mixed policy scopes (Lee & Bareinboim 2020).
+"""Which variables to intervene on, and depending on which contexts: mixed policy scopes (Lee & Bareinboim 2020).
 
 A scope is a set of pairs (X; C_X): the variable X is set by a policy that sees the contexts C_X. In its diagram G_S the
 edges from C_X to X replace all edges into X. The value of a scope is the best E[Y] of its policies. :func:`pomps` uses
@@ -51,7 +51,7 @@ def scope_diagram(diagram: CausalDiagram, scope: Scope) -> CausalDiagram:
     try:
         return diagram.with_inputs(policies)
     except ValueError as error:
-        raise ArgumentError(f"no mixed policy scope: {_show(scope)}; {error}") from None
+        raise ArgumentError(f"not a mixed policy scope: {_show(scope)}; {error}") from None
 
 
 def mixed_policy_scopes(
@@ -104,7 +104,7 @@ def pomps(
 
     Returns:
         the scopes, at least one, each a frozenset of pairs (variable, frozenset of its contexts). The empty scope
-        means: observe.
+        means: only observe.
 
     Raises:
         ArgumentError: for a cyclic diagram, unknown variables, or a reward that is manipulable or a context.
@@ -156,7 +156,7 @@ class _Setting:
         return {name: self.contexts - free.descendants([name]) for name in self.manipulable}
 
     def complete_scopes(self, natural: frozenset[str]) -> set[Scope]:
-        """Return the complete scopes that leave ``natural`` alone, one an order of action, reduced."""
+        """Return the complete scopes that leave ``natural`` alone, one per order of action, reduced."""
         return {self.reduce(policies) for policies in self._complete(self.manipulable - natural, {})}
 
     def _complete(self, acting: frozenset[str], needed: Mapping[str, frozenset[str]]) -> Iterator[Policies]:
@@ -245,8 +245,8 @@ def _takeovers(
 ) -> Policies:
     """Return natural variables that can be taken over together without loss, with the contexts of their policies.
 
-    The last one in causal order goes first: its policy may see the others, and is no longer confounded when their turn
-    comes. If one fails it stays natural, and the search starts again without it.
+    The last variable in causal order goes first: its policy may see the others, and is no longer confounded when their
+    turn comes. If one fails it stays natural, and the search starts again without it.
 
     Args:
         diagram: the diagram of the scope.
@@ -255,18 +255,18 @@ def _takeovers(
         usable: the variables that policies may see, besides other candidates.
         readable: variable -> further inputs of its policy.
     """
-    left = list(candidates)
+    remaining = list(candidates)
     while True:
         current, policies = diagram, {}
-        for index, name in reversed(list(enumerate(left))):
-            allowed = usable.union(left[:index]) - current.descendants([name])
+        for index, name in reversed(list(enumerate(remaining))):
+            allowed = usable.union(remaining[:index]) - current.descendants([name])
             quiet = current.without_effects([name])
-            given = allowed & quiet.ancestors([name, reward])
-            if not quiet.m_separated([name], [reward], given):
-                left.remove(name)
+            contexts = allowed & quiet.ancestors([name, reward])
+            if not quiet.m_separated([name], [reward], contexts):
+                remaining.remove(name)
                 break
-            policies[name] = given
-            current = current.with_inputs({name: given | readable.get(name, frozenset())})
+            policies[name] = contexts
+            current = current.with_inputs({name: contexts | readable.get(name, frozenset())})
         else:
             return policies
 

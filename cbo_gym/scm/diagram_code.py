@@ -42,9 +42,9 @@ ARROWS = {"→": "->", "⟶": "->", "←": "<-", "⟵": "<-", "↔": "<->", "⟷
 OLD_NODE = re.compile(r"(?P<name>\S.*?)\s+(?P<status>[EOAU]+|\d+)(?:\s+@\S+)?\s*")
 PATH = re.compile(r"[^\n{}>]*(?:[/\\]|\.\w{1,8}$)[^\n{}>]*")
 READERS = {
-    ".gml": "GML, which is not read; networkx.read_gml makes a graph of it that is",
-    ".graphml": "GraphML, which is not read; networkx.read_graphml makes a graph of it that is",
-    ".bif": "BIF, which is not read; pgmpy.readwrite.BIFReader(path).get_model() makes a graph of it that is",
+    ".gml": "GML, which is not read; networkx.read_gml reads it as a graph that you can give",
+    ".graphml": "GraphML, which is not read; networkx.read_graphml reads it as a graph that you can give",
+    ".bif": "BIF, which is not read; pgmpy.readwrite.BIFReader(path).get_model() reads it as a graph that you can give",
 }
 FOREIGN = {
     r"\bnode\s*\[\s*id\s": READERS[".gml"].replace("read_gml", "parse_gml"),
@@ -54,32 +54,32 @@ FOREIGN = {
     r"\A\s*[\[{]\s*[\"\[{}\]]": "JSON, which is not read; give a list of pairs (cause, effect)",
     r"\A\s*(?:graph|flowchart)\s+(?:TD|TB|BT|LR|RL)\b": "Mermaid, which is not read",
     r"\A\s*Graph Nodes:": "Tetrad's, which is not read; give causal-learn's graph itself",
-    r"\A\s*(?:strict\s+)?(?:dag|pdag|mag|pag|digraph)\s+[^-<\s]": "one whose braces are missing",
+    r"\A\s*(?:strict\s+)?(?:dag|pdag|mag|pag|digraph)\s+[^-<\s]": "code without braces",
     r"\A[^>]*~": "formulas, which are not read",
 }
 EXAMPLES = "DAGitty code, dag { X -> Y }, or DOT code, digraph { X -> Y }"
 BARE = re.compile(r"[A-Za-z_]\w*|\d+", re.ASCII)
-# Keywords, which are quoted if they are names.
+# Keywords, which are quoted where they are names.
 KEYWORDS = ("strict", "digraph", "graph", "subgraph", "node", "edge")
 # Keywords of statements about defaults.
 DEFAULTS = ("graph", "node", "edge")
 
 
-def read_text(text: str) -> Parts:
-    """Read DOT or DAGitty code. Raise ArgumentError naming the line at fault, or the format if it is another one."""
-    if not isinstance(text, str):
-        raise ArgumentTypeError(f"a causal diagram is {EXAMPLES}; given {type(text).__name__}")
-    if len(text) > MAX_CHARACTERS:
-        raise ArgumentError(f"a diagram of at most {MAX_CHARACTERS} characters is read; given {len(text)}")
-    text = text.removeprefix("\ufeff")
-    head = HEAD.match(text)
+def read_code(code: str) -> Parts:
+    """Read DOT or DAGitty code. Raise ArgumentError naming the line at fault, or the format of other code."""
+    if not isinstance(code, str):
+        raise ArgumentTypeError(f"a causal diagram is {EXAMPLES}; given {type(code).__name__}")
+    if len(code) > MAX_CHARACTERS:
+        raise ArgumentError(f"a diagram of at most {MAX_CHARACTERS} characters is read; given {len(code)}")
+    code = code.removeprefix("\ufeff")
+    head = HEAD.match(code)
     if head is None:
-        if old := _old_blocks(text):
+        if old := _old_blocks(code):
             return _read_old(*old)
-        _refuse_foreign(text)
+        _refuse_foreign(code)
         # DAGitty adds the missing frame as well.
-        text = f"dag {{ {text}\n}}"
-        head = HEAD.match(text)
+        code = f"dag {{ {code}\n}}"
+        head = HEAD.match(code)
     kind = head["kind"].lower() if head else "dag"
     if kind in ("mag", "pag"):
         raise ArgumentError(
@@ -87,30 +87,30 @@ def read_text(text: str) -> Parts:
             "dag { ... }, or give the diagrams that are possible as candidates of a study"
         )
     try:
-        return _Parser(text, "DOT" if "graph" in kind else "DAGitty", head.end() if head else 0).parts()
+        return _Parser(code, "DOT" if "graph" in kind else "DAGitty", head.end() if head else 0).parts()
     except RecursionError:
         raise ArgumentError("cannot read the diagram: braces are nested too deeply") from None
 
 
-def _refuse_foreign(text: str) -> None:
+def _refuse_foreign(code: str) -> None:
     """Raise ArgumentError if the code has no arrows, naming the format that it seems to have."""
-    if PATH.fullmatch(text.strip()):
-        ending = "." + text.strip().rpartition(".")[2].lower()
-        problem = f"{shown(text)} looks like the path of a file"
+    if PATH.fullmatch(code.strip()):
+        ending = "." + code.strip().rpartition(".")[2].lower()
+        problem = f"{shown(code)} looks like the path of a file"
         if ending in READERS:
             raise ArgumentError(f"{problem} of {READERS[ending]}; or give {EXAMPLES}")
-        how = "" if "://" in text else f": pathlib.Path({text.strip()!r}).read_text()"
+        how = "" if "://" in code else f": pathlib.Path({code.strip()!r}).read_text()"
         raise ArgumentError(f"{problem}; give its contents{how}")
-    for pattern, what in FOREIGN.items():
-        if re.search(pattern, text):
-            raise ArgumentError(f"a causal diagram is {EXAMPLES}; this looks like {what}")
-    if not any(token.kind == "arrow" for token in _tokens(text, 0, 1, "the diagram")):
-        raise ArgumentError(f"a causal diagram is {EXAMPLES}; given {shown(text)}")
+    for pattern, language in FOREIGN.items():
+        if re.search(pattern, code):
+            raise ArgumentError(f"a causal diagram is {EXAMPLES}; this looks like {language}")
+    if not any(token.kind == "arrow" for token in _tokens(code, 0, 1, "the diagram")):
+        raise ArgumentError(f"a causal diagram is {EXAMPLES}; given {shown(code)}")
 
 
-def _old_blocks(text: str) -> tuple[list[re.Match[str]], list[str]] | None:
+def _old_blocks(code: str) -> tuple[list[re.Match[str]], list[str]] | None:
     """Return the nodes and the lines of edges of DAGitty code before version 3; ``None`` for other code."""
-    nodes, _, edges = re.sub(r"\n[ \t]*\n", "\n\n", text.replace("\r", "").strip()).partition("\n\n")
+    nodes, _, edges = re.sub(r"\n[ \t]*\n", "\n\n", code.replace("\r", "").strip()).partition("\n\n")
     lines = nodes.splitlines()
     matches = [match for line in lines if (match := OLD_NODE.fullmatch(line.strip()))]
     return (matches, edges.split("\n")) if matches and len(matches) == len(lines) else None
@@ -146,11 +146,11 @@ def _old_names(words: list[str], known: Iterable[str]) -> Iterator[str]:
 
 def write(head: str, nodes: Iterable[str], edges: Iterable[tuple[Edge, str]], end: str) -> str:
     """Write a diagram: ``edges`` are pairs of names, each with a template; ``end`` follows each statement."""
-    lines = [*map(_quoted, nodes), *(template.format(*map(_quoted, edge)) for edge, template in edges)]
+    lines = [*map(_quote, nodes), *(template.format(*map(_quote, edge)) for edge, template in edges)]
     return "\n".join([f"{head} {{", *(f"  {line}{end}" for line in lines), "}", ""])
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     if BARE.fullmatch(name) and name.lower() not in KEYWORDS:
         return name
     if not name or any(char in "\\\n\r" for char in name):
@@ -163,39 +163,39 @@ def _quoted(name: str) -> str:
 
 class _Token(NamedTuple):
     kind: str
-    text: str
+    value: str
     line: int
 
 
-def _tokens(text: str, index: int, line: int, language: str) -> Iterator[_Token]:
-    """Yield the tokens from an index on, which lies in this line."""
+def _tokens(code: str, index: int, line: int, language: str) -> Iterator[_Token]:
+    """Yield the tokens from an index on; the index is in this line."""
     last = _Token("", "", line)
-    while index < len(text):
-        circle = CIRCLES.match(text, index) if last.kind in ("word", "quoted") and last.line == line else None
+    while index < len(code):
+        circle = CIRCLES.match(code, index) if last.kind in ("word", "quoted") and last.line == line else None
         if circle:
             piece, kind = circle.group().replace("o", "@"), "arrow"
-        elif last.text == "=" and text[index] == "<":
-            piece, kind = _html(text, index, line), "quoted"
+        elif last.value == "=" and code[index] == "<":
+            piece, kind = _html(code, index, line), "quoted"
         else:
-            match = TOKEN.match(text, index)
+            match = TOKEN.match(code, index)
             if match is None:
-                _refuse(language, text[index], line)
+                _refuse(language, code[index], line)
             piece, kind = match.group(), str(match.lastgroup)
         if kind != "blank":
-            plain = re.sub(r"\\(?:\n|(?=[\"']))", "", piece[1:-1]) if piece[0] in "\"'" else piece
-            last = _Token(kind, plain, line)
+            value = re.sub(r"\\(?:\n|(?=[\"']))", "", piece[1:-1]) if piece[0] in "\"'" else piece
+            last = _Token(kind, value, line)
             yield last
         index, line = index + len(piece), line + piece.count("\n")
-    yield _Token("end", "the end of the text", line)
+    yield _Token("end", "the end of the code", line)
 
 
-def _html(text: str, start: int, line: int) -> str:
+def _html(code: str, start: int, line: int) -> str:
     """Return a label in HTML, up to the bracket that closes the first one."""
     depth = 0
-    for index in range(start, len(text)):
-        depth += {"<": 1, ">": -1}.get(text[index], 0)
+    for index in range(start, len(code)):
+        depth += {"<": 1, ">": -1}.get(code[index], 0)
         if not depth:
-            return text[start : index + 1]
+            return code[start : index + 1]
     raise ArgumentError(f"line {line}: a label in HTML has no end")
 
 
@@ -213,9 +213,9 @@ def _refuse(language: str, what: str, line: int, where: str = "") -> NoReturn:
 class _Parser:
     """Recursive descent over the tokens after the first brace; ``parts`` is called once."""
 
-    def __init__(self, text: str, language: str, start: int) -> None:
+    def __init__(self, code: str, language: str, start: int) -> None:
         self._language = language
-        self._tokens = list(_tokens(text, start, 1 + text.count("\n", 0, start), language))
+        self._tokens = list(_tokens(code, start, 1 + code.count("\n", 0, start), language))
         self._next = 0
         self._parts = Parts()
         self._defaults: dict[str, dict[str, str]] = {kind: {} for kind in DEFAULTS}
@@ -231,7 +231,7 @@ class _Parser:
 
     def _take(self, *marks: str) -> bool:
         """Consume the next token if it is one of these marks; return whether it was."""
-        taken = self._peek().kind == "mark" and self._peek().text in marks
+        taken = self._peek().kind == "mark" and self._peek().value in marks
         self._next += taken
         return taken
 
@@ -240,10 +240,10 @@ class _Parser:
         if token.kind not in ("word", "quoted"):
             self._unexpected("where a name should come")
         self._next += 1
-        return token.text
+        return token.value
 
     def _unexpected(self, where: str) -> NoReturn:
-        _refuse(self._language, self._peek().text, self._peek().line, where)
+        _refuse(self._language, self._peek().value, self._peek().line, where)
 
     def _statements(self) -> list[str]:
         """Read up to the closing brace; return the names in it."""
@@ -251,7 +251,7 @@ class _Parser:
         while not self._take("}"):
             if self._take(";"):
                 continue
-            if self._peek(1).text == "=" and self._peek(1).kind == "mark":
+            if self._peek(1).value == "=" and self._peek(1).kind == "mark":
                 self._word()
                 self._next += 1
                 self._word()
@@ -264,8 +264,8 @@ class _Parser:
     def _default(self) -> str | None:
         """Consume the keyword of a statement about defaults and return it; ``None`` if the next token is a name."""
         token, after = self._peek(), self._peek(1)
-        kind = token.text if self._language == "DAGitty" else token.text.lower()
-        if token.kind != "word" or kind not in DEFAULTS or (after.kind, after.text) != ("mark", "["):
+        kind = token.value if self._language == "DAGitty" else token.value.lower()
+        if token.kind != "word" or kind not in DEFAULTS or (after.kind, after.value) != ("mark", "["):
             return None
         if self._language == "DAGitty" and kind != "graph":
             raise ArgumentError(f'line {token.line}: DAGitty has no {kind} [...]; a variable is written "{kind}" [...]')
@@ -288,7 +288,7 @@ class _Parser:
             if is_invisible(attributes):
                 continue
             try:
-                marks = _marks(arrow.text, attributes)
+                marks = _marks(arrow.value, attributes)
                 for first, second in product(left, right):
                     self._parts.add_edge(first, second, marks)
             except ArgumentError as error:
@@ -296,10 +296,10 @@ class _Parser:
         return [name for group in groups for name in group]
 
     def _group(self) -> list[str]:
-        if (self._peek().kind, self._peek().text.lower()) == ("word", "subgraph"):
-            named = self._peek(1).kind in ("word", "quoted")
-            if (self._peek(1 + named).kind, self._peek(1 + named).text) == ("mark", "{"):
-                self._next += 1 + named
+        if (self._peek().kind, self._peek().value.lower()) == ("word", "subgraph"):
+            has_name = self._peek(1).kind in ("word", "quoted")
+            if (self._peek(1 + has_name).kind, self._peek(1 + has_name).value) == ("mark", "{"):
+                self._next += 1 + has_name
         if self._take("{"):
             outer = {kind: dict(attributes) for kind, attributes in self._defaults.items()}
             names = self._statements()
@@ -326,7 +326,7 @@ class _Parser:
 
 
 def _marks(arrow: str, attributes: dict[str, Any]) -> Marks:
-    """Return the marks of an arrow, which attributes may change if it is one of DOT's."""
+    """Return the marks of an arrow, which the attributes of DOT may change."""
     arrow = ARROWS.get(arrow, arrow)
     ends = {"<": ARROW, ">": ARROW, "@": CIRCLE}
     left, right = ends.get(arrow[0], TAIL), ends.get(arrow[-1], TAIL)
