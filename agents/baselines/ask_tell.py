@@ -63,11 +63,11 @@ class AskTell(Agent):
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         # The optimiser learns the reward of the very point that it proposed, not of an equivalent one.
-        point = self._proposed(action)
+        point = self._point_of(action)
         self._points.append(point)
         self.tell(point, float(reward))
 
-    def _proposed(self, action: Action) -> np.ndarray:
+    def _point_of(self, action: Action) -> np.ndarray:
         """The proposed point that became this action, or else the codec's point of the action."""
         point = self.task.codec.to_point(action)
         for index, asked in enumerate(self._asked):

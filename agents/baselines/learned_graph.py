@@ -84,20 +84,20 @@ class LearnedGraph(Agent):
             self.diagram = CausalDiagram(self.diagram.nodes, self.diagram.directed | causes)
         nodes = self.diagram.nodes
         self._columns = [task.nodes.index(name) for name in nodes]
-        rounds = tuple(Round(past.action, self._reordered(past.observation), past.reward) for past in self.history)
+        rounds = tuple(Round(past.action, self._reorder(past.observation), past.reward) for past in self.history)
         module, name, arguments = PLAYERS[self.player]
         self._player = getattr(importlib.import_module(module), name)(**arguments)
-        given = replace(task, graph=GraphKnowledge(nodes, self.diagram), nodes=nodes, initial_data=rounds)
+        known_task = replace(task, graph=GraphKnowledge(nodes, self.diagram), nodes=nodes, initial_data=rounds)
         assert self._player is not None
-        self._player.reset(given, self._seed)
+        self._player.reset(known_task, self._seed)
 
-    def _reordered(self, observation: Observation) -> Observation:
+    def _reorder(self, observation: Observation) -> Observation:
         return {"nodes": np.array(observation["nodes"])[self._columns]}
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         if self._player is not None:
-            self._player.update(action, self._reordered(observation), reward, info)
+            self._player.update(action, self._reorder(observation), reward, info)
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """The player's posterior; ``None`` before it plays."""
@@ -123,8 +123,8 @@ def learn_edges(rows: np.ndarray, nodes: tuple[str, ...], reward: str, alpha: fl
     for name in names:
         if name != reward:
             known.add_forbidden_by_node(GraphNode(reward), GraphNode(name))
-    found = pc(jittered, alpha, "fisherz", show_progress=False, node_names=names, background_knowledge=known)
-    ends = found.G.graph  # 1 an arrowhead at the row's node, -1 a tail
+    result = pc(jittered, alpha, "fisherz", show_progress=False, node_names=names, background_knowledge=known)
+    ends = result.G.graph  # 1 an arrowhead at the row's node, -1 a tail
     arrows, lines = set(), set()
     for i, first in enumerate(names):
         for j, second in enumerate(names[:i]):

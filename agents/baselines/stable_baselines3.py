@@ -139,12 +139,12 @@ class StableBaselines3(Agent):
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         if self._thread is not None:
-            self._waiting = _Outcome(_context(observation), self._standardised(float(reward)))
+            self._waiting = _Outcome(_context(observation), self._standardise(float(reward)))
 
-    def _standardised(self, reward: float) -> float:
-        seen = [past.reward for past in self.history]
-        spread = float(np.std(seen))
-        return (reward - float(np.mean(seen))) / spread if spread > 0.0 else 0.0
+    def _standardise(self, reward: float) -> float:
+        rewards = [past.reward for past in self.history]
+        spread = float(np.std(rewards))
+        return (reward - float(np.mean(rewards))) / spread if spread > 0.0 else 0.0
 
     def _start(self, contexts: int) -> Thread:
         env = _Played(self._mailbox, contexts, self._actions.space)

@@ -38,11 +38,11 @@ class AverageKernel:
         most = max(MAX_PAIRS // (self._points**2 * max(len(left), 1)), 1)
         if len(right) <= most:
             return self._covariance(left, right)
-        parts = [self._covariance(left, right[start : start + most]) for start in range(0, len(right), most)]
-        return np.concatenate(parts, axis=1)
+        blocks = [self._covariance(left, right[start : start + most]) for start in range(0, len(right), most)]
+        return np.concatenate(blocks, axis=1)
 
     def _covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        squared = cdist(self._scaled(left), self._scaled(right), "sqeuclidean")
+        squared = cdist(self._scale(left), self._scale(right), "sqeuclidean")
         np.multiply(squared, -0.5, out=squared)
         np.exp(squared, out=squared)
         pairs = squared.reshape(len(left), self._points, len(right), self._points)
@@ -54,7 +54,7 @@ class AverageKernel:
         squared = np.square(points[:, :, None] - points[:, None]).sum(axis=-1)
         return self._variance * np.exp(-0.5 * squared).mean(axis=(1, 2))
 
-    def _scaled(self, cells: np.ndarray) -> np.ndarray:
+    def _scale(self, cells: np.ndarray) -> np.ndarray:
         return representative_points(cells, self._points).reshape(-1, cells.shape[-1]) / self._lengthscale
 
 
@@ -151,9 +151,9 @@ class AggregatedGP:
             raise ArgumentError(f"a cell must have shape (2, d), equal for all cells; given {cell.shape}")
         if not (np.isfinite(cell).all() and math.isfinite(reward)):
             raise ArgumentError(f"observations must be finite; given {cell.tolist()} -> {reward}")
-        one = cell[None]
-        own = float(self.kernel.variance(one)[0])
-        row = self._project(self.kernel.covariance(old, one))[:, 0] if known else np.zeros(0)
+        cells = cell[None]
+        own = float(self.kernel.variance(cells)[0])
+        row = self._project(self.kernel.covariance(old, cells))[:, 0] if known else np.zeros(0)
         pivot = math.sqrt(max(own + self.noise_std**2 - row @ row, MIN_PIVOT * own))
         residual = (reward - row @ self._residuals[:known]) / pivot
         self._grow(cell.shape[1])
@@ -162,7 +162,7 @@ class AggregatedGP:
         self._cells[known] = cell
         self._size += 1
         if count := len(self._tracked):
-            cross = self.kernel.covariance(one, self._tracked)[0]
+            cross = self.kernel.covariance(cells, self._tracked)[0]
             new = (cross - row @ self._projected[:known, :count]) / pivot
             self._projected[known, :count] = new
             self.mean += residual * new
@@ -173,7 +173,7 @@ class AggregatedGP:
         known, count = self._size, len(self._tracked)
         new, mean, variance = self._condition(cells)
         if known:
-            self._projected = _grown(self._projected, (known, count + len(cells)))
+            self._projected = _enlarge(self._projected, (known, count + len(cells)))
             self._projected[:known, count : count + len(cells)] = new
         self._tracked = np.concatenate([self._tracked, cells]) if count else np.array(cells)
         self.mean, self._variance = np.append(self.mean, mean), np.append(self._variance, variance)
@@ -198,13 +198,13 @@ class AggregatedGP:
     def _grow(self, dim: int) -> None:
         """Enlarge the arrays for one more observation."""
         size = self._size + 1
-        self._factor = _grown(self._factor, (size, size))
-        self._residuals = _grown(self._residuals, (size,))
-        self._cells = _grown(self._cells if self._size else np.zeros((0, 2, dim)), (size, 2, dim))
-        self._projected = _grown(self._projected, (size, len(self._tracked)))
+        self._factor = _enlarge(self._factor, (size, size))
+        self._residuals = _enlarge(self._residuals, (size,))
+        self._cells = _enlarge(self._cells if self._size else np.zeros((0, 2, dim)), (size, 2, dim))
+        self._projected = _enlarge(self._projected, (size, len(self._tracked)))
 
 
-def _grown(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _enlarge(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The array, or a copy padded with zeros to twice the needed length along axes that are too short."""
     if all(have >= need for have, need in zip(array.shape, shape, strict=True)):
         return array

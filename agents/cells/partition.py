@@ -57,10 +57,10 @@ class PartitionTree:
         """
         if not self.is_leaf[node]:
             raise ArgumentError(f"node {node} has been expanded already")
-        parts = split(self.cells[node], self.arity)
+        children_cells = split(self.cells[node], self.arity)
         children = np.arange(len(self), len(self) + self.arity)
-        self._nodes |= {part.tobytes(): int(child) for part, child in zip(parts, children, strict=True)}
-        self.cells = np.concatenate([self.cells, parts])
+        self._nodes |= {cell.tobytes(): int(child) for cell, child in zip(children_cells, children, strict=True)}
+        self.cells = np.concatenate([self.cells, children_cells])
         self.depth = np.append(self.depth, np.full(self.arity, self.depth[node] + 1))
         self.parent = np.append(self.parent, np.full(self.arity, node))
         self.is_leaf = np.append(self.is_leaf, np.ones(self.arity, dtype=bool))

@@ -13,7 +13,7 @@ CAUTION = 1.0  # standard errors by which an action must meet a constraint to be
 
 
 def standardised_slack(constraint: Constraint, mean: Tensor, std: Tensor) -> Tensor:
-    """How far inside a constraint a posterior mean lies, in its standard deviations, which are above 0."""
+    """Return how far posterior means are inside a constraint, in their standard deviations, which are above 0."""
     return -constraint.excess(mean) / std
 
 

@@ -162,8 +162,8 @@ class ChoiceFeatures(ActionFeatures):
         self._count = len(variables)
         self.search_dim = self.input_dim = 2 * self._count
         self._sets, self._searched = (
-            torch.tensor([[name in chosen for name in variables] for chosen in listed])
-            for listed in (sets, sets if searched is None else searched)
+            torch.tensor([[name in chosen for name in variables] for chosen in group])
+            for group in (sets, sets if searched is None else searched)
         )
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:

@@ -9,10 +9,12 @@ from cbo_gym.errors import ArgumentError, shown
 MAX_SAMPLES = 4096  # of an expectation
 
 
-def require_device(given: str) -> str:
-    """Return ``given``; raise ArgumentError unless it names a torch device, which need not be on this machine."""
+def require_device(device: str) -> str:
+    """Return ``device``; raise ArgumentError unless it names a torch device, which need not be on this machine."""
     try:
-        torch.device(given)
+        torch.device(device)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-        raise ArgumentError(f"device must name a torch device, like 'cpu' or 'cuda:0'; given {shown(given)}") from error
-    return given
+        raise ArgumentError(
+            f"device must name a torch device, like 'cpu' or 'cuda:0'; given {shown(device)}"
+        ) from error
+    return device

@@ -94,8 +94,8 @@ class MultiplicativeWeights(Agent):
         """Estimated mean rewards of the actions played against all moves; at first the rewards seen."""
         if not self._rounds:
             return super().estimated_rewards()
-        places = self._grid.places(np.stack([past.action for past in self.history]))
-        return self.gains[places] / self._rounds
+        indices = self._grid.places(np.stack([past.action for past in self.history]))
+        return self.gains[indices] / self._rounds
 
     def recommend(self) -> Action:
         """The action with the greatest weight, played or not."""

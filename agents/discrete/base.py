@@ -90,6 +90,6 @@ def arms_of(task: DiscreteTask, sets: Sets) -> list[int]:
         chosen = pomis(task.diagram, task.reward, frozenset[str]().union(*targets))
         if missing := [sorted(target) for target in chosen if target not in offered]:
             first = min(missing)
-            named = f"{len(first)} variables at once" if len(first) > 4 else f"{{{', '.join(first)}}}"
-            raise UnsupportedModeError(f"{task.env_id} has no arms that set {named}, which may be optimal")
+            description = f"{len(first)} variables at once" if len(first) > 4 else f"{{{', '.join(first)}}}"
+            raise UnsupportedModeError(f"{task.env_id} has no arms that set {description}, which may be optimal")
     return [index for index, target in enumerate(targets) if target in chosen]

@@ -1,7 +1,7 @@
 """CBO and GP-UCB restarted in each time slice, the baselines of Aglietti, Dhir, Gonzalez & Damoulas (2021), sec. 4.
 
 Both ignore the slices before. CBO treats each slice as a problem by itself, with the observations of that slice and the
-minimal intervention sets of its diagram. GP-UCB, in place of the paper's BO, sets all variables, without data.
+minimal intervention sets of its diagram. GP-UCB, instead of the paper's BO, sets all variables, without data.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class SliceCBO(CBO):
     def __init__(self, effects: EffectModel | None = None, device: str = "cpu") -> None:
         # With so few trials a slice, a shared GP would carry the errors of one set to others.
         super().__init__(in_common=False, device=device)
-        self._given = effects
+        self._effect_model = effects
 
     def make_effects(self) -> EffectModel:
         # The observations are noisy, even if the trials are not.
-        return self._given or ObservationalModel(replace(self.task, noise=None), self.device)
+        return self._effect_model or ObservationalModel(replace(self.task, noise=None), self.device)
 
     def choose_targets(self) -> list[frozenset[str]]:
         return [target for target in self.task.targets if target]
@@ -99,7 +99,7 @@ class GPUCBRestarted(Restarted):
     """GP-UCB on all manipulable variables, restarted in each slice. Plays dynamic tasks.
 
     Args:
-        beta: how many standard deviations above the posterior mean the bound lies; finite, at least 0.
+        beta: width of the upper confidence bound in posterior standard deviations; finite, at least 0.
         device: torch device.
 
     Raises:

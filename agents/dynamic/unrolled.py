@@ -103,18 +103,18 @@ def _around(value: float, data: np.ndarray) -> Interval:
 
 def _series_of(task: DynamicTask, index: int) -> dict[str, np.ndarray]:
     """The series of a slice and the one before it, or those of the last measured slices, under their names."""
-    found: dict[str, np.ndarray] = {}
+    series: dict[str, np.ndarray] = {}
     measured = [at for at in range(task.slices) if f"{task.reward}_{at}" in task.observational]
     if not measured:
-        return found
+        return series
     source = min(index, measured[-1])
     if index and not source:
-        return found  # there are no data of a transition between slices
+        return series  # there are no data of a transition between slices
     for name in task.nodes:
-        found[f"{name}_{index}"] = task.observational[f"{name}_{source}"]
+        series[f"{name}_{index}"] = task.observational[f"{name}_{source}"]
         if index:
-            found[f"{name}_{index - 1}"] = task.observational[f"{name}_{source - 1}"]
-    return found
+            series[f"{name}_{index - 1}"] = task.observational[f"{name}_{source - 1}"]
+    return series
 
 
 def _slice_task(task: DynamicTask, index: int, after: bool, domains: Mapping[str, Interval]) -> HardTask:

@@ -59,7 +59,11 @@ class CandidateGraphs:
 
     @property
     def observations(self) -> Tensor:
-        kept = [seen["nodes"] for action, seen, _ in self._rounds if not self._task.targets[int(action["target"])]]
+        kept = [
+            observation["nodes"]
+            for action, observation, _ in self._rounds
+            if not self._task.targets[int(action["target"])]
+        ]
         return torch.as_tensor(np.array(kept).reshape(-1, len(self._task.nodes)), device=self._device)
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
@@ -71,7 +75,7 @@ class CandidateGraphs:
         """The posterior probability of each candidate."""
         if self._probabilities is None:
             self._explained = {}
-            self._rows = np.array([seen["nodes"] for _, seen, _ in self._rounds])
+            self._rows = np.array([observation["nodes"] for _, observation, _ in self._rounds])
             sets = [self._task.targets[int(action["target"])] for action, _, _ in self._rounds]
             self._left_alone = {name: np.array([name not in s for s in sets], bool) for name in self._task.nodes}
             scores = np.array([self._log_evidence(diagram) for diagram in self.diagrams])
@@ -125,11 +129,11 @@ class CandidateGraphs:
         diagram, task = self.diagrams[index], self._task
         order = [name for name in diagram.topological_order if name != task.reward] + [task.reward]
         if index not in self._models:
-            given = replace(task, graph=GraphKnowledge(tuple(order), diagram), nodes=tuple(order))
-            self._models[index], self._learned[index] = ObservationalModel(given, self._device), 0
+            graph_task = replace(task, graph=GraphKnowledge(tuple(order), diagram), nodes=tuple(order))
+            self._models[index], self._learned[index] = ObservationalModel(graph_task, self._device), 0
         columns = [task.nodes.index(name) for name in order]
-        for action, seen, reward in self._rounds[self._learned[index] :]:
-            self._models[index].add(action, {"nodes": seen["nodes"][columns]}, reward)
+        for action, observation, reward in self._rounds[self._learned[index] :]:
+            self._models[index].add(action, {"nodes": observation["nodes"][columns]}, reward)
         self._learned[index] = len(self._rounds)
         return self._models[index]
 

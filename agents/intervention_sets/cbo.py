@@ -52,34 +52,34 @@ LISTS = list | tuple | set | frozenset
 NAMED_TARGETS = {"MIS": minimal_intervention_sets, "POMIS": pomis}
 
 
-def _read_costs(given: Any) -> dict[frozenset[str], float]:
+def _read_costs(costs: Any) -> dict[frozenset[str], float]:
     """Costs of sets of variables, in which the name of a variable stands for the set of it alone."""
-    sets = [key for key in given if not isinstance(key, str)] if isinstance(given, Mapping) else [()]
+    sets = [key for key in costs if not isinstance(key, str)] if isinstance(costs, Mapping) else [()]
     if not all(isinstance(key, tuple | frozenset) and key and _are_names(key) for key in sets):
         raise ArgumentError(
             "costs map variables, or sets of them as tuples or frozensets of names, to numbers, such as "
-            f"{{'X': 1.0, ('X', 'Z'): 3.0}}; given {shown(given)}"
+            f"{{'X': 1.0, ('X', 'Z'): 3.0}}; given {shown(costs)}"
         )
-    by_set = {frozenset([key] if isinstance(key, str) else key): cost for key, cost in given.items()}
+    by_set = {frozenset([key] if isinstance(key, str) else key): cost for key, cost in costs.items()}
     return {
         key: float(require_positive(f"the cost of {shortened(', '.join(sorted(key)))}", cost))
         for key, cost in by_set.items()
     }
 
 
-def _read_targets(given: Any) -> Collection[frozenset[str]] | str | None:
-    if given is None or (isinstance(given, str) and given in NAMED_TARGETS):
-        return given
-    if not (isinstance(given, LISTS) and all(map(_are_names, given))):
+def _read_targets(targets: Any) -> Collection[frozenset[str]] | str | None:
+    if targets is None or (isinstance(targets, str) and targets in NAMED_TARGETS):
+        return targets
+    if not (isinstance(targets, LISTS) and all(map(_are_names, targets))):
         raise ArgumentError(
             f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets of names; "
-            f"given {shown(given)}{did_you_mean(given, NAMED_TARGETS)}"
+            f"given {shown(targets)}{did_you_mean(targets, NAMED_TARGETS)}"
         )
-    return tuple(frozenset(target) for target in given)
+    return tuple(frozenset(target) for target in targets)
 
 
-def _are_names(given: Any) -> bool:
-    return isinstance(given, str | LISTS) and all(isinstance(name, str) for name in given)
+def _are_names(names: Any) -> bool:
+    return isinstance(names, str | LISTS) and all(isinstance(name, str) for name in names)
 
 
 class CBO(Agent):

@@ -22,7 +22,7 @@ class CBOU(CBO):
     """CBO on the reward's parents, which it learns. Plays hard tasks, whatever is known of their graph.
 
     Args:
-        nonlinear: Gaussian processes in place of linear functions of the parents.
+        nonlinear: Gaussian processes instead of linear functions of the parents.
         most_parents: sets of parents are no larger, 1 to 100.
         costs: as for CBO.
         device: torch device.
@@ -68,7 +68,9 @@ class CBOU(CBO):
         idle = np.array([not self.task.targets[int(past.action["target"])] & parents for past in self.history])
         estimates = super().estimated_rewards()
         if idle.any():
-            estimates[idle] = np.mean([past.reward for past, one in zip(self.history, idle, strict=True) if one])
+            estimates[idle] = np.mean(
+                [past.reward for past, is_idle in zip(self.history, idle, strict=True) if is_idle]
+            )
         return estimates
 
     def act(self, observation: Observation) -> Action:

@@ -36,7 +36,7 @@ class CCBO(CBO):
     """Constrained expected improvement on GPs of the reward and the constrained nodes. Plays hard tasks.
 
     Args:
-        multi_task: one GP per target set for all outcomes, with their correlations, in place of one for each.
+        multi_task: one GP per target set for all outcomes, with their correlations, instead of one for each.
         causal_prior: take prior means and variances from the observations; False for constant means.
         costs: as for CBO.
         device: torch device.
@@ -104,9 +104,9 @@ class CCBO(CBO):
         return violations
 
     def _refresh(self) -> None:
-        seen = np.array([past.observation["nodes"] for past in self.history])
-        spread = seen.std(axis=0)
-        units = np.where(spread > 1e-12 * np.abs(seen.mean(axis=0)), spread, 1.0)
+        nodes = np.array([past.observation["nodes"] for past in self.history])
+        spread = nodes.std(axis=0)
+        units = np.where(spread > 1e-12 * np.abs(nodes.mean(axis=0)), spread, 1.0)
         by_name = dict(zip(self.task.nodes, units.tolist(), strict=True))
         for model in self._models:
             if isinstance(model, ConstrainedSetModel):
@@ -154,10 +154,10 @@ class OutcomeEffects:
 
     def natural(self, node: str) -> tuple[float, float]:
         """Mean of a node without intervention, and its standard error, which is infinite with too few observations."""
-        seen = self.observations[:, self._task.nodes.index(node)]
-        if len(seen) < 2:
-            return float(seen.sum()), math.inf
-        return float(seen.mean()), max(float(seen.std()) / math.sqrt(len(seen)), 1e-12)
+        observed = self.observations[:, self._task.nodes.index(node)]
+        if len(observed) < 2:
+            return float(observed.sum()), math.inf
+        return float(observed.mean()), max(float(observed.std()) / math.sqrt(len(observed)), 1e-12)
 
 
 class SetConstraints:
@@ -221,15 +221,15 @@ class ConstrainedSetModel(SetModel):
         model: type[MultiTaskGPs | SeparateGPs] = MultiTaskGPs if multi_task else SeparateGPs
         names = [f"{node} | do({', '.join(sorted(target))})" for node in self._outcomes]
         self._joint = model(names, len(self._members), self._priors_of, device)
-        self._seen = self._candidates[:0]
+        self._values = self._candidates[:0]
         count = DRAWS if multi_task else 1
         engine = SobolEngine(max(1, len(self._constraints.modelled)), scramble=True, seed=seed)
         self._draws = engine.draw(count, dtype=torch.float64).clamp(1e-6, 1.0 - 1e-6).to(device)
 
     def observe_outcomes(self, action: Action, observation: Observation) -> None:
         """Learn from a round in which the set was played."""
-        values = self._played(action)
-        self._seen = torch.cat([self._seen, values[None]])
+        values = self._values_of(action)
+        self._values = torch.cat([self._values, values[None]])
         self._joint.observe(values, [float(observation["nodes"][column]) for column in self._columns])
 
     def observe(self, action: Action, reward: float) -> None:
@@ -251,7 +251,7 @@ class ConstrainedSetModel(SetModel):
         return self._at_data()[0][:, -1].cpu().numpy()
 
     def prior_means(self) -> np.ndarray:
-        return self._priors_of[-1](self._seen)[0].cpu().numpy()
+        return self._priors_of[-1](self._values)[0].cpu().numpy()
 
     @property
     def noise(self) -> float:
@@ -263,7 +263,7 @@ class ConstrainedSetModel(SetModel):
         std = root.square().sum(-1).sqrt()
         modelled = violations(self._constraints.modelled, mean[:, :-1], std[:, :-1], caution)
         fixed = natural_violation(self._constraints.natural, self._effects, caution)
-        return (modelled + self._constraints.excess(self._seen)).cpu().numpy() + fixed
+        return (modelled + self._constraints.excess(self._values)).cpu().numpy() + fixed
 
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         mean, root = self._predict_outcomes(values, prior)
@@ -320,12 +320,12 @@ def log_constrained_improvement(
     log_weight = mean.new_zeros((len(mean), len(draws)))
     normal = mean.new_zeros((len(mean), len(draws), 0))
     for k, (constraint, numbers) in enumerate(zip(constraints, draws.T, strict=False)):
-        given = mean[:, [k]] + (normal @ root[:, k, :k, None]).squeeze(-1)
-        inside = standardised_slack(constraint, given, root[:, [k], k])
+        conditional_mean = mean[:, [k]] + (normal @ root[:, k, :k, None]).squeeze(-1)
+        inside = standardised_slack(constraint, conditional_mean, root[:, [k], k])
         log_weight = log_weight + torch.special.log_ndtr(inside)
         cut = torch.special.ndtri((numbers.log() + torch.special.log_ndtr(inside)).exp().clamp_min(1e-300))
         normal = torch.cat([normal, (cut if constraint.side == "<=" else -cut)[..., None]], -1)
     if best > -math.inf:
-        given = mean[:, [-1]] + (normal @ root[:, -1, :-1, None]).squeeze(-1)
-        log_weight = log_weight + log_expected_improvement(given, root[:, [-1], -1], best)
+        conditional_mean = mean[:, [-1]] + (normal @ root[:, -1, :-1, None]).squeeze(-1)
+        log_weight = log_weight + log_expected_improvement(conditional_mean, root[:, [-1], -1], best)
     return log_weight.logsumexp(-1) - math.log(len(draws))

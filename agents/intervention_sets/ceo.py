@@ -53,8 +53,8 @@ class CEO(CBO):
             return self._observing.act()
         self._refresh()
         beliefs = [model.candidates() for model in self._explored]
-        greatest = greatest_rewards(*(torch.cat(parts) for parts in zip(*[b[1:] for b in beliefs], strict=True)))
-        found: list[tuple[float, Action]] = []
+        greatest = greatest_rewards(*(torch.cat(columns) for columns in zip(*[b[1:] for b in beliefs], strict=True)))
+        options: list[tuple[float, Action]] = []
         for model, (points, mean, std) in zip(self._explored, beliefs, strict=True):
             gain = information_on_greatest(mean, std, model.noise, greatest)
             if self.graphs.entropy > NEGLIGIBLE_ENTROPY:
@@ -64,8 +64,8 @@ class CEO(CBO):
                 points, gain = points[chosen], gain[chosen] + torch.from_numpy(of_graph).to(gain)
             gain = gain * (-model.log_surcharge(points)).exp()
             best = int(gain.argmax())
-            found.append((float(gain[best]) / model.cost, model.action(points[best].cpu().numpy())))
-        return max(found, key=lambda pair: pair[0])[1]
+            options.append((float(gain[best]) / model.cost, model.action(points[best].cpu().numpy())))
+        return max(options, key=lambda pair: pair[0])[1]
 
 
 def greatest_rewards(mean: Tensor, std: Tensor) -> Tensor:

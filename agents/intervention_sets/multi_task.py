@@ -62,8 +62,10 @@ class SeparateGPs:
 
         ``priors`` are the causal priors there, if known.
         """
-        given: Sequence[tuple[Tensor, Tensor] | None] = priors or [None] * len(self._gps)
-        means, stds = zip(*(gp.predict(values, prior) for gp, prior in zip(self._gps, given, strict=True)), strict=True)
+        priors_of: Sequence[tuple[Tensor, Tensor] | None] = priors or [None] * len(self._gps)
+        means, stds = zip(
+            *(gp.predict(values, prior) for gp, prior in zip(self._gps, priors_of, strict=True)), strict=True
+        )
         return torch.stack(means, -1), torch.diag_embed(torch.stack(stds, -1))
 
     def at_data(self) -> tuple[Tensor, Tensor]:

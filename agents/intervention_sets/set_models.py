@@ -215,7 +215,7 @@ class SetModel(InterventionSetModel):
         rows = self._effects.observations
         return unexplained(rows[:, self._covariates], rows[:, self._reward_column])
 
-    def _played(self, action: Action) -> Tensor:
+    def _values_of(self, action: Action) -> Tensor:
         return torch.as_tensor(np.asarray(action["values"], dtype=np.float64)[self._members]).to(self._candidates)
 
 
@@ -230,7 +230,7 @@ class SeparateSetModel(SetModel):
         self._gp = CausalGP(name, len(self._members), self._effect, setting.device, noise_std)
 
     def observe(self, action: Action, reward: float) -> None:
-        self._gp.observe(self._played(action), reward)
+        self._gp.observe(self._values_of(action), reward)
 
     def adjust(self, mean: float, unit: float) -> None:
         self._gp.unit = unit
@@ -268,7 +268,7 @@ class SharedSetModel(SetModel):
         self._values = self._candidates[:0]  # played so far
 
     def observe(self, action: Action, reward: float) -> None:
-        values = self._played(action)[None]
+        values = self._values_of(action)[None]
         self._values = torch.cat([self._values, values])
         self._gp.observe(self.index, *self._inputs(values), reward)
 
@@ -283,12 +283,12 @@ class SharedSetModel(SetModel):
     def _inputs(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs of the shared GP at values ``n x d``, and the causal prior's means there."""
         mean, std = self._effect(values)
-        seen = (self._effects.observations[:, self._columns] - self._low) / (self._high - self._low)
+        observed = (self._effects.observations[:, self._columns] - self._low) / (self._high - self._low)
         inputs = values.new_zeros((len(values), 2 * self._count + 2))
-        inputs[:, : self._count] = seen.mean(0).clamp(0.0, 1.0) if len(seen) else 0.5
+        inputs[:, : self._count] = observed.mean(0).clamp(0.0, 1.0) if len(observed) else 0.5
         inputs[:, self._members] = values
         inputs[:, [self._count + column for column in self._members]] = 1.0
-        informative = seen if self._effects.informs(self._target) else seen[:0]
+        informative = observed if self._effects.informs(self._target) else observed[:0]
         inputs[:, -2], inputs[:, -1] = std, novelty(values, informative[:, self._members])
         return inputs, mean
 

@@ -46,8 +46,8 @@ class NetworkAgent(SearchAgent):
     def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
         played, best = best_first(self.history, estimates), float(estimates.max())
-        if self.warmup is not None and (found := self.warmup.replacement(self.history, played, seed)) is not None:
-            return found
+        if self.warmup is not None and (action := self.warmup.replacement(self.history, played, seed)) is not None:
+            return action
         action = self.choose(played, best, seed)
         return action if self.exploration is None else self.exploration.replacement(action, played, best, seed)
 

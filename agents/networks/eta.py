@@ -40,7 +40,7 @@ class WithEta(ActionFeatures):
         return torch.cat([self._draw_eta(len(points), generator), points], -1)
 
     def _draw_eta(self, count: int, generator: torch.Generator) -> Tensor:
-        """Half of the points at the bounds, where the optimum mostly lies, half anywhere between."""
+        """Return eta: half of the points at the bounds, where the optimum usually is, half anywhere between."""
         eta = torch.rand((count, len(self._nodes)), dtype=torch.float64, generator=generator)
         eta[: count // 2] = eta[: count // 2].round()
         return eta[torch.randperm(count, generator=generator)]
@@ -70,7 +70,7 @@ class WithEta(ActionFeatures):
 def rewards_within(
     network: GPNetwork, width: float, eta: Mapping[str, Tensor], inputs: Tensor, noise: Mapping[str, Tensor]
 ) -> Tensor:
-    """Expected rewards ``(b,)`` where each node lies at its eta between bounds, the reward at the upper one.
+    """Expected rewards ``(b,)`` where each node is at its eta between bounds, the reward at the upper one.
 
     Args:
         network: the network.

@@ -157,8 +157,8 @@ class DecoderGP(GaussianProcess):
     def learn(self, inputs: Tensor, outputs: Tensor, error: Tensor) -> None:
         """Replace all observations, as :meth:`replace`.
 
-        ``error`` is the covariance of the outputs' errors beside their noise, ``n x n``. Hyper-parameters are fitted
-        without it, since inputs and outputs themselves agree exactly.
+        ``error`` is the covariance of the outputs' errors in addition to their noise, ``n x n``. Hyper-parameters are
+        fitted without it, since inputs and outputs themselves agree exactly.
         """
         self._error = error
         self.replace(inputs, outputs)
@@ -189,10 +189,10 @@ class DecoderGP(GaussianProcess):
 
         An ascent uses the same draws many times, so the last result is kept while draws and model are the same.
         """
-        if self._source is None or self._source[0] is not exogenous or self._source[1] is not self._given:
-            self._source = exogenous, self._given
+        if self._source is None or self._source[0] is not exogenous or self._source[1] is not self._posterior:
+            self._source = exogenous, self._posterior
             self._combined = replace(
-                self._given, cross_covariance=self.kernel.cross_covariance_with(self._points, exogenous)
+                self._posterior, cross_covariance=self.kernel.cross_covariance_with(self._points, exogenous)
             )
         return self._combined
 
@@ -227,7 +227,7 @@ class DecoderKernel(VarianceKernel):
         return mechanism * self.along(x1[..., -1:], x2[..., -1:], diag=diag)
 
     def cross_covariance_with(self, data: Tensor, exogenous: Tensor) -> CrossCovariance:
-        """Its prior beside ``data`` of points without u, ``b x s x (d - 1)`` or ``b x 1 x (d - 1)``, with s draws."""
+        """Return the covariances of points without u, ``b x (s or 1) x (d - 1)``, and s draws with ``data``."""
         mechanism, u = cross_covariance(self.mechanism, data[:, :-1]), exogenous[:, None]
         along, alone = self.along(u, data[:, -1:]), self.along(u, u, diag=True)
 
@@ -348,7 +348,7 @@ class ExogenousNetwork(GPNetwork):
         centres: dict[str, Tensor] = {}
 
         def decode(node: str, points: Tensor) -> Tensor:
-            points = self._beside(node, points, centres)
+            points = self._with_centres(node, points, centres)
             if node in self._linked:
                 centre, error = self.exogenous[node].encoder.posterior(points)
                 centres[node] = centre + error * draws.deviations[node]
@@ -357,7 +357,7 @@ class ExogenousNetwork(GPNetwork):
 
         *others, reward = self.nodes
         values = self.propagate(inputs, decode, others)
-        points = self._beside(reward, self.node_inputs(reward, values, inputs), centres)
+        points = self._with_centres(reward, self.node_inputs(reward, values, inputs), centres)
         mean, std = self._bounds(reward, points, draws)
         if mean.shape[-1] == 1:
             return mean[:, 0], std[:, 0]
@@ -374,7 +374,7 @@ class ExogenousNetwork(GPNetwork):
         def decode(node: str, points: Tensor) -> Tensor:
             if node not in self.exogenous:
                 return self.surrogates[node].mean(points)
-            points = self._beside(node, points, centres)
+            points = self._with_centres(node, points, centres)
             if node in self._linked:
                 centres[node] = self.exogenous[node].encoder.mean(points)
             return self.exogenous[node].decode_mean(points, half[node])
@@ -400,7 +400,7 @@ class ExogenousNetwork(GPNetwork):
     def _linked(self) -> frozenset[str]:
         return frozenset(chain.from_iterable(self.siblings.values()))
 
-    def _beside(self, node: str, points: Tensor, centres: Mapping[str, Tensor]) -> Tensor:
+    def _with_centres(self, node: str, points: Tensor, centres: Mapping[str, Tensor]) -> Tensor:
         """Inputs of a node, ``b x s x d``, after the centres of its siblings."""
         columns = [centres[other] for other in self.siblings.get(node, ())]
         return torch.stack(torch.broadcast_tensors(*columns, *points.unbind(-1)), -1) if columns else points

@@ -97,9 +97,9 @@ class Exploration:
             self.spent += 1
             for explore in tuple(self._explorers):
                 self._explorers.rotate(-1)
-                if (found := explore(played, best, seed)) is not None:
-                    return found
-        return action if self.network.noisy else self._beside(action)
+                if (exploring := explore(played, best, seed)) is not None:
+                    return exploring
+        return action if self.network.noisy else self._nudge(action)
 
     def _farthest(self, played: list[Action], best: float, seed: int) -> Action | None:
         """The action that leads farthest from the data; None if nothing unknown may be better."""
@@ -153,7 +153,7 @@ class Exploration:
             device=self.device,
         )
 
-    def _beside(self, action: Action) -> Action:
+    def _nudge(self, action: Action) -> Action:
         """An action close to ``action``, reflected into the box."""
         features = self.network.features
         point = features.encode(action)

@@ -59,7 +59,7 @@ class MCBO(NetworkAgent):
     Args:
         beta: width of the confidence bounds in standard deviations; finite, at least 0. None needs no tuning: 0.05,
             with exploration when the action teaches nothing. The paper picks it from {0.05, 0.5, 5}; over its nine
-            tasks the smallest earned most while learning, the largest found the best actions
+            tasks the smallest earned most while learning, and the largest led to the best actions
             (examples/chosen_beta.yaml).
         samples: number of draws of the noise for the expectation in the acquisition function (32 in the paper, 128 for
             Dropwave); 1 to 4,096.
@@ -68,7 +68,7 @@ class MCBO(NetworkAgent):
 
     Attributes:
         network: the GPs of the nodes.
-        search_points: the space of the search, one eta a node beside the action.
+        search_points: the space of the search, one eta for each node, then the action.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -95,8 +95,10 @@ class MCBO(NetworkAgent):
         usual = CONSTRAINED if constraints else GREEDY
         self._width = usual if self.beta is None else self.beta
         self._explorer = self.network
-        if explores and self.network.signals:  # a function beside signals is unknown wherever nothing was played
-            self._explorer = GPNetwork(self.task, self.device, make=self.make_surrogate, signals=True, beside=False)
+        if explores and self.network.signals:  # a function of more than signals is unknown wherever nothing was played
+            self._explorer = GPNetwork(
+                self.task, self.device, make=self.make_surrogate, signals=True, signal_inputs=False
+            )
         warms_up = explores and self.network.noisy
         self.warmup = WarmupExploration(self._explorer, len(self.initial_rounds()), self.device) if warms_up else None
         also = [self.warmup.wide_optimum] if self.warmup else []

@@ -140,8 +140,8 @@ class GPNetworkModel(Model):
         network = deepcopy(self.network)
         for inputs, values in zip(X.detach(), Y.detach().cpu().numpy(), strict=True):
             known = dict(zip(nodes, values, strict=True))
-            seen = np.array([known.get(name, 0.0) for name in task.nodes])  # other nodes are not used
-            network.add(self._action(inputs), {"nodes": seen})
+            node_values = np.array([known.get(name, 0.0) for name in task.nodes])  # other nodes are not used
+            network.add(self._action(inputs), {"nodes": node_values})
         return type(self)(network, self.outputs)
 
     def _action(self, inputs: Tensor) -> Action:

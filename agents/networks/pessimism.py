@@ -53,6 +53,6 @@ class Pessimism:
         return self._network.expectations(inputs, nodes, noise, FUNCTIONS, NOISE_SAMPLES)
 
     def _spread(self, node: str) -> Tensor:
-        seen = self._network.surrogates[node].outputs
-        spread = seen.std(correction=0) if len(seen) else seen.new_tensor(0.0)
+        outputs = self._network.surrogates[node].outputs
+        spread = outputs.std(correction=0) if len(outputs) else outputs.new_tensor(0.0)
         return spread if spread > 0.0 else torch.ones_like(spread)

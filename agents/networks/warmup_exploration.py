@@ -65,8 +65,8 @@ class WarmupExploration:
         """
         network, task = self.network, self.network.task
         if isinstance(task, HardTask):
-            seen = {task.targets[int(action["target"])] for action in past}
-            if new := [target for target in network.minimal if target not in seen]:
+            played_targets = {task.targets[int(action["target"])] for action in past}
+            if new := [target for target in network.minimal if target not in played_targets]:
                 near = [action for action in played if task.targets[int(action["target"])] in new]
                 return maximise(
                     lambda inputs: information(network, inputs.squeeze(-2)),

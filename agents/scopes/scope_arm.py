@@ -28,7 +28,7 @@ BACKENDS: dict[str, MakeSurrogate] = {
     "botorch": GaussianProcess,
 }
 MAX_CONTEXTS = 40  # over which an arm's value is averaged
-CANDIDATES = 128  # values for each variable, among which the highest bound in a context is found
+CANDIDATES = 128  # values for each variable, among which the highest bound in a context is searched
 MAX_CANDIDATES = 512
 LATEST = 32  # last values played, which are candidates too
 
@@ -58,16 +58,16 @@ class ScopeArm:
         self.scope = scope
         self.rounds: list[int] = []
         self._members = [column for column, name in enumerate(task.manipulable) if name in variables]
-        self._seen = [column for column, name in enumerate(task.contexts) if name in contexts]
+        self._context_columns = [column for column, name in enumerate(task.contexts) if name in contexts]
         self._count = len(task.manipulable)
         self._device = device
         dim = len(self._members)
-        self.dim = max(1, dim, len(self._seen))
+        self.dim = max(1, dim, len(self._context_columns))
         self._features = BoxFeatures(dim)
         count = min(MAX_CANDIDATES, CANDIDATES * dim)
         engine = SobolEngine(max(1, dim), scramble=True, seed=seed)
         self._spread = engine.draw(max(1, count), dtype=torch.float64)[:, :dim].to(device)
-        inputs = max(1, dim + len(self._seen))  # without any, a constant input
+        inputs = max(1, dim + len(self._context_columns))  # without any, a constant input
         name = f"{task.reward} in scope {scope}"
         self.gp = BACKENDS[backend](name, inputs, rescale=range(dim, inputs), device=device)
 
@@ -147,10 +147,10 @@ class ScopeArm:
 
     def _inputs(self, values: Tensor, context: np.ndarray) -> Tensor:
         """GP inputs of values ``... x dim`` in one context."""
-        seen = torch.as_tensor(context[self._seen], dtype=torch.float64, device=self._device)
-        if not len(self._members) and not len(self._seen):
-            seen = seen.new_zeros(1)
-        return torch.cat([values, seen.expand(*values.shape[:-1], -1)], -1)
+        contexts = torch.as_tensor(context[self._context_columns], dtype=torch.float64, device=self._device)
+        if not len(self._members) and not len(self._context_columns):
+            contexts = contexts.new_zeros(1)
+        return torch.cat([values, contexts.expand(*values.shape[:-1], -1)], -1)
 
     def _action(self, values: np.ndarray) -> Action:
         full = np.full(self._count, UNSET)

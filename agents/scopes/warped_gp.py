@@ -43,9 +43,9 @@ class WarpedKernel(Kernel):
         )
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
-        return self.base.forward(self._warped(x1), self._warped(x2), diag=diag, **params)
+        return self.base.forward(self._warp(x1), self._warp(x2), diag=diag, **params)
 
-    def _warped(self, points: Tensor) -> Tensor:
+    def _warp(self, points: Tensor) -> Tensor:
         # Warp.transform would do the same, with several times the overhead for points that are in the box already
         parameters = dict(self.warp.named_parameters())
         return kumaraswamy_warp(points, c0=parameters["concentration0"], c1=parameters["concentration1"])

@@ -20,7 +20,7 @@ from cbo_gym.task import Action, HardTask, Mode, Observation, SoftTask
 COST = "cost"  # the objective that is computed from the action, not observed
 MAX_BASELINE = 24
 FRONT_SAMPLES = 512  # random actions at which the model predicts its front
-MARGIN = 0.1  # share of the front's range by which the reference point lies below the front
+MARGIN = 0.1  # distance of the reference point below the front, as a share of the front's range
 
 
 class SeveralObjectivesAgent(SearchAgent):
@@ -42,8 +42,8 @@ class SeveralObjectivesAgent(SearchAgent):
             raise UnsupportedModeError(
                 f"{type(self).__name__} needs a task with several objectives; {self.task.env_id} has one reward"
             )
-        self.observed = [one.name for one in self.task.objectives if one.name != COST]
-        self._signs = torch.tensor([one.sign for one in self.task.objectives], dtype=torch.float64)
+        self.observed = [objective.name for objective in self.task.objectives if objective.name != COST]
+        self._signs = torch.tensor([objective.sign for objective in self.task.objectives], dtype=torch.float64)
         self._is_paid_for = len(self.observed) < len(self.task.objectives)
 
     def front_first(self, estimates: np.ndarray, searched: Collection[frozenset[str]] | None) -> list[Action]:
@@ -68,7 +68,7 @@ class SeveralObjectivesAgent(SearchAgent):
         columns = dict(zip(self.observed, nodes.unbind(-1), strict=True))
         if self._is_paid_for:
             columns[COST] = cost_of(self.task, inputs).expand(nodes.shape[:-1])
-        return torch.stack([columns[one.name] for one in self.task.objectives], -1) * self._signs.to(nodes)
+        return torch.stack([columns[objective.name] for objective in self.task.objectives], -1) * self._signs.to(nodes)
 
     def maximise(
         self,
@@ -94,7 +94,7 @@ class SeveralObjectivesAgent(SearchAgent):
             device=self.device,
         )
 
-    def seen(self, observation: Observation) -> dict[str, float]:
+    def objective_values(self, observation: Observation) -> dict[str, float]:
         """The values of the observed objectives."""
         return {name: float(observation["nodes"][self.task.nodes.index(name)]) for name in self.observed}
 
@@ -111,13 +111,13 @@ def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozen
     Raises:
         HiddenGraphError: if the diagram is hidden.
     """
-    names = [one.name for one in task.objectives if one.name != COST]
+    names = [objective.name for objective in task.objectives if objective.name != COST]
     if len(names) < len(task.objectives):
         first, *others = names
-        found = minimal_intervention_sets(task.diagram, first, task.manipulable, constrained=others)
+        optimal = minimal_intervention_sets(task.diagram, first, task.manipulable, constrained=others)
     else:
-        found = (pareto_sets if unsupported else supported_sets)(task.diagram, names, list(task.manipulable))
-    return [target for target in task.targets if target in found]
+        optimal = (pareto_sets if unsupported else supported_sets)(task.diagram, names, list(task.manipulable))
+    return [target for target in task.targets if target in optimal]
 
 
 def reference_of(
@@ -145,12 +145,12 @@ def reference_of(
 def baseline_of(estimates: np.ndarray) -> np.ndarray:
     """Indices of the actions played that form the baseline of an improvement: at most :data:`MAX_BASELINE`.
 
-    These are the actions whose estimates ``(n, m)`` lie on the front, spread out over it if there are too many, and
+    These are the actions whose estimates ``(n, m)`` are on the front, spread out over it if there are too many, and
     then those on the front of the rest.
     """
-    left, found = np.arange(len(estimates)), np.zeros(0, dtype=int)
-    while len(left) and len(found) < MAX_BASELINE:
+    left, baseline = np.arange(len(estimates)), np.zeros(0, dtype=int)
+    while len(left) and len(baseline) < MAX_BASELINE:
         front = left[non_dominated(estimates[left])]
-        found = np.concatenate([found, front[spread_out(estimates[front], MAX_BASELINE - len(found))]])
+        baseline = np.concatenate([baseline, front[spread_out(estimates[front], MAX_BASELINE - len(baseline))]])
         left = np.setdiff1d(left, front)
-    return found
+    return baseline

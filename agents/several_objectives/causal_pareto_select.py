@@ -81,7 +81,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         if index is None:
             return
         local = self._locals[index]
-        for surrogate, value in zip(local.surrogates, self.seen(observation).values(), strict=True):
+        for surrogate, value in zip(local.surrogates, self.objective_values(observation).values(), strict=True):
             surrogate.add(inputs[list(local.members)] if local.members else inputs.new_zeros(1), value)
         if local.count <= FIRST:
             local.worst = np.minimum(local.worst if local.worst is not None else np.inf, reward)
@@ -104,18 +104,18 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         least = min(self._locals, key=lambda local: local.count)
         if least.count < (FIRST if least.members else 1):
             return [self._point(least, rng.random(len(least.members)))]
-        gains, batches = zip(*[self._proposed(local, rng) for local in self._locals], strict=True)
+        gains, batches = zip(*[self._propose(local, rng) for local in self._locals], strict=True)
         best = int(np.argmax(gains))
         return [self._point(self._locals[best], values) for values in batches[best]]
 
-    def _proposed(self, local: _Local, rng: np.random.Generator) -> tuple[float, list[np.ndarray]]:
+    def _propose(self, local: _Local, rng: np.random.Generator) -> tuple[float, list[np.ndarray]]:
         """The relative gain of a set's hypervolume by its batch, as predicted, and the batch."""
         dim = len(local.members)
         played = self._mean(local, local.surrogates[0].inputs[:, :dim].cpu().numpy())
         front = played[non_dominated(played)]
         assert local.worst is not None, "the set was played before"
         reference = np.minimum(local.worst, front.min(axis=0))
-        found = search_pareto_set(
+        pareto_set = search_pareto_set(
             [lambda points: self._mean(local, points)],
             [range(dim)],
             rng,
@@ -125,12 +125,12 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         )
         before = value = hypervolume(front, reference)
         chosen: list[np.ndarray] = []
-        left = np.arange(len(found.box))
+        left = np.arange(len(pareto_set.box))
         while len(left) and len(chosen) < self.batch:
-            values = [hypervolume(np.vstack([front, found.vectors[row]]), reference) for row in left]
+            values = [hypervolume(np.vstack([front, pareto_set.vectors[row]]), reference) for row in left]
             top = int(np.argmax(values))
-            front, value = np.vstack([front, found.vectors[left[top]]]), values[top]
-            chosen.append(found.points[left[top], :dim])
+            front, value = np.vstack([front, pareto_set.vectors[left[top]]]), values[top]
+            chosen.append(pareto_set.points[left[top], :dim])
             left = np.delete(left, top)
         gain = value - before
         return (gain / before if before > 0.0 else np.inf if gain > 0.0 else 0.0), chosen
@@ -159,11 +159,11 @@ class CausalParetoSelect(SeveralObjectivesAgent):
 
     def estimated_rewards(self) -> np.ndarray:
         """Posterior means of the sets' models; the rewards themselves of actions on other sets."""
-        found = np.array([past.reward for past in self.history])
+        rewards = np.array([past.reward for past in self.history])
         indices = [self._index_of(self.features.inputs(self.features.encode(past.action))) for past in self.history]
         for index, local in enumerate(self._locals):
             rows = [row for row, own in enumerate(indices) if own == index]
             if rows:
                 inputs = local.surrogates[0].inputs[:, : len(local.members)].cpu().numpy()
-                found[rows] = self._mean(local, inputs)
-        return found
+                rewards[rows] = self._mean(local, inputs)
+        return rewards

@@ -60,7 +60,7 @@ class QNEHVI(SeveralObjectivesAgent):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        self._searched = self.searched(self.task) if isinstance(self.task, HardTask) else None
+        self._searched = self.choose_sets(self.task) if isinstance(self.task, HardTask) else None
         self.features = features_of(self.task, self._searched)
         self.surrogates = [
             self.surrogate_class(
@@ -74,13 +74,13 @@ class QNEHVI(SeveralObjectivesAgent):
         self.model = JointGPs(self.surrogates)
         self._sampler_seed = int(self.rng.integers(2**31))
 
-    def searched(self, task: HardTask) -> list[frozenset[str]]:
+    def choose_sets(self, task: HardTask) -> list[frozenset[str]]:
         return [max(task.targets, key=len)]
 
     def update(self, action: Action, observation: Observation, reward: np.ndarray, info: Info) -> None:
         super().update(action, observation, reward, info)
         inputs = self.features.inputs(self.features.encode(action))
-        for surrogate, value in zip(self.surrogates, self.seen(observation).values(), strict=True):
+        for surrogate, value in zip(self.surrogates, self.objective_values(observation).values(), strict=True):
             surrogate.add(inputs, value)
 
     def search(self, seed: int) -> Action:
@@ -123,7 +123,7 @@ class QNEHVISets(QNEHVI):
         super().__init__(samples, device)
         self.unsupported = require_truth_value("unsupported", unsupported)
 
-    def searched(self, task: HardTask) -> list[frozenset[str]]:
+    def choose_sets(self, task: HardTask) -> list[frozenset[str]]:
         return sets_worth_setting(task, self.unsupported)
 
 

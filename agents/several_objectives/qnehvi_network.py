@@ -96,8 +96,8 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         lower, upper = torch.stack(padded, 1)
 
         def improvement(inputs: Tensor) -> Tensor:
-            found = rewards(inputs.squeeze(-2)).unsqueeze(-2)
-            gained = log_fatplus(torch.minimum(found, upper) - lower, TAU_RELU).sum(-1)
+            predicted = rewards(inputs.squeeze(-2)).unsqueeze(-2)
+            gained = log_fatplus(torch.minimum(predicted, upper) - lower, TAU_RELU).sum(-1)
             return gained.logsumexp(-1).logsumexp(-1)
 
         return improvement

@@ -11,7 +11,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
 
 
-def listed_space(task: SubsetTask, most: int, agent: str) -> SuperArmSpace:
+def enumerable_space(task: SubsetTask, most: int, agent: str) -> SuperArmSpace:
     """Return the action space for a method that enumerates the subsets; raise ArgumentError if there are too many.
 
     Args:

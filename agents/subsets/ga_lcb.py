@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from cbo_gym.agent import Agent
-from cbo_gym.agents.subsets.base import LinearSEMAgent, listed_space
+from cbo_gym.agents.subsets.base import LinearSEMAgent, enumerable_space
 from cbo_gym.arguments import require_positive, whole_number
 from cbo_gym.task import Action, Info, Observation
 
@@ -48,7 +48,7 @@ class GALCB(LinearSEMAgent):
         self.scale = require_positive("scale", scale)
 
     def setup(self, seed: int) -> None:
-        space = listed_space(self.task, MAX_SUBSETS, "GA-LCB enumerates all subsets")
+        space = enumerable_space(self.task, MAX_SUBSETS, "GA-LCB enumerates all subsets")
         self.fit_to({name: [] for name in self.task.nodes})
         self.causes, self.active = {}, space.all()
         self._turns = np.concatenate([np.zeros((1, space.arms)), np.eye(space.arms)]).astype(np.int8)

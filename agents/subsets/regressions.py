@@ -40,7 +40,7 @@ class SwitchedRegressions:
         self._switched = np.array([name in task.action_nodes for name in names])
         self._coordinates = [task.action_nodes[name][0] for name in names if name in task.action_nodes]
         own_causes = [[names.index(cause) for cause in own] for own in causes.values()]
-        self.network = LinearNetwork(own_causes, [1 + int(one) for one in self._switched])
+        self.network = LinearNetwork(own_causes, [1 + int(is_switched) for is_switched in self._switched])
         count, width = len(names), self.network.width
         self._rows = np.arange(count)
         self._arguments = np.zeros((count, width), dtype=int)
@@ -54,9 +54,9 @@ class SwitchedRegressions:
 
     def options(self, actions: np.ndarray) -> np.ndarray:
         """The index of each node's vector under subsets ``(..., q)``, shape ``(..., N)``."""
-        found = np.zeros((*actions.shape[:-1], len(self._switched)), dtype=int)
-        found[..., self._switched] = actions[..., self._coordinates]
-        return found
+        options = np.zeros((*actions.shape[:-1], len(self._switched)), dtype=int)
+        options[..., self._switched] = actions[..., self._coordinates]
+        return options
 
     def subset(self, options: np.ndarray) -> Action:
         """The action under which nodes have the vectors with these indices."""

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from cbo_gym.agent import Agent
-from cbo_gym.agents.subsets.base import listed_space
+from cbo_gym.agents.subsets.base import enumerable_space
 from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
 
 MAX_SUBSETS = 2**16
@@ -36,7 +36,7 @@ class SubsetUCB(Agent):
     task: SubsetTask
 
     def setup(self, seed: int) -> None:
-        space = listed_space(self.task, MAX_SUBSETS, "SubsetUCB keeps a mean for every subset")
+        space = enumerable_space(self.task, MAX_SUBSETS, "SubsetUCB keeps a mean for every subset")
         self._digits = 2 ** np.arange(space.arms)
         self.counts, self.sums = np.zeros((2, space.count))
 

@@ -51,23 +51,23 @@ class IGPUCB(SuperArmAgent):
         if len(self.history) == INITIAL_ROUNDS:
             self._location, self._scale = rewards.mean(), max(rewards.std(), 1e-9 * max(1.0, np.abs(rewards).max()))
             self._regulariser = max(float(np.abs(rewards - self._location).max()) / self._scale, 1e-3)
-        seen = len(self._values)
-        for row, value in zip(self.played[seen:], rewards[seen:].tolist(), strict=True):
+        conditioned = len(self._values)
+        for row, value in zip(self.played[conditioned:], rewards[conditioned:].tolist(), strict=True):
             self._condition(row, (value - self._location) / self._scale)
 
     def _condition(self, row: int, value: float) -> None:
         """Condition on the standardised reward of the super arm of one row."""
-        seen = len(self._values)
-        if seen == len(self._factor):
+        count = len(self._values)
+        if count == len(self._factor):
             self._factor = np.concatenate([self._factor, np.empty_like(self._factor)])
-        earlier = self._factor[:seen]
+        earlier = self._factor[:count]
         differing = (self.super_arms != self.super_arms[row]).sum(axis=1)
         covariance = np.exp(-0.5 * differing / self.lengthscale**2) - earlier[:, row] @ earlier
         deviation = math.sqrt(self._variance[row] + self._regulariser)
         surprise = (value - self._mean[row]) / deviation
         self._information += 0.5 * math.log1p(self._variance[row] / self._regulariser)
         gain = covariance / deviation
-        self._factor[seen] = gain
+        self._factor[count] = gain
         self._values.append(value)
         self._surprise += surprise**2
         self._mean += gain * surprise

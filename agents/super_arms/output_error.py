@@ -36,10 +36,10 @@ class Solution(NamedTuple):
     slopes: np.ndarray
 
 
-def best_polished(systems: Iterable[SeparableSystem], exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-    """The best of some acyclic systems by the Bayesian information criterion, each :func:`polished`."""
-    polishes = (polished(system, exogenous, nodes) for system in systems)
-    return min(polishes, key=lambda system: _criterion(system, exogenous, nodes))
+def polish_best(systems: Iterable[SeparableSystem], exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
+    """The best of some acyclic systems by the Bayesian information criterion, after :func:`polish`."""
+    polished_systems = (polish(system, exogenous, nodes) for system in systems)
+    return min(polished_systems, key=lambda system: _criterion(system, exogenous, nodes))
 
 
 def _criterion(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> float:
@@ -49,7 +49,7 @@ def _criterion(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray
     return nodes.size * math.log(error + np.finfo(float).tiny) + count * math.log(nodes.size)
 
 
-def polished(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
+def polish(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
     """The system with the coefficients that are not zero fitted to minimise the squared errors of its solutions.
 
     Levenberg and Marquardt's method starts from the present coefficients, so that the result is never worse.
@@ -59,17 +59,17 @@ def polished(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) 
         exogenous: the observed z, shape ``(rounds, N)``.
         nodes: the observed y, of the same shape.
     """
-    found = _solve(system, exogenous)
-    loss, damping = float(np.sum((nodes - found.nodes) ** 2)), DAMPING
-    for _ in range(MAX_STEPS if found.slopes.shape[-1] else 0):
+    solution = _solve(system, exogenous)
+    loss, damping = float(np.sum((nodes - solution.nodes) ** 2)), DAMPING
+    for _ in range(MAX_STEPS if solution.slopes.shape[-1] else 0):
         before = loss
-        slopes = found.slopes.reshape(-1, found.slopes.shape[-1])
-        gram, slope = slopes.T @ slopes, slopes.T @ (nodes - found.nodes).ravel()
+        slopes = solution.slopes.reshape(-1, solution.slopes.shape[-1])
+        gram, slope = slopes.T @ slopes, slopes.T @ (nodes - solution.nodes).ravel()
         for _ in range(TRIALS):
-            moved = _moved(system, gram, slope, damping)
+            moved = _step(system, gram, slope, damping)
             tried = _solve(moved, exogenous)
             if (left := float(np.sum((nodes - tried.nodes) ** 2))) < loss:
-                system, found, loss, damping = moved, tried, left, damping / EASIER
+                system, solution, loss, damping = moved, tried, left, damping / EASIER
                 break
             damping *= HARDER
         if not loss < (1.0 - MIN_GAIN) * before:
@@ -77,7 +77,7 @@ def polished(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) 
     return system
 
 
-def _moved(system: SeparableSystem, gram: np.ndarray, slope: np.ndarray, damping: float) -> SeparableSystem:
+def _step(system: SeparableSystem, gram: np.ndarray, slope: np.ndarray, damping: float) -> SeparableSystem:
     damped = gram + np.diag(damping * gram.diagonal() + RIDGE * (1.0 + gram.diagonal().max()))
     coefficients = system.coefficients.copy()
     coefficients[coefficients != 0.0] += np.linalg.solve(damped, slope)
@@ -113,7 +113,7 @@ def _influences(
         yield int(cause), value, (above - below) / (2.0 * WIDTH)
 
 
-def filtered(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+def filter_nodes(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     """Estimates of the true nodes from the system and the observations, weighted by their errors: ``(rounds, N)``.
 
     Both the prediction of a node from its causes and its observation have errors. The variance of the latter is assumed
@@ -124,18 +124,18 @@ def filtered(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) 
         exogenous: the observed z, shape ``(rounds, N)``.
         nodes: the observed y, of the same shape.
     """
-    observing, seen = 0.0, nodes.T
-    filtered_nodes = np.empty_like(seen)
+    observing, observed = 0.0, nodes.T
+    filtered_nodes = np.empty_like(observed)
     for iteration in range(FILTER_PASSES):
-        errors = np.empty(len(seen))
+        errors = np.empty(len(observed))
         for effect in system.causes_first:
             predicted = exogenous[:, effect].copy()
             for cause in np.flatnonzero(system.coefficients[:, effect].any(axis=0)):
                 for weight, component in zip(system.coefficients[:, effect, cause], system.components, strict=True):
                     if weight != 0.0:
                         predicted += weight * component(filtered_nodes[cause])
-            errors[effect] = np.mean((seen[effect] - predicted) ** 2)
+            errors[effect] = np.mean((observed[effect] - predicted) ** 2)
             trust = 0.5 if not iteration else max(0.0, 1.0 - observing / max(errors[effect], np.finfo(float).tiny))
-            filtered_nodes[effect] = predicted + trust * (seen[effect] - predicted)
+            filtered_nodes[effect] = predicted + trust * (observed[effect] - predicted)
         observing = errors.min()
     return filtered_nodes.T

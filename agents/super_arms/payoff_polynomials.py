@@ -99,9 +99,9 @@ class PayoffPolynomials:
         self._starts = np.concatenate([[0], np.cumsum(lengths)])
         self._indices = np.empty(self._starts[-1], dtype=np.int32)
         for group in self._groups:
-            self._indices[self._places(group)] = group.columns
+            self._indices[self._entries(group)] = group.columns
 
-    def _places(self, group: _Group) -> np.ndarray:
+    def _entries(self, group: _Group) -> np.ndarray:
         return self._starts[group.rows][:, None] + np.arange(group.columns.shape[1])
 
     def fit(self, payoff: Payoff, centre: np.ndarray, spread: np.ndarray) -> Expansion:
@@ -114,7 +114,7 @@ class PayoffPolynomials:
         """
         data = np.empty(len(self._indices))
         for group in self._groups:
-            data[self._places(group)] = self._differences(group, payoff, centre, spread)
+            data[self._entries(group)] = self._differences(group, payoff, centre, spread)
         return self._expansion(data)
 
     def _differences(self, group: _Group, payoff: Payoff, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
@@ -135,7 +135,7 @@ class PayoffPolynomials:
         return Expansion(self, sparse.csr_array((data, self._indices, self._starts), shape=shape))
 
     def products(self, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Least and greatest product of moments of every term, where each moment lies in an interval of its own.
+        """Least and greatest product of moments of every term, for moments in intervals of their own.
 
         Args:
             lower: of the moments, shape ``(q + 1, N)``, by order; of order 0 it is 1.
@@ -156,21 +156,21 @@ class PayoffPolynomials:
         """Values of the terms at signals less their centre, ``(samples, N)`` to ``(samples, terms)``."""
         members, orders = self._factors
         padded = _with_padding(deviations)
-        found = np.ones((len(deviations), len(members)))
+        products = np.ones((len(deviations), len(members)))
         for member, order in zip(members.T, orders.T, strict=True):
-            found *= padded[:, member] ** order
-        return found
+            products *= padded[:, member] ** order
+        return products
 
     def slopes(self, moments: np.ndarray) -> np.ndarray:
         """Derivatives of every term's product of moments by each moment, shape ``(terms, N * q)``; orders 1 to q."""
         members, orders = self._factors
         factors = _with_padding(moments)[orders, members]
-        found = np.zeros((len(members), moments.shape[1], self.degree))
+        derivatives = np.zeros((len(members), moments.shape[1], self.degree))
         for k in range(members.shape[1]):
             terms = np.flatnonzero(orders[:, k])
             others = np.delete(factors[terms], k, axis=1).prod(axis=1)
-            found[terms, members[terms, k], orders[terms, k] - 1] = others
-        return found.reshape(len(members), -1)
+            derivatives[terms, members[terms, k], orders[terms, k] - 1] = others
+        return derivatives.reshape(len(members), -1)
 
 
 class PolynomialsAboutZero(PayoffPolynomials):

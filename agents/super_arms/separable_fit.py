@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbo_gym.agents.super_arms.output_error import best_polished, filtered
+from cbo_gym.agents.super_arms.output_error import filter_nodes, polish_best
 from cbo_gym.agents.super_arms.separable_system import (
     IMPULSES,
     EdgeFunction,
@@ -113,11 +113,11 @@ def fit_jointly(
     Returns:
         a system that can be solved for the observed z.
     """
-    found = _fit_jointly(exogenous, nodes, components, acyclic)[0]
+    system = _fit_jointly(exogenous, nodes, components, acyclic)[0]
     if not acyclic:
-        return found
-    proposals = [found, _fit_filtered(exogenous, nodes, components)]
-    return best_polished(proposals if former is None else [*proposals, former], exogenous, nodes)
+        return system
+    proposals = [system, _fit_filtered(exogenous, nodes, components)]
+    return polish_best(proposals if former is None else [*proposals, former], exogenous, nodes)
 
 
 def _fit_filtered(exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction]) -> SeparableSystem:
@@ -128,7 +128,7 @@ def _fit_filtered(exogenous: np.ndarray, nodes: np.ndarray, components: Sequence
 
     def look(regressed: SeparableSystem) -> Pass:
         system = regressed.without_cycles()
-        return Pass(system.mean_square_error(exogenous, nodes), system, filtered(system, exogenous, nodes))
+        return Pass(system.mean_square_error(exogenous, nodes), system, filter_nodes(system, exogenous, nodes))
 
     return min(_passes(exogenous, nodes, components, look), key=_error_of).system
 
@@ -143,7 +143,7 @@ def _fit_jointly(
     box = np.minimum(nodes.min(axis=0), 0.0), np.maximum(nodes.max(axis=0), 0.0)
 
     def look(regressed: SeparableSystem) -> Pass:
-        proposed = regressed.without_cycles() if acyclic else regressed.flattened(*box)
+        proposed = regressed.without_cycles() if acyclic else regressed.damp_cycles(*box)
         system, solution = _solve_near(proposed, exogenous, nodes)
         return Pass(float(np.mean((nodes - solution) ** 2)), system, solution)
 
@@ -179,11 +179,11 @@ def _passes(
     """Regressions until the coefficients converge; the first one takes the observed nodes as arguments."""
     arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
     for _ in range(MAX_PASSES):
-        found = look(SeparableSystem(components, _regress(arguments, nodes - exogenous, components)))
-        yield found
-        if np.abs(found.system.coefficients - before).max() < CONVERGED:
+        result = look(SeparableSystem(components, _regress(arguments, nodes - exogenous, components)))
+        yield result
+        if np.abs(result.system.coefficients - before).max() < CONVERGED:
             return
-        arguments, before = found.arguments, found.system.coefficients
+        arguments, before = result.arguments, result.system.coefficients
 
 
 def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[EdgeFunction]) -> np.ndarray:
@@ -204,12 +204,12 @@ def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Ed
         proposals.append(
             [(left, others[chosen]) for left, chosen in _proposals(path, inner, correlation, total, rounds)]
         )
-    found = np.zeros((len(components) * count, count))
+    coefficients = np.zeros((len(components) * count, count))
     for i, chosen in enumerate(_choose(proposals, rounds, len(scale) - len(components))):
         weights = _least_squares(gram, correlations[:, i], rounds, chosen)
         chosen = chosen[np.abs(weights) > least[i]]
-        found[chosen, i] = _least_squares(gram, correlations[:, i], rounds, chosen) / scale[chosen]
-    return found.reshape(len(components), count, count).transpose(0, 2, 1)
+        coefficients[chosen, i] = _least_squares(gram, correlations[:, i], rounds, chosen) / scale[chosen]
+    return coefficients.reshape(len(components), count, count).transpose(0, 2, 1)
 
 
 def _lasso_path(features: np.ndarray, target: np.ndarray, gram: np.ndarray, correlation: np.ndarray) -> np.ndarray:
@@ -248,14 +248,14 @@ def _proposals(
     most = min(int(MAX_EDGES * rounds), len(gram))
     best = [(total, np.arange(0))] + [(np.inf, np.arange(0))] * most
     damped = gram + RIDGE * rounds * np.eye(len(gram))
-    seen: set[bytes] = set()
+    tried: set[bytes] = set()
     for proposed in path.T != 0.0:
-        if proposed.tobytes() in seen:
+        if proposed.tobytes() in tried:
             continue
         for left, present in backward_elimination(proposed, damped, correlation, total):
-            if (key := present.tobytes()) in seen:
+            if (key := present.tobytes()) in tried:
                 break
-            seen.add(key)
+            tried.add(key)
             size = np.count_nonzero(present)
             if size <= most and left < best[size][0]:
                 best[size] = left, np.flatnonzero(present)

@@ -40,12 +40,12 @@ class SeparableSystem:
         self._out_of = [self._edges_from(block, [i for i in everything if i not in block]) for block in self._blocks]
 
     def _edges_from(self, causes: Sequence[int], effects: Sequence[int]) -> Edges:
-        found = []
+        edges = []
         for cause in causes:
             for component, weights in zip(self.components, self.coefficients[:, :, cause], strict=True):
                 if reached := [(i, weights[i]) for i in effects if weights[i] != 0.0]:
-                    found.append((cause, component, reached))
-        return found
+                    edges.append((cause, component, reached))
+        return edges
 
     def influence(self, nodes: np.ndarray) -> np.ndarray:
         """F(y) for ``nodes`` of shape ``(..., N)``."""
@@ -103,7 +103,7 @@ class SeparableSystem:
             coefficients = _without_weakest_edge_on_a_cycle(coefficients)
         return SeparableSystem(self.components, coefficients)
 
-    def flattened(self, low: np.ndarray, high: np.ndarray) -> SeparableSystem:
+    def damp_cycles(self, low: np.ndarray, high: np.ndarray) -> SeparableSystem:
         """The system with edges on cycles scaled down so that there is one solution; itself if there is one.
 
         They are scaled until the spectral radius of the matrix of largest slopes on the box is at most
@@ -133,7 +133,7 @@ def _push(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
 
 
 def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
-    """Solve in place for the nodes of a cycle, which contain the influence from outside the cycle."""
+    """Overwrite the nodes of a cycle, which contain the influence from outside the cycle."""
     outer = nodes.copy()
     first = np.inf
     for _ in range(MAX_SWEEPS):

@@ -224,8 +224,8 @@ class SSEMUCB(SuperArmAgent):
         signals = np.stack(
             [self.rng.choice(z[x > 0], samples) for x, z in zip(super_arms.T, exogenous.T, strict=True)], axis=1
         )
-        parts = np.array_split(self.super_arms[:, None, :], 1 + len(self.super_arms) * samples // CHUNK)
-        means = np.concatenate([payoff(part * signals).mean(axis=1) for part in parts])
+        blocks = np.array_split(self.super_arms[:, None, :], 1 + len(self.super_arms) * samples // CHUNK)
+        means = np.concatenate([payoff(block * signals).mean(axis=1) for block in blocks])
         return means - expansion.mean_over(signals - self.moments.centre)
 
 

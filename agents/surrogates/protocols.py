@@ -1,4 +1,4 @@
-"""The interface of surrogates: any model that has it can take the place of a GP.
+"""The interface of surrogates: any model that has it can replace a GP.
 
 Agents make their surrogates with the class attribute ``make_surrogate``; see the guide, *Writing an agent*.
 """

@@ -120,9 +120,11 @@ class ProblemStatement:
             raise ArgumentError(
                 f"{self.name}: optimal_do must set one of the targets to values in their domains; given {dict(best)}"
             )
-        kinds = [type(data) for data in self.modes]
-        if len(set(kinds)) < len(kinds):
-            raise ArgumentError(f"{self.name}: modes may hold one of a kind; given {[kind.__name__ for kind in kinds]}")
+        types = [type(data) for data in self.modes]
+        if len(set(types)) < len(types):
+            raise ArgumentError(
+                f"{self.name}: modes may hold one of a kind; given {[type_.__name__ for type_ in types]}"
+            )
         for data in self.modes:
             data.check(self)
 
@@ -132,10 +134,10 @@ class ProblemStatement:
 
     def with_data(self, data: ModeData, **changes: Any) -> Self:
         """The problem with other data of one mode, and other changed fields."""
-        return replace(self, modes=[*(one for one in self.modes if type(one) is not type(data)), data], **changes)
+        return replace(self, modes=[*(other for other in self.modes if type(other) is not type(data)), data], **changes)
 
     def require_settable(self, names: Iterable[str]) -> None:
-        """Raise ArgumentError if one is no observed variable other than the reward."""
+        """Raise ArgumentError if one is not an observed variable other than the reward."""
         settable = set(self.scm.nodes) - {self.scm.reward}
         for name in names:
             if name not in settable:
@@ -155,7 +157,7 @@ class ProblemStatement:
 
 @dataclass(frozen=True)
 class Problem(ProblemStatement):
-    """A named benchmark: the SCM, what may be done to it, and where it comes from.
+    """A named benchmark: the SCM, the interventions allowed on it, and its source.
 
     Args:
         name: as in the environment ids.
@@ -178,10 +180,10 @@ class Problem(ProblemStatement):
         noise_known: whether agents know the exogenous distributions.
         kernel: ``(lengthscale, variance)`` of the squared-exponential kernel behind the reward function, over actions
             in [0, 1], if agents know it; else None.
-        outcomes: what counts of a round; None for the system's reward as the objective.
-        knowledge: knowledge of the causal graph that agents have, see
-            :mod:`cbo_gym.problems.variations.graph_knowledge`; None for all of it.
-        modes: what single feedback modes need beyond that, at most one of a kind, see :mod:`cbo_gym.problems.modes`.
+        outcomes: objectives, constraints and costs; None for the system's reward as the objective.
+        knowledge: agents' knowledge of the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; None
+            if they know all of it.
+        modes: data of single feedback modes, at most one of a type, see :mod:`cbo_gym.problems.modes`.
         transform: how an instance differs from the published problem, see
             :mod:`cbo_gym.problems.variations.instance`; None for the published problem.
 
@@ -203,15 +205,15 @@ def _require_name(name: object) -> None:
         )
 
 
-def require_interval(what: str, given: object) -> None:
+def require_interval(what: str, value: object) -> None:
     """Refuse anything but ``(low, high)``, finite numbers with low < high.
 
     Raises:
-        ArgumentError: naming ``what`` it should be.
+        ArgumentError: with ``what`` as the name of the argument.
     """
-    pair = tuple(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else ()
+    pair = tuple(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else ()
     if not (len(pair) == 2 and all(map(is_finite_number, pair)) and 0 < pair[1] - pair[0] < math.inf):
-        raise ArgumentError(f"{what} must be low < high, two finite numbers; given {shown(given)}")
+        raise ArgumentError(f"{what} must be low < high, two finite numbers; given {shown(value)}")
 
 
 def minimal_targets(scm: System, manipulable: Iterable[str], constrained: Iterable[str] = ()) -> list[frozenset[str]]:
@@ -219,22 +221,22 @@ def minimal_targets(scm: System, manipulable: Iterable[str], constrained: Iterab
 
     Args:
         scm: the system.
-        manipulable: what may be set.
+        manipulable: variables that may be set.
         constrained: constrained nodes, whose causes may be set as those of the reward are.
 
     Raises:
         ArgumentError: if there are more than ``MAX_TARGETS``.
     """
     names = list(manipulable)
-    found = minimal_intervention_sets(scm.diagram, scm.reward, names, max_sets=MAX_TARGETS, constrained=constrained)
-    return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
+    targets = minimal_intervention_sets(scm.diagram, scm.reward, names, max_sets=MAX_TARGETS, constrained=constrained)
+    return sorted(targets, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 
 def gaussian_noise(std: float, name: str = "noise_std") -> Distribution:
     """Zero-mean normal noise; no noise for ``std == 0``.
 
     Raises:
-        ArgumentError: if ``std`` is negative or not finite; ``name`` is what the user knows it by.
+        ArgumentError: if ``std`` is negative or not finite; ``name`` is the argument's name in the message.
     """
     require_not_negative(name, std)
     return Normal(0.0, std) if std else Zero()

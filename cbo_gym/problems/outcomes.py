@@ -29,7 +29,7 @@ class Outcomes:
     Args:
         objective: the node whose expected value is maximised.
         constraints: limits to the expected values of other observed nodes.
-        costs: the prices of rounds; None if rounds are free. Costs are no part of the reward, unless they are an
+        costs: the prices of rounds; None if rounds are free. Costs are not part of the reward, unless they are an
             objective.
         objectives: all objectives if there are several, ``objective`` among them; else empty.
     """
@@ -51,19 +51,21 @@ class Outcomes:
             values: of the rounds, by variable.
             cost: their costs.
         """
-        return {one.name: cost if one.name == COST else values[one.name] for one in self.objectives}
+        return {
+            objective.name: cost if objective.name == COST else values[objective.name] for objective in self.objectives
+        }
 
     def rewards(self, found: Mapping[str, Floats], shape: tuple[int, ...]) -> np.ndarray:
         """The reward vectors of these values, of shape ``(*shape, number of objectives)``."""
         rewards = np.empty((*shape, len(self.objectives)))
-        for index, one in enumerate(self.objectives):
-            rewards[..., index] = one.sign * found[one.name]
+        for index, objective in enumerate(self.objectives):
+            rewards[..., index] = objective.sign * found[objective.name]
         return rewards
 
     @property
     def is_paid_for(self) -> bool:
         """Whether the cost of a round is an objective."""
-        return any(one.name == COST for one in self.objectives)
+        return any(objective.name == COST for objective in self.objectives)
 
 
 @dataclass(frozen=True)
@@ -88,20 +90,20 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: Structure) -> 
         ArgumentError: for a latent or unknown node, the reward, another side, or a threshold that is not finite.
     """
     allowed = [node for node in scm.nodes if node != scm.reward]
-    for one in constraints:
-        if not isinstance(one, Constraint):
-            raise ArgumentError(f"{name}: constraints must be of type Constraint; given {shown(one)}")
-        if one.node not in allowed:
-            what = "is latent" if one.node in scm.all_names else "is unknown"
-            what = "is the reward, which is optimised" if one.node == scm.reward else what
+    for constraint in constraints:
+        if not isinstance(constraint, Constraint):
+            raise ArgumentError(f"{name}: constraints must be of type Constraint; given {shown(constraint)}")
+        if constraint.node not in allowed:
+            reason = "is latent" if constraint.node in scm.all_names else "is unknown"
+            reason = "is the reward, which is optimised" if constraint.node == scm.reward else reason
             raise ArgumentError(
-                f"{name}: a constraint is on the expected value of an observed node; {shown(one.node)} {what}; choose "
-                f"from {allowed}{did_you_mean(one.node, allowed)}"
+                f"{name}: a constraint is on the expected value of an observed node; "
+                f"{shown(constraint.node)} {reason}; choose from {allowed}{did_you_mean(constraint.node, allowed)}"
             )
-        if one.side not in SIDES or not is_finite_number(one.threshold):
+        if constraint.side not in SIDES or not is_finite_number(constraint.threshold):
             raise ArgumentError(
-                f"{name}: a constraint has a side, '<=' or '>=', and a finite threshold; given {shown(one.side)} and "
-                f"{one.threshold!r}"
+                f"{name}: a constraint has a side, '<=' or '>=', and a finite threshold; "
+                f"given {shown(constraint.side)} and {constraint.threshold!r}"
             )
 
 
@@ -115,21 +117,21 @@ def check_objectives(name: str, outcomes: Outcomes, scm: Structure, settable: It
         settable: variables that interventions may set.
 
     Raises:
-        ArgumentError: for a single one, one that comes twice, is no observed variable or can be set, another
+        ArgumentError: for a single one, one that comes twice, is not an observed variable or can be set, another
             direction, costs without prices, constraints as well, or if the system's reward is not among them.
     """
-    names = [one.name for one in outcomes.objectives if isinstance(one, Objective)]
+    names = [objective.name for objective in outcomes.objectives if isinstance(objective, Objective)]
     if not outcomes.objectives:
         return
     if len(names) < max(2, len(outcomes.objectives)) or len(set(names)) < len(names):
         raise ArgumentError(f"{name}: objectives must be two or more different Objective; given {outcomes.objectives}")
-    if wrong := [one.direction for one in outcomes.objectives if one.direction not in DIRECTIONS]:
+    if wrong := [objective.direction for objective in outcomes.objectives if objective.direction not in DIRECTIONS]:
         raise ArgumentError(
             f"{name}: the direction of an objective is one of {DIRECTIONS}; given {shown(wrong[0])}"
             f"{did_you_mean(wrong[0], DIRECTIONS)}"
         )
     allowed = [node for node in scm.nodes if node not in set(settable)]
-    if strangers := [one for one in names if one not in allowed and one != COST]:
+    if strangers := [node for node in names if node not in allowed and node != COST]:
         raise ArgumentError(
             f"{name}: objectives are observed variables that cannot be set, or {COST!r}; given {shown(strangers[0])}, "
             f"choose from {allowed}{did_you_mean(strangers[0], allowed)}"

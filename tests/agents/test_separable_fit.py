@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from cbo_gym.agents.super_arms.output_error import polished
+from cbo_gym.agents.super_arms.output_error import polish
 from cbo_gym.agents.super_arms.separable_fit import (
     SeparableModel,
     backward_elimination,
@@ -80,12 +80,14 @@ class TestSolve:
         coefficients = np.zeros((2, NODES, NODES))
         coefficients[0, 0, 1], coefficients[0, 1, 0], coefficients[0, 3, 2] = 4.0, 1.0, 5.0
         ends = np.zeros(NODES), np.ones(NODES)
-        flat = SeparableSystem(COMPONENTS, coefficients).flattened(*ends)
+        flat = SeparableSystem(COMPONENTS, coefficients).damp_cycles(*ends)
         on_the_cycle = flat.coefficients[0, :2, :2]
         assert np.abs(np.linalg.eigvals(on_the_cycle)).max() == pytest.approx(0.95)
         assert on_the_cycle[0, 1] == pytest.approx(4.0 * on_the_cycle[1, 0])
         assert flat.coefficients[0, 3, 2] == 5.0
-        assert flat.flattened(*ends) is flat or flat.flattened(*ends).coefficients == pytest.approx(flat.coefficients)
+        assert flat.damp_cycles(*ends) is flat or flat.damp_cycles(*ends).coefficients == pytest.approx(
+            flat.coefficients
+        )
 
     def test_cycles_lose_their_weakest_edge(self) -> None:
         system = a_system(cyclic=True)
@@ -146,7 +148,7 @@ class TestRegression:
 
         start = 0.7 * truth.coefficients[used]
         best = least_squares(lambda values: (at(values).solve(exogenous) - nodes).ravel(), start).x
-        found = polished(at(start), exogenous, nodes)
+        found = polish(at(start), exogenous, nodes)
         np.testing.assert_allclose(found.coefficients[used], best, atol=2e-3)
         assert not found.coefficients[~used].any()
 

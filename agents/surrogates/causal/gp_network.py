@@ -46,7 +46,7 @@ class GPNetwork:
         constrained: nodes under constraints, which are modelled with their ancestors as the reward is.
         make: makes the surrogate of a node.
         signals: whether to model children of signals from these, see the attribute.
-        beside: whether the children of signals are also given what these depend on.
+        signal_inputs: whether the children of signals also have the inputs of the signals as inputs.
 
     Attributes:
         nodes: the modelled nodes, the reward and its ancestors, in topological order.
@@ -54,9 +54,10 @@ class GPNetwork:
         actions: node -> indices of the coordinates of soft actions that enter it.
         surrogates: node -> its GP.
         signals: soft mode: nodes that share latent causes with all of their modelled children. The noise of such a node
-            tells of a child's, and a function of the node's observed values would smear both. What the child is
-            expected to be depends on the node's function without noise, its signal: the child's GP is given that, as
-            the node's GP estimates it. Since the estimate errs, a function of what the signal depends on is added.
+            informs about a child's, and a function of the node's observed values would mix the two. The child's
+            expected value depends on the node's function without noise, its signal. So the child's GP has the
+            signal, as the node's GP estimates it, as an input. Since the estimate errs, a function of the signal's
+            inputs is added.
         minimal: hard mode: the minimal target sets, which searches run over.
         features: features of the task's actions.
         settable: hard mode: domains of the variables that can be set.
@@ -78,7 +79,7 @@ class GPNetwork:
         constrained: Collection[str] = (),
         make: MakeNodeSurrogate = GaussianProcess,
         signals: bool = False,
-        beside: bool = True,
+        signal_inputs: bool = True,
     ) -> None:
         self.task = task
         self.device = device
@@ -92,7 +93,7 @@ class GPNetwork:
         self.actions = {node: actions.get(node, ()) for node in self.nodes}
         replaceable = isinstance(task, SoftTask) and make is GaussianProcess
         self.signals = self._find_signals() if signals and replaceable else ()
-        self._columns = {node: self._columns_of(node, beside) for node in self.nodes}
+        self._columns = {node: self._columns_of(node, signal_inputs) for node in self.nodes}
         self.surrogates = {node: self._surrogate(node) for node in self.nodes}
         self._groups = self._group_nodes()
         self._stacks = {own: Stack([self.surrogates[node] for node in own]) for own in self._groups if len(own) > 1}
@@ -109,13 +110,13 @@ class GPNetwork:
             node for node, own in children.items() if own and all(frozenset({node, child}) in linked for child in own)
         )
 
-    def _columns_of(self, node: str, beside: bool) -> tuple[str | int, ...]:
-        """The inputs of a node's GP: names of parents, indices of actions, then what signals depend on."""
-        signals = [parent for parent in self.parents[node] if beside and parent in self.signals]
-        given: dict[str | int, None] = {}  # whose order is that of first mention
+    def _columns_of(self, node: str, signal_inputs: bool) -> tuple[str | int, ...]:
+        """The inputs of a node's GP: names of parents, indices of actions, then the inputs of signals."""
+        signals = [parent for parent in self.parents[node] if signal_inputs and parent in self.signals]
+        columns: dict[str | int, None] = {}  # whose order is that of first mention
         for name in (node, *signals):
-            given |= dict.fromkeys([*self.parents[name], *self.actions[name]])
-        return tuple(given)
+            columns |= dict.fromkeys([*self.parents[name], *self.actions[name]])
+        return tuple(columns)
 
     def _surrogate(self, node: str) -> NodeSurrogate:
         columns, settable = self._columns[node], self.settable.names
@@ -246,7 +247,7 @@ class GPNetwork:
     ) -> tuple[Tensor, Tensor]:
         """Means and standard deviations of E[node] under actions over plausible networks, ``b x len(nodes)`` each.
 
-        In each network the function of every node lies some standard deviations off its mean, the same everywhere.
+        In each network the function of every node differs from its mean by as many standard deviations everywhere.
 
         Args:
             inputs: features of actions, ``b x input_dim``.
@@ -383,7 +384,7 @@ class GPNetwork:
         return values
 
     def node_inputs(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
-        """The inputs of a node's GP, ``b x s x d``: its parents, its own actions, then what signals depend on."""
+        """The inputs of a node's GP, ``b x s x d``: its parents, its own actions, then the inputs of signals."""
         columns = [
             self._in_domain(name, values[name]) if isinstance(name, str) else inputs[:, [name]]
             for name in self._columns[node]

@@ -86,8 +86,8 @@ def plausible_beyond(network: GPNetwork, column: int, sign: float, inputs: Tenso
     to smaller ones if it is -1; ``inputs`` are of one action, ``1 x input_dim``.
     """
     gp, point = network.surrogates[network.task.reward], reward_inputs(network, inputs)[0]
-    seen = gp.inputs[:, column] if len(gp) else point.new_tensor([0.0, 1.0])
+    values = gp.inputs[:, column] if len(gp) else point.new_tensor([0.0, 1.0])
     points = point.repeat(len(BEYOND), 1)
-    points[:, column] += sign * (seen.max() - seen.min()) * BEYOND.to(points)
+    points[:, column] += sign * (values.max() - values.min()) * BEYOND.to(points)
     mean, std = gp.posterior(points)
     return (mean + PLAUSIBLE * std).max()

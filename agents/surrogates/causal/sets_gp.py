@@ -166,19 +166,21 @@ def log_modes(logs: np.ndarray, priors: Sequence[Lognormal]) -> tuple[float, np.
 
     ``priors`` are modes of the logarithms and their standard deviations, each for an equal share of the ``logs``.
     """
-    parts = [
+    terms = [
         log_lognormal(own, mode + scale**2, scale)
         for own, (mode, scale) in zip(np.split(logs, len(priors)), priors, strict=True)
     ]
-    return add_up(density for density, _ in parts), np.concatenate([slope for _, slope in parts])
+    return add_up(density for density, _ in terms), np.concatenate([slope for _, slope in terms])
 
 
-def novelty(points: Tensor, seen: Tensor) -> Tensor:
+def novelty(points: Tensor, observed: Tensor) -> Tensor:
     """Novelty of points in [0, 1], from 0 to 1, in the variable where it is greatest: ``n x d`` to ``(n,)``.
 
-    ``seen`` are the observed values of the same variables, ``m x d``; without any the novelty is 1.
+    ``observed`` are the observed values of the same variables, ``m x d``; without any the novelty is 1.
     """
-    if not len(seen):
+    if not len(observed):
         return torch.ones_like(points[:, 0])
-    nearest = torch.stack([(own[:, None] - data).abs().amin(-1) for own, data in zip(points.T, seen.T, strict=True)])
+    nearest = torch.stack(
+        [(own[:, None] - data).abs().amin(-1) for own, data in zip(points.T, observed.T, strict=True)]
+    )
     return 1.0 - (-0.5 * (nearest.amax(0) / REACH).square()).exp()

@@ -1,4 +1,4 @@
-"""What a kernel may know in closed form, beside the ``forward`` of all kernels of GPyTorch.
+"""Protocols of kernels that know gradients in closed form, in addition to GPyTorch's ``forward``.
 
 The gradient of its covariances in the points serves searches (``cross_covariance``), that in the hyper-parameters
 serves fits (``covariances_of``). For other kernels :mod:`cbo_gym.agents.surrogates.gp.posterior` and
@@ -116,11 +116,11 @@ class WithClosedPrior(Protocol):
         """All of its hyper-parameters."""
 
     def cross_covariance(self, data: Tensor, numbers: Sequence[Tensor] | None = None) -> CrossCovariance:
-        """The prior of points beside data ``n x d``, or ``g x n x d`` with the ``numbers`` of g such kernels stacked.
+        """Return the covariances of points with data ``n x d``, or ``g x n x d`` for g such kernels stacked.
 
         Args:
-            data: as said.
-            numbers: the hyper-parameters; None for the kernel's own.
+            data: ``n x d`` or ``g x n x d``.
+            numbers: the hyper-parameters, stacked for g kernels; None for the kernel's own.
         """
 
     def covariance(self, points: Tensor) -> Tensor:

@@ -85,7 +85,7 @@ class SquaredExponential(Kernel, Hyperparameters):
     def cross_covariance(
         self, data: Tensor, numbers: Sequence[Tensor] | None = None, variance: Tensor | None = None
     ) -> CrossCovariance:
-        """The prior of points beside data, see :class:`~cbo_gym.agents.surrogates.gp.closed_form.WithClosedPrior`.
+        """Return the covariances of points with data, as in ``WithClosedPrior``.
 
         The exponent ``-|a - b|^2 / 2`` of scaled points is one matrix product, of ``(a, -|a|^2 / 2, 1)`` and
         ``(b, 1, -|b|^2 / 2)``, so that neither values nor gradients take more than two passes over the entries.
@@ -164,7 +164,7 @@ class ShortSquaredExponential(SquaredExponential):
 class VarianceKernel(Kernel, Hyperparameters):
     """A kernel whose terms have variances of their own, each with a Gamma(2, 1) prior and 1 at first.
 
-    The hyper-parameters of a fit are the logarithms of the variances; those of the kernels that it is made of follow.
+    The hyper-parameters of a fit are the logarithms of the variances; those of its component kernels follow.
 
     Args:
         terms: number of variances, at least 1.

@@ -66,7 +66,7 @@ class RefitSchedule:
         return size > self.size and size >= self.size * (self.early if early else self.growth)
 
     def record(self, size: int) -> None:
-        """Note that a fit to ``size`` points was made."""
+        """Record a fit to ``size`` points."""
         self.fits += 1
         self.size = size
 
@@ -75,13 +75,13 @@ class State(NamedTuple):
     """All that the predictions of a GP are computed from.
 
     Attributes:
-        given: the posterior at rescaled points.
+        posterior: the posterior at rescaled points.
         points: the rescaled points of the data, ``n x d``.
         low: the values that are subtracted from points to rescale them, ``(d,)``.
         span: the values by which they are then divided, ``(d,)``.
     """
 
-    given: Posterior
+    posterior: Posterior
     points: Tensor
     low: Tensor
     span: Tensor
@@ -149,7 +149,7 @@ class GaussianProcess:
         self.kernel = self._make_kernel()
         self.constant = 0.0
         self._noise = self._make_noise()
-        self._searched = 0  # number of points when a second fit was last made
+        self._searched = 0  # number of points at the last second fit
         self.inputs = self._tensor(np.empty((0, dim)))
         self.outputs = self._tensor([])
         self.set_prior(0.0, 1.0)
@@ -157,7 +157,7 @@ class GaussianProcess:
         self._span = self._tensor([1.0] * dim)
         self._points = self.inputs  # those that the model knows, rescaled: the first ones added
         self._inverse_root: Tensor
-        self._given: Posterior
+        self._posterior: Posterior
 
     def learn_noise(self, noise: Callable[[], Noise]) -> None:
         """Learn the outputs' noise from now on, with the model that ``noise`` makes."""
@@ -171,14 +171,16 @@ class GaussianProcess:
     def __getstate__(self) -> dict[str, Any]:
         """The attributes without the functions that follow from the kernel and the points."""
         kept = dict(self.__dict__)
-        if "_given" in kept:
-            kept["_given"] = {name: value for name, value in vars(self._given).items() if name != "cross_covariance"}
+        if "_posterior" in kept:
+            kept["_posterior"] = {
+                name: value for name, value in vars(self._posterior).items() if name != "cross_covariance"
+            }
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
-        if "_given" in kept:
-            self._given = Posterior(cross_covariance(self.kernel, self._points), **kept["_given"])
+        if "_posterior" in kept:
+            self._posterior = Posterior(cross_covariance(self.kernel, self._points), **kept["_posterior"])
 
     def __len__(self) -> int:
         """Number of observations added."""
@@ -212,7 +214,7 @@ class GaussianProcess:
     def mean(self, points: Tensor) -> Tensor:
         """The means of :meth:`posterior` alone, at linear instead of quadratic cost in the data."""
         self.update()
-        return self._given.mean(self.rescaled(points))
+        return self._posterior.mean(self.rescaled(points))
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of the latent function (noise excluded), differentiable in ``points``.
@@ -227,7 +229,7 @@ class GaussianProcess:
             SurrogateError: if the covariance matrix cannot be factorised.
         """
         self.update()
-        return self._given.mean_and_std(self.rescaled(points))
+        return self._posterior.mean_and_std(self.rescaled(points))
 
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and a root of the covariance of the latent function at sets of q points, differentiable in them.
@@ -248,13 +250,13 @@ class GaussianProcess:
             return mean, std.unsqueeze(-1)
         self.update()
         inner = self.rescaled(points)
-        mean, covariance = self._given.mean_and_covariance(inner, self.kernel.covariance(inner))
+        mean, covariance = self._posterior.mean_and_covariance(inner, self.kernel.covariance(inner))
         return mean, self._scale * self._cholesky(covariance + JITTER * torch.eye(covariance.shape[-1]).to(covariance))
 
     def prior_std(self, points: Tensor) -> Tensor:
         """Standard deviations before any data, under the hyper-parameters of the last fit: ``... x d`` to ``...``."""
         self.update()
-        return self._scale * self._given.cross_covariance(self.rescaled(points)).variance.sqrt()
+        return self._scale * self._posterior.cross_covariance(self.rescaled(points)).variance.sqrt()
 
     def draw(self, generator: torch.Generator) -> Function:
         """A function drawn from the posterior: one from the prior, moved to the data (Wilson et al. 2020).
@@ -262,7 +264,7 @@ class GaussianProcess:
         Its kernel must have ``draw``. Data that are added later do not change the function.
         """
         self.update()
-        prior, given = self.kernel.draw(generator), self._given
+        prior, posterior = self.kernel.draw(generator), self._posterior
         noise = torch.randn(len(self._points), dtype=torch.float64, generator=generator).to(self._points)
         residuals = (self.outputs - self._location) / self._scale - self.constant - prior(self._points)
         residuals = residuals - self._noise_at(self._points).sqrt() * noise
@@ -270,7 +272,9 @@ class GaussianProcess:
 
         def function(points: Tensor) -> Tensor:
             inner = self.rescaled(points)
-            return given.offset + given.scale * (prior(inner) + given.cross_covariance(inner).cross @ weights)
+            return posterior.offset + posterior.scale * (
+                prior(inner) + posterior.cross_covariance(inner).cross @ weights
+            )
 
         return function
 
@@ -282,7 +286,7 @@ class GaussianProcess:
     def state(self) -> State:
         """The state of the model, up to date."""
         self.update()
-        return State(self._given, self._points, self._low, self._span)
+        return State(self._posterior, self._points, self._low, self._span)
 
     def rescaled(self, points: Tensor) -> Tensor:
         """Points ``... x d`` with the columns of ``rescale`` scaled so that the data of the last refit fill [0, 1]."""
@@ -308,7 +312,7 @@ class GaussianProcess:
             self._fit()
             self.schedule.record(len(self))
             self._factorise(0)
-        elif not len(self) and "_given" not in vars(self):
+        elif not len(self) and "_posterior" not in vars(self):
             self._noise.set_data(np.zeros((1, self.dim)), float(self._scale))
             self._factorise(0)
         elif known < len(self):
@@ -411,7 +415,7 @@ class GaussianProcess:
         residuals = (self.outputs - self._location) / self._scale - self.constant
         root = self._root_of_predictions(known, inverse_root, prior)
         self._points, self._inverse_root = points, inverse_root
-        self._given = Posterior(
+        self._posterior = Posterior(
             cross_covariance(self.kernel, points),
             self._scale * (inverse_root.T @ (inverse_root @ residuals)),
             self._location + self._scale * self.constant,
@@ -425,7 +429,7 @@ class GaussianProcess:
             return inverse_root
         if not known:
             return condense(inverse_root, prior, self.noise)
-        earlier = torch.nn.functional.pad(self._given.root, (0, len(prior)))
+        earlier = torch.nn.functional.pad(self._posterior.root, (0, len(prior)))
         return torch.cat([earlier, inverse_root[known:]])
 
     def _cholesky(self, covariance: Tensor) -> Tensor:

@@ -109,7 +109,7 @@ def usual_noise() -> NoiseLevel:
 def log_lognormal(logs: np.ndarray, location: float, scale: float) -> tuple[float, np.ndarray]:
     """The summed log density of lognormal variables, and its gradient with respect to their logarithms.
 
-    It is the density of the variables themselves, as in GPyTorch's priors, so the mode lies at
+    It is the density of the variables themselves, as in GPyTorch's priors, so the mode is at
     ``location - scale^2``.
     """
     standardised = (logs - location) / scale

@@ -22,7 +22,7 @@ MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the squar
 
 
 def cross_covariance(kernel: Kernel, data: Tensor) -> CrossCovariance:
-    """The prior of points beside ``data``, ``n x d``, in closed form if the kernel has one, else by autograd."""
+    """Return the covariances of points with ``data``, ``n x d``, by autograd unless the kernel has a closed form."""
     if isinstance(kernel, WithClosedPrior):
         return kernel.cross_covariance(data)
 
@@ -55,7 +55,7 @@ class Posterior:
     ``k(x, x) - |W k|^2``. Any R will do there with ``|R k| = |W k|``.
 
     Attributes:
-        cross_covariance: the kernel's prior beside the data.
+        cross_covariance: covariances of points with the data, under the kernel.
         weights: ``W'W y`` times the scale, ``(n,)`` or ``g x n x 1``.
         offset: ``location + scale constant``, a scalar or ``g x 1``.
         scale: scale of the outputs, likewise.
@@ -141,19 +141,23 @@ class _MeanAndStd(torch.autograd.Function):
     """The gradient of the variance with respect to k is ``-2 W'(W k)``."""
 
     @staticmethod
-    def forward(ctx: Any, points: Tensor, given: Posterior) -> tuple[Tensor, Tensor]:
-        cross, variance, pullback = given.cross_covariance(points)
-        projected = cross @ given.root.mT
+    def forward(ctx: Any, points: Tensor, posterior: Posterior) -> tuple[Tensor, Tensor]:
+        cross, variance, pullback = posterior.cross_covariance(points)
+        projected = cross @ posterior.root.mT
         std = (variance - torch.linalg.vector_norm(projected, dim=-1).square_()).clamp_min_(MIN_VARIANCE).sqrt_()
         ctx.save_for_backward(projected, std)
-        ctx.given, ctx.pullback = given, pullback
-        mean = cross @ given.weights
-        return (mean if given.weights.dim() == 1 else mean.squeeze(-1)).add_(given.offset), given.scale * std
+        ctx.posterior, ctx.pullback = posterior, pullback
+        mean = cross @ posterior.weights
+        return (mean if posterior.weights.dim() == 1 else mean.squeeze(-1)).add_(
+            posterior.offset
+        ), posterior.scale * std
 
     @staticmethod
     def backward(ctx: Any, mean_gradient: Tensor, std_gradient: Tensor) -> tuple[Tensor, None]:
-        (projected, std), given = ctx.saved_tensors, ctx.given
-        slope = torch.where(std > MIN_VARIANCE**0.5, given.scale * std_gradient / std, torch.zeros_like(std))
-        gradient = (projected * -slope.unsqueeze(-1)) @ given.root
-        gradient.addcmul_(mean_gradient.unsqueeze(-1), given.weights.mT if given.weights.dim() > 1 else given.weights)
+        (projected, std), posterior = ctx.saved_tensors, ctx.posterior
+        slope = torch.where(std > MIN_VARIANCE**0.5, posterior.scale * std_gradient / std, torch.zeros_like(std))
+        gradient = (projected * -slope.unsqueeze(-1)) @ posterior.root
+        gradient.addcmul_(
+            mean_gradient.unsqueeze(-1), posterior.weights.mT if posterior.weights.dim() > 1 else posterior.weights
+        )
         return ctx.pullback(gradient, 0.5 * slope), None

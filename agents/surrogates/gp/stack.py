@@ -44,10 +44,14 @@ class Stack:
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Means and standard deviations as of :meth:`GaussianProcess.posterior`, for ``g x b x d``: ``g x b`` each."""
         states = [gp.state() for gp in self._gps]
-        if not self._states or any(new.given is not old.given for new, old in zip(states, self._states, strict=True)):
+        if not self._states or any(
+            new.posterior is not old.posterior for new, old in zip(states, self._states, strict=True)
+        ):
             self._states = states
-            given, data, low, span = zip(*states, strict=True)
+            posteriors, data, low, span = zip(*states, strict=True)
             self._low, self._span = torch.stack(low)[:, None], torch.stack(span)[:, None]
             numbers = [torch.stack(own) for own in zip(*(gp.kernel.numbers() for gp in self._gps), strict=True)]
-            self._given = stack_posteriors(given, self._gps[0].kernel.cross_covariance(torch.stack(data), numbers))
-        return self._given.at_once((points - self._low) / self._span)
+            self._posterior = stack_posteriors(
+                posteriors, self._gps[0].kernel.cross_covariance(torch.stack(data), numbers)
+            )
+        return self._posterior.at_once((points - self._low) / self._span)

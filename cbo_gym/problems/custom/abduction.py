@@ -19,7 +19,7 @@ ADVICE = "give noise_given, which draws the noise given the contexts, or see oth
 class Abduction:
     """The noise given the contexts, if each context determines one noise that earlier contexts do not determine.
 
-    It is found by bisection, so that a context may be any function strictly monotone in the noise. Other noise keeps
+    It is computed by bisection, so that a context may be any function strictly monotone in the noise. Other noise keeps
     its distribution, because the contexts do not depend on it.
 
     Args:
@@ -48,10 +48,10 @@ class Abduction:
 
     def _match(self) -> dict[str, str]:
         """Context -> the variable whose noise it determines, in an order in which they can be solved."""
-        found: dict[str, str] = {}
+        source: dict[str, str] = {}
         pending = list(self._lineage)
         while pending:
-            unknown = {name: sorted(self._lineage[name] & set(self._noise) - set(found.values())) for name in pending}
+            unknown = {name: sorted(self._lineage[name] & set(self._noise) - set(source.values())) for name in pending}
             context = min(pending, key=lambda name: len(unknown[name]))
             if len(unknown[context]) > 1:
                 raise ArgumentError(
@@ -60,8 +60,8 @@ class Abduction:
                 )
             pending.remove(context)
             if unknown[context]:
-                (found[context],) = unknown[context]
-        return found
+                (source[context],) = unknown[context]
+        return source
 
     def _value(self, context: str, noise: Mapping[str, Floats]) -> Floats:
         values: dict[str, Floats] = {}
@@ -77,7 +77,9 @@ class Abduction:
     def _require_monotone(self, context: str, source: str) -> None:
         others, own = TRIED
         rng = np.random.default_rng(0)
-        noise: dict[str, Floats] = {name: kind.sample(rng, (others, 1)) for name, kind in self._noise.items()}
+        noise: dict[str, Floats] = {
+            name: distribution.sample(rng, (others, 1)) for name, distribution in self._noise.items()
+        }
         low, high = self._ends(source)
         noise[source] = np.linspace(low, high, own)
         values = np.broadcast_to(self._value(context, noise), TRIED)

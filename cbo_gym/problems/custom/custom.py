@@ -60,8 +60,8 @@ def custom_problem(
 
     Each mechanism is tried on a few numbers and on arrays of them. One that fails on arrays, as with ``if`` or
     :func:`math.exp`, or mixes their entries, as with ``np.max(x)``, is called number by number, which is much slower:
-    use ``np.where``, ``np.exp`` and ``np.maximum``. A value that is no finite real number ends the round with an error
-    that names its variable, before anything changes.
+    use ``np.where``, ``np.exp`` and ``np.maximum``. A value that is not a finite real number ends the round with an
+    error that names its variable, before anything changes.
 
     Args:
         mechanisms: variable -> function; latent variables too.
@@ -74,31 +74,36 @@ def custom_problem(
         targets: the sets that a hard intervention may set, the empty set included; None for the minimal
             intervention sets of the manipulable variables.
         contexts: variables that are observed before acting, in contextual mode; such a problem has no ``actions``.
-        scopes: what may be done there, at most 1,024, each a mapping from the variables that are set to the contexts
+        scopes: the policy scopes, at most 1,024, each a mapping from the variables that are set to the contexts
             that their values may follow, ``{}`` to only observe; None for every set of ``targets``, its variables by
             all contexts that they do not affect.
         noise_given: the noise given the contexts, as in :class:`~cbo_gym.problems.modes.contextual.Contexts`. None
             if every context determines one noise, as :class:`~cbo_gym.problems.custom.abduction.Abduction` finds it.
         arms: the interventions of the discrete mode, each a mapping from variables to the values that they are set to,
-            ``{}`` to only observe. The reward must then lie in [0, 1].
+            ``{}`` to only observe. The reward must then be in [0, 1].
         latent: variables that are not observed.
         name: of the problem.
         description: for users.
 
     Raises:
-        ArgumentError: naming what is unknown, unused, missing, of the wrong kind, or contradicts the diagram; for a
-            cycle; for a reward that is not observed; for a mechanism that gives no number, or two for the same
+        ArgumentError: naming the item that is unknown, unused, missing, of a wrong type, or contradicts the diagram;
+            for a cycle; for a reward that is not observed; for a mechanism that gives no number, or two for the same
             arguments; for more than 1024 minimal intervention sets.
     """
     mechanisms, noise = _mapping("mechanisms", mechanisms), _mapping("noise", noise)
     actions, manipulable = _domains("actions", actions), _domains("manipulable", manipulable)
-    hidden, seen = _names("latent", latent), _names("contexts", contexts)
+    hidden, context_names = _names("latent", latent), _names("contexts", contexts)
     for what, string in (("reward", reward), ("name", name), ("description", description)):
         if not isinstance(string, str):
             raise ArgumentError(f"{what} must be a string; given {shown(string)}")
     _require_known("reward", [reward], mechanisms)
-    for what, named in (("noise", noise), ("latent", hidden), ("contexts", seen), ("manipulable", manipulable)):
-        _require_known(what, named, mechanisms)
+    for what, names in (
+        ("noise", noise),
+        ("latent", hidden),
+        ("contexts", context_names),
+        ("manipulable", manipulable),
+    ):
+        _require_known(what, names, mechanisms)
     if clash := sorted(set(mechanisms) & set(actions)):
         raise ArgumentError(f"{clash} are both variables and soft parameters; rename one of them")
     if OWN_NOISE in (spelled := spelling([*mechanisms, *actions])):
@@ -108,8 +113,8 @@ def custom_problem(
         for variable, function in mechanisms.items()
     }
     effects = _effects(reward, taken)
-    for what, named in (("contexts", seen), ("manipulable", manipulable)):
-        if late := [name for name in named if name in effects]:
+    for what, names in (("contexts", context_names), ("manipulable", manipulable)):
+        if late := [name for name in names if name in effects]:
             raise ArgumentError(f"{what} names {late}, effects of the reward {reward}, which cannot change it; leave "
                                 f"{'it' if len(late) == 1 else 'them'} out")  # fmt: skip
     kept = [name for name in mechanisms if name not in effects]
@@ -137,48 +142,48 @@ def custom_problem(
         manipulable=manipulable,
         targets=may_be_set,
         modes=[
-            *([Arms(listed)] if (listed := _arms(arms)) else []),
-            *([data] if (data := _contexts(scm, seen, scopes, noise_given, may_be_set)) else []),
+            *([Arms(arm_list)] if (arm_list := _arms(arms)) else []),
+            *([data] if (data := _contexts(scm, context_names, scopes, noise_given, may_be_set)) else []),
         ],
     )
 
 
-# What is given ----------------------------------------------------------------------------------------------
+# Arguments --------------------------------------------------------------------------------------------------
 
 
-def _mapping(what: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    if not isinstance(given, Mapping | None):
-        raise ArgumentError(f"{what} must be a mapping by name, {{name: ...}}; given {shown(given)}")
-    found = dict(given or {})
-    _names(f"the keys of {what}", list(found))
-    return found
+def _mapping(what: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
+    if not isinstance(value, Mapping | None):
+        raise ArgumentError(f"{what} must be a mapping by name, {{name: ...}}; given {shown(value)}")
+    mapping = dict(value or {})
+    _names(f"the keys of {what}", list(mapping))
+    return mapping
 
 
-def _domains(what: str, given: Mapping[str, Interval] | None) -> dict[str, Interval]:
-    found = _mapping(what, given)
-    for name, domain in found.items():
+def _domains(what: str, value: Mapping[str, Interval] | None) -> dict[str, Interval]:
+    domains = _mapping(what, value)
+    for name, domain in domains.items():
         require_interval(f"{what}: the domain of {name!r}", domain)
-    return {name: (float(low), float(high)) for name, (low, high) in found.items()}
+    return {name: (float(low), float(high)) for name, (low, high) in domains.items()}
 
 
-def _names(what: str, given: Iterable[str]) -> list[str]:
-    listed = isinstance(given, Iterable) and not isinstance(given, str)
-    names = list(given) if listed else []
-    if not listed or not all(isinstance(name, str) and name for name in names):
-        raise ArgumentError(f"{what} must be a list of names; given {shown(given)}")
+def _names(what: str, value: Iterable[str]) -> list[str]:
+    is_list = isinstance(value, Iterable) and not isinstance(value, str)
+    names = list(value) if is_list else []
+    if not is_list or not all(isinstance(name, str) and name for name in names):
+        raise ArgumentError(f"{what} must be a list of names; given {shown(value)}")
     return names
 
 
-def _targets(given: Iterable[Iterable[str]]) -> list[frozenset[str]]:
-    if not isinstance(given, Iterable) or isinstance(given, str):
-        raise ArgumentError(f"targets must be a list of sets of names, as [[], ['X']]; given {shown(given)}")
-    return [frozenset(_names("every set of targets", target)) for target in given]
+def _targets(targets: Iterable[Iterable[str]]) -> list[frozenset[str]]:
+    if not isinstance(targets, Iterable) or isinstance(targets, str):
+        raise ArgumentError(f"targets must be a list of sets of names, as [[], ['X']]; given {shown(targets)}")
+    return [frozenset(_names("every set of targets", target)) for target in targets]
 
 
-def _arms(given: Iterable[Mapping[str, float]]) -> list[dict[str, float]]:
-    if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
-        raise ArgumentError(f"arms must be a list of mappings, as [{{}}, {{'X': 1}}]; given {shown(given)}")
-    return [_mapping("every arm", arm) for arm in given]
+def _arms(arms: Iterable[Mapping[str, float]]) -> list[dict[str, float]]:
+    if not isinstance(arms, Iterable) or isinstance(arms, str | Mapping):
+        raise ArgumentError(f"arms must be a list of mappings, as [{{}}, {{'X': 1}}]; given {shown(arms)}")
+    return [_mapping("every arm", arm) for arm in arms]
 
 
 def _require_known(what: str, names: Iterable[str], mechanisms: Mapping[str, object]) -> None:
@@ -186,20 +191,20 @@ def _require_known(what: str, names: Iterable[str], mechanisms: Mapping[str, obj
         raise ArgumentError(f"{what} names {unknown}; the variables are {list(mechanisms)}")
 
 
-def _require_equal(wanted: CausalDiagram, found: CausalDiagram) -> None:
+def _require_equal(stated: CausalDiagram, derived: CausalDiagram) -> None:
     problems = []
-    if set(wanted.nodes) != set(found.nodes):
-        problems.append(f"variables {sorted(set(wanted.nodes) ^ set(found.nodes))} are in one of them only")
-    for kind, declared, real in (
-        ("edges", {f"{a} -> {b}" for a, b in wanted.directed}, {f"{a} -> {b}" for a, b in found.directed}),
+    if set(stated.nodes) != set(derived.nodes):
+        problems.append(f"variables {sorted(set(stated.nodes) ^ set(derived.nodes))} are in one of them only")
+    for items, declared, real in (
+        ("edges", {f"{a} -> {b}" for a, b in stated.directed}, {f"{a} -> {b}" for a, b in derived.directed}),
         (
             "confounded pairs",
-            {" <-> ".join(sorted(pair)) for pair in wanted.bidirected},
-            {" <-> ".join(sorted(pair)) for pair in found.bidirected},
+            {" <-> ".join(sorted(pair)) for pair in stated.bidirected},
+            {" <-> ".join(sorted(pair)) for pair in derived.bidirected},
         ),
     ):
         if declared != real:
-            problems.append(f"{kind} only in the diagram {sorted(declared - real)}, only in the mechanisms "
+            problems.append(f"{items} only in the diagram {sorted(declared - real)}, only in the mechanisms "
                             f"{sorted(real - declared)}")  # fmt: skip
     if problems:
         raise ArgumentError("the diagram and the mechanisms disagree: " + "; ".join(problems))
@@ -218,17 +223,17 @@ def _variable(
     observed: bool,
 ) -> Variable:
     """Return a variable; ``arguments`` maps the function's parameters to the names that they stand for."""
-    named = list(arguments.values())
-    if unknown := [a for a in named if a not in (*known, *actions, OWN_NOISE)]:
+    names = list(arguments.values())
+    if unknown := [a for a in names if a not in (*known, *actions, OWN_NOISE)]:
         raise ArgumentError(
             f"the mechanism of {name} takes {unknown}, which are neither variables {known}, "
             f"soft parameters {actions}, nor {OWN_NOISE!r} for its noise"
         )
-    if (OWN_NOISE in named) != (noise is not None):
+    if (OWN_NOISE in names) != (noise is not None):
         has, lacks = ("takes u", "noise") if noise is None else ("does not take u", "use of it")
         raise ArgumentError(f"the mechanism of {name} {has}, but there is no {lacks}; give both or neither")
-    parents = [a for a in named if a in known]
-    own = [a for a in named if a in actions]
+    parents = [a for a in names if a in known]
+    own = [a for a in names if a in actions]
     return Variable(
         name,
         _in_order(function, arguments, [*parents, *own, OWN_NOISE]),
@@ -260,10 +265,10 @@ def _arguments(name: str, function: Callable[..., Floats], spelled: Mapping[str,
 def _effects(reward: str, taken: Mapping[str, Mapping[str, str]]) -> set[str]:
     graph = nx.DiGraph((cause, name) for name, arguments in taken.items() for cause in arguments.values())
     graph.add_node(reward)
-    found: set[str] = nx.descendants(graph, reward)
-    if any(graph.has_edge(name, reward) for name in (reward, *found)):
-        raise ArgumentError(f"the reward {reward} depends on itself, through {sorted(found - {reward}) or 'nothing'}")
-    return found
+    effects: set[str] = nx.descendants(graph, reward)
+    if any(graph.has_edge(name, reward) for name in (reward, *effects)):
+        raise ArgumentError(f"the reward {reward} depends on itself, through {sorted(effects - {reward}) or 'nothing'}")
+    return effects
 
 
 def _distribution(name: str, noise: Distribution | float | None) -> Distribution:
@@ -272,13 +277,13 @@ def _distribution(name: str, noise: Distribution | float | None) -> Distribution
     return noise if isinstance(noise, Distribution) else gaussian_noise(noise, f"the noise of {name}")
 
 
-def _in_order(function: Callable[..., Floats], arguments: Mapping[str, str], given: list[str]) -> Callable[..., Floats]:
-    """The function, called with the values of ``given`` in that order."""
+def _in_order(function: Callable[..., Floats], arguments: Mapping[str, str], order: list[str]) -> Callable[..., Floats]:
+    """The function, called with the values of the names in ``order``."""
     positional = [p.name for p in inspect.signature(function).parameters.values() if p.kind != p.KEYWORD_ONLY]
-    indices = tuple(map(given.index, arguments.values()))
+    indices = tuple(map(order.index, arguments.values()))
     if list(arguments) != positional[: len(arguments)]:
         return _Rearranged(function, indices, tuple(arguments))
-    return function if list(arguments.values()) == given else _Rearranged(function, indices)
+    return function if list(arguments.values()) == order else _Rearranged(function, indices)
 
 
 @dataclass(frozen=True)
@@ -302,46 +307,48 @@ class _Rearranged:
 
 def _contexts(
     scm: GuardedModel,
-    seen: Sequence[str],
+    contexts: Sequence[str],
     scopes: Iterable[Mapping[str, Iterable[str]]] | None,
     noise_given: NoiseGiven | None,
     targets: Collection[frozenset[str]],
 ) -> Contexts | None:
-    if not seen:
+    if not contexts:
         if scopes is not None or noise_given is not None:
             raise ArgumentError("scopes and noise_given are for problems with contexts; name the contexts")
         return None
     if scm.action_dim:
         raise ArgumentError("a problem with contexts takes no actions; make them variables that are manipulable")
-    if hidden := [name for name in seen if name not in scm.nodes]:
+    if hidden := [name for name in contexts if name not in scm.nodes]:
         raise ArgumentError(f"contexts are seen, so {hidden} cannot be latent")
-    if len(set(seen)) < len(seen):
-        raise ArgumentError(f"contexts must be different; given {list(seen)}")
+    if len(set(contexts)) < len(contexts):
+        raise ArgumentError(f"contexts must be different; given {list(contexts)}")
     if not callable(noise_given) and noise_given is not None:
         raise ArgumentError(f"noise_given must be a function of contexts and uniforms; given {shown(noise_given)}")
-    chosen = _usual_scopes(scm, seen, targets) if scopes is None else read_scopes(scopes)
-    return Contexts(tuple(seen), chosen, noise_given or Abduction(scm, seen))
+    chosen = _usual_scopes(scm, contexts, targets) if scopes is None else read_scopes(scopes)
+    return Contexts(tuple(contexts), chosen, noise_given or Abduction(scm, contexts))
 
 
-def read_scopes(given: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
+def read_scopes(scopes: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
     """Scopes as they are written, each by the contexts of every variable that it sets.
 
     Raises:
-        ArgumentError: if it is no list of such mappings.
+        ArgumentError: if it is not a list of such mappings.
     """
-    if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
-        raise ArgumentError(f"scopes must be a list of mappings, as [{{'X': ['context']}}, {{}}]; given {shown(given)}")
+    if not isinstance(scopes, Iterable) or isinstance(scopes, str | Mapping):
+        raise ArgumentError(
+            f"scopes must be a list of mappings, as [{{'X': ['context']}}, {{}}]; given {shown(scopes)}"
+        )
     return [
         frozenset(
             (variable, frozenset(_names(f"the contexts of {variable}", followed)))
             for variable, followed in _mapping("every scope", scope).items()
         )
-        for scope in given
+        for scope in scopes
     ]
 
 
-def _usual_scopes(scm: GuardedModel, seen: Sequence[str], targets: Iterable[frozenset[str]]) -> list[Scope]:
+def _usual_scopes(scm: GuardedModel, contexts: Sequence[str], targets: Iterable[frozenset[str]]) -> list[Scope]:
     return [
-        frozenset((variable, frozenset(seen) - scm.diagram.descendants(target)) for variable in target)
+        frozenset((variable, frozenset(contexts) - scm.diagram.descendants(target)) for variable in target)
         for target in targets
     ]

@@ -1,4 +1,4 @@
-"""Mechanisms that take only single numbers, or mix the entries of arrays: detected when a problem is made."""
+"""Mechanisms that take only single numbers, or mix the entries of arrays: detected when a problem is built."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Elementwise:
 
     def __call__(self, *values: Floats) -> Floats:
         if all(np.ndim(value) == 0 for value in values):
-            return self._one(*values)
-        return np.asarray(np.frompyfunc(self._one, len(values), 1)(*values), dtype=float)
+            return self._apply(*values)
+        return np.asarray(np.frompyfunc(self._apply, len(values), 1)(*values), dtype=float)
 
-    def _one(self, *values: Floats) -> float:
+    def _apply(self, *values: Floats) -> float:
         try:
             result = self.function(*values)
             return result if type(result) is float else _number(result)
@@ -66,8 +66,8 @@ def elementwise(
         causes = [columns[parent] for parent in variable.parents]
         causes += [_inside(actions[index]) for index in variable.actions]
         causes.append([float(draw) for draw in variable.noise.sample(rng, ROWS)])
-        found, works = _tried(variable, causes)
-        column = [x if np.isfinite(x) else y for x, y in zip(found, STAND_INS, strict=True)]
+        values, works = _try(variable, causes)
+        column = [x if np.isfinite(x) else y for x, y in zip(values, STAND_INS, strict=True)]
         domain = _inside(manipulable[variable.name]) if variable.name in manipulable else column
         columns[variable.name] = [column[0], *domain[1:]]
         yield variable if works else replace(variable, mechanism=Elementwise(variable.name, variable.mechanism))
@@ -78,7 +78,7 @@ def _inside(domain: Interval) -> list[float]:
     return [low + share * (high - low) for share in SHARES]
 
 
-def _tried(variable: Variable, causes: list[list[float]]) -> tuple[list[float], bool]:
+def _try(variable: Variable, causes: list[list[float]]) -> tuple[list[float], bool]:
     """The values at the rows of the causes, and whether arrays give the same."""
     name, function = variable.name, variable.mechanism
     rows = list(zip(*causes, strict=True))
@@ -136,16 +136,16 @@ def _require_same(name: str, values: Sequence[float], again: Sequence[float]) ->
 
 def _agrees(function: Callable[..., Any], columns: Sequence[np.ndarray], expected: Any) -> bool:
     """Whether arrays give the expected values, not finite where these are not, and are not changed."""
-    given, wanted = [column.copy() for column in columns], np.array(expected)
+    arguments, wanted = [column.copy() for column in columns], np.array(expected)
     try:
-        found = np.asarray(function(*given))
-        whole, finite = np.broadcast_to(found, wanted.shape), np.isfinite(wanted)
+        result = np.asarray(function(*arguments))
+        whole, finite = np.broadcast_to(result, wanted.shape), np.isfinite(wanted)
         largest = np.max(np.abs(wanted[finite]), initial=0.0)
         return (
-            found.dtype.kind in "fiub"
+            result.dtype.kind in "fiub"
             and np.allclose(whole[finite], wanted[finite], rtol=1e-9, atol=1e-9 * largest)
             and not np.isfinite(whole[~finite]).any()
-            and all(map(np.array_equal, given, columns))
+            and all(map(np.array_equal, arguments, columns))
         )
     # A user's function may raise anything.
     except Exception:

@@ -41,12 +41,12 @@ def spelling(names: Iterable[str]) -> dict[str, str]:
     Raises:
         ArgumentError: if two names have one form.
     """
-    found: dict[str, str] = {}
+    spelled: dict[str, str] = {}
     for name in names:
-        other = found.setdefault(normalize("NFKC", name), name)
+        other = spelled.setdefault(normalize("NFKC", name), name)
         if other != name:
             raise ArgumentError(f"{other!a} and {name!a} are one name in Python; rename one of them")
-    return found
+    return spelled
 
 
 class Equation:
@@ -63,7 +63,7 @@ class Equation:
     def __init__(self, string: str) -> None:
         self.string = string
         tree = _parse(string)
-        reader = _Reader(_shown(string))
+        reader = _Reader(_abbreviate(string))
         index = reader.index(reader.read(tree.body))
         self._expression = Expression((*reader.steps, ("same", index)))
         self._names = sorted(reader.nodes)
@@ -90,22 +90,24 @@ def _parse(string: str) -> ast.Expression:
         raise ArgumentError(f"an equation is a string; given {shown(string)}")
     if len(string) > MAX_CHARACTERS:
         raise ArgumentError(
-            f"the equation {_shown(string)} has {len(string)} characters; at most {MAX_CHARACTERS} are allowed"
+            f"the equation {_abbreviate(string)} has {len(string)} characters; at most {MAX_CHARACTERS} are allowed"
         )
     try:
         tree = ast.parse(string.strip(), mode="eval")
         if _depth(tree) <= MAX_DEPTH:
             return tree
     except SyntaxError as error:
-        raise ArgumentError(f"cannot read the equation {_shown(string)}: {error.msg}") from error
+        raise ArgumentError(f"cannot read the equation {_abbreviate(string)}: {error.msg}") from error
     except ValueError as error:
-        raise ArgumentError(f"cannot read the equation {_shown(string)}: {error}") from error
+        raise ArgumentError(f"cannot read the equation {_abbreviate(string)}: {error}") from error
     except (RecursionError, MemoryError):
         pass
-    raise ArgumentError(f"the equation {_shown(string)} is nested more than {MAX_DEPTH} deep; split it into variables")
+    raise ArgumentError(
+        f"the equation {_abbreviate(string)} is nested more than {MAX_DEPTH} deep; split it into variables"
+    )
 
 
-def _shown(string: str) -> str:
+def _abbreviate(string: str) -> str:
     return repr(string) if len(string) <= SHOWN else f"{string[:SHOWN]!r}..."
 
 
@@ -123,13 +125,13 @@ class _Step(ast.expr):
 
 
 class _Reader:
-    """Turns a syntax tree into steps; constant parts become numbers, so that their errors are found at once.
+    """Turns a syntax tree into steps; constant parts become numbers, so that their errors are raised at once.
 
     All numbers are floats: with Python's unlimited integers a tower of powers might never end.
     """
 
-    def __init__(self, shown: str) -> None:
-        self._shown = shown
+    def __init__(self, equation: str) -> None:
+        self._equation = equation
         self.nodes: dict[str, _Step] = {}
         self.steps: list[Step] = []
 
@@ -140,52 +142,55 @@ class _Reader:
                 return self._read_name(node.id)
             case ast.Constant():
                 if type(node.value) not in (int, float):
-                    raise ArgumentError(f"{_written(node)} in the equation {self._shown} is not a number")
+                    raise ArgumentError(f"{_unparse(node)} in the equation {self._equation} is not a number")
                 return self._number(node, "same", node)
             case ast.Call():
-                name = self._called(node)
-                node.args = [self.read(part) for part in node.args]
-                return self._applied(node, name, *node.args)
+                name = self._function_of(node)
+                node.args = [self.read(argument) for argument in node.args]
+                return self._apply(node, name, *node.args)
             case ast.UnaryOp():
                 name, node.operand = self._operator(node.op), self.read(node.operand)
-                return self._applied(node, name, node.operand)
+                return self._apply(node, name, node.operand)
             case ast.BinOp():
                 name, node.left, node.right = self._operator(node.op), self.read(node.left), self.read(node.right)
                 if name == "power" and not getattr(node.right, "value", 0.5).is_integer():
                     name = "real_power"
-                return self._applied(node, name, node.left, node.right)
+                return self._apply(node, name, node.left, node.right)
             case ast.Compare():
                 if len(node.ops) > 1:
                     raise ArgumentError(
-                        f"comparisons in the equation {self._shown} must be of two values: (a < x) * (x < b), "
+                        f"comparisons in the equation {self._equation} must be of two values: (a < x) * (x < b), "
                         "not a < x < b"
                     )
                 name, node.left = self._operator(node.ops[0]), self.read(node.left)
                 node.comparators = [self.read(node.comparators[0])]
-                holds = self._applied(node, name, node.left, *node.comparators)
+                holds = self._apply(node, name, node.left, *node.comparators)
                 # a float: truth values of numbers and of arrays add up differently
-                return self._applied(node, "multiply", ast.Constant(1.0), holds)
+                return self._apply(node, "multiply", ast.Constant(1.0), holds)
         return self._operator(node)  # raises
 
     def _read_name(self, name: str) -> ast.Constant | _Step:
         if name == UNNAMEABLE:
-            raise ArgumentError(f"{UNNAMEABLE} in the equation {self._shown} cannot be a name; call it something else")
+            raise ArgumentError(
+                f"{UNNAMEABLE} in the equation {self._equation} cannot be a name; call it something else"
+            )
         if name in FUNCTIONS:
-            raise ArgumentError(f"the function {name} in the equation {self._shown} needs arguments: {name}(...)")
+            raise ArgumentError(f"the function {name} in the equation {self._equation} needs arguments: {name}(...)")
         if name in CONSTANTS:
             return ast.Constant(CONSTANTS[name])
         if name not in self.nodes:
             self.nodes[name] = self._step(NODE, name)
         return self.nodes[name]
 
-    def _called(self, node: ast.Call) -> str:
+    def _function_of(self, node: ast.Call) -> str:
         name = node.func.id if isinstance(node.func, ast.Name) else "(...)"
         if name not in FUNCTIONS or node.keywords:
             raise self._refusal(f"{name}(...)", f"functions: {sorted(FUNCTIONS)}")
-        wanted, given = ARITY[FUNCTIONS[name]], len(node.args)
-        if given != wanted:
+        wanted, count = ARITY[FUNCTIONS[name]], len(node.args)
+        if count != wanted:
             raise ArgumentError(
-                f"{name}(...) in the equation {self._shown} takes {wanted} argument{'s' * (wanted > 1)}; given {given}"
+                f"{name}(...) in the equation {self._equation} takes {wanted} argument{'s' * (wanted > 1)}; "
+                f"given {count}"
             )
         return FUNCTIONS[name]
 
@@ -194,37 +199,37 @@ class _Reader:
             raise self._refusal(type(node).__name__, "write arithmetic")
         return OPERATORS[type(node)]
 
-    def _refusal(self, what: str, instead: str) -> ArgumentError:
-        return ArgumentError(f"{what} is not allowed in the equation {self._shown}; {instead}")
+    def _refusal(self, construct: str, instead: str) -> ArgumentError:
+        return ArgumentError(f"{construct} is not allowed in the equation {self._equation}; {instead}")
 
-    def _applied(self, node: ast.expr, name: str, *given: ast.expr) -> ast.Constant | _Step:
-        constant = all(isinstance(one, ast.Constant) for one in given)
-        return self._number(node, name, *given) if constant else self._step(name, *map(self.index, given))
+    def _apply(self, node: ast.expr, name: str, *arguments: ast.expr) -> ast.Constant | _Step:
+        constant = all(isinstance(argument, ast.Constant) for argument in arguments)
+        return self._number(node, name, *arguments) if constant else self._step(name, *map(self.index, arguments))
 
-    def _number(self, node: ast.expr, name: str, *given: Any) -> ast.Constant:
+    def _number(self, node: ast.expr, name: str, *arguments: Any) -> ast.Constant:
         try:
             with np.errstate(all="ignore"):
-                value = float(STEPS[name](*[float(one.value) for one in given]))
+                value = float(STEPS[name](*[float(argument.value) for argument in arguments]))
         except (ArithmeticError, TypeError):  # TypeError: complex
             value = math.nan
         if not math.isfinite(value):
             raise ArgumentError(
-                f"{_written(node)} in the equation {self._shown} is not a finite number: it is too large, "
+                f"{_unparse(node)} in the equation {self._equation} is not a finite number: it is too large, "
                 "divides by zero, or takes a logarithm or a root that does not exist"
             )
         return ast.Constant(value)
 
     def _step(self, *step: object) -> _Step:
         self.steps.append(step)
-        part = _Step()
-        part.index = len(self.steps) - 1
-        return part
+        result = _Step()
+        result.index = len(self.steps) - 1
+        return result
 
-    def index(self, part: Any) -> int:
-        return (part if isinstance(part, _Step) else self._step(NUMBER, part.value)).index
+    def index(self, value: Any) -> int:
+        return (value if isinstance(value, _Step) else self._step(NUMBER, value.value)).index
 
 
-def _written(node: ast.expr) -> str:
+def _unparse(node: ast.expr) -> str:
     try:
         return ast.unparse(node)[:SHOWN]
     except ValueError:  # a whole number of thousands of digits, which Python does not write

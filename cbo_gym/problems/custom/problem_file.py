@@ -102,22 +102,22 @@ def _build(parsed: _ProblemFile) -> Problem:
     )
 
 
-def _distribution(name: str, written: float | dict[str, list[Any]]) -> Distribution:
+def _distribution(name: str, value: float | dict[str, list[Any]]) -> Distribution:
     try:
-        return _of_kind(written) if isinstance(written, dict) else gaussian_noise(written)
+        return _named_distribution(value) if isinstance(value, dict) else gaussian_noise(value)
     except (ArgumentError, TypeError) as error:
         raise ArgumentError(f"noise of {name}: {error}") from error
 
 
-def _of_kind(written: dict[str, list[Any]]) -> Distribution:
+def _named_distribution(entry: dict[str, list[Any]]) -> Distribution:
     known = {
-        kind.__name__: kind
-        for kind in vars(distributions).values()
-        if isinstance(kind, type) and issubclass(kind, Distribution) and kind is not Distribution
+        family.__name__: family
+        for family in vars(distributions).values()
+        if isinstance(family, type) and issubclass(family, Distribution) and family is not Distribution
     }
-    if len(written) != 1 or not set(written) <= set(known):
+    if len(entry) != 1 or not set(entry) <= set(known):
         raise ArgumentError(
-            f"noise is a standard deviation or one of {sorted(known)} with arguments; given {shown(written)}"
+            f"noise is a standard deviation or one of {sorted(known)} with arguments; given {shown(entry)}"
         )
-    ((kind, arguments),) = written.items()
-    return known[kind](*arguments)
+    ((name, arguments),) = entry.items()
+    return known[name](*arguments)

@@ -58,7 +58,9 @@ class Contexts(ModeData):
 
     def transform(self, transform: Transform) -> Contexts:
         names, policy = transform.names, _TransformedPolicy(transform, self)
-        scopes = [frozenset((names[name], transform.rename(given)) for name, given in scope) for scope in self.scopes]
+        scopes = [
+            frozenset((names[name], transform.rename(contexts)) for name, contexts in scope) for scope in self.scopes
+        ]
         return replace(
             self,
             names=transform.shuffle([names[name] for name in self.names], CONTEXTS),
@@ -70,12 +72,12 @@ class Contexts(ModeData):
         )
 
     def _check_scope(self, scope: Scope, problem: ProblemStatement) -> None:
-        for variable, given in sorted(scope, key=itemgetter(0)):  # so that errors do not depend on the hash seed
+        for variable, contexts in sorted(scope, key=itemgetter(0)):  # so that errors do not depend on the hash seed
             if variable not in problem.manipulable:
                 raise ArgumentError(
                     f"{problem.name}: a scope cannot set {variable!r}; choose from {list(problem.manipulable)}"
                 )
-            if unknown := sorted(given.difference(self.names)):
+            if unknown := sorted(contexts.difference(self.names)):
                 raise ArgumentError(
                     f"{problem.name}: {unknown} cannot be contexts of {variable}; choose from {list(self.names)}"
                 )

@@ -17,7 +17,7 @@ MAX_ARMS = 2**14
 class Arms(ModeData):
     """The interventions that may be played in the discrete mode of a problem.
 
-    The reward of a problem with arms lies in [0, 1], as bandit algorithms ask.
+    The reward of a problem with arms is in [0, 1], as bandit algorithms require.
 
     Args:
         interventions: each a mapping from variables to native values; ``{}`` is to only observe.

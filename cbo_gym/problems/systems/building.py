@@ -1,4 +1,4 @@
-"""Systems as tables of equations, and the problems that are made of them."""
+"""Systems as tables of equations, and the problems built from them."""
 
 from __future__ import annotations
 

@@ -136,8 +136,8 @@ def _graph(
 ) -> Problem:
     """A problem from the equation of each variable and the probability that its noise is 1."""
     noise = {variable: _bernoulli(probability) for variable, (_, probability) in equations.items()}
-    written = {variable: equation for variable, (equation, _) in equations.items()}
-    variables = read_equations(written, noise, latent=latent)
+    expressions = {variable: equation for variable, (equation, _) in equations.items()}
+    variables = read_equations(expressions, noise, latent=latent)
     arms = _all_arms([variable.name for variable in variables[:-1] if variable.observed])
     return _problem(name, variables, arms, description, f"{LEE}, {section}; constants: the published program, seed 0")
 

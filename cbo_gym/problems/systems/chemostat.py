@@ -87,7 +87,7 @@ class ForecastErrors(StrictModel):
     D: Mixture
 
     def distributions(self) -> dict[str, GaussianMixture]:
-        return {node: GaussianMixture(found.weights, found.means, found.stds) for node, found in self}
+        return {node: GaussianMixture(mixture.weights, mixture.means, mixture.stds) for node, mixture in self}
 
 
 class Day(StrictModel):
@@ -219,7 +219,7 @@ def _living(
     def variable(
         node: str, mechanism: Callable[..., Floats], carried: str, parents: str, actions: tuple[int, ...]
     ) -> Variable:
-        values, names = _fixed_and_named(before, carried)
+        values, names = _split_by_type(before, carried)
         return Variable(
             f"{node}{today}",
             partial(mechanism, *factors.get(node, (scales.N,)), *values),
@@ -237,9 +237,11 @@ def _living(
     ]
 
 
-def _fixed_and_named(before: Mapping[str, Floats | str], nodes: str) -> tuple[list[Floats], list[str]]:
+def _split_by_type(before: Mapping[str, Floats | str], nodes: str) -> tuple[list[Floats], list[str]]:
     chosen = [before[node] for node in nodes]
-    return [one for one in chosen if not isinstance(one, str)], [one for one in chosen if isinstance(one, str)]
+    return [value for value in chosen if not isinstance(value, str)], [
+        value for value in chosen if isinstance(value, str)
+    ]
 
 
 def daily_map(
@@ -274,7 +276,7 @@ def days_in_a_row(
     before: Mapping[str, Floats | str] = yesterday
     for day in range(1, days + 1):
         variables += _living(scales, noise, before, str(day), len(DOMAINS) * (day - 1))
-        values, names = _fixed_and_named(before, "D")
+        values, names = _split_by_type(before, "D")
         died = partial(dead, scales.D.gain, scales.D.loss, *values)
         variables.append(Variable(f"D{day}", died, (*names, f"J{day}", f"A{day}"), (), noise["D"]))
         before = {node: f"{node}{day}" for node in "NPED"}
@@ -292,7 +294,7 @@ def chemostat(coefficients: str | None = None) -> Problem:
     Nodes: dissolved nitrogen N and algae P in umol N/l, juvenile and adult rotifers J and A and their eggs E a ml, and
     Y = -D with D the dead animals a ml. Actions: N_in in umol N/l, and J and A of the day before. The day before is
     otherwise the median day of the measurements. More food and more animals mean more deaths along every path, so the
-    optimum lies on the edge where yesterday held no rotifers; N_in does not matter there.
+    optimum is on the edge where yesterday held no rotifers; N_in does not matter there.
 
     Args:
         coefficients: path of a file that ``examples/fit_chemostat.py`` wrote; None for the fit to experiment C1.

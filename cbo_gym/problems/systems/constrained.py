@@ -29,7 +29,7 @@ def synthetic_1() -> Problem:
     E[Z | do(X = x)] = exp(-x), so X must be set to 0 at least, away from where it is best.
     """
     base = survey.synthetic_2()
-    return _constrained(
+    return _constrained_problem(
         "CCBOSynthetic1",
         base.scm,
         base.manipulable,
@@ -53,7 +53,7 @@ def synthetic_2() -> Problem:
         "Y": "-(cos(D) - D / 5.0 + sin(E) - E / 4.0 + u)",
     }
     sets = ["", "A", "D", "E", "AD", "AE", "DE"]
-    return _constrained(
+    return _constrained_problem(
         "CCBOSynthetic2",
         read_equations(equations, UNIT),
         {"A": (-5.0, 5.0), "D": (-1.0, 1.0), "E": (-1.0, 1.0)},
@@ -94,7 +94,7 @@ def health() -> Problem:
         "Y": Normal(0.0, 0.4),
     }
     doses = [(), ("Statin",), ("Aspirin",), ("Statin", "Aspirin")]
-    return _constrained(
+    return _constrained_problem(
         "CCBOHealth",
         read_equations(equations, noise),
         {"Calories": (-400.0, 400.0), "Statin": (0.0, 1.0), "Aspirin": (0.0, 1.0)},
@@ -112,17 +112,17 @@ def protein() -> Problem:
     """
     base = survey.protein()
     constraints = [Constraint("PKA", ">=", 500.0), Constraint("PKC", ">=", 40.0)]
-    return _constrained(
+    return _constrained_problem(
         "CCBOProtein",
         base.scm,
         base.manipulable,
-        minimal_targets(base.scm, base.manipulable, [one.node for one in constraints]),
+        minimal_targets(base.scm, base.manipulable, [constraint.node for constraint in constraints]),
         constraints,
         "A linear model of eight signalling proteins; the reward is negated Erk, two proteins may not be inhibited.",
     )
 
 
-def _constrained(
+def _constrained_problem(
     name: str,
     system: System | Sequence[Variable],
     manipulable: Mapping[str, Interval],

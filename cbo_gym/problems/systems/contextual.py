@@ -29,14 +29,14 @@ SYMMETRIC = Uniform(-1.0, 1.0)
 
 def make_scope(contexts_of: Mapping[str, Iterable[str]]) -> Scope:
     """A scope from the contexts of each variable that it sets."""
-    return frozenset((variable, frozenset(given)) for variable, given in contexts_of.items())
+    return frozenset((variable, frozenset(contexts)) for variable, contexts in contexts_of.items())
 
 
 def truncated_normal(mean: np.ndarray, std: float, bound: float, uniforms: np.ndarray) -> np.ndarray:
-    """Normal(mean, std) given that it lies in [-bound, bound], from U(0, 1) numbers.
+    """Normal(mean, std) truncated to [-bound, bound], from U(0, 1) numbers.
 
-    It is computed with the mean mirrored to be at least 0, where the interval lies in the lower tail, the one in
-    which the distribution function is accurate.
+    It is computed with the mean mirrored to be at least 0, so that the interval is in the lower tail, where the
+    distribution function is accurate.
     """
     from scipy.special import ndtr, ndtri  # late: slow to import
 
@@ -256,7 +256,7 @@ def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> P
     contexts = (*CHAIN, *BYSTANDING_CONTEXTS)
     upstream = [name for name in contexts if name not in ("C5", "C6")]
     everything = {"X1": contexts, "X2": contexts, **dict.fromkeys(BYSTANDERS, upstream)}
-    listed = ({"X1": ("C1", "C6")}, {"X2": ("C1",)}, everything, {}) if scopes is None else scopes
+    chosen_scopes = ({"X1": ("C1", "C6")}, {"X2": ("C1",)}, everything, {}) if scopes is None else scopes
     mean_of_contexts = f"({' + '.join(BYSTANDING_CONTEXTS)}) / {len(BYSTANDING_CONTEXTS)}"
     mean_of_bystanders = f"({' + '.join(BYSTANDERS)}) / {len(BYSTANDERS)}"
     equations = {
@@ -285,18 +285,20 @@ def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> P
         dict.fromkeys(("X1", "X2", *BYSTANDERS), (-2.0, 2.0)),
         "57 contexts and 29 variables to set; X2 should equal C1.",
         "sec. A.3",
-        Contexts(contexts, read_scopes(listed), _large_noise, _same_as_c1, "X2 = C1", value=1.0),
+        Contexts(contexts, read_scopes(chosen_scopes), _large_noise, _same_as_c1, "X2 = C1", value=1.0),
     )
 
 
 # Function networks ------------------------------------------------------------------------------------------
 
 
-def _coordinates(given: Any, dim: int) -> list[int]:
-    listed = given if isinstance(given, list | tuple | range) and len(given) <= dim else ()
-    if not all(is_whole_number(i) and 0 <= i < dim for i in listed) or not 0 < len(set(listed)) < dim:
-        raise ArgumentError(f"contexts must be some, not all, of the coordinates 0 to {dim - 1}; given {shown(given)}")
-    return sorted(set(listed))
+def _coordinates(contexts: Any, dim: int) -> list[int]:
+    coordinates = contexts if isinstance(contexts, list | tuple | range) and len(contexts) <= dim else ()
+    if not all(is_whole_number(i) and 0 <= i < dim for i in coordinates) or not 0 < len(set(coordinates)) < dim:
+        raise ArgumentError(
+            f"contexts must be some, not all, of the coordinates 0 to {dim - 1}; given {shown(contexts)}"
+        )
+    return sorted(set(coordinates))
 
 
 def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: float = 0.0) -> Problem:
@@ -318,8 +320,8 @@ def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: 
     chosen = _coordinates(contexts, dim)
     names = list(soft.action_names) or [f"A{i}" for i in range(dim)]
     domains: dict[str, Interval] = dict(zip(names, soft.action_domains, strict=True))
-    seen = tuple(names[i] for i in chosen)
-    manipulable = {name: domain for name, domain in domains.items() if name not in seen}
+    context_names = tuple(names[i] for i in chosen)
+    manipulable = {name: domain for name, domain in domains.items() if name not in context_names}
     variables = [Variable(name, own_noise, noise=Uniform(*domain)) for name, domain in domains.items()]
     for v in soft.scm.variables:
         causes = (*v.parents, *(names[i] for i in v.actions))
@@ -327,11 +329,11 @@ def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: 
     return Problem(
         name=f"{soft.name}Contextual",
         scm=StructuralCausalModel(variables, reward=soft.scm.reward),
-        description=f"{soft.description} {', '.join(seen)} can be seen, not set.",
+        description=f"{soft.description} {', '.join(context_names)} can be seen, not set.",
         citation=soft.citation,
         manipulable=manipulable,
         noise_known=False,
-        modes=[Contexts(seen, [make_scope(dict.fromkeys(manipulable, seen)), frozenset()], _roots)],
+        modes=[Contexts(context_names, [make_scope(dict.fromkeys(manipulable, context_names)), frozenset()], _roots)],
     )
 
 

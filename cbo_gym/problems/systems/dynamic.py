@@ -66,7 +66,7 @@ def dynamic_problem(
         unrolled, noises = {}, {}
         for index in range(count):
             for variable, equation in equations[min(index, len(equations) - 1)].items():
-                noises[f"{variable}_{index}"] = _scaled(own.get(variable, UNIT), factor)
+                noises[f"{variable}_{index}"] = _scale_noise(own.get(variable, UNIT), factor)
                 unrolled[f"{variable}_{index}"] = _in_slice(equation, names, index)
         return StructuralCausalModel(read_equations(unrolled, noises), reward=f"{names[-1]}_{count - 1}")
 
@@ -98,7 +98,7 @@ def _in_slice(equation: str, names: Sequence[str], index: int) -> str:
     return equation
 
 
-def _scaled(noise: Normal, factor: float) -> Distribution:
+def _scale_noise(noise: Normal, factor: float) -> Distribution:
     std = factor * noise.std
     return Normal(factor * noise.mean, std) if std else Zero()
 

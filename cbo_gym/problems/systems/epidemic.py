@@ -35,12 +35,12 @@ def _first(from_own: Floats, from_other: Floats, u: Floats) -> Floats:
     return _next(START, START, from_own, from_other) + u
 
 
-def _first_group(one: Floats, two: Floats, from_one: Floats, from_two: Floats, u: Floats) -> Floats:
-    return _next(one, two, from_one, from_two) + u
+def _first_group(first: Floats, second: Floats, from_first: Floats, from_second: Floats, u: Floats) -> Floats:
+    return _next(first, second, from_first, from_second) + u
 
 
-def _second_group(one: Floats, two: Floats, from_one: Floats, from_two: Floats, u: Floats) -> Floats:
-    return _next(two, one, from_two, from_one) + u
+def _second_group(first: Floats, second: Floats, from_first: Floats, from_second: Floats, u: Floats) -> Floats:
+    return _next(second, first, from_second, from_first) + u
 
 
 def _trajectory(rates: np.ndarray) -> tuple[float, ...]:

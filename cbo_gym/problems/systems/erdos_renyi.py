@@ -43,20 +43,20 @@ def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, 
     Each pair of variables is joined with the same probability, along a random order that ends in the reward, which
     has at least one parent. An edge is linear, with a weight of 0.5 to 1.5 and a random sign, divided by the square
     root of the number of parents, so that values do not grow without bounds in deep graphs; or, nonlinear, a tanh or a
-    sine of such an amplitude. Every variable but the reward can be set, alone, to what lies within two standard
+    sine of such an amplitude. Every variable but the reward can be set, alone, to values within two standard
     deviations of its mean. Names and their order are independent of the graph.
 
     Args:
         nodes: number of variables, the reward included, 2 to 200.
         density: expected number of edges a variable, above 0; at most that of a complete graph, (nodes - 1) / 2, and
             5,000 / nodes.
-        nonlinear: sines and tanh in place of linear functions.
+        nonlinear: sines and tanh instead of linear functions.
         instance_seed: of the graph and the functions, at least 0.
     """
     count = whole_number("nodes", nodes, at_least=2, at_most=MAX_NODES)
     densest = min((count - 1) / 2, MAX_EDGES / count)
     if not (is_finite_number(density) and 0 < density <= densest):
-        raise ArgumentError(f"density must lie above 0 and be at most {densest:g}; given {shown(density)}")
+        raise ArgumentError(f"density must be above 0 and be at most {densest:g}; given {shown(density)}")
     require_truth_value("nonlinear", nonlinear)
     rng = np.random.default_rng(whole_number("instance_seed", instance_seed, at_least=0))
     parents = _draw_graph(rng, count, 2.0 * density / (count - 1))

@@ -92,7 +92,7 @@ def alpine2_dgm(*, noise: MixtureComponents, noise_std: float, noise_scale: floa
 
 
 def alpine2_nondgm(*, noise: MixtureComponents, noise_std: float) -> Problem:
-    """Alpine2 with the noise inside the mechanism: f(max(10 a + U, 0)) in place of f(10 a) (Eq. 8).
+    """Alpine2 with the noise inside the mechanism: f(max(10 a + U, 0)) instead of f(10 a) (Eq. 8).
 
     The paper leaves open what happens where 10 a + U is negative; here it counts as 0.
 

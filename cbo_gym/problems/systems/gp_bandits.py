@@ -2,10 +2,10 @@
 
 Each is a one-node system ``Y = f(a) + u``. Agents know the kernel, as in the paper.
 
-The program published with the paper (github.com/Mengyanz/GPOO, run_sim.py), which made its figures, differs from the
-text: the designed points are conditioned on with a noise *variance* of 0.005 where the text has a standard deviation,
+The program published with the paper (github.com/Mengyanz/GPOO, run_sim.py), from which its figures come, differs from
+the paper: the designed points are conditioned on with a noise *variance* of 0.005 instead of a standard deviation,
 GPBandit1 has the lengthscale 0.1, and agents take the lengthscale 0.05 whatever the function's is. The functions are
-then flatter: f* is 0.933, 0.959 and 0.983 in place of 0.980, 1.138 and 1.706. ``published_gp_bandit_...`` build these.
+then flatter: f* is 0.933, 0.959 and 0.983 instead of 0.980, 1.138 and 1.706. ``published_gp_bandit_...`` build these.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class PosteriorMean:
 
 
 class Design(NamedTuple):
-    """The common part of the paper's text and the published program."""
+    """The designed points that the paper and the published program share."""
 
     name: str
     description: str
@@ -107,7 +107,7 @@ THIRD = Design(
 
 
 def _problem(design: Design, lengthscale: float, noise_std: float, *, published: bool = False) -> Problem:
-    """A bandit of the paper's text, or of the published program."""
+    """Return a bandit of the paper, or of the published program."""
     variance = PUBLISHED_CONDITIONING_VARIANCE if published else CONDITIONING_VARIANCE
     function = PosteriorMean.conditioned_on(design.points, lengthscale, variance)
     reward = Variable("Y", function, (), (0,), gaussian_noise(noise_std))
@@ -142,7 +142,7 @@ def gp_bandit_2(noise_std: float = REWARD_STD) -> Problem:
 
 
 def gp_bandit_3(noise_std: float = REWARD_STD) -> Problem:
-    """GPBandit3: as GPBandit2 with a shorter lengthscale and a dip beside the peak.
+    """GPBandit3: as GPBandit2 with a shorter lengthscale and a dip next to the peak.
 
     Args:
         noise_std: standard deviation of the reward's noise.

@@ -32,7 +32,7 @@ Weights = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Switched:
-    """``w . (1, causes) + u`` with one of two vectors w, by a parameter that is 0 or 1; linear in what lies between.
+    """``w . (1, causes) + u`` with one of two vectors w, by a parameter that is 0 or 1; linear in values between.
 
     Args:
         observational: the constant, then one weight a cause.
@@ -45,19 +45,19 @@ class Switched:
     def __call__(self, *values: Any) -> Floats:
         switched = values[-2]
         if type(switched) is float and switched in (0.0, 1.0):  # a step takes a few microseconds
-            weights: Sequence[Any] = self._at_one if switched else self.observational
+            weights: Sequence[Any] = self._interventional_weights if switched else self.observational
         else:
-            weights = self._between(switched)
+            weights = self._interpolate(switched)
         total = values[-1] + weights[0]
         for weight, cause in zip(weights[1:], values):  # noqa: B905  # the parameter and the noise come after the causes
             total = total + weight * cause
         return total
 
     @cached_property
-    def _at_one(self) -> list[float]:
-        return self._between(1.0)
+    def _interventional_weights(self) -> list[float]:
+        return self._interpolate(1.0)
 
-    def _between(self, switched: Any) -> list[Any]:
+    def _interpolate(self, switched: Any) -> list[Any]:
         pairs = zip(self.observational, self.interventional, strict=True)
         return [own + switched * (other - own) for own, other in pairs]
 
@@ -82,7 +82,7 @@ def hierarchical(degree: int = 3, layers: int = 3, instance_seed: int = 0) -> Pr
         layers: at least 1; the paper has 1 to 4. With the reward there are at most 17 nodes.
         instance_seed: of the weights, at least 0.
     """
-    causes = _layered(degree, layers)
+    causes = _connect_layers(degree, layers)
     rng = np.random.default_rng(whole_number("instance_seed", instance_seed, at_least=0))
     return _random_problem("LinearSEMHierarchical", f"{layers} layers of {degree} nodes", causes, rng)
 
@@ -118,15 +118,15 @@ def halved(degree: int = 3, layers: int = 2) -> Problem:
         degree: nodes a layer, at least 1; the paper has 3.
         layers: at least 1; the paper has 2. With the reward there are at most 17 nodes.
     """
-    causes = _layered(degree, layers)
+    causes = _connect_layers(degree, layers)
     ones, halves = ([(MEAN_NOISE, *[weight] * len(own)) for own in causes] for weight in (1.0, 0.5))
     ones[-1], halves[-1] = halves[-1], ones[-1]
-    what = f"{layers} layers of {degree} nodes, weights of 1 and 0.5"
+    description = f"{layers} layers of {degree} nodes, weights of 1 and 0.5"
     pairs = list(zip(ones, halves, strict=True))
-    return _problem("LinearSEMHalved", what, YAN, causes, pairs, Uniform(-MEAN_NOISE, MEAN_NOISE))
+    return _problem("LinearSEMHalved", description, YAN, causes, pairs, Uniform(-MEAN_NOISE, MEAN_NOISE))
 
 
-def _layered(degree: int, layers: int) -> list[list[int]]:
+def _connect_layers(degree: int, layers: int) -> list[list[int]]:
     d = whole_number("degree", degree, at_least=1, at_most=MAX_NODES - 1)
     count = whole_number("layers", layers, at_least=1, at_most=MAX_NODES - 1)
     if d * count >= MAX_NODES:
@@ -135,9 +135,9 @@ def _layered(degree: int, layers: int) -> list[list[int]]:
     return [[] for _ in range(d)] + [own for own in above[:-1] for _ in range(d)] + [above[-1]]
 
 
-def _random_problem(name: str, what: str, causes: Sequence[Sequence[int]], rng: np.random.Generator) -> Problem:
+def _random_problem(name: str, description: str, causes: Sequence[Sequence[int]], rng: np.random.Generator) -> Problem:
     pairs = [_draw(rng, 1 + len(own)) for own in causes]
-    return _problem(f"{name}{len(causes)}", what, VARICI, causes, pairs, Normal())
+    return _problem(f"{name}{len(causes)}", description, VARICI, causes, pairs, Normal())
 
 
 def _draw(rng: np.random.Generator, size: int) -> tuple[Weights, Weights]:
@@ -148,7 +148,7 @@ def _draw(rng: np.random.Generator, size: int) -> tuple[Weights, Weights]:
 
 def _problem(
     name: str,
-    what: str,
+    description: str,
     citation: str,
     causes: Sequence[Sequence[int]],
     pairs: Sequence[tuple[Weights, Weights]],
@@ -171,7 +171,7 @@ def _problem(
     return Problem(
         name=name,
         scm=StructuralCausalModel(variables, reward=REWARD),
-        description=f"A linear system, {what}; each node of the chosen subset gets other weights.",
+        description=f"A linear system, {description}; each node of the chosen subset gets other weights.",
         citation=citation,
         action_domains=[(0.0, 1.0)] * len(switched),
         action_names=[f"soft_{names[i]}" for i in switched],

@@ -33,7 +33,7 @@ class PooledTest:
     Shares are in percent of the population. Those outside [0, 100], which noise can make, count as the nearer end.
 
     Args:
-        sensitivity: share of infected people found by a test of their own, in (0, 1].
+        sensitivity: share of infected people detected by a test of their own, in (0, 1].
         dilution: the sensitivity falls with the pool size n as ``exp(-(n - 1) / dilution)``; above 0.
         false_positive_rate: share of pools without an infected person that are positive, in [0, 1).
         test_cost: of a test a person, in units of the loss of one infection; at least 0.
@@ -76,10 +76,10 @@ class PooledTest:
         rest: Any = 1.0 - infectious - recovered
         susceptible = 0.5 * (rest + abs(rest))
         others, false_positive = pool_size - 1.0, self.false_positive_rate
-        found = self.sensitivity * E ** (-others / self.dilution)
+        detected = self.sensitivity * E ** (-others / self.dilution)
         with_infected = 1.0 - (1.0 - infectious) ** others
-        negative = 1.0 - false_positive - (found - false_positive) * with_infected
-        cleared, missed = negative * negative, (1.0 - found) * (1.0 - found)
+        negative = 1.0 - false_positive - (detected - false_positive) * with_infected
+        cleared, missed = negative * negative, (1.0 - detected) * (1.0 - detected)
         free_infectious, free_susceptible = infectious * missed, susceptible * cleared
         free = free_infectious + free_susceptible + recovered * cleared
         rise = free_infectious * (E ** (GROWTH * free_susceptible / free) - 1.0)

@@ -39,7 +39,7 @@ def mocbo1() -> Problem:
         "Y1": "(X1 + X2) * (X1 + X2) + u",
         "Y2": "(X1 + X2 - 10.0) * (X1 + X2 - 10.0) + u",
     }
-    return _minimised(
+    return _minimisation_problem(
         "MOCBO1",
         read_equations(equations, UNIT),
         ["Y1", "Y2"],
@@ -66,10 +66,10 @@ def mocbo2() -> Problem:
     }
     noise = {"U": Discrete((-4.0, 4.0), (0.5, 0.5)), **dict.fromkeys(("X1", "X2", "X3", "X4"), UNIT)}
     variables = [
-        replace(one, idle_parents=("U",)) if one.name == "Y1" else one
-        for one in read_equations(equations, noise, latent="U")
+        replace(variable, idle_parents=("U",)) if variable.name == "Y1" else variable
+        for variable in read_equations(equations, noise, latent="U")
     ]
-    return _minimised(
+    return _minimisation_problem(
         "MOCBO2",
         variables,
         ["Y1", "Y2"],
@@ -94,7 +94,7 @@ def mocbo3() -> Problem:
         "Y3": "(X2 - 10.0) * (X2 - 10.0) - X3 * U + u",
     }
     noise = {**dict.fromkeys(equations, UNIT), "U": Discrete((-5.0, 5.0), (0.5, 0.5))}
-    return _minimised(
+    return _minimisation_problem(
         "MOCBO3",
         read_equations(equations, noise, latent="U"),
         ["Y1", "Y2", "Y3"],
@@ -130,7 +130,7 @@ def health() -> Problem:
         "Age": Normal(65.0, 1.0),
         "PSA": Normal(0.0, 0.4),
     }
-    return _minimised(
+    return _minimisation_problem(
         "MOCBOHealth",
         read_equations(equations, noise),
         ["Statin", "PSA"],
@@ -166,7 +166,7 @@ def _paid_for(base: Problem, costs: Costs) -> Problem:
     )
 
 
-def _minimised(
+def _minimisation_problem(
     name: str,
     variables: Sequence[Variable],
     objectives: Sequence[str],
@@ -186,5 +186,5 @@ def _minimised(
         BHATIJA,
         targets=targets if everything in targets else [*targets, everything],
         noise_known=noise_known,
-        outcomes=Outcomes(reward, objectives=tuple(Objective(one, "minimize") for one in objectives)),
+        outcomes=Outcomes(reward, objectives=tuple(Objective(objective, "minimize") for objective in objectives)),
     )

@@ -157,7 +157,7 @@ def chain_policy() -> Problem:
 def epidemiology() -> Problem:
     """SurveyEpidemiology: a reward that oscillates in L, faster for larger L, until it averages out.
 
-    E[Y | do(L, B)] holds (cos(8 + 15 L) - cos(8 + 7 L)) / (8 L), so the highest peak lies in the first thousandth of
+    E[Y | do(L, B)] holds (cos(8 + 15 L) - cos(8 + 7 L)) / (8 L), so the highest peak is in the first thousandth of
     the domain of L, and beyond the first hundredth none is a seventh as high.
     """
     equations = {
@@ -174,7 +174,7 @@ def epidemiology() -> Problem:
         {"L": (0.479, 801.787), "B": (-0.994, 0.999)},
         "A load that acts on the reward through a sine of growing frequency, and a behaviour that adds to it.",
         SURVEY,
-        optimal_do={"L": 1.1284516055996028, "B": -0.994},  # the highest peak, found to rounding
+        optimal_do={"L": 1.1284516055996028, "B": -0.994},  # the highest peak, accurate to rounding
     )
 
 

@@ -37,21 +37,21 @@ def network_sem(fitted: dict[str, Any]) -> SeparableSEM:
         ArgumentError: if it is not a contraction.
     """
     names = [station["name"] for station in fitted["stations"]]
-    place = {name: i for i, name in enumerate(names)}
+    index = {name: i for i, name in enumerate(names)}
     components = {
-        (place[edge["effect"]], place[edge["cause"]]): _combine(edge["coefficients"]) for edge in fitted["edges"]
+        (index[edge["effect"]], index[edge["cause"]]): _combine(edge["coefficients"]) for edge in fitted["edges"]
     }
     signals = [Empirical(station["quantiles"]) for station in fitted["stations"]]
     return SeparableSEM(signals, components, names=names)
 
 
 def _combine(coefficients: dict[str, float]) -> Component:
-    parts = tuple(SHAPES[name].scaled(factor) for name, factor in coefficients.items())
-    return parts[0] if len(parts) == 1 else Sum(parts)
+    components = tuple(SHAPES[name].scaled(factor) for name, factor in coefficients.items())
+    return components[0] if len(components) == 1 else Sum(components)
 
 
 @cache
-def _fitted() -> dict[str, Any]:
+def _load_fit() -> dict[str, Any]:
     content = Path(str(files("cbo_gym.problems.systems"))).joinpath(FILE_NAME).read_text(encoding="utf-8")
     return yaml.safe_load(content)
 
@@ -68,7 +68,7 @@ def train_delay() -> Problem:
     KASW Kassel-Wilhelmshoehe, LEIN Leinefelde, NEUD Neudietendorf, NORD Nordhausen, NORT Northeim, SAAL Saalfeld,
     WEIM Weimar.
     """
-    sem = network_sem(_fitted())
+    sem = network_sem(_load_fit())
     return Problem(
         name="TrainDelay",
         scm=sem,

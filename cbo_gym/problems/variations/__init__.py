@@ -1,1 +1,1 @@
-"""Variations of problems: the same system, given otherwise."""
+"""Variations of problems: the same system in another form."""

@@ -41,23 +41,25 @@ def constrain(outcomes: Outcomes, constraints: object, names: Collection[str]) -
     return outcomes if constraints is None else replace(outcomes, constraints=read_constraints(constraints, names))
 
 
-def read_constraints(given: object, names: Collection[str]) -> tuple[Constraint, ...]:
+def read_constraints(constraints: object, names: Collection[str]) -> tuple[Constraint, ...]:
     """Return the different constraints of a list of strings.
 
     Args:
-        given: at most 100 strings such as ``"acid level <= 2"``, ``"2 >= acid level"`` or ``"0 <= acid level <= 2"``,
-            which is two constraints; or one such string. ``<`` means ``<=``, and ``>`` means ``>=``.
+        constraints: at most 100 strings such as ``"acid level <= 2"``, ``"2 >= acid level"`` or
+            ``"0 <= acid level <= 2"``, which is two constraints; or one such string. ``<`` means ``<=``, and
+            ``>`` means ``>=``.
         names: the system's variables. Of several names that a string may hold, the longest is meant.
 
     Raises:
         ArgumentError: naming the string that has another form, or whose threshold is not a number.
     """
-    strings = [given] if isinstance(given, str) else given
+    strings = [constraints] if isinstance(constraints, str) else constraints
     if not isinstance(strings, list | tuple) or len(strings) > MAX_CONSTRAINTS:
         raise ArgumentError(
-            f"constraints must be a list of at most {MAX_CONSTRAINTS} strings such as 'X <= 1.5'; given {shown(given)}"
+            f"constraints must be a list of at most {MAX_CONSTRAINTS} strings such as 'X <= 1.5'; "
+            f"given {shown(constraints)}"
         )
-    return tuple(dict.fromkeys(one for string in strings for one in _read(string, names)))
+    return tuple(dict.fromkeys(constraint for string in strings for constraint in _read(string, names)))
 
 
 def require_compatible(constraints: Collection[Constraint]) -> None:
@@ -82,29 +84,31 @@ class _Match(NamedTuple):
         return [number_in(threshold) for _, threshold in self.limits]
 
 
-def _read(given: object, names: Collection[str]) -> list[Constraint]:
-    string = given if isinstance(given, str) else ""
+def _read(value: object, names: Collection[str]) -> list[Constraint]:
+    string = value if isinstance(value, str) else ""
     known = list(_matches(string, names))
     # a part that is neither a name nor a number is an unknown name, which the system reports
-    parts = [part.strip() for part in re.split(SIGN, string)]
-    unknown = _matches(string, [part for part in parts if part and "=" not in part and number_in(part) is None])
+    operands = [operand.strip() for operand in re.split(SIGN, string)]
+    unknown = _matches(
+        string, [operand for operand in operands if operand and "=" not in operand and number_in(operand) is None]
+    )
     match = next((one for one in (*known, *unknown) if None not in one.thresholds), None)
     if match is None and known:
         threshold = known[0].limits[known[0].thresholds.index(None)][1].strip()
         raise ArgumentError(
-            f"the threshold of the constraint {shown(given)} on {known[0].node!r} is not a number: {shown(threshold)}"
+            f"the threshold of the constraint {shown(value)} on {known[0].node!r} is not a number: {shown(threshold)}"
         )
     if match is None:
         equality = "=" in string and not re.search("[<>≤≥⩽⩾]", string)
         remedy = "; for an equality, write a narrow interval such as '1.9 <= NODE <= 2.1'" if equality else ""
         raise ArgumentError(
-            f"cannot read the constraint {shown(given)}; write 'NODE <= NUMBER', 'NODE >= NUMBER' or "
+            f"cannot read the constraint {shown(value)}; write 'NODE <= NUMBER', 'NODE >= NUMBER' or "
             f"'NUMBER <= NODE <= NUMBER'{remedy}"
         )
     sides, thresholds = [side for side, _ in match.limits], [float(one or 0.0) for one in match.thresholds]
     if len(set(sides)) < len(sides) or thresholds[0] > thresholds[-1]:
         raise ArgumentError(
-            f"the constraint {shown(given)} needs both signs in one direction and the smaller number on the smaller "
+            f"the constraint {shown(value)} needs both signs in one direction and the smaller number on the smaller "
             "side, as in '0 <= NODE <= 2'"
         )
     return [Constraint(match.node, side, threshold) for side, threshold in zip(sides, thresholds, strict=True)]

@@ -56,7 +56,7 @@ def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> P
 
     Args:
         problem: A problem whose graph is known.
-        graph: ``"known"``; ``"hidden"``: only the variables' names; ``"wrong"``: another diagram in place of the true
+        graph: ``"known"``; ``"hidden"``: only the variables' names; ``"wrong"``: another diagram instead of the true
             one; ``"partial"``: candidates, one of which should be the true diagram.
         keywords: With ``"wrong"``: ``graph_missing``, ``graph_added``, ``graph_reversed`` (numbers of directed edges,
             or lists of edges ``(cause, effect)``) and ``graph_omitted`` (a number of variables that no action sets or
@@ -79,7 +79,7 @@ def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> P
         diagram = wrong_diagram(problem, rng, **(keywords or {"graph_missing": 1}))
         knowledge = GraphKnowledge(diagram.nodes, diagram)
     else:
-        knowledge = GraphKnowledge(_listed(problem)) if graph == "hidden" else _partial(problem, rng, **keywords)
+        knowledge = GraphKnowledge(_node_order(problem)) if graph == "hidden" else _partial(problem, rng, **keywords)
     composition = problem.composition if _keeps_composition(problem, knowledge) else None
     return replace(problem, knowledge=knowledge, targets=_targets(problem, knowledge), composition=composition)
 
@@ -100,45 +100,47 @@ def describe_knowledge(problem: Problem) -> str:
 def _partial(
     problem: Problem, rng: np.random.Generator, graph_candidates: int | Sequence[Any] | None = None
 ) -> GraphKnowledge:
-    nodes, truth = _listed(problem), problem.scm.diagram
+    nodes, truth = _node_order(problem), problem.scm.diagram
     if graph_candidates is None:
         if not truth.is_acyclic:
             raise ArgumentError(f"{problem.name} has a cyclic graph, so no equivalence class; list the candidates")
-        found = markov_equivalents(truth, [problem.scm.reward], MAX_CANDIDATES)
+        diagrams = markov_equivalents(truth, [problem.scm.reward], MAX_CANDIDATES)
     elif is_whole_number(graph_candidates):
-        found = _alternatives(problem, rng, whole_number("graph_candidates", graph_candidates, 1, MAX_CANDIDATES))
+        diagrams = _alternatives(problem, rng, whole_number("graph_candidates", graph_candidates, 1, MAX_CANDIDATES))
     elif isinstance(graph_candidates, list | tuple) and 1 <= len(graph_candidates) <= MAX_CANDIDATES:
-        found = [_as_diagram(problem, given) for given in graph_candidates]
-        if truth not in found:
+        diagrams = [_as_diagram(problem, candidate) for candidate in graph_candidates]
+        if truth not in diagrams:
             warnings.warn(f"the true graph of {problem.name} is not among the candidates", stacklevel=2)
     else:
         raise ArgumentError(
             f"graph_candidates is a number from 1 to {MAX_CANDIDATES} or a list of so many diagrams; "
             f"given {shown(graph_candidates)}"
         )
-    candidates = dict.fromkeys(_with_nodes(diagram, nodes) for diagram in found)
+    candidates = dict.fromkeys(_with_nodes(diagram, nodes) for diagram in diagrams)
     return GraphKnowledge(nodes, candidates=tuple(sorted(candidates, key=repr)))
 
 
 def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> list[CausalDiagram]:
     """The true diagram and others with one edge changed."""
-    found = [problem.scm.diagram]
+    diagrams = [problem.scm.diagram]
     patience = dict.fromkeys(CHANGES, _tries(problem) // MIN_TRIES)
     for change in np.array(CHANGES)[rng.permuted(np.arange(TRIES) % 3)]:
-        if len(found) >= count:
-            return found
+        if len(diagrams) >= count:
+            return diagrams
         if not patience[change]:
             continue
         try:
             diagram = wrong_diagram(problem, rng, **{change: 1})
-        except _NoSuchChangeError:  # found only after many tries
+        except _NoSuchChangeError:  # raised only after many tries
             patience[change] -= 1
             continue
         except ArgumentError:
             continue
-        if diagram not in found:
-            found.append(diagram)
-    raise ArgumentError(f"{problem.name} has {len(found) - 1} graphs with one edge changed; given {count} candidates")
+        if diagram not in diagrams:
+            diagrams.append(diagram)
+    raise ArgumentError(
+        f"{problem.name} has {len(diagrams) - 1} graphs with one edge changed; given {count} candidates"
+    )
 
 
 def wrong_diagram(
@@ -162,10 +164,10 @@ def wrong_diagram(
     drawn = any(is_whole_number(change) and change for change in changes)
     problems: dict[str, None] = {}
     for _ in range(_tries(problem) if drawn else 1):
-        diagram = _changed(problem, rng, *changes)
-        if (what := _unfit(problem, diagram)) is None:
+        diagram = _change(problem, rng, *changes)
+        if (reason := _unfit(problem, diagram)) is None:
             return _in_order(problem, diagram)
-        problems[what] = None
+        problems[reason] = None
     raise _NoSuchChangeError(f"no such change of the graph of {problem.name} is valid: {'; '.join(problems)}")
 
 
@@ -173,7 +175,7 @@ def _tries(problem: Problem) -> int:
     return max(MIN_TRIES, min(TRIES, SEARCHED_PAIRS // len(problem.scm.diagram.nodes) ** 2))
 
 
-def _changed(
+def _change(
     problem: Problem,
     rng: np.random.Generator,
     missing: Change,
@@ -227,15 +229,15 @@ def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keywor
         return [known[i] for i in rng.permutation(len(known))[:count]]
     if not isinstance(wanted, list | tuple):
         raise ArgumentError(f"{keyword} is a number or a list; given {shown(wanted)}")
-    named = [tuple(one) if isinstance(one, list) else one for one in wanted]
-    if strangers := [one for one in named if not _names(one) or one not in known]:
+    items = [tuple(item) if isinstance(item, list) else item for item in wanted]
+    if strangers := [item for item in items if not _is_comparable(item) or item not in known]:
         raise ArgumentError(f"{keyword} names {shown(strangers)}; choose from the {what} {shown(list(known))}")
-    return list(dict.fromkeys(named))
+    return list(dict.fromkeys(items))
 
 
-def _names(given: object) -> bool:
+def _is_comparable(value: object) -> bool:
     """Whether it is a name or a tuple of names, as an edge is; other objects may not support comparison."""
-    return isinstance(given, str) or (isinstance(given, tuple) and all(isinstance(name, str) for name in given))
+    return isinstance(value, str) or (isinstance(value, tuple) and all(isinstance(name, str) for name in value))
 
 
 def _unfit(problem: Problem, diagram: CausalDiagram) -> str | None:
@@ -262,27 +264,27 @@ def _is_acyclic_under(diagram: CausalDiagram, scope: Any) -> bool:
         return False
 
 
-def _as_diagram(problem: Problem, given: Any) -> CausalDiagram:
+def _as_diagram(problem: Problem, candidate: Any) -> CausalDiagram:
     """A candidate that the user lists, as a diagram or as its directed edges."""
     truth = problem.scm.diagram
-    if not isinstance(given, CausalDiagram):
-        given = CausalDiagram(truth.nodes, _edges(given), truth.bidirected, allow_cycles=True)
-    if set(given.nodes) != set(truth.nodes):
-        raise ArgumentError(f"a candidate needs the nodes {list(truth.nodes)}; given {list(given.nodes)}")
-    if what := _unfit(problem, given):
-        raise ArgumentError(f"{given} is not a candidate for the graph of {problem.name}: {what}")
-    return given
+    if not isinstance(candidate, CausalDiagram):
+        candidate = CausalDiagram(truth.nodes, _edges(candidate), truth.bidirected, allow_cycles=True)
+    if set(candidate.nodes) != set(truth.nodes):
+        raise ArgumentError(f"a candidate needs the nodes {list(truth.nodes)}; given {list(candidate.nodes)}")
+    if reason := _unfit(problem, candidate):
+        raise ArgumentError(f"{candidate} is not a candidate for the graph of {problem.name}: {reason}")
+    return candidate
 
 
-def _edges(given: Any) -> list[Edge]:
-    edges = list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
+def _edges(value: Any) -> list[Edge]:
+    edges = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
     edges = [tuple(edge) if isinstance(edge, list) else edge for edge in edges]
-    if not all(isinstance(edge, tuple) and len(edge) == 2 and _names(edge) for edge in edges):
-        raise ArgumentError(f"a candidate is a CausalDiagram or a list of edges (cause, effect); given {shown(given)}")
+    if not all(isinstance(edge, tuple) and len(edge) == 2 and _is_comparable(edge) for edge in edges):
+        raise ArgumentError(f"a candidate is a CausalDiagram or a list of edges (cause, effect); given {shown(value)}")
     return edges
 
 
-def _listed(problem: Problem) -> tuple[str, ...]:
+def _node_order(problem: Problem) -> tuple[str, ...]:
     """The observed variables in an order that does not depend on the graph, the reward last."""
     if problem.data(SuperArms):
         return problem.scm.nodes
@@ -301,8 +303,8 @@ def _with_nodes(diagram: CausalDiagram, nodes: Sequence[str]) -> CausalDiagram:
 
 def _in_order(problem: Problem, diagram: CausalDiagram) -> CausalDiagram:
     """The diagram with its nodes in a topological order, if it has one, that depends on nothing else."""
-    listed = [name for name in _listed(problem) if name in diagram.nodes]
-    ordered = _with_nodes(diagram, listed)
+    names = [name for name in _node_order(problem) if name in diagram.nodes]
+    ordered = _with_nodes(diagram, names)
     if problem.data(SuperArms) or not diagram.is_acyclic:
         return ordered
     others = [name for name in ordered.topological_order if name != problem.scm.reward]
@@ -315,21 +317,21 @@ def _keeps_composition(problem: Problem, knowledge: GraphKnowledge) -> bool:
 
 
 def _targets(problem: Problem, knowledge: GraphKnowledge) -> Sequence[frozenset[str]]:
-    reward, listed = problem.scm.reward, problem.targets
-    if not all(is_minimal(problem.scm.diagram, reward, target) for target in listed):
-        return listed  # these do not come from the graph
-    offered = _sets(list(problem.manipulable), max(map(len, listed), default=0))
+    reward, targets = problem.scm.reward, problem.targets
+    if not all(is_minimal(problem.scm.diagram, reward, target) for target in targets):
+        return targets  # these do not come from the graph
+    offered = _sets(list(problem.manipulable), max(map(len, targets), default=0))
     if diagrams := [knowledge.diagram] if knowledge.diagram else knowledge.candidates:
-        return [target for target in offered if any(is_minimal(one, reward, target) for one in diagrams)]
+        return [target for target in offered if any(is_minimal(diagram, reward, target) for diagram in diagrams)]
     return offered
 
 
 def _sets(names: Sequence[str], largest: int) -> list[frozenset[str]]:
     """The sets of names, smaller ones first, up to the largest size for which there are at most ``MAX_TARGETS``."""
-    found = [frozenset[str]()] if largest >= 0 else []
+    sets = [frozenset[str]()] if largest >= 0 else []
     for size in range(1, largest + 1):
         more = [frozenset(members) for members in combinations(names, size)]
-        if len(found) + len(more) > MAX_TARGETS:
+        if len(sets) + len(more) > MAX_TARGETS:
             break
-        found += more
-    return found
+        sets += more
+    return sets

@@ -3,7 +3,7 @@
 An instance is drawn by its number, as in COCO (Hansen et al. 2021); instance 0 is the published problem. In the others
 nodes have neutral names, another topological order and other units: scaled, shifted, reflected, and bent where they are
 set and nothing known becomes false. Soft parameters, targets, scopes and arms have another order. The reward, and with
-it the optimum, is scaled and shifted, unless it lies in [0, 1] or comes from a known Gaussian process.
+it the optimum, is scaled and shifted, unless it is in [0, 1] or comes from a known Gaussian process.
 Noise, compositions, constraints and costs are transformed too. Masked mode keeps units, discrete mode only reflects,
 and dynamic mode keeps the order of variables.
 """
@@ -39,7 +39,7 @@ MAX_INSTANCE = 2**32 - 1
 REWARD = "R"
 SIZES, SHIFTS = (0.5, 2.0), (-2.0, 2.0)  # of scales, and of shifts in units of what is shifted
 BENDS = (0.3, 0.6)  # either way; slopes differ by a factor of up to 2.6
-UNIT_REWARDS = (Mode.DISCRETE, Mode.ADVERSARIAL)  # modes whose rewards lie in [0, 1]
+UNIT_REWARDS = (Mode.DISCRETE, Mode.ADVERSARIAL)  # modes whose rewards are in [0, 1]
 
 
 def transform_problem(problem: Problem, mode: Mode, instance: int = 0, truth: Problem | None = None) -> Problem:
