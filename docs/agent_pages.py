@@ -33,11 +33,11 @@ DEPARTURES = "## Departures from the paper"
 
 
 @dataclass(frozen=True)
-class Described:
-    """An agent of the zoo, as its code describes it.
+class DocumentedAgent:
+    """The documentation of an agent of the zoo, from its code.
 
     Raises:
-        ValueError: from the properties, where the code or ``docs/methods`` lacks what a page needs.
+        ValueError: from the properties, where the code or ``docs/methods`` lacks a part of the page.
     """
 
     name: str
@@ -53,26 +53,26 @@ class Described:
         return self.module.rpartition(".")[0]
 
     @property
-    def kind(self) -> Any:
+    def agent_class(self) -> Any:
         return getattr(import_module(self.module), self.path.partition(":")[2])
 
     @property
     def modes(self) -> str:
-        return "all" if set(self.kind.modes) == set(Mode) else ", ".join(sorted(self.kind.modes))
+        return "all" if set(self.agent_class.modes) == set(Mode) else ", ".join(sorted(self.agent_class.modes))
 
     @property
     def summary(self) -> str:
         """The first paragraph of the class's docstring."""
-        return self._need("docstring", _plain(inspect.cleandoc(self.kind.__doc__ or "").partition("\n\n")[0]))
+        return self._need("docstring", _plain(inspect.cleandoc(self.agent_class.__doc__ or "").partition("\n\n")[0]))
 
     @property
     def method(self) -> str:
         """The paper, the mathematics and the departures, as Markdown with a heading each."""
         source = DOCS / "methods" / f"{self.name}.md"
-        text = source.read_text(encoding="utf-8") if source.is_file() else ""
-        if not text.startswith("## Paper\n") or "\n## Method\n" not in text or "$$\n" not in text:
+        markdown = source.read_text(encoding="utf-8") if source.is_file() else ""
+        if not markdown.startswith("## Paper\n") or "\n## Method\n" not in markdown or "$$\n" not in markdown:
             raise ValueError(f"{source} must have the headings Paper and Method, and the method in mathematics")
-        return text
+        return markdown
 
     @property
     def departures(self) -> str:
@@ -84,25 +84,25 @@ class Described:
     @property
     def parameters(self) -> list[Parameter]:
         """The keyword arguments, in their order."""
-        found = list(agent_card(self.path).parameters)
-        for one in found:
-            self._need(f"meaning of the parameter {one.name}", one.meaning)
-        return found
+        parameters = list(agent_card(self.path).parameters)
+        for parameter in parameters:
+            self._need(f"meaning of the parameter {parameter.name}", parameter.meaning)
+        return parameters
 
-    def _need(self, what: str, found: str | None) -> str:
-        if not found:
+    def _need(self, what: str, value: str | None) -> str:
+        if not value:
             raise ValueError(f"the agent {self.name} ({self.path}) has no {what}")
-        return found
+        return value
 
 
-def described() -> list[Described]:
+def documented_agents() -> list[DocumentedAgent]:
     """The agents of the zoo, in its order."""
-    return [Described(name, path) for name, path in zoo().items()]
+    return [DocumentedAgent(name, path) for name, path in zoo().items()]
 
 
-def _plain(text: str) -> str:
+def _plain(doc: str) -> str:
     """A paragraph of a docstring in one line of Markdown."""
-    return " ".join(ROLE.sub(r"`\1`", text).replace("``", "`").split())
+    return " ".join(ROLE.sub(r"`\1`", doc).replace("``", "`").split())
 
 
 @dataclass(frozen=True)
@@ -147,11 +147,11 @@ def results() -> list[Result]:
 
 
 def results_of(agent: str) -> list[Result]:
-    return [one for one in results() if one.agent == agent]
+    return [result for result in results() if result.agent == agent]
 
 
 def provenance() -> str:
-    """Where the results come from: the first line of :data:`RESULTS`."""
+    """Return the source of the results: the first line of :data:`RESULTS`."""
     with RESULTS.open(encoding="utf-8") as lines:
         return next(lines).lstrip("# ").strip()
 
@@ -159,14 +159,14 @@ def provenance() -> str:
 @cache
 def ranking() -> dict[str, list[Result]]:
     """Environment -> its agents, from the highest score of recommendation to the lowest."""
-    found: dict[str, list[Result]] = defaultdict(list)
-    for result in sorted(results(), key=lambda one: -one.score):
-        found[result.env].append(result)
-    return dict(found)
+    ranked: dict[str, list[Result]] = defaultdict(list)
+    for result in sorted(results(), key=lambda result: -result.score):
+        ranked[result.env].append(result)
+    return dict(ranked)
 
 
 def standing(result: Result) -> str:
-    """``best``, ``5 of 8`` or ``2 of 8, level``: level if the interval meets that of the best one."""
+    """``best``, ``5 of 8`` or ``2 of 8, level``: level if the interval meets that of the best agent."""
     ranked = ranking()[result.env]
     best, rank = ranked[0], ranked.index(result) + 1
     level = result.score + (result.score_half or 0.0) >= best.score - (best.score_half or 0.0)
@@ -179,27 +179,33 @@ def pages(others: Collection[str] = ()) -> dict[str, str]:
     Args:
         others: addresses of other pages; environments that have one there are linked.
     """
-    return {"agents/index.md": index(), **{f"agents/{agent.name}.md": page(agent, others) for agent in described()}}
+    return {
+        "agents/index.md": index(),
+        **{f"agents/{agent.name}.md": page(agent, others) for agent in documented_agents()},
+    }
 
 
 def nav() -> list[Any]:
     """The section of the site: the index, then a group for each family."""
-    return ["agents/index.md", *({_title(name): [f"agents/{one.name}.md" for one in own]} for name, own in families())]
+    return [
+        "agents/index.md",
+        *({_title(name): [f"agents/{agent.name}.md" for agent in own]} for name, own in families()),
+    ]
 
 
-def families() -> list[tuple[str, list[Described]]]:
+def families() -> list[tuple[str, list[DocumentedAgent]]]:
     """The folders of agents with their members, in the order of the zoo."""
-    found: dict[str, list[Described]] = defaultdict(list)
-    for agent in described():
-        found[agent.family].append(agent)
-    return list(found.items())
+    members: dict[str, list[DocumentedAgent]] = defaultdict(list)
+    for agent in documented_agents():
+        members[agent.family].append(agent)
+    return list(members.items())
 
 
 def _title(family: str) -> str:
     return family.rpartition(".")[2].replace("_", " ").capitalize()
 
 
-def page(agent: Described, others: Collection[str] = ()) -> str:
+def page(agent: DocumentedAgent, others: Collection[str] = ()) -> str:
     """The page of one agent."""
     return "\n\n".join(
         [
@@ -216,24 +222,25 @@ def page(agent: Described, others: Collection[str] = ()) -> str:
     )
 
 
-def _facts(agent: Described) -> str:
+def _facts(agent: DocumentedAgent) -> str:
     facts = [
         f"Feedback modes: {agent.modes}.",
         f"In Python `from cbo_gym.agents import {agent.kind.__name__}`; its code is in `{agent.module}`.",
     ]
     if own := results_of(agent.name):
-        quickest = min(own, key=lambda one: one.seconds)
+        quickest = min(own, key=lambda result: result.seconds)
         facts.append(f"Try it: `cbo-gym run {agent.name} {quickest.id} --horizon 30`.")
     return "\n".join(f"* {fact}" for fact in facts)
 
 
-def _parameters(agent: Described) -> str:
+def _parameters(agent: DocumentedAgent) -> str:
     if not agent.parameters:
         return "It has none."
     rows = [
-        (f"`{one.name}`", f"`{one.default}`" if one.default else "", _plain(one.meaning)) for one in agent.parameters
+        (f"`{parameter.name}`", f"`{parameter.default}`" if parameter.default else "", _plain(parameter.meaning))
+        for parameter in agent.parameters
     ]
-    return table(["parameter", "default", "meaning"], rows, texts=ALL)
+    return table(["parameter", "default", "meaning"], rows, left=ALL)
 
 
 def _results(name: str, others: Collection[str]) -> str:
@@ -242,13 +249,13 @@ def _results(name: str, others: Collection[str]) -> str:
         return "Not measured: it plays none of the environments of `make agent-results`."
     rows = [
         (
-            _link(one, others), one.scored, standing(one), _best(one),
-            _number(one.average_score, one.average_score_half), one.milliseconds,
+            _link(result, others), result.scored, standing(result), _best(result),
+            _number(result.average_score, result.average_score_half), result.milliseconds,
         )
-        for one in own
+        for result in own
     ]  # fmt: skip
     header = ["environment", "score", "place", "the best", "score of play", "ms"]
-    return "\n\n".join([f"{_cost(own)} {_wins(own)}", table(header, rows, texts=ALL), NOTE, provenance()])
+    return "\n\n".join([f"{_cost(own)} {_wins(own)}", table(header, rows, left=ALL), NOTE, provenance()])
 
 
 def _link(result: Result, others: Collection[str]) -> str:
@@ -258,7 +265,7 @@ def _link(result: Result, others: Collection[str]) -> str:
 
 def _cost(own: list[Result]) -> str:
     """``A round costs 20 ms (10 to 50).``: the median over environments, and the range."""
-    seconds = [one.seconds for one in own]
+    seconds = [result.seconds for result in own]
     spread = f" ({_milliseconds(min(seconds))} to {_milliseconds(max(seconds))})" if len(seconds) > 1 else ""
     return f"A round costs {_milliseconds(median(seconds))} ms{spread}."
 
@@ -270,15 +277,15 @@ def _milliseconds(seconds: float) -> str:
 def _wins(own: list[Result]) -> str:
     """The environments on which the agent has the highest score, and those on which it is level with the best."""
     sentences = {
-        "It has the highest score on": _listed([one for one in own if standing(one) == "best"]),
-        "Its interval meets that of the best on": _listed([one for one in own if "level" in standing(one)]),
+        "It has the highest score on": _join_envs([result for result in own if standing(result) == "best"]),
+        "Its interval meets that of the best on": _join_envs([result for result in own if "level" in standing(result)]),
     }
-    said = " ".join(f"{sentence} {envs}." for sentence, envs in sentences.items() if envs)
-    return said or "It wins on none of these environments."
+    summary = " ".join(f"{sentence} {envs}." for sentence, envs in sentences.items() if envs)
+    return summary or "It wins on none of these environments."
 
 
-def _listed(found: list[Result]) -> str:
-    return ", ".join(f"`{one.short}`" for one in found)
+def _join_envs(results: list[Result]) -> str:
+    return ", ".join(f"`{result.short}`" for result in results)
 
 
 def _best(result: Result) -> str:
@@ -303,13 +310,13 @@ def index() -> str:
     parts = [(DOCS / "methods" / "index.md").read_text(encoding="utf-8").strip(), "## All agents"]
     header = ["agent", "modes", "what it is", "ms", "highest score on"]
     for family, members in families():
-        said = _plain((import_module(family).__doc__ or "").partition("\n\n")[0])
-        parts += [f"### {_title(family)}", said, table(header, map(_row, members), texts=ALL)]
+        summary = _plain((import_module(family).__doc__ or "").partition("\n\n")[0])
+        parts += [f"### {_title(family)}", summary, table(header, map(_row, members), left=ALL)]
     return "\n\n".join([*parts, NOTE, provenance(), ""])
 
 
-def _row(agent: Described) -> list[str]:
+def _row(agent: DocumentedAgent) -> list[str]:
     own = results_of(agent.name)
-    cost = _milliseconds(median(one.seconds for one in own)) if own else "not measured"
-    best = _listed([one for one in own if standing(one) == "best"])
+    cost = _milliseconds(median(result.seconds for result in own)) if own else "not measured"
+    best = _join_envs([result for result in own if standing(result) == "best"])
     return [f"[{agent.name}]({agent.name}.md)", agent.modes, agent.summary, cost, best]

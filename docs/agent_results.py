@@ -35,19 +35,19 @@ ENVS = (
 
 
 def play() -> None:
-    """Play every agent on every environment; runs that are there are kept."""
+    """Play every agent on every environment; runs that exist are kept."""
     sweep(list(known_agents()), list(ENVS), list(SEEDS), ROOT / "runs" / "agents", horizon=ROUNDS)
 
 
-def text(board: Leaderboard) -> str:
-    """The text of the file for a leaderboard."""
+def csv_of_board(board: Leaderboard) -> str:
+    """Return the content of the file for a leaderboard."""
     rows = board.per_env.select(COLUMNS).filter(pl.col("score").is_not_null()).sort("mode", "env", "agent")
     return f"# {provenance(board)}\n{rows.write_csv(float_precision=6)}"
 
 
 def write() -> None:
-    """The file, from the published runs of :func:`play`."""
-    write_text(RESULTS, text(leaderboard(load_published(suite=SUITE))))
+    """Write the file from the published runs of :func:`play`."""
+    write_text(RESULTS, csv_of_board(leaderboard(load_published(suite=SUITE))))
 
 
 def main() -> None:

@@ -32,8 +32,8 @@ from cbo_gym.seed_ranges import is_for_publication
 from cbo_gym.specs import Spec, make_env
 
 PAGE = Path(__file__).parent / "methods" / "Auto.md"
-TEXTS, NUMBERS, COUNTS = ("mode", "agent", "env"), ("score", "seconds"), ("seed", "rounds")
-SCHEMA = dict.fromkeys(TEXTS, pl.String) | dict.fromkeys(NUMBERS, pl.Float64) | dict.fromkeys(COUNTS, pl.Int64)
+NAMES, NUMBERS, COUNTS = ("mode", "agent", "env"), ("score", "seconds"), ("seed", "rounds")
+SCHEMA = dict.fromkeys(NAMES, pl.String) | dict.fromkeys(NUMBERS, pl.Float64) | dict.fromkeys(COUNTS, pl.Int64)
 TASK = ("env", "rounds")
 ID = pl.col("env").str.replace(r"\(.*", "")  # the registered id, without keywords
 SHOWCASE = "showcase"  # the file of the README's table
@@ -58,42 +58,42 @@ def judges(run: Run) -> bool:
     return is_for_publication(run.seed, Spec.from_label(run.env).keywords)
 
 
-def table_of(given: Iterable[Run]) -> pl.DataFrame:
+def table_of(runs: Iterable[Run]) -> pl.DataFrame:
     """A row for each finished run of an agent with its defaults: mode, env, rounds, agent, seed, score, seconds.
 
     Runs with several objectives are left out: Auto does not play these.
     """
-    finished = (run for run in newest(given) if run.status == "finished" and not run.unverified)
-    runs = [run for run in finished if OF_SEVERAL not in run.columns]
-    if not runs:
+    finished = (run for run in newest(runs) if run.status == "finished" and not run.unverified)
+    single = [run for run in finished if OF_SEVERAL not in run.columns]
+    if not single:
         return pl.DataFrame(schema=SCHEMA)
     known = (
-        final_numbers(runs)
+        final_numbers(single)
         .select("mode", "agent", "seed", "score", "seconds")
-        .with_columns(env=pl.Series([run.env for run in runs]), rounds=pl.Series([run.horizon for run in runs]))
+        .with_columns(env=pl.Series([run.env for run in single]), rounds=pl.Series([run.horizon for run in single]))
     )
     return known.filter(~pl.col("agent").str.contains("(", literal=True) & (pl.col("agent") != "Auto"))
 
 
 def choice_on(env: str, rounds: int) -> str:
-    """The agent that Auto chooses."""
+    """Return the agent that Auto chooses."""
     auto = Auto()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # versions that newer ones replace
-        made = make_env(Spec.parse(env), rounds)
-        auto.reset(make_task(made, 0), 0)
-        made.close()
+        playable = make_env(Spec.parse(env), rounds)
+        auto.reset(make_task(playable, 0), 0)
+        playable.close()
     return auto.chosen.agent
 
 
 def choices_on(table: pl.DataFrame) -> pl.DataFrame:
-    """What Auto chooses on each task of a table of runs: mode, env, rounds, agent."""
+    """Return the choice of Auto on each task of a table of runs: mode, env, rounds, agent."""
     tasks = table.select("mode", *TASK).unique().sort("mode", *TASK)
     return tasks.with_columns(agent=pl.Series([choice_on(*task) for task in tasks.select(TASK).iter_rows()]))
 
 
-def compared(table: pl.DataFrame, choices: pl.DataFrame) -> pl.DataFrame:
-    """Auto and every agent on the seeds and environments that both have, a row for each mode and agent.
+def compare(table: pl.DataFrame, choices: pl.DataFrame) -> pl.DataFrame:
+    """Compare Auto with every agent on the seeds and environments that both have, a row for each mode and agent.
 
     Columns: ``environments`` on which both have played, ``of`` how many, the mean scores ``auto`` and ``other``, the
     fewest ``seeds`` that both have on a task, and by how much Auto is ``ahead``.
@@ -102,36 +102,36 @@ def compared(table: pl.DataFrame, choices: pl.DataFrame) -> pl.DataFrame:
     tasks = table.join(own, on=[*TASK, "seed"]).group_by("mode", "agent", *TASK)
     means = tasks.agg(pl.mean("auto"), pl.mean("score"), seeds=pl.len())
     envs = means.group_by("mode", "agent", ID).agg(pl.mean("auto", "score"), pl.min("seeds"))
-    found = envs.group_by("mode", "agent").agg(
+    scores = envs.group_by("mode", "agent").agg(
         pl.mean("auto"), pl.min("seeds"), other=pl.mean("score"), environments=pl.len()
     )
     every = table.group_by("mode").agg(of=ID.n_unique())
-    return found.join(every, on="mode").with_columns(ahead=pl.col("auto") - pl.col("other")).sort("mode", "agent")
+    return scores.join(every, on="mode").with_columns(ahead=pl.col("auto") - pl.col("other")).sort("mode", "agent")
 
 
-def rivals(found: pl.DataFrame) -> pl.DataFrame:
+def rivals(scores: pl.DataFrame) -> pl.DataFrame:
     """Of each mode the agent that comes closest to Auto, of those that have played on enough environments."""
     most = pl.col("environments").max().over("mode")
-    often = found.filter(pl.col("environments") >= LEAST_SHARE * most)
+    often = scores.filter(pl.col("environments") >= LEAST_SHARE * most)
     return often.sort("mode", "ahead", "agent").unique("mode", keep="first", maintain_order=True)
 
 
-def lines(found: pl.DataFrame) -> str:
+def lines(scores: pl.DataFrame) -> str:
     """A table of Markdown."""
     header = ["mode", "the other", "environments", "Auto", "the other's", "ahead", "fewest seeds"]
     rows = [
         (row["mode"], row["agent"], f"{row['environments']} of {row['of']}", f"{row['auto']:.4f}",
          f"{row['other']:.4f}", f"{row['ahead']:+.4f}", str(row["seeds"]))
-        for row in found.to_dicts()
+        for row in scores.to_dicts()
     ]  # fmt: skip
-    return table(header, rows, texts=2)
+    return table(header, rows, left=2)
 
 
 def rules() -> str:
     """All rules as a table of Markdown."""
     rows = [(mode, f"[{rule.agent}]({rule.agent}.md)", rule.reason) for mode in RULES for rule in RULES[mode]]
     rows.append(("any", f"[{LAST.agent}]({LAST.agent}.md)", LAST.reason))
-    return table(["mode", "agent", "plays where"], rows, texts=ALL)
+    return table(["mode", "agent", "plays where"], rows, left=ALL)
 
 
 def slowest(table: pl.DataFrame) -> str:
@@ -145,20 +145,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--write", action="store_true", help="write the tables into docs/methods/Auto.md")
     parser.add_argument("--seconds", action="store_true", help="only show the seconds of a round")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     choosing = published()
-    if given.seconds:
+    if arguments.seconds:
         print(slowest(choosing))
         return
     parts: Mapping[str, str] = {"rules": rules()}
     for name, runs in {"choosing": choosing, "judged": published(judging=True)}.items():
         choices = choices_on(runs)
-        found = compared(runs, choices)
-        parts = {**parts, name: lines(rivals(found))}
+        table = compare(runs, choices)
+        parts = {**parts, name: lines(rivals(table))}
         chosen = "\n".join(f"{mode}: {env}, T={rounds}: {agent}" for mode, env, rounds, agent in choices.iter_rows())
-        print(f"\n# {name.capitalize()}\n\n{chosen}\n\n## All agents\n\n{lines(found)}")
+        print(f"\n# {name.capitalize()}\n\n{chosen}\n\n## All agents\n\n{lines(table)}")
         print(f"\n## The closest of each mode\n\n{parts[name]}")
-    if given.write:
+    if arguments.write:
         for name in ("rules", "judged"):
             write_text(PAGE, with_part(PAGE, name, parts[name] + "\n"))
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from claims import Dominance, Judged, Judgement, Regret, judge, none_dominates, together
-from page_parts import agent_link, env_link, folded, judged_on, own_runs
+from claims import Dominance, Judged, Judgement, Regret, correct_together, judge, none_dominates
+from page_parts import agent_link, env_link, fold, own_runs, seeds_note
 from paper_contents import Exhibit, Paper, papers
 from tables import table
 from verdicts import Kind
@@ -41,45 +41,49 @@ CLAIMS_NOTE = (
 )
 WHOSE = {"The paper's claims": False, "Claims of ours": True}
 VERDICTS = ("confirmed", "refuted", "equivalent", "open", "not run")
-SAID_OF: dict[Kind, str] = {"better": "over", "as good": "as good as", "equivalent": "like"}
+RELATIONS: dict[Kind, str] = {"better": "over", "as good": "as good as", "equivalent": "like"}
 
 
 class JudgedClaim(NamedTuple):
     """A claim of an exhibit, on two methods and one environment or on all methods and all, and its judgement."""
 
-    text: str
+    statement: str
     judgement: Judgement | Dominance
 
 
 def judged_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedClaim]]:
     """Whose claims -> all of them; those of a page are corrected together, the paper's and ours."""
-    said = [one for exhibit in paper.exhibits for one in _said(exhibit, paper, runs)]
-    judged = together([judgement for *_, judgement in said])
+    claims = [claim for exhibit in paper.exhibits for claim in _claims(exhibit, paper, runs)]
+    corrected = correct_together([judgement for *_, judgement in claims])
     return {
-        whose: [JudgedClaim(text, one) for (text, own, _), one in zip(said, judged, strict=True) if own is ours]
+        whose: [
+            JudgedClaim(statement, judgement)
+            for (statement, own, _), judgement in zip(claims, corrected, strict=True)
+            if own is ours
+        ]
         for whose, ours in WHOSE.items()
     }
 
 
-def _said(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[tuple[str, bool, Judgement | Dominance]]:
-    """The claims of an exhibit: the text, whether it is ours, and its judgement."""
+def _claims(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[tuple[str, bool, Judgement | Dominance]]:
+    """Yield the claims of an exhibit: the statement, whether it is ours, and its judgement."""
     if by := exhibit.none_dominates:
         judgement = none_dominates(exhibit.agents, exhibit.environments, by, paper.rules, runs)
         yield f"No method dominates ({exhibit.name})", True, judgement
-    for one in exhibit.claims:
-        for claim in one.claims(paper.rules):
-            for found in judge(claim, runs):
-                yield f"{escape(one.said)} ({exhibit.name})", one.ours, found
+    for entry in exhibit.claims:
+        for claim in entry.claims(paper.rules):
+            for judgement in judge(claim, runs):
+                yield f"{escape(entry.said)} ({exhibit.name})", entry.ours, judgement
 
 
 def tallies(parts: Mapping[str, Sequence[Run]]) -> str:
-    """A table of how many claims of each paper have which verdict."""
+    """Return a table of the number of claims of each paper with each verdict."""
     rows = []
     for paper in papers():
-        found = judged_claims(paper, own_runs(paper, parts))
-        cells = [_tally([one.judgement for one in found[whose]]) or MISSING for whose in WHOSE]
+        claims = judged_claims(paper, own_runs(paper, parts))
+        cells = [_tally([claim.judgement for claim in claims[whose]]) or MISSING for whose in WHOSE]
         rows.append([f"[{paper.title}]({paper.page})", *cells])
-    return table(["paper", *(whose.lower() for whose in WHOSE)], rows, texts=3)
+    return table(["paper", *(whose.lower() for whose in WHOSE)], rows, left=3)
 
 
 def claims_part(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> list[str]:
@@ -87,22 +91,22 @@ def claims_part(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> l
     divisions = judged_claims(paper, runs)
     if not any(divisions.values()):
         return [paper.setting, "## Claims", "The paper compares no methods on these environments."]
-    parts = [f"**{whose}: {_tally([one.judgement for one in own])}**" for whose, own in divisions.items() if own]
-    summary = f"{'; '.join(parts)}, each counted on each of its environments. {judged_on(load(paper.suite))}"
+    parts = [f"**{whose}: {_tally([claim.judgement for claim in own])}**" for whose, own in divisions.items() if own]
+    summary = f"{'; '.join(parts)}, each counted on each of its environments. {seeds_note(load(paper.suite))}"
     parts = [summary, paper.setting, "## Claims"]
     header = ["claim", "verdict", "environment", "methods", "by", "difference", "pairs", "rounds"]
     for whose, own in divisions.items():
         if own:
-            rows = [[one.text, *_judged(one.judgement, others)] for one in own]
+            rows = [[claim.statement, *_cells(claim.judgement, others)] for claim in own]
             heading = [f"### {whose}"] if all(divisions.values()) else []
-            parts += [*heading, f'<div class="claims" markdown>\n\n{table(header, rows, texts=5)}\n\n</div>']
-    return [*parts, folded("How claims are judged", CLAIMS_NOTE)]
+            parts += [*heading, f'<div class="claims" markdown>\n\n{table(header, rows, left=5)}\n\n</div>']
+    return [*parts, fold("How claims are judged", CLAIMS_NOTE)]
 
 
 def _tally(judged: Sequence[Judged]) -> str:
     """The number of claims with each verdict, and of those that keep it if all are judged together."""
-    counts = Counter(one.verdict for one in judged)
-    kept = Counter(one.verdict for one in judged if one.corrected == one.verdict)
+    counts = Counter(judgement.verdict for judgement in judged)
+    kept = Counter(judgement.verdict for judgement in judged if judgement.corrected == judgement.verdict)
     return ", ".join(
         f"{counts[verdict]} {_verdict(verdict)}"
         + (f" ({kept[verdict]} corrected)" if kept[verdict] < counts[verdict] else "")
@@ -112,32 +116,45 @@ def _tally(judged: Sequence[Judged]) -> str:
 
 
 def _verdict(verdict: str) -> str:
-    """In words and in colour."""
+    """Return a verdict in words and in colour."""
     return f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>'
 
 
-def _judged(one: Judgement | Dominance, others: Collection[str]) -> list[str]:
-    """The cells of a row, without the text of the claim."""
-    if isinstance(one, Dominance):
-        where = f"all {len(one.envs)}"
-        return [_verdict(one.verdict), where, "each with each", REGRETS[one.by], MISSING, *_extent(one)]
-    claim = one.claim
+def _cells(judgement: Judgement | Dominance, others: Collection[str]) -> list[str]:
+    """The cells of a row, without the statement of the claim."""
+    if isinstance(judgement, Dominance):
+        where = f"all {len(judgement.envs)}"
+        return [
+            _verdict(judgement.verdict),
+            where,
+            "each with each",
+            REGRETS[judgement.by],
+            MISSING,
+            *_extent(judgement),
+        ]
+    claim = judgement.claim
     methods = (
-        f"{agent_link(claim.better, '../', others)} {SAID_OF[claim.kind]} {agent_link(claim.worse, '../', others)}"
+        f"{agent_link(claim.better, '../', others)} {RELATIONS[claim.kind]} {agent_link(claim.worse, '../', others)}"
     )
     if claim.worse_env:
         methods += f" on {env_link(claim.worse_env, '../', others)}"
-    difference = f"{one.difference:.3f}" if one.pairs else MISSING
-    low, high = f"{one.low:.3f}", f"{one.high:.3f}"
-    if np.isfinite([one.low, one.high]).all() and low != high:
+    difference = f"{judgement.difference:.3f}" if judgement.pairs else MISSING
+    low, high = f"{judgement.low:.3f}", f"{judgement.high:.3f}"
+    if np.isfinite([judgement.low, judgement.high]).all() and low != high:
         difference += f" [{low},&nbsp;{high}]"
-    cells = [_verdict(one.verdict), env_link(one.env, "../", others), methods, REGRETS[one.by], difference]
-    return [*cells, *_extent(one, claim.looks[0], claim.after)]
+    cells = [
+        _verdict(judgement.verdict),
+        env_link(judgement.env, "../", others),
+        methods,
+        REGRETS[judgement.by],
+        difference,
+    ]
+    return [*cells, *_extent(judgement, claim.looks[0], claim.after)]
 
 
-def _extent(one: Judged, needed: int = 0, after: int | None = None) -> list[str]:
+def _extent(judgement: Judged, needed: int = 0, after: int | None = None) -> list[str]:
     """Pairs and rounds, and the required numbers if there are fewer."""
-    if not one.pairs:
+    if not judgement.pairs:
         return ["0", MISSING]
-    pairs = str(one.pairs) if one.pairs >= needed else f"{one.pairs} of {needed}"
-    return [pairs, str(one.rounds) if after in (None, one.rounds) else f"{one.rounds} of {after}"]
+    pairs = str(judgement.pairs) if judgement.pairs >= needed else f"{judgement.pairs} of {needed}"
+    return [pairs, str(judgement.rounds) if after in (None, judgement.rounds) else f"{judgement.rounds} of {after}"]

@@ -15,7 +15,7 @@ from typing import Annotated, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field, PositiveInt
-from verdicts import LEAST_PAIRS, LEVEL, Kind, decided, interval, levels, p_value
+from verdicts import LEAST_PAIRS, LEVEL, Kind, decide, interval, levels, p_value
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.aggregate import holm
@@ -28,15 +28,15 @@ Verdict = Literal["confirmed", "refuted", "equivalent", "open", "not run"]
 Regret = Literal[
     "average_regret", "best_so_far_regret", "simple_regret", "average_pseudo_regret", "missing_gap_over_time"
 ]
-Text = Annotated[str, Field(min_length=1)]
+NonEmptyString = Annotated[str, Field(min_length=1)]
 Pairs = Annotated[int, Field(ge=LEAST_PAIRS)]
-Place = tuple[int, int, tuple[str, ...]]  # rounds, seed, and what stands for each ``*``: runs that share it are a pair
-TURNED: dict[Verdict, Verdict] = {"confirmed": "refuted", "refuted": "confirmed"}  # said of the other one
+RunKey = tuple[int, int, tuple[str, ...]]  # rounds, seed, and the match of each ``*``: runs that share it are a pair
+REVERSED: dict[Verdict, Verdict] = {"confirmed": "refuted", "refuted": "confirmed"}  # for the other method
 SEED = "seed="  # before a ``*`` that counts units; other ``*`` are settings, over which a unit is averaged
 
 
 class Rules(StrictModel):
-    """How a paper's claims are judged, where they do not say otherwise.
+    """How a paper's claims are judged, unless the claims have rules of their own.
 
     Attributes:
         pairs: of runs that judge; at least 10.
@@ -54,16 +54,15 @@ class Comparison(StrictModel):
         better: label of an agent, with parameters if it has any.
         envs: environments, with keywords if they have any. A pattern with ``*`` stands for all that fit it, which are
             judged together: instances of a random family are units as seeds are, settings are averaged.
-        kind: that one is ``better``, at least ``as good``, or that both are ``equivalent``.
+        kind: whether the method is ``better``, at least ``as good``, or ``equivalent``.
         first_look: pairs after which it is looked at once before; None for a single look.
-        worse_env: the environment of the other method, for all of ``envs``, if other things of the same system are
-            known there; empty for these themselves. Of two patterns those are paired that have the same in the place
-            of ``*``.
+        worse_env: the environment of the other method, for all of ``envs``, if agents know other facts of the same
+            system there; empty for these themselves. Of two patterns environments are paired if ``*`` matches the same.
         by: the regret that is the smaller.
         after: rounds; None for the last.
     """
 
-    better: Text
+    better: NonEmptyString
     envs: Annotated[list[str], Field(min_length=1)]
     kind: Kind = "better"
     first_look: Pairs | None = None
@@ -80,7 +79,7 @@ class Claim(Comparison):
         rules: pairs and margin.
     """
 
-    worse: Text
+    worse: NonEmptyString
     rules: Rules = Rules()
 
     @property
@@ -91,15 +90,16 @@ class Claim(Comparison):
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """The judgement of runs on something that is said.
+    """The judgement of runs on a statement.
 
     Attributes:
         by: the regret that judges.
         verdict: ``"open"`` also with too few pairs, ``"not run"`` without any.
         p_value: the least level at which there is a verdict.
-        corrected: the verdict if all claims of the paper are to be right together, see :func:`together`.
+        corrected: the verdict if all claims of the paper are to be right together, see :func:`correct_together`.
         pairs: that were looked at.
-        rounds: after which runs are compared: fewer than the claim says if they have fewer. 0 if not run.
+        rounds: number of rounds after which runs are compared: fewer than the claim's if the runs have fewer; 0 if not
+            run.
     """
 
     by: Regret
@@ -112,12 +112,12 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement(Judged):
-    """The judgement on a claim on one of its environments, as :func:`verdicts.decided` has it by the 95 % interval.
+    """The judgement on a claim on one of its environments, by :func:`verdicts.decide` with the 95 % interval.
 
     Attributes:
         claim: that is judged.
         env: one of its environments or patterns.
-        difference: of the regrets, of ``worse`` minus ``better``, as a share of what lies between the optimum and a
+        difference: of the regrets, of ``worse`` minus ``better``, as a share of the gap between the optimum and a
             random action: its mean over pairs of runs with the same environment, rounds and seed. NaN if not run.
         low, high: ends of its interval.
     """
@@ -142,7 +142,7 @@ class Dominance(Judged):
     envs: tuple[str, ...]
 
 
-OneJudged = TypeVar("OneJudged", bound=Judged)
+JudgedT = TypeVar("JudgedT", bound=Judged)
 
 
 def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
@@ -151,28 +151,30 @@ def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
     Unverified runs judge nothing.
 
     Raises:
-        ArgumentError: if a run has no recommendation after as many rounds as the claim by ``simple_regret`` says.
+        ArgumentError: if a run has no recommendation after the rounds of a claim by ``simple_regret``.
     """
     finished = [run for run in newest(runs) if run.status == "finished" and not run.unverified]
     return [
-        _judged(claim, env, _of(finished, claim.better, env), _of(finished, claim.worse, claim.worse_env or env))
+        _judge_env(
+            claim, env, _runs_of(finished, claim.better, env), _runs_of(finished, claim.worse, claim.worse_env or env)
+        )
         for env in claim.envs
     ]
 
 
-def together(judged: Sequence[OneJudged]) -> list[OneJudged]:
-    """The same with their corrected verdicts, after Holm (1979) over those that were run."""
+def correct_together(judged: Sequence[JudgedT]) -> list[JudgedT]:
+    """Return the judgements with corrected verdicts, after Holm (1979) over those that were run."""
     adjusted = _adjusted(judged)
     return [
-        replace(one, corrected=one.verdict if level <= LEVEL else "open")
-        for one, level in zip(judged, adjusted, strict=True)
+        replace(judgement, corrected=judgement.verdict if level <= LEVEL else "open")
+        for judgement, level in zip(judged, adjusted, strict=True)
     ]
 
 
 def _adjusted(judged: Sequence[Judged]) -> list[float]:
     """The least level at which each has a verdict if all that were run are to be right; 0 for those that were not."""
-    adjusted = iter(holm([one.p_value for one in judged if one.pairs]))
-    return [next(adjusted) if one.pairs else 0.0 for one in judged]
+    adjusted = iter(holm([judgement.p_value for judgement in judged if judgement.pairs]))
+    return [next(adjusted) if judgement.pairs else 0.0 for judgement in judged]
 
 
 def none_dominates(
@@ -180,23 +182,23 @@ def none_dominates(
 ) -> Dominance:
     """Whether no method is better than every other one on every environment.
 
-    It is refuted by a method that is, on all of them, and confirmed if each method is worse than another one somewhere,
-    all comparisons corrected together; without any pair it is not run.
+    The claim is refuted by a method that is better on all of them, and confirmed if each method is worse than another
+    somewhere, all comparisons corrected together; without any pair it is not run.
     """
     judged = [
         judgement
-        for one, other in combinations(agents, 2)
-        for judgement in judge(Claim(better=one, worse=other, envs=list(envs), rules=rules, by=by), runs)
+        for first, second in combinations(agents, 2)
+        for judgement in judge(Claim(better=first, worse=second, envs=list(envs), rules=rules, by=by), runs)
     ]
     levels_of: dict[tuple[str, Verdict], list[float]] = defaultdict(list)  # agent and verdict -> of its comparisons
-    for one, level in zip(judged, _adjusted(judged), strict=True):
-        levels_of[one.claim.better, one.verdict].append(level)
-        levels_of[one.claim.worse, TURNED.get(one.verdict, one.verdict)].append(level)
+    for judgement, level in zip(judged, _adjusted(judged), strict=True):
+        levels_of[judgement.claim.better, judgement.verdict].append(level)
+        levels_of[judgement.claim.worse, REVERSED.get(judgement.verdict, judgement.verdict)].append(level)
     everywhere = len(envs) * (len(agents) - 1)
     won = [levels_of[agent, "confirmed"] for agent in agents]
-    of_best = min((max(found) for found in won if len(found) == everywhere), default=1.0)
+    of_best = min((max(bounds) for bounds in won if len(bounds) == everywhere), default=1.0)
     of_none = max(min(levels_of[agent, "refuted"], default=1.0) for agent in agents)
-    pairs, rounds = min(((one.pairs, one.rounds) for one in judged if one.pairs), default=(0, 0))
+    pairs, rounds = min(((each.pairs, each.rounds) for each in judged if each.pairs), default=(0, 0))
     verdict: Verdict = "refuted" if of_best <= LEVEL else "confirmed" if of_none <= LEVEL else "open"
     verdict = verdict if pairs else "not run"
     return Dominance(
@@ -205,26 +207,26 @@ def none_dominates(
     )  # fmt: skip
 
 
-def _of(runs: Iterable[Run], agent: str, env: str) -> dict[Place, Run]:
+def _runs_of(runs: Iterable[Run], agent: str, env: str) -> dict[RunKey, Run]:
     """An agent's runs on an environment or pattern."""
     fits = re.compile(re.escape(env).replace(r"\*", "(.*)"))
     own = ((run, fits.fullmatch(run.env)) for run in runs if run.agent == agent)
-    return {(run.horizon, run.seed, found.groups()): run for run, found in own if found}
+    return {(run.horizon, run.seed, match.groups()): run for run, match in own if match}
 
 
-def _judged(claim: Claim, env: str, better: Mapping[Place, Run], worse: Mapping[Place, Run]) -> Judgement:
-    both = [place for place in better if place in worse]
+def _judge_env(claim: Claim, env: str, better: Mapping[RunKey, Run], worse: Mapping[RunKey, Run]) -> Judgement:
+    both = [key for key in better if key in worse]
     if not both:
         return _judgement(claim, env, "not run", np.empty(0), 1.0, 0)
     longest = max(horizon for horizon, _, _ in both)
     rounds = min(claim.after or longest, longest)
     units: dict[tuple[int, tuple[str, ...]], list[float]] = defaultdict(list)
-    for place in both:
-        if place[0] == longest:
-            lost = regret_after(worse[place], claim, rounds) - regret_after(better[place], claim, rounds)
-            units[_unit(place, env)].append(lost)
+    for key in both:
+        if key[0] == longest:
+            lost = regret_after(worse[key], claim, rounds) - regret_after(better[key], claim, rounds)
+            units[_unit(key, env)].append(lost)
     differences = np.array([np.mean(units[unit]) for unit in sorted(units)])
-    return _judgement(claim, env, *_looked_at(claim, differences), _p_value(claim, differences), rounds)
+    return _judgement(claim, env, *_decide(claim, differences), _p_value(claim, differences), rounds)
 
 
 def _judgement(claim: Claim, env: str, verdict: Verdict, counted: np.ndarray, p_value: float, rounds: int) -> Judgement:
@@ -235,18 +237,18 @@ def _judgement(claim: Claim, env: str, verdict: Verdict, counted: np.ndarray, p_
     )  # fmt: skip
 
 
-def _unit(place: Place, env: str) -> tuple[int, tuple[str, ...]]:
+def _unit(key: RunKey, env: str) -> tuple[int, tuple[str, ...]]:
     """The unit of a run: its seed and the instance of a family, but not its settings."""
-    _, seed, found = place
+    _, seed, values = key
     before = env.split("*")[:-1]
-    return seed, tuple(text for text, start in zip(found, before, strict=True) if start.endswith(SEED))
+    return seed, tuple(value for value, start in zip(values, before, strict=True) if start.endswith(SEED))
 
 
-def _looked_at(claim: Claim, differences: np.ndarray) -> tuple[Verdict, np.ndarray]:
+def _decide(claim: Claim, differences: np.ndarray) -> tuple[Verdict, np.ndarray]:
     """The verdict, and the pairs that it is from: of the first look that decides, else all up to the last look."""
     for look, level in zip(claim.looks, levels(claim.looks), strict=True):
         if look <= len(differences):
-            verdict = decided(claim.kind, *interval(differences[:look], level), claim.rules.margin)
+            verdict = decide(claim.kind, *interval(differences[:look], level), claim.rules.margin)
             if verdict != "open":
                 return verdict, differences[:look]
     return "open", differences[: claim.looks[-1]]
@@ -264,9 +266,9 @@ def _p_value(claim: Claim, differences: np.ndarray) -> float:
 
 
 def regret_after(run: Run, claim: Claim, rounds: int) -> float:
-    """The claim's regret of a run, as a share of what lies between the optimum and a random action.
+    """The claim's regret of a run, as a share of the gap between the optimum and a random action.
 
-    What is missing of G_t to 1 is of the whole run, and needs no unit.
+    The difference of G_t from 1 is of the whole run, and needs no unit.
     """
     if claim.by == "missing_gap_over_time":
         return 1.0 - mean_slice_gap(run)

@@ -33,7 +33,7 @@ DRAWN = "a figure"  # alternative text
 
 
 class Block(NamedTuple):
-    """A fenced block of a page: its start and end in the text, and the attributes of the fence."""
+    """A fenced block of a page: its start and end in the Markdown, and the attributes of the fence."""
 
     start: int
     end: int
@@ -43,47 +43,47 @@ class Block(NamedTuple):
     not_run: str | None
 
 
-class Shown(NamedTuple):
+class Output(NamedTuple):
     """The output of a block, and its figures as SVG."""
 
-    text: str
+    printed: str
     figures: list[bytes]
 
 
-def blocks(text: str) -> list[Block]:
-    """The fenced blocks of a Markdown text."""
-    found = []
-    for region in FENCES(Document(text, "")):
-        said, marker = region.lexemes, NOT_RUN.search(text[: region.start])
+def blocks(markdown: str) -> list[Block]:
+    """Return the fenced blocks of a page."""
+    fenced = []
+    for region in FENCES(Document(markdown, "")):
+        fence, marker = region.lexemes, NOT_RUN.search(markdown[: region.start])
         why = marker and marker[1]
-        found.append(Block(region.start, region.end + 1, said["language"], said["title"], str(said["source"]), why))
-    return found
+        fenced.append(Block(region.start, region.end + 1, fence["language"], fence["title"], str(fence["source"]), why))
+    return fenced
 
 
-def run(text: str, name: str, folder: Path, commands: bool = True) -> Iterator[tuple[Block, Shown]]:
+def run(markdown: str, name: str, folder: Path, commands: bool = True) -> Iterator[tuple[Block, Output]]:
     """Run the blocks of a page in a folder, one by one; errors are raised as they are.
 
     Args:
-        text: the page's Markdown.
+        markdown: the page's Markdown.
         name: name of the page, for tracebacks.
         folder: working directory, and first folder of imports, while the page runs.
         commands: run those of the command line as well as Python.
     """
-    with _place(folder) as namespace:
-        for block in blocks(text):
-            shown = Shown("", [])
+    with _page_environment(folder) as namespace:
+        for block in blocks(markdown):
+            output = Output("", [])
             if block.not_run is None and block.title is not None:
                 Path(block.title).write_text(block.code, encoding="utf-8")
             elif block.not_run is None and block.language == "python":
-                lines = text.count("\n", 0, block.start) + 1
-                shown = _run_python(compile("\n" * lines + block.code, name, "exec"), namespace)
+                lines = markdown.count("\n", 0, block.start) + 1
+                output = _run_python(compile("\n" * lines + block.code, name, "exec"), namespace)
             elif block.not_run is None and block.language == "sh" and commands:
-                shown = _run_commands(block.code)
-            yield block, shown
+                output = _run_commands(block.code)
+            yield block, output
 
 
 @contextmanager
-def _place(folder: Path) -> Iterator[dict[str, Any]]:
+def _page_environment(folder: Path) -> Iterator[dict[str, Any]]:
     """A working directory and a namespace; imports and figures are removed at the end of the page."""
     import matplotlib
 
@@ -102,14 +102,14 @@ def _place(folder: Path) -> Iterator[dict[str, Any]]:
         os.environ.pop("COLUMNS") if columns is None else os.environ.update(COLUMNS=columns)
 
 
-def _run_python(code: CodeType, namespace: dict[str, Any]) -> Shown:
+def _run_python(code: CodeType, namespace: dict[str, Any]) -> Output:
     with redirect_stdout(io.StringIO()) as printed, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")  # plt.show() of a script
         exec(code, namespace)
-    return Shown(printed.getvalue(), _figures())
+    return Output(printed.getvalue(), _figures())
 
 
-def _run_commands(code: str) -> Shown:
+def _run_commands(code: str) -> Output:
     from typer.testing import CliRunner
 
     from cbo_gym.cli import app
@@ -122,7 +122,7 @@ def _run_commands(code: str) -> Shown:
             if done.exit_code:
                 raise RuntimeError(f"{line}: {done.output}") from done.exception
             printed += done.stdout
-    return Shown(printed, [])
+    return Output(printed, [])
 
 
 def _figures() -> list[bytes]:
@@ -143,25 +143,25 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     for page in [file for file in files.documentation_pages() if file.src_uri.startswith("tutorials/")]:
-        text, figures = with_output(page.content_string, page.src_uri)
+        markdown, figures = with_output(page.content_string, page.src_uri)
         files.remove(page)
-        files.append(File.generated(config, page.src_uri, content=text))
+        files.append(File.generated(config, page.src_uri, content=markdown))
         for uri, figure in figures.items():
             files.append(File.generated(config, f"tutorials/{uri}", content=figure))
     return files
 
 
-def with_output(text: str, name: str) -> tuple[str, dict[str, bytes]]:
+def with_output(markdown: str, name: str) -> tuple[str, dict[str, bytes]]:
     """A page with the output of its blocks, and its figures by file name."""
     parts, last, figures = [], 0, {}
     with TemporaryDirectory() as folder:
-        for block, shown in run(text, name, Path(folder)):
-            parts.append(text[last : block.end])
+        for block, output in run(markdown, name, Path(folder)):
+            parts.append(markdown[last : block.end])
             last = block.end
-            if shown.text.strip():
-                parts.append(f'\n```text title="Output"\n{shown.text.rstrip()}\n```\n')
-            for figure in shown.figures:
+            if output.printed.strip():
+                parts.append(f'\n```text title="Output"\n{output.printed.rstrip()}\n```\n')
+            for figure in output.figures:
                 uri = f"{Path(name).stem}-{len(figures) + 1}.svg"
                 figures[uri] = figure
                 parts.append(f"\n![{DRAWN}]({uri})\n")
-    return "".join([*parts, text[last:]]), figures
+    return "".join([*parts, markdown[last:]]), figures

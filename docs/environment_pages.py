@@ -33,7 +33,7 @@ ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
 MOST_LISTED = 40  # targets or scopes
 NOTHING = 1e-12  # relative size of rounding errors
-PLACES = {
+COORDINATES = {
     Mode.SOFT: "[{}]",
     Mode.HARD: "values[{}]",
     Mode.CONTEXTUAL: "values[{}]",
@@ -91,7 +91,7 @@ class Environment:
 
     @property
     def pictured(self) -> list[str]:
-        return [kind for kind in ("graph", "landscape") if getattr(self.pictures, kind)]
+        return [picture for picture in ("graph", "landscape") if getattr(self.pictures, picture)]
 
     @property
     def family(self) -> str:
@@ -106,26 +106,26 @@ def environments() -> tuple[Environment, ...]:
 
 
 def pages() -> dict[str, str]:
-    """Page or picture -> its text."""
-    found = {"environments.md": table(), f"{FOLDER}/gallery.md": gallery()}
-    for one in environments():
-        found[one.page] = page(one)
-        for kind in one.pictured:
-            found |= light_and_dark(f"{FOLDER}/pictures/{one.name}-{kind}", getattr(one.pictures, kind))
-    return found
+    """Page or picture -> its content."""
+    contents = {"environments.md": table(), f"{FOLDER}/gallery.md": gallery()}
+    for env in environments():
+        contents[env.page] = page(env)
+        for picture in env.pictured:
+            contents |= light_and_dark(f"{FOLDER}/pictures/{env.name}-{picture}", getattr(env.pictures, picture))
+    return contents
 
 
 def navigation() -> list[dict[str, Any]]:
     """The pages by mode, after the table and the gallery."""
     groups: list[dict[str, Any]] = [{"All environments": "environments.md"}, {"Gallery": f"{FOLDER}/gallery.md"}]
     for mode, members in _by_mode().items():
-        groups.append({f"{mode.capitalize()} mode": [{one.name: one.page} for one in members]})
+        groups.append({f"{mode.capitalize()} mode": [{env.name: env.page} for env in members]})
     return groups
 
 
 def _by_mode() -> dict[Mode, list[Environment]]:
-    found = {mode: [one for one in environments() if one.entry.mode is mode] for mode in Mode}
-    return {mode: members for mode, members in found.items() if members}
+    by_mode = {mode: [env for env in environments() if env.entry.mode is mode] for mode in Mode}
+    return {mode: members for mode, members in by_mode.items() if members}
 
 
 # Overviews ---------------------------------------------------------------------------------------------------
@@ -134,21 +134,21 @@ def _by_mode() -> dict[Mode, list[Environment]]:
 def table() -> str:
     """All environments in a row each."""
     rows = []
-    for one in environments():
-        entry, best = one.entry, one.entry.optimum
-        value = f"{rounded(best.value, best):.4g}" if best else "not recorded"
+    for env in environments():
+        entry, best = env.entry, env.entry.optimum
+        value = f"{without_rounding_error(best.value, best):.4g}" if best else "not recorded"
         if best and best.standard_error:
             value += f" ({best.standard_error:.1g})"
-        at_random = f"{rounded(best.random_value, best):.4g}" if best else ""
-        system = f"{one.feedback.problem.description} <small>{', '.join(entry.tags)}</small>"
-        numbers = [str(len(one.feedback.scm.nodes)), str(entry.horizon), value, at_random]
-        rows.append([f"[`{entry.id}`]({one.page})", entry.mode, *numbers, system])
+        at_random = f"{without_rounding_error(best.random_value, best):.4g}" if best else ""
+        system = f"{env.feedback.problem.description} <small>{', '.join(entry.tags)}</small>"
+        numbers = [str(len(env.feedback.scm.nodes)), str(entry.horizon), value, at_random]
+        rows.append([f"[`{entry.id}`]({env.page})", entry.mode, *numbers, system])
     header = ["environment", "mode", "nodes", "rounds", "optimum", "random action", "system"]
     return (
         f"---\nhide: [toc]\n---\n\n# All environments\n\n{len(environments())} environments; the "
         f"[gallery]({FOLDER}/gallery.md) shows them in pictures. Rewards are expectations: of the best action, with "
         "its standard error in brackets unless it is exact, and of a random one. Click a heading to sort.\n\n"
-        f'<div class="environment-table" markdown>\n\n{table_of(header, rows, texts=(0, 1, 6))}\n\n</div>\n'
+        f'<div class="environment-table" markdown>\n\n{table_of(header, rows, left=(0, 1, 6))}\n\n</div>\n'
     )
 
 
@@ -157,7 +157,7 @@ def gallery() -> str:
     rows = ["---\nhide: [toc]\n---\n\n# Gallery\n\nEach environment's graph and a slice of its rewards.\n"]
     for mode, members in _by_mode().items():
         rows += [f"## {mode.capitalize()} mode", "", members[0].mode_in_words, "", '<div class="gallery">']
-        families = {one.family: [other for other in members if other.family == one.family] for one in members}
+        families = {env.family: [other for other in members if other.family == env.family] for env in members}
         rows += [*(_card(family, own) for family, own in families.items()), "</div>", ""]
     return "\n".join(rows)
 
@@ -165,68 +165,68 @@ def gallery() -> str:
 def _card(family: str, members: Sequence[Environment]) -> str:
     """A family of environments in pictures of its first member, with links to all."""
     first = members[0]
-    pictures = "".join(f'<span class="card-picture">{_images(first, kind, "")}</span>' for kind in first.pictured)
-    text = f'<span class="card-text">{escape(first.feedback.problem.description)}</span>'
-    links = " ".join(f'<a href="{one.name}.html">{one.name}</a>' for one in members)
+    pictures = "".join(f'<span class="card-picture">{_images(first, picture, "")}</span>' for picture in first.pictured)
+    about = f'<span class="card-text">{escape(first.feedback.problem.description)}</span>'
+    links = " ".join(f'<a href="{env.name}.html">{env.name}</a>' for env in members)
     return (
-        f'<div class="environment-card"><a class="card-title" href="{first.name}.html">{family}{pictures}</a>{text}'
+        f'<div class="environment-card"><a class="card-title" href="{first.name}.html">{family}{pictures}</a>{about}'
         f'<span class="card-links">{links}</span></div>'
     )
 
 
-def _images(one: Environment, kind: str, alt: str) -> str:
+def _images(env: Environment, picture: str, alt: str) -> str:
     """A picture for light pages and one for dark ones; the theme shows one of them."""
-    width, height = size_of(getattr(one.pictures, kind))
+    width, height = size_of(getattr(env.pictures, picture))
     size = f'width="{width}" height="{height}" loading="lazy"'
     return "".join(
-        f'<img src="pictures/{one.name}-{kind}{suffix}.svg#only-{scheme}" alt="{escape(alt)}" {size}>'
+        f'<img src="pictures/{env.name}-{picture}{suffix}.svg#only-{scheme}" alt="{escape(alt)}" {size}>'
         for suffix, scheme in (("", "light"), ("-dark", "dark"))
     )
 
 
-def rounded(value: float, best: RecordedOptimum) -> float:
-    """The value, or 0 if it is a rounding error beside the gap between the optimum and a random action."""
+def without_rounding_error(value: float, best: RecordedOptimum) -> float:
+    """The value, or 0 if it is a rounding error next to the gap between the optimum and a random action."""
     return 0.0 if abs(value) < NOTHING * abs(best.value - best.random_value) else value
 
 
 # The page of one environment ---------------------------------------------------------------------------------
 
 
-def page(one: Environment) -> str:
+def page(env: Environment) -> str:
     """The page with all its sections."""
-    problem = one.feedback.problem
+    problem = env.feedback.problem
     parts = [
-        f'---\ntitle: {one.name}\ndescription: "{problem.description}"\n---',
-        f"# {one.entry.id}",
+        f'---\ntitle: {env.name}\ndescription: "{problem.description}"\n---',
+        f"# {env.entry.id}",
         problem.description,
-        _facts(one),
-        f'```python\nimport gymnasium as gym\n\nenv = gym.make("cbo_gym:{one.entry.id}")\n```',
+        _facts(env),
+        f'```python\nimport gymnasium as gym\n\nenv = gym.make("cbo_gym:{env.entry.id}")\n```',
         "## Graph",
-        _figure(one, "graph", f"The causal diagram of {one.name}."),
-        _graph_in_words(one),
+        _figure(env, "graph", f"The causal diagram of {env.name}."),
+        _graph_in_words(env),
         "## Equations",
-        _equations(one),
-        f"## About\n\n{text}" if (text := _docstring(one)[0]) else "",
+        _equations(env),
+        f"## About\n\n{about}" if (about := _docstring(env)[0]) else "",
         "## Actions and observations",
-        *_spaces(one),
+        *_spaces(env),
         "## Optimum",
-        _optimum(one),
+        _optimum(env),
         "## Reward landscape",
-        _figure(one, "landscape", one.pictures.caption + ("" if one.outcomes.objectives else " The optimum is marked."))
-        if one.pictures.landscape
+        _figure(env, "landscape", env.pictures.caption + ("" if env.outcomes.objectives else " The optimum is marked."))
+        if env.pictures.landscape
         else "None is drawn without a recorded optimum.",
         "## Results",
-        *_results(one),
+        *_results(env),
         "## Keywords",
-        *_keywords(one),
+        *_keywords(env),
         "## Source",
-        *_source(one),
+        *_source(env),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _facts(one: Environment) -> str:
-    entry, initial = one.entry, one.entry.initial_data
+def _facts(env: Environment) -> str:
+    entry, initial = env.entry, env.entry.initial_data
     data = []
     if initial.observational:
         data.append(f"{initial.observational} observations")
@@ -234,21 +234,21 @@ def _facts(one: Environment) -> str:
         each = " a target set" if entry.mode is Mode.HARD else ""
         data.append(f"{initial.random} random actions{each}")
     facts = {
-        "mode": f"{entry.mode}. {one.mode_in_words.replace('`', '')}",
+        "mode": f"{entry.mode}. {env.mode_in_words.replace('`', '')}",
         "rounds": str(entry.horizon),
         "initial data": " and ".join(data) or "none",
-        "objectives": ", ".join(map(str, one.outcomes.objectives)),
-        "constraints": ", ".join(f"E[{c.node}] {c.side} {c.threshold:g}" for c in one.outcomes.constraints),
-        "costs": ", ".join(costs.in_words()) if (costs := one.outcomes.costs) else "",
+        "objectives": ", ".join(map(str, env.outcomes.objectives)),
+        "constraints": ", ".join(f"E[{c.node}] {c.side} {c.threshold:g}" for c in env.outcomes.constraints),
+        "costs": ", ".join(costs.in_words()) if (costs := env.outcomes.costs) else "",
         "tags": ", ".join(entry.tags),
     }
-    items = "".join(f"<div><dt>{name}</dt><dd>{escape(text)}</dd></div>" for name, text in facts.items() if text)
+    items = "".join(f"<div><dt>{name}</dt><dd>{escape(fact)}</dd></div>" for name, fact in facts.items() if fact)
     return f'<dl class="facts">{items}</dl>'
 
 
-def _figure(one: Environment, kind: str, caption: str) -> str:
-    width = size_of(getattr(one.pictures, kind))[0]
-    images = _images(one, kind, caption)
+def _figure(env: Environment, picture: str, caption: str) -> str:
+    width = size_of(getattr(env.pictures, picture))[0]
+    images = _images(env, picture, caption)
     least = min(width, max(round(0.62 * width), 300))
     return (
         f'<figure class="wide"><div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}" '
@@ -256,35 +256,35 @@ def _figure(one: Environment, kind: str, caption: str) -> str:
     )
 
 
-def _graph_in_words(one: Environment) -> str:
-    diagram = one.feedback.scm.diagram
+def _graph_in_words(env: Environment) -> str:
+    diagram = env.feedback.scm.diagram
     hidden = [" and ".join(sorted(pair)) for pair in sorted(diagram.bidirected, key=sorted)]
-    said = [f"{_counted(len(diagram.nodes), 'observed node')}, {_counted(len(diagram.directed), 'edge')}."]
+    sentences = [f"{_count_of(len(diagram.nodes), 'observed node')}, {_count_of(len(diagram.directed), 'edge')}."]
     if hidden:
         more = "" if len(hidden) <= 6 else f" and {len(hidden) - 6} more pairs"
-        said.append(f"Latent confounding: {'; '.join(hidden[:6])}{more}.")
+        sentences.append(f"Latent confounding: {'; '.join(hidden[:6])}{more}.")
     if not diagram.is_acyclic:
-        said.append("The graph has cycles; a round is the fixed point of the equations.")
-    return " ".join(said)
+        sentences.append("The graph has cycles; a round is the fixed point of the equations.")
+    return " ".join(sentences)
 
 
-def _counted(count: int, what: str) -> str:
+def _count_of(count: int, what: str) -> str:
     return f"{count or 'no'} {what}{'s' * (count != 1)}"
 
 
-def _equations(one: Environment) -> str:
-    said = ["Traced from the code that is run; numbers are rounded to five digits."]
-    if one.entry.mode is Mode.MASKED:
-        said.append(f"The super arm is x, 0 or 1 for each base arm.{_errors(one)}")
-    elif one.feedback.problem.action_domains:
-        null = one.entry.mode in (Mode.HARD, Mode.CONTEXTUAL)
-        said.append("Parameters are in native units" + (", at their null values here." if null else "."))
-    return " ".join(said) + "\n\n" + equations_html(one.equations)
+def _equations(env: Environment) -> str:
+    sentences = ["Traced from the code that is run; numbers are rounded to five digits."]
+    if env.entry.mode is Mode.MASKED:
+        sentences.append(f"The super arm is x, 0 or 1 for each base arm.{_errors(env)}")
+    elif env.feedback.problem.action_domains:
+        null = env.entry.mode in (Mode.HARD, Mode.CONTEXTUAL)
+        sentences.append("Parameters are in native units" + (", at their null values here." if null else "."))
+    return " ".join(sentences) + "\n\n" + equations_html(env.equations)
 
 
-def _errors(one: Environment) -> str:
+def _errors(env: Environment) -> str:
     """The errors of observation of a separable SEM."""
-    if not isinstance(scm := one.feedback.scm, SeparableSEM) or isinstance(scm.arguments["node_noise"], Zero):
+    if not isinstance(scm := env.feedback.scm, SeparableSEM) or isinstance(scm.arguments["node_noise"], Zero):
         return ""
     signals, nodes = (scm.arguments[name].std for name in ("signal_noise", "node_noise"))
     return (
@@ -293,24 +293,24 @@ def _errors(one: Environment) -> str:
     )
 
 
-def _spaces(one: Environment) -> Iterator[str]:
-    sections, spaces = dict(_mode_sections(one.feedback)), one.feedback.observation_space
+def _spaces(env: Environment) -> Iterator[str]:
+    sections, spaces = dict(_mode_sections(env.feedback)), env.feedback.observation_space
     yield f"### Action space\n\n{sections['Action space']}"
-    yield from _actions(one)
+    yield from _actions(env)
     yield f"### Observation space\n\n{sections['Observation space']}"
-    sizes = ", ".join(f"`{key}`: {_counted(box.shape[0], 'number')}" for key, box in spaces.items())
-    yield f"Here {sizes}; the nodes are {_listed(one.feedback.scm.nodes)}."
+    sizes = ", ".join(f"`{key}`: {_count_of(box.shape[0], 'number')}" for key, box in spaces.items())
+    yield f"Here {sizes}; the nodes are {_code_list(env.feedback.scm.nodes)}."
     yield f"### Reward\n\n{sections['Reward']}"
 
 
-def _actions(one: Environment) -> Iterator[str]:
-    feedback = one.feedback
+def _actions(env: Environment) -> Iterator[str]:
+    feedback = env.feedback
     yield f"Here `{feedback.action_space}`."
     if len(feedback.domains):
-        yield _coordinates(one)
+        yield _coordinates(env)
     if feedback.codec.choices:
         offered, what = list(feedback.codec.choices), f"{getattr(feedback.codec, 'key', 'set of variable')}s"
-        if one.entry.mode is Mode.DISCRETE:
+        if env.entry.mode is Mode.DISCRETE:
             offered = [feedback.codec.to_text(dict(arm)) for arm in feedback.codec.arms]
             what = "actions"
         shown = [f"{i}: `{name}`" for i, name in enumerate(offered[:MOST_LISTED])]
@@ -318,47 +318,48 @@ def _actions(one: Environment) -> Iterator[str]:
         yield f"The {len(offered)} {what}: {', '.join(shown)}{more}."
 
 
-def _coordinates(one: Environment) -> str:
-    feedback, domains = one.feedback, one.feedback.domains
+def _coordinates(env: Environment) -> str:
+    feedback, domains = env.feedback, env.feedback.domains
     taken, chosen = feedback.scm.action_nodes, bool(feedback.codec.choices)
     rows = []
     for i, (name, (low, high)) in enumerate(zip(domains.names, domains.intervals, strict=True)):
         acts_on = [name] if chosen else [node for node, own in taken.items() if i in own]
         label, ends = name, f"{low:g} to {high:g}"
-        if one.entry.mode is Mode.MASKED:
+        if env.entry.mode is Mode.MASKED:
             label, ends = feedback.codec.arms[i], "0 or 1"
-        place = PLACES.get(one.entry.mode, "[{}]").format(i)
-        rows.append([f"`{place}`", f"`{label}`", ends, ", ".join(f"`{node}`" for node in acts_on)])
-    return table_of(["coordinate", "name", "native range", "acts on"], rows, texts=ALL)
+        coordinate = COORDINATES.get(env.entry.mode, "[{}]").format(i)
+        rows.append([f"`{coordinate}`", f"`{label}`", ends, ", ".join(f"`{node}`" for node in acts_on)])
+    return table_of(["coordinate", "name", "native range", "acts on"], rows, left=ALL)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _code_list(names: Sequence[str]) -> str:
     if len(names) > 20:
         return f"{', '.join(f'`{name}`' for name in names[:8])}, …, `{names[-1]}`"
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _optimum(one: Environment) -> str:
-    best, codec, limits = one.entry.optimum, one.feedback.codec, one.outcomes.constraints
+def _optimum(env: Environment) -> str:
+    best, codec, limits = env.entry.optimum, env.feedback.codec, env.outcomes.constraints
     if best is None:
-        return f"None is recorded; `cbo-gym optimum {one.entry.id}` computes it."
+        return f"None is recorded; `cbo-gym optimum {env.entry.id}` computes it."
+    value = f"{without_rounding_error(best.value, best):.6g}"
     rows = [
-        ["Pareto front" if best.front else "optimal", f"{rounded(best.value, best):.6g}", f"{best.standard_error:.1g}"],
-        ["random", f"{rounded(best.random_value, best):.6g}", f"{best.random_standard_error:.1g}"],
+        ["Pareto front" if best.front else "optimal", value, f"{best.standard_error:.1g}"],
+        ["random", f"{without_rounding_error(best.random_value, best):.6g}", f"{best.random_standard_error:.1g}"],
     ]
-    said = [f"Reached at {to_text(codec, best.action)}."]
-    if one.entry.mode in (Mode.CONTEXTUAL, Mode.DYNAMIC):
-        said = [f"Reached by the {'sequence' if one.entry.mode is Mode.DYNAMIC else 'policy'} {best.action}."]
+    sentences = [f"Reached at {to_text(codec, best.action)}."]
+    if env.entry.mode in (Mode.CONTEXTUAL, Mode.DYNAMIC):
+        sentences = [f"Reached by the {'sequence' if env.entry.mode is Mode.DYNAMIC else 'policy'} {best.action}."]
     if best.front:
         reference = ", ".join(f"{number:g}" for number in best.reference)
-        said.append(
+        sentences.append(
             f"Both are hypervolumes of expected rewards above the reference point ({reference}): of the whole front, "
             "and of one action."
         )
     if limits:
-        said.append("Both are of the actions that meet the constraints; any other counts as a random one.")
-    said.append(f"Computed by `{best.command}`.")
-    return "\n\n".join([table_of(["action", "expected reward", "standard error"], rows), *said])
+        sentences.append("Both are of the actions that meet the constraints; any other counts as a random one.")
+    sentences.append(f"Computed by `{best.command}`.")
+    return "\n\n".join([table_of(["action", "expected reward", "standard error"], rows), *sentences])
 
 
 # Results -----------------------------------------------------------------------------------------------------
@@ -387,17 +388,17 @@ def own_results() -> dict[str, list[agent_pages.Result]]:
     return {spec: rows for rows in agent_pages.ranking().values() if (spec := f"CBO/{rows[0].short}") == rows[0].id}
 
 
-def _results(one: Environment) -> Iterator[str]:
-    theirs = [fact for fact in published() if one.entry.id in fact["environments"]]
+def _results(env: Environment) -> Iterator[str]:
+    theirs = [fact for fact in published() if env.entry.id in fact["environments"]]
     for fact in theirs:
         rows = [[name, *map(str, cells)] for name, cells in fact["rows"].items()]
         yield f"**Published** ({fact['source']}). {fact['what']}"
         yield table_of(["method", *fact["columns"]], rows)
     if not theirs:
         yield "**Published**: no figures are on record for this environment."
-    ours = own_results().get(one.entry.id)
+    ours = own_results().get(env.entry.id)
     if ours is None:
-        command = f"cbo-gym sweep runs -a '*' -e {one.entry.id}"
+        command = f"cbo-gym sweep runs -a '*' -e {env.entry.id}"
         yield f"**Ours**: none of this environment are committed. To play every agent on it: `{command}`."
         return
     yield (
@@ -411,69 +412,69 @@ def _results(one: Environment) -> Iterator[str]:
 # Docstrings --------------------------------------------------------------------------------------------------
 
 
-def _plain(text: str) -> str:
-    """A docstring's text as Markdown."""
-    return ROLE.sub(lambda found: f"`{found[1].rsplit('.', 1)[-1]}`", text).replace("::\n", ":\n")
+def _plain(doc: str) -> str:
+    """Return a docstring as Markdown."""
+    return ROLE.sub(lambda match: f"`{match[1].rsplit('.', 1)[-1]}`", doc).replace("::\n", ":\n")
 
 
-def _docstring(one: Environment) -> tuple[str, dict[str, str]]:
+def _docstring(env: Environment) -> tuple[str, dict[str, str]]:
     """The docstring of the problem's function: its text, and its arguments by name."""
-    module, _, name = one.entry.problem.partition(":")
-    text, arguments = _parsed(module, name)
-    if network := one.entry.kwargs.get("network"):
-        text = f"{_parsed(*network.split(':'))[0]}\n\n{text}"
-    return text, arguments
+    module, _, name = env.entry.problem.partition(":")
+    about, arguments = _parse_docstring(module, name)
+    if network := env.entry.kwargs.get("network"):
+        about = f"{_parse_docstring(*network.split(':'))[0]}\n\n{about}"
+    return about, arguments
 
 
 @cache
-def _parsed(module: str, name: str) -> tuple[str, dict[str, str]]:
-    said = inspect.getdoc(getattr(import_module(module), name)) or ""
-    text, *sections = re.split(r"^(Args|Raises|Returns):$", said, flags=re.MULTILINE)
+def _parse_docstring(module: str, name: str) -> tuple[str, dict[str, str]]:
+    doc = inspect.getdoc(getattr(import_module(module), name)) or ""
+    about, *sections = re.split(r"^(Args|Raises|Returns):$", doc, flags=re.MULTILINE)
     arguments: dict[str, str] = {}
     if "Args" in sections:
-        listed = textwrap.dedent(sections[sections.index("Args") + 1].strip("\n"))
-        items = re.split(r"^(\w+): ", listed, flags=re.MULTILINE)[1:]
+        section = textwrap.dedent(sections[sections.index("Args") + 1].strip("\n"))
+        items = re.split(r"^(\w+): ", section, flags=re.MULTILINE)[1:]
         arguments = {item: _plain(meaning) for item, meaning in zip(items[::2], items[1::2], strict=True)}
-    elif other := re.search(r"see :func:`~?(\w+)`", said):
-        arguments = _parsed(module, other[1])[1]
-    return _plain(text.strip()), arguments
+    elif other := re.search(r"see :func:`~?(\w+)`", doc):
+        arguments = _parse_docstring(module, other[1])[1]
+    return _plain(about.strip()), arguments
 
 
 def _mode_sections(feedback: Feedback) -> list[tuple[str, str]]:
-    """Headings and texts of the mode's docstring."""
-    said = textwrap.dedent(inspect.getdoc(type(feedback)) or "")
-    parts = re.split(r"^## (.+)$", said, flags=re.MULTILINE)
-    return [(title.strip(), _plain(text.strip())) for title, text in zip(parts[1::2], parts[2::2], strict=True)]
+    """Return the headings and paragraphs of the mode's docstring."""
+    doc = textwrap.dedent(inspect.getdoc(type(feedback)) or "")
+    parts = re.split(r"^## (.+)$", doc, flags=re.MULTILINE)
+    return [(title.strip(), _plain(section.strip())) for title, section in zip(parts[1::2], parts[2::2], strict=True)]
 
 
-def _keywords(one: Environment) -> Iterator[str]:
-    module, _, name = one.entry.problem.partition(":")
-    said = _docstring(one)[1]
+def _keywords(env: Environment) -> Iterator[str]:
+    module, _, name = env.entry.problem.partition(":")
+    meanings = _docstring(env)[1]
     own = inspect.signature(getattr(import_module(module), name)).parameters
-    mode = [p for p in inspect.signature(type(one.feedback).__init__).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    mode = [p for p in inspect.signature(type(env.feedback).__init__).parameters.values() if p.kind is p.KEYWORD_ONLY]
     rows = []
     for parameter in [*own.values(), *mode]:
         default = "required" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
-        here = f"`{one.entry.kwargs[parameter.name]!r}`" if parameter.name in one.entry.kwargs else ""
-        meaning = " ".join(said.get(parameter.name, "of the mode, see below").split()).replace("|", "\\|")
+        here = f"`{env.entry.kwargs[parameter.name]!r}`" if parameter.name in env.entry.kwargs else ""
+        meaning = " ".join(meanings.get(parameter.name, "of the mode, see below").split()).replace("|", "\\|")
         rows.append([f"`{parameter.name}`", default, here, meaning])
     if not rows:
         yield "None."
         return
     yield "Given to `gym.make` after the id. Where nothing stands under *here* the default holds."
-    yield table_of(["keyword", "default", "here", "meaning"], rows, texts=ALL)
-    for title, text in _mode_sections(one.feedback):
+    yield table_of(["keyword", "default", "here", "meaning"], rows, left=ALL)
+    for title, section in _mode_sections(env.feedback):
         if title == "Arguments" and mode:
-            yield f"Of the mode: {text}"
+            yield f"Of the mode: {section}"
 
 
-def _source(one: Environment) -> Iterator[str]:
-    entry = one.entry
+def _source(env: Environment) -> Iterator[str]:
+    entry = env.entry
     module, _, name = entry.problem.partition(":")
     yield f"{entry.paper}, {entry.section}."
-    if (cited := one.feedback.problem.citation) and entry.paper not in cited:
+    if (cited := env.feedback.problem.citation) and entry.paper not in cited:
         yield f"The problem: {cited}."
     yield f"Built by `{name}` in `{module}`."
-    related = [other for other in environments() if other.family == one.family and other is not one]
+    related = [other for other in environments() if other.family == env.family and other is not env]
     if related:
         yield "Related: " + ", ".join(f"[`{other.name}`]({other.name}.md)" for other in related) + "."

@@ -36,7 +36,7 @@ DARK = {
 
 
 class Pictures(NamedTuple):
-    """SVG of an environment for light pages, and the caption of the landscape; empty without one."""
+    """SVG of an environment for light pages, and the caption of the landscape; empty without a recorded optimum."""
 
     graph: str
     landscape: str
@@ -44,17 +44,17 @@ class Pictures(NamedTuple):
 
 
 def pictures_of(entry: EnvEntry, feedback: Feedback) -> Pictures:
-    """Both pictures of a registered environment, from the cache if they are there."""
+    """Both pictures of a registered environment, from the cache if it has them."""
     key = hashlib.sha256(f"{entry.model_dump_json()}{_digest()}".encode()).hexdigest()[:24]
     kept = KEPT / f"{key}.json"
     if kept.is_file():
         return Pictures(**json.loads(kept.read_text(encoding="utf-8")))
     landscape = landscapes.landscape_of(feedback, entry.optimum)
     drawn, caption = (svg_of(landscapes.draw(landscape)), landscape.caption) if landscape else ("", "")
-    found = Pictures(svg_of(graph_of(feedback).figure), drawn, caption)
+    pictures = Pictures(svg_of(graph_of(feedback).figure), drawn, caption)
     KEPT.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(found._asdict()), encoding="utf-8")
-    return found
+    kept.write_text(json.dumps(pictures._asdict()), encoding="utf-8")
+    return pictures
 
 
 @cache
@@ -62,11 +62,11 @@ def _digest() -> str:
     """Hash of all code that a picture depends on."""
     files = [Path(__file__), Path(landscapes.__file__)]
     files += sorted(path for name in SOURCES for path in (ROOT / "cbo_gym" / name).rglob("*.[py]*") if path.is_file())
-    found = hashlib.sha256(matplotlib.__version__.encode())
+    digest = hashlib.sha256(matplotlib.__version__.encode())
     for path in files:
         if path.suffix in (".py", ".yaml"):
-            found.update(path.read_bytes())
-    return found.hexdigest()
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def graph_of(feedback: Feedback) -> Picture:
@@ -76,14 +76,14 @@ def graph_of(feedback: Feedback) -> Picture:
     boxes = {name: Box(None, lines.get(name, ()), COLOURS[role]) for name, role in roles.items()}
     meanings = {"reward": "reward", "acted on": "takes actions", "context": "context, seen before"}
     key = [
-        ({"facecolor": COLOURS[role], "edgecolor": OUTLINE}, text)
-        for role, text in meanings.items()
+        ({"facecolor": COLOURS[role], "edgecolor": OUTLINE}, meaning)
+        for role, meaning in meanings.items()
         if role in roles.values()
     ]
-    what = {Mode.MASKED: "base arm", Mode.HARD: "where it can be set", Mode.CONTEXTUAL: "where it can be set"}
-    what[Mode.DYNAMIC] = what[Mode.HARD]
+    action_labels = {Mode.MASKED: "base arm", Mode.HARD: "where it can be set", Mode.CONTEXTUAL: "where it can be set"}
+    action_labels[Mode.DYNAMIC] = action_labels[Mode.HARD]
     if lines:
-        key.append(({"facecolor": ACTION}, what.get(feedback.mode, "parameter")))
+        key.append(({"facecolor": ACTION}, action_labels.get(feedback.mode, "parameter")))
     return Picture(feedback.scm.diagram, boxes, key=key)
 
 
@@ -97,12 +97,12 @@ def _parameters(feedback: Feedback) -> dict[str, list[Line]]:
 
 def _settings(feedback: Feedback) -> dict[str, list[Line]]:
     """The native ranges of the variables that may be set."""
-    texts = {
+    ranges = {
         name: "{} to {}".format(*(short_numbers(*domain)(end) for end in domain))
         for name, domain in feedback.problem.manipulable.items()
         if name in feedback.acted_on()
     }
-    return {name: [Line(text, text)] for name, text in texts.items()}
+    return {name: [Line(label, label)] for name, label in ranges.items()}
 
 
 def svg_of(figure: Figure) -> str:
@@ -111,20 +111,22 @@ def svg_of(figure: Figure) -> str:
     file = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cbo-gym"}):
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    text = file.getvalue()
-    text = text[text.index("<svg") :]
-    return re.sub(r"\n\s*", "\n", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL))
+    svg = file.getvalue()
+    svg = svg[svg.index("<svg") :]
+    return re.sub(r"\n\s*", "\n", re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL))
 
 
 def dark(svg: str) -> str:
     """The same picture for dark pages."""
-    svg = svg.replace('<style type="text/css">', '<style type="text/css">text {fill: #000000} ')  # which goes unsaid
-    return re.sub("|".join(DARK), lambda found: DARK[found[0]], svg)
+    svg = svg.replace(
+        '<style type="text/css">', '<style type="text/css">text {fill: #000000} '
+    )  # the default colour is not in the SVG
+    return re.sub("|".join(DARK), lambda match: DARK[match[0]], svg)
 
 
 def size_of(svg: str) -> tuple[int, int]:
     """Width and height in pixels of a screen."""
-    found = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"|height="([\d.]+)pt".*?width="([\d.]+)pt"', svg)
-    assert found is not None
-    first, second, height, width = found.groups()
+    match = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"|height="([\d.]+)pt".*?width="([\d.]+)pt"', svg)
+    assert match is not None
+    first, second, height, width = match.groups()
     return round(float(first or width) * 4 / 3), round(float(second or height) * 4 / 3)

@@ -28,12 +28,12 @@ from cbo_gym.scm import (
 from cbo_gym.scm.expression import NODE, Expression, trace
 
 SIM = "\\;\u223c\\;"  # latex2mathml writes a plain tilde for \sim
-ALIKE = 4  # so many nodes in a row are shown together if their equations differ in their own name alone
+ALIKE = 4  # so many nodes in a row are shown together if their equations differ only in the node's name
 
 
 @dataclass(frozen=True)
 class Equation:
-    """The parts of a variable's equation.
+    """The equation of a variable.
 
     Args:
         name: of the variable.
@@ -76,9 +76,9 @@ def _structural(scm: StructuralCausalModel, actions: Sequence[str]) -> Iterator[
         causes = [*v.parents, *(actions[i] for i in v.actions), *noise]
 
         def mechanism(
-            given: Mapping[str, Any], v: Any = v, causes: Any = causes, rest: Any = () if noise else (0.0,)
+            values: Mapping[str, Any], v: Any = v, causes: Any = causes, rest: Any = () if noise else (0.0,)
         ) -> Any:
-            return v.mechanism(*[given[cause] for cause in causes], *rest)
+            return v.mechanism(*[values[cause] for cause in causes], *rest)
 
         yield Equation(v.name, trace(mechanism, causes), noise, v.observed)
 
@@ -92,21 +92,22 @@ def _separable(scm: SeparableSEM) -> Iterator[Equation]:
         noise = {signal: own["signals"][i]} | ({} if isinstance(model_noise, Zero) else {noise_name(name): model_noise})
 
         def mechanism(
-            given: Mapping[str, Any], i: int = i, name: str = name, signal: str = signal, noise: Any = noise
+            values: Mapping[str, Any], i: int = i, name: str = name, signal: str = signal, noise: Any = noise
         ) -> Any:
-            let_in = given[super_arm[i]] * given[signal] if own["mask"] == "exogenous" else given[signal]
-            driving = own["activations"][i](let_in) + sum(given[other] for other in noise if other != signal)
+            let_in = values[super_arm[i]] * values[signal] if own["mask"] == "exogenous" else values[signal]
+            driving = own["activations"][i](let_in) + sum(values[other] for other in noise if other != signal)
             return (
-                sum(part(given[names[j]]) for (effect, j), part in own["components"].items() if effect == i) + driving
+                sum(component(values[names[j]]) for (effect, j), component in own["components"].items() if effect == i)
+                + driving
             )
 
         yield Equation(name, trace(mechanism, [*names, super_arm[i], *noise]), noise)
 
-    def payoff(given: Mapping[str, Any]) -> Any:
+    def payoff(values: Mapping[str, Any]) -> Any:
         masked = own["mask"] == "endogenous"
         return scm.payoff(
             {
-                name: given[arm] * given[name] if masked else given[name]
+                name: values[arm] * values[name] if masked else values[name]
                 for name, arm in zip(names, super_arm, strict=True)
             }
         )
@@ -118,11 +119,11 @@ def _separable(scm: SeparableSEM) -> Iterator[Equation]:
 
 
 def equations_html(equations: Sequence[Equation]) -> str:
-    """A row an equation, latent variables marked, with the noise beside it."""
+    """Return a row for each equation, latent variables marked, with its noise."""
     rows = ""
     for _, alike in groupby(equations, key=_pattern):
         group = list(alike)
-        rows += "".join(map(_row, [group] if len(group) >= ALIKE else [[one] for one in group]))
+        rows += "".join(map(_row, [group] if len(group) >= ALIKE else [[equation] for equation in group]))
     label = 'tabindex="0" role="region" aria-label="Equations" data-search-exclude'
     return f'<div class="equations" {label}>{rows}</div>'
 
@@ -146,34 +147,39 @@ def _math(latex: str) -> str:
     return f'<math displaystyle="true">{mathml(latex, block=False).partition(">")[2]}'
 
 
-def _pattern(one: Equation) -> tuple[Any, ...]:
-    own = (NODE, noise_name(one.name))
-    return [step if step != own else NODE for step in one.traced.steps], list(one.noise.values()), one.observed
+def _pattern(equation: Equation) -> tuple[Any, ...]:
+    own = (NODE, noise_name(equation.name))
+    return (
+        [step if step != own else NODE for step in equation.traced.steps],
+        list(equation.noise.values()),
+        equation.observed,
+    )
 
 
-def distribution_latex(given: Distribution) -> str:
+def distribution_latex(distribution: Distribution) -> str:
     """A distribution; the second number of a normal one is its variance, written as a square."""
     n = number_latex
-    match given:
+    match distribution:
         case Normal():
-            return _normal(given.mean, given.std)
+            return _normal(distribution.mean, distribution.std)
         case Uniform():
-            return rf"\mathcal{{U}}{_interval(given.low, given.high)}"
+            return rf"\mathcal{{U}}{_interval(distribution.low, distribution.high)}"
         case GaussianMixture():
-            parts = zip(given.weights, given.means, given.stds, strict=True)
-            return " + ".join(("" if w == 1.0 else rf"{n(w)}\,") + _normal(mean, std) for w, mean, std in parts)
+            components = zip(distribution.weights, distribution.means, distribution.stds, strict=True)
+            return " + ".join(("" if w == 1.0 else rf"{n(w)}\,") + _normal(mean, std) for w, mean, std in components)
         case TruncatedNormal():
-            return rf"{_normal(given.location, given.scale)}\text{{ on }}{_interval(given.low, given.high)}"
+            interval = _interval(distribution.low, distribution.high)
+            return rf"{_normal(distribution.location, distribution.scale)}\text{{ on }}{interval}"
         case Arcsine():
-            width = 2.0**0.5 * given.std
-            return rf"\mathrm{{Arcsine}}{_interval(given.mean - width, given.mean + width)}"
+            width = 2.0**0.5 * distribution.std
+            return rf"\mathrm{{Arcsine}}{_interval(distribution.mean - width, distribution.mean + width)}"
         case Empirical():
-            ends = _interval(given.quantiles[0], given.quantiles[-1])
-            return rf"\text{{empirical, mean }}{n(given.mean)}\text{{ on }}{ends}"
+            ends = _interval(distribution.quantiles[0], distribution.quantiles[-1])
+            return rf"\text{{empirical, mean }}{n(distribution.mean)}\text{{ on }}{ends}"
         case Discrete():
-            pairs = zip(given.values, given.weights, strict=True)
+            pairs = zip(distribution.values, distribution.weights, strict=True)
             return r"\text{, }".join(rf"{n(value)}\text{{ with probability }}{n(weight)}" for value, weight in pairs)
-    return rf"\text{{{given!r}}}"
+    return rf"\text{{{distribution!r}}}"
 
 
 def _normal(mean: float, std: float) -> str:

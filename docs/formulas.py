@@ -77,16 +77,16 @@ class Formula:
         values: list[sympy.Expr] = []
         self.orders: dict[sympy.Expr, list[sympy.Expr]] = {}
         with distribute(False):
-            for name, *places in traced.steps:
-                given = [values[place] for place in places if name in STEPS]
-                if given:
-                    values.append(STEPS[name](*given))
+            for name, *operands in traced.steps:
+                arguments = [values[index] for index in operands if name in STEPS]
+                if arguments:
+                    values.append(STEPS[name](*arguments))
                 else:
-                    values.append(symbol(places[0]) if name == NODE else number(places[0]))
+                    values.append(symbol(operands[0]) if name == NODE else number(operands[0]))
                 if name in ("add", "subtract", "multiply", "divide"):
-                    kind, key = (sympy.Add, _term) if values[-1].is_Add else (sympy.Mul, _factor)
-                    parts = [self.orders.get(one, ()) if one.func == kind else [key(one)] for one in given]
-                    self.orders.setdefault(values[-1], list(chain.from_iterable(parts)))
+                    operation, key = (sympy.Add, _term) if values[-1].is_Add else (sympy.Mul, _factor)
+                    orders = [self.orders.get(x, ()) if x.func == operation else [key(x)] for x in arguments]
+                    self.orders.setdefault(values[-1], list(chain.from_iterable(orders)))
         self.value = values[-1]
 
     def lines(self, name: str) -> list[list[str]]:
@@ -145,8 +145,8 @@ class _Printer(LatexPrinter):
         shown = []
         for term in terms:
             negative = term.as_coeff_Mul()[0] < 0
-            text = self.parenthesize(-term if negative else term, PRECEDENCE["Mul"], strict=True)
-            shown.append(f"- {text}" if negative else f"+ {text}" if shown else text)
+            latex = self.parenthesize(-term if negative else term, PRECEDENCE["Mul"], strict=True)
+            shown.append(f"- {latex}" if negative else f"+ {latex}" if shown else latex)
         return shown
 
     def _print_Add(self, expr: sympy.Add, order: None = None) -> str:  # noqa: N802
@@ -218,8 +218,8 @@ def name_latex(name: str) -> str:
     """Return a quantity in LaTeX: ``X10``, ``I1_2`` and ``z(FULD)`` have indices, words stand upright."""
     if name.startswith("\\"):
         return name
-    found = re.fullmatch(r"([^\W\d_]+)_?\(?(.*?)\)?", name)
-    letters, index = found.groups() if found else (name, "")
+    match = re.fullmatch(r"([^\W\d_]+)_?\(?(.*?)\)?", name)
+    letters, index = match.groups() if match else (name, "")
     base = letters if len(letters) == 1 else rf"\mathrm{{{letters}}}"
     parts = index.split("_") if re.fullmatch(r"[\d_]+", index) else [name_latex(index)] if index else []
     return f"{base}_{{{','.join(parts)}}}" if parts else base

@@ -36,8 +36,8 @@ def on_config(config):
         "Reference": lambda first: first + [{module: f"api/{module}.md"} for module in surface.modules()],
     }
     for entry in config.nav:
-        for title, given in entry.items():
-            entry[title] = navigation.get(title, lambda same: same)(given)
+        for title, section in entry.items():
+            entry[title] = navigation.get(title, lambda same: same)(section)
     return config
 
 
@@ -58,27 +58,27 @@ def on_files(files, config):
 @cache
 def terms() -> dict[str, str]:
     """The terms of the glossary and their anchors, long ones first."""
-    found = re.findall(r"^## (.+)$", (ROOT / "docs" / "glossary.md").read_text(), flags=re.MULTILINE)
+    titles = re.findall(r"^## (.+)$", (ROOT / "docs" / "glossary.md").read_text(), flags=re.MULTILINE)
     common = {"do", "Action", "Round", "Seed", "Score", "Mode", "Feedback", "Optimum"}  # on every page, and plain words
-    places = {term: re.sub(r"[^\w]+", "-", term.lower()) for term in found if term not in common}
-    return dict(sorted(places.items(), key=lambda item: -len(item[0])))
+    anchors = {term: re.sub(r"[^\w]+", "-", term.lower()) for term in titles if term not in common}
+    return dict(sorted(anchors.items(), key=lambda item: -len(item[0])))
 
 
 def on_page_markdown(markdown, page, config, files):
     """Link the first use of a term on a page of the guide to the glossary."""
     uri = page.file.src_uri
-    return with_terms(markdown, "../" * uri.count("/")) if uri.startswith(LINKED) else markdown
+    return link_terms(markdown, "../" * uri.count("/")) if uri.startswith(LINKED) else markdown
 
 
-def with_terms(markdown: str, root: str) -> str:
-    """The text with a link at the first use of each term in prose."""
+def link_terms(markdown: str, root: str) -> str:
+    """Return Markdown with a link at the first use of each term in prose."""
     for term, anchor in terms().items():
         pattern = re.compile(rf"(?<![\w-]){re.escape(term)}s?(?![\w-])", re.IGNORECASE)
-        apart = [found.span() for found in APART.finditer(markdown)]
-        for found in pattern.finditer(markdown):
-            if not any(start <= found.start() < end for start, end in apart):
-                link = f"[{found[0]}]({root}glossary.md#{anchor})"
-                markdown = markdown[: found.start()] + link + markdown[found.end() :]
+        apart = [match.span() for match in APART.finditer(markdown)]
+        for match in pattern.finditer(markdown):
+            if not any(start <= match.start() < end for start, end in apart):
+                link = f"[{match[0]}]({root}glossary.md#{anchor})"
+                markdown = markdown[: match.start()] + link + markdown[match.end() :]
                 break
     return markdown
 

@@ -39,7 +39,7 @@ class CoarseOracle(Oracle):
 
 @dataclass(frozen=True)
 class Curve:
-    """Values along a line: ``x`` and ``y`` of one shape, and what is varied."""
+    """Values along a line: ``x`` and ``y`` of one shape, and the name of the varied quantity."""
 
     name: str
     x: np.ndarray
@@ -48,9 +48,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One part of a landscape: curves, or a map whose rows go with ``y``, or bars of the values of names.
+    """A panel of a landscape: curves, or a map whose rows go with ``y``, or bars of the values of names.
 
-    ``best`` are the coordinates of the optimum, if it lies in the panel; ``path`` the best y for some x.
+    ``best`` are the coordinates of the optimum, if it is in the panel; ``path`` the best y for some x.
     """
 
     title: str
@@ -98,7 +98,9 @@ def _levels(best: Optimum | RecordedOptimum) -> dict[str, float]:
 
 def _front(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     """The recorded Pareto front, a panel a pair of objectives."""
-    names = [f"E[{'' if one.sign > 0 else '-'}{one.name}]" for one in feedback.problem.outcomes.objectives]
+    names = [
+        f"E[{'' if objective.sign > 0 else '-'}{objective.name}]" for objective in feedback.problem.outcomes.objectives
+    ]
     panels = []
     for (x_label, x), (y_label, y) in combinations(zip(names, np.array(recorded.front).T, strict=True), 2):
         surface = len(names) > 2  # shown by points, a front of two objectives by a curve
@@ -139,11 +141,11 @@ def _slices(oracle: Oracle, best: np.ndarray, recorded: RecordedOptimum) -> Land
     marked = [(float(domains.scales[i].to_native(best[i]) if same else best[i]), recorded.value) for i in shown]
     label = domains.names[0] if dim == 1 else "one parameter" + ("" if same else ", in [0, 1]")
     panels.append(Panel("" if dim == 1 else "one at a time", label, curves=curves, best=marked))
-    said = "E[Y | a] of every action." if dim <= 2 else (
+    caption = "E[Y | a] of every action." if dim <= 2 else (
         "E[Y | a] where one or two parameters vary and the others stay at the optimum"
         + (f"; the {MOST_CURVES} that matter most there." if dim > MOST_CURVES else ".")
     )  # fmt: skip
-    return Landscape(panels, said, _levels(recorded))
+    return Landscape(panels, caption, _levels(recorded))
 
 
 def _expected(oracle: Oracle, points: np.ndarray) -> np.ndarray:
@@ -168,26 +170,26 @@ def _targets(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     best = recorded.action if isinstance(recorded.action, dict) else {}
     levels = _levels(recorded)
     panels = []
-    for place, (target, name) in enumerate(zip(codec.sets, codec.choices, strict=True)):
-        members = [one for one in codec.domains.names if one in target]
+    for index, (target, name) in enumerate(zip(codec.sets, codec.choices, strict=True)):
+        members = [variable for variable in codec.domains.names if variable in target]
         if not members:
-            idle = feedback.actions_at(place, np.zeros((1, 0)))
+            idle = feedback.actions_at(index, np.zeros((1, 0)))
             levels["nothing set"] = float(oracle.mean_of(feedback.decode_batch(idle)).value.ravel()[0])
         elif len(members) <= 2 and len(panels) < MOST_PANELS:
-            panels.append(_target(oracle, place, f"do{name}".replace("{", "(").replace("}", ")"), members, best))
+            panels.append(_target(oracle, index, f"do{name}".replace("{", "(").replace("}", ")"), members, best))
     return Landscape(panels, "E[Y | do(x)], one panel per target set of one or two variables.", levels)
 
 
-def _target(oracle: Oracle, place: int, title: str, members: Sequence[str], best: dict[str, float]) -> Panel:
+def _target(oracle: Oracle, index: int, title: str, members: Sequence[str], best: dict[str, float]) -> Panel:
     feedback, domains = oracle.feedback, oracle.feedback.domains
     optimum = [tuple(best[name] for name in members)] if set(best) == set(members) else []
     side = np.linspace(0.0, 1.0, LINE if len(members) == 1 else SIDE)
     points = np.stack(np.meshgrid(*[side] * len(members)), axis=-1).reshape(-1, len(members))
-    values = _expected(oracle, feedback.actions_at(place, points))
+    values = _expected(oracle, feedback.actions_at(index, points))
     x, *others = (domains.scales[domains.names.index(name)].to_native(side) for name in members)
     if others:
         return Panel(title, *members, x=x, y=others[0], values=values.reshape(SIDE, SIDE), best=optimum)
-    marked = [(place[0], oracle.optimum.value) for place in optimum]
+    marked = [(point[0], oracle.optimum.value) for point in optimum]
     return Panel(title, members[0], curves=[Curve(members[0], x, values)], best=marked)
 
 
@@ -208,11 +210,11 @@ def _super_arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     for i, name in enumerate(feedback.codec.arms):
         mine = [float(value) for value, both in zip(values, changed, strict=True) if i in both]
         bars.append((name, max(mine), bool(best[i])))
-    said = (
+    caption = (
         "For each base arm the best E[Y | x] after a change that concerns it: a member of the best super arm (dark) is "
         "left out or replaced by another arm, any other arm takes a member's place."
     )
-    return Landscape([Panel("", "E[Y] after the change", "", bars=bars)], said, _levels(recorded))
+    return Landscape([Panel("", "E[Y] after the change", "", bars=bars)], caption, _levels(recorded))
 
 
 # Discrete ----------------------------------------------------------------------------------------------------
@@ -225,8 +227,8 @@ def _arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     shown = sorted(np.argsort(-values, kind="stable")[:MOST_ARMS].tolist())
     best = codec.from_record(recorded.action)
     bars = [(codec.to_text(dict(codec.arms[i])), float(values[i]), i == best) for i in shown]
-    said = "E[Y] of every action." if len(shown) == len(values) else f"E[Y] of the best {MOST_ARMS} of all actions."
-    return Landscape([Panel("", "E[Y]", "", bars=bars, legend=("optimal", "other"))], said, _levels(recorded))
+    caption = "E[Y] of every action." if len(shown) == len(values) else f"E[Y] of the best {MOST_ARMS} of all actions."
+    return Landscape([Panel("", "E[Y]", "", bars=bars, legend=("optimal", "other"))], caption, _levels(recorded))
 
 
 # Contextual --------------------------------------------------------------------------------------------------
@@ -264,19 +266,19 @@ def _contexts(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     panel = Panel(
         title, f"context {names[k]}", variables[v], x=path[0], y=tried, values=values.reshape(SIDE, SIDE), path=path
     )
-    said = f"E[Y | x, c] by the context {names[k]} and the value of {variables[v]}; the dots are the best response."
+    caption = f"E[Y | x, c] by the context {names[k]} and the value of {variables[v]}; the dots are the best response."
     if len(names) > 1:
-        said += " The other contexts are at their medians."
+        caption += " The other contexts are at their medians."
     if len(variables) > 1:
-        said += " The other variables set are at their best in each context."
-    return Landscape([panel], said, _levels(recorded))
+        caption += " The other variables set are at their best in each context."
+    return Landscape([panel], caption, _levels(recorded))
 
 
 # Drawing -----------------------------------------------------------------------------------------------------
 
 
 def draw(landscape: Landscape) -> Figure:
-    """A figure of all panels, at most three beside each other."""
+    """A figure of all panels, at most three in a row."""
     count = len(landscape.panels)
     columns = min(count, 3)
     tall = max((len(panel.bars) for panel in landscape.panels), default=0)
@@ -284,8 +286,8 @@ def draw(landscape: Landscape) -> Figure:
     rows = math.ceil(count / columns)
     figure = Figure(figsize=(3.7 * columns if count > 1 else 5.2, height * rows), layout="constrained")
     figure.patch.set_alpha(0.0)
-    for place, panel in enumerate(landscape.panels):
-        axes = figure.add_subplot(rows, columns, place + 1)
+    for index, panel in enumerate(landscape.panels):
+        axes = figure.add_subplot(rows, columns, index + 1)
         if panel.bars:
             _draw_bars(axes, panel, landscape.levels)
         elif panel.curves:
@@ -324,7 +326,7 @@ def _draw_curves(axes: Axes, panel: Panel, levels: dict[str, float]) -> None:
 
 
 def _legend(axes: Axes, offset: float = -0.2) -> None:
-    """Below the axes, where no curve is."""
+    """Draw the legend below the axes, where no curve is."""
     entries = axes.get_legend_handles_labels()[1]
     if not entries:
         return
@@ -354,15 +356,15 @@ def _draw_map(figure: Figure, axes: Axes, panel: Panel) -> None:
 
 def _draw_bars(axes: Axes, panel: Panel, levels: dict[str, float]) -> None:
     names, values, chosen = zip(*panel.bars, strict=True)
-    places = np.arange(len(names))[::-1]
+    positions = np.arange(len(names))[::-1]
     for is_member, colour, label in zip((True, False), (LEVEL, FAINT), panel.legend, strict=True):
-        rows = [i for i, one in enumerate(chosen) if one == is_member]
-        axes.plot([values[i] for i in rows], places[rows], "o", color=colour, markersize=6, label=label)
-    axes.hlines(places, values, levels["optimum"], color=FAINT, linewidth=0.8)
+        rows = [i for i, member in enumerate(chosen) if member == is_member]
+        axes.plot([values[i] for i in rows], positions[rows], "o", color=colour, markersize=6, label=label)
+    axes.hlines(positions, values, levels["optimum"], color=FAINT, linewidth=0.8)
     axes.axvline(levels["optimum"], color=OPTIMUM, linewidth=1.4, label="optimum")
     gap = levels["optimum"] - levels["random action"]
     axes.set_xlim(min(min(values), levels["optimum"] - 0.1 * gap) - 0.02 * gap, levels["optimum"] + 0.03 * gap)
     if levels["random action"] > axes.get_xlim()[0]:
         axes.axvline(levels["random action"], color=FAINT, linewidth=1.1, linestyle=(0, (4, 3)), label="random action")
-    axes.set_yticks(places, names)
+    axes.set_yticks(positions, names)
     _legend(axes, offset=-0.6 / max(0.19 * len(names), 2.0))

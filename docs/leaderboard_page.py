@@ -18,16 +18,16 @@ from page_parts import (
     LEAST_SEEDS,
     TARGETS_NOTE,
     agent_link,
+    counted_runs,
     env_link,
-    folded,
-    grouped,
+    fold,
+    group_labels,
     image,
-    judged_on,
     light_and_dark,
     marks_note,
     pairs_of,
+    seeds_note,
     sweep_command,
-    taken,
     targets_path,
 )
 from paper_figures import Dot, dots_svg
@@ -81,7 +81,7 @@ LOST_NOTE = (
 
 
 def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> dict[str, str]:
-    """The page and its pictures, by their addresses in the site."""
+    """Return the page and its pictures, by their addresses in the site."""
     pictures: dict[str, str] = {}
     shown = [
         "---\nhide: [toc]\n---",
@@ -89,7 +89,7 @@ def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str
         "## Who is best at what",
         answers(parts, others),
         ANSWERS_NOTE,
-        folded("How to read the tables", f"{READING}\n\n{marks_note()}"),
+        fold("How to read the tables", f"{READING}\n\n{marks_note()}"),
     ]
     for suite in load_all():
         shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
@@ -106,7 +106,7 @@ def answers(parts: Mapping[str, Sequence[Run]], others: Collection[str]) -> str:
     """
     kept = {name: [run for run in runs if choice_evidence.judges(run)] for name, runs in parts.items()}
     of_suites = {name: runs for name, runs in kept.items() if name not in OF_PAGES}
-    tables = [choice_evidence.table_of(chain.from_iterable(found.values())) for found in (of_suites, kept)]
+    tables = [choice_evidence.table_of(chain.from_iterable(files.values())) for files in (of_suites, kept)]
     header = [
         "mode",
         "best method",
@@ -117,17 +117,17 @@ def answers(parts: Mapping[str, Sequence[Run]], others: Collection[str]) -> str:
         "seeds",
         "evidence",
     ]
-    return table(header, [_answer(mode, tables, others) for mode in Mode], texts=2)
+    return table(header, [_answer(mode, tables, others) for mode in Mode], left=2)
 
 
 def _answer(mode: Mode, tables: Sequence[pl.DataFrame], others: Collection[str]) -> list[str]:
     link = f"[why](which_method.md#{mode}-mode)"
     for rows in tables:
-        found = method_choice.comparisons(mode, rows)["all tasks"]
-        if found.means:
-            best, second = found.means[:2]
+        comparison = method_choice.comparisons(mode, rows)["all tasks"]
+        if comparison.means:
+            best, second = comparison.means[:2]
             next_best = f"{agent_link(second.agent, '', others)} {second.score:.3f}"
-            extent = [f"{best.seconds:.2g}", f"{found.compared} of {found.envs}", str(best.seeds)]
+            extent = [f"{best.seconds:.2g}", f"{comparison.compared} of {comparison.envs}", str(best.seeds)]
             return [mode, agent_link(best.agent, "", others), f"{best.score:.3f}", next_best, *extent, link]
     known = method_choice.answer(mode, tables[-1])
     if known is None:
@@ -171,12 +171,12 @@ def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures
     """Draw the scores, add the picture to the others, and return the Markdown that shows it."""
     dots = [Dot(row["agent"], row["iqm"], row["iqm_low"], row["iqm_high"]) for row in whole]
     svg = dots_svg(f"{suite.name}, {mode} mode: {_environments(whole[0]['of'])}", dots)
-    return _shown(
+    return _add_picture(
         f"papers/pictures/scores-{suite.name}-{mode}", svg, f"Scores of {suite.name} in {mode} mode", pictures
     )
 
 
-def _shown(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str:
+def _add_picture(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str:
     """Add a picture, for light pages and for dark ones, and return the Markdown that shows it."""
     pictures |= light_and_dark(path, svg)
     return image(path, alt)
@@ -195,8 +195,8 @@ def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
 
     On environments without any, those of the suite's own file with most rounds.
     """
-    rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, taken(suite, parts)
-    runs = newest(run for found in parts.values() for run in found if run.horizon == rounds.get(run.env))
+    rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, counted_runs(suite, parts)
+    runs = newest(run for runs in parts.values() for run in runs if run.horizon == rounds.get(run.env))
     there = {run.env for run in runs if run.status == "finished"}
     shorter = newest(run for run in parts.get(suite.name, ()) if run.env in rounds.keys() - there)
     longest: dict[str, int] = {}
@@ -210,7 +210,7 @@ def suite_part(suite: Suite, runs: Sequence[Run], others: Collection[str], pictu
     """The part of the page on a suite with these runs; its pictures are added to the others."""
     asked = (
         f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by "
-        f"{suite.metric}. {judged_on(suite)}"
+        f"{suite.metric}. {seeds_note(suite)}"
     )
     if not any(run.status == "finished" and not run.unverified for run in runs):
         return [f"**Not run**: nothing of this suite is published. `{sweep_command(suite)}` plays it."]
@@ -228,14 +228,14 @@ def suite_part(suite: Suite, runs: Sequence[Run], others: Collection[str], pictu
         else:
             parts.append(f"No agent has played all {of}, so none are ranked.")
         if partial:
-            said = f"These have not played all {of}, so their numbers are of other environments."
-            folds[f"Not ranked in {mode} mode: {len(partial)}"] = [said, _scores_table(partial, others, with_envs=True)]
+            note = f"These have not played all {of}, so their numbers are of other environments."
+            folds[f"Not ranked in {mode} mode: {len(partial)}"] = [note, _scores_table(partial, others, with_envs=True)]
     folds["How soon"] = _targets(suite, board, pictures)
     folds["GAP and PA-GAP"] = _gap_parts(board, others) if suite.metric == "gap" else []
     folds["Lost without the true graph"] = _lost_parts(board, others)
     folds["Not run"] = [not_run(suite, runs, others)]
     folds["Where the numbers come from"] = [f"{asked} From {escape(provenance(board))}"]
-    lines = [folded(summary, "\n\n".join(texts)) for summary, texts in folds.items() if any(texts)]
+    lines = [fold(summary, "\n\n".join(paragraphs)) for summary, paragraphs in folds.items() if any(paragraphs)]
     return [*parts, '<div class="folds" markdown>\n\n' + "\n\n".join(lines) + "\n\n</div>"]
 
 
@@ -245,7 +245,7 @@ def _targets(suite: Suite, board: Leaderboard, pictures: dict[str, str]) -> list
     for mode in _modes(board):
         if runs := [run for run in board.runs if run.mode == mode and has_targets(run)]:
             title = f"{suite.name}, {mode} mode"
-            shown = _shown(targets_path(suite, mode), svg_of(draw_targets(runs)), title, pictures)
+            shown = _add_picture(targets_path(suite, mode), svg_of(draw_targets(runs)), title, pictures)
             parts.append(f"{mode.capitalize()} mode:\n\n{shown}")
     return [TARGETS_NOTE, *parts] if parts else []
 
@@ -253,24 +253,24 @@ def _targets(suite: Suite, board: Leaderboard, pictures: dict[str, str]) -> list
 def _gap_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
     """GAP and PA-GAP over the environments of each mode, and on each environment."""
     parts = [GAP_NOTE]
-    for title, found in gap_tables(board).items():
-        body = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in found.lines]
-        parts += [f"**{escape(title)}**", table(found.header, body)]
+    for title, scores in gap_tables(board).items():
+        body = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in scores.lines]
+        parts += [f"**{escape(title)}**", table(scores.header, body)]
     return parts
 
 
 def _lost_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
     """Losses of agents without the true graph; empty without such runs."""
-    found = graph_loss_tables(board)
-    parts = [LOST_NOTE] if found else []
-    for env, lost in found.items():
+    losses = graph_loss_tables(board)
+    parts = [LOST_NOTE] if losses else []
+    for env, lost in losses.items():
         rows = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in lost.lines]
-        parts += [f"**{env_link(env, '', others)}**", table(lost.header, rows, texts=2)]
+        parts += [f"**{env_link(env, '', others)}**", table(lost.header, rows, left=2)]
     return parts
 
 
 def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
-    """The missing runs of a suite: agents, environments, pairs with too few seeds; empty if there are none."""
+    """The missing runs of a suite: agents, environments, pairs with too few seeds; empty if the suite is complete."""
     counts: dict[tuple[str, str], set[int]] = defaultdict(set)
     for run in runs:
         if run.status == "finished" and not run.unverified:
@@ -287,7 +287,7 @@ def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
     lines = []
     if none:
         lines.append(f"* agents that play a mode of it: {', '.join(agent_link(name, '', others) for name in none)};")
-    lines += [f"* {pairs_of(name, labels)};" for name, labels in grouped(lacking).items()]
+    lines += [f"* {pairs_of(name, labels)};" for name, labels in group_labels(lacking).items()]
     if fewer:
         least = min(len(counts[label, name]) for name, label in fewer)
         lines.append(

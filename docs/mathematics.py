@@ -17,7 +17,7 @@ BLOCK = '<div class="formula">{}</div>'  # a long formula scrolls in a box of it
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Hook of MkDocs: replace the formulas that ``pymdownx.arithmatex`` has marked."""
-    return FORMULA.sub(lambda found: mathml(unescape(found[3]), block=found[2] == "["), html)
+    return FORMULA.sub(lambda match: mathml(unescape(match[3]), block=match[2] == "["), html)
 
 
 def mathml(latex: str, block: bool) -> str:

@@ -47,7 +47,7 @@ class Mean(NamedTuple):
     seeds: int
 
 
-class Found(NamedTuple):
+class Comparison(NamedTuple):
     """A slice: the number of its environments, on how many methods are compared, and their means, best first."""
 
     envs: int
@@ -55,7 +55,7 @@ class Found(NamedTuple):
     means: list[Mean]
 
 
-def compared(runs: pl.DataFrame) -> Found:
+def compare(runs: pl.DataFrame) -> Comparison:
     """The methods that have played at least half of some environments, on the tasks that all of these have played."""
     runs = runs.with_columns(id=ID)
     envs, methods = runs["id"].n_unique(), runs.filter(pl.col("agent") != "Random")
@@ -63,11 +63,11 @@ def compared(runs: pl.DataFrame) -> Found:
     each = often.group_by("id", *TASK, "agent").agg(pl.mean("score", "seconds"), seeds=pl.len())
     common = each.filter(pl.len().over(TASK) == each["agent"].n_unique())
     if common["id"].n_unique() < 2 or common["agent"].n_unique() < 2:
-        return Found(envs, common["id"].n_unique(), [])
+        return Comparison(envs, common["id"].n_unique(), [])
     own = common.group_by("id", "agent").agg(pl.mean("score"), pl.max("seconds"), pl.min("seeds"))
     means = own.group_by("agent").agg(pl.mean("score"), pl.max("seconds"), pl.min("seeds"))
     ranked = means.sort(-pl.col("score").round(9), "agent")
-    return Found(envs, common["id"].n_unique(), [Mean(*row) for row in ranked.iter_rows()])
+    return Comparison(envs, common["id"].n_unique(), [Mean(*row) for row in ranked.iter_rows()])
 
 
 #: the parts of a mode's tasks by what a reader knows beforehand: the graph, noise, rounds
@@ -84,10 +84,10 @@ SLICES = {
 }
 
 
-def comparisons(mode: Mode, table: pl.DataFrame) -> dict[str, Found]:
-    """Slice -> what published runs say of it."""
+def comparisons(mode: Mode, table: pl.DataFrame) -> dict[str, Comparison]:
+    """Slice -> the comparison of methods in published runs."""
     rows = table.filter(pl.col("mode") == str(mode))
-    return {name: compared(rows.filter(belongs)) for name, belongs in SLICES.items()}
+    return {name: compare(rows.filter(belongs)) for name, belongs in SLICES.items()}
 
 
 def mode_part(mode: Mode, table: pl.DataFrame) -> str:
@@ -114,53 +114,53 @@ def rules_table(mode: Mode) -> str:
     """Who plays when, as ``Auto`` decides, with the evidence of each rule."""
     rules = RULES.get(mode, ())
     rows = [(agent_link(rule.agent), rule.reason, rule.evidence or "None of its own.") for rule in rules]
-    return table_of(["use", "where", "evidence"], rows, texts=ALL) if rows else "`Auto` has no rule for this mode yet."
+    return table_of(["use", "where", "evidence"], rows, left=ALL) if rows else "`Auto` has no rule for this mode yet."
 
 
-def slices_table(parts: Mapping[str, Found]) -> str:
+def slices_table(parts: Mapping[str, Comparison]) -> str:
     """The best methods of every slice in which methods can be compared."""
     rows = []
-    for name, found in parts.items():
-        if found.means:
-            shown = found.means[:SHOWN]
-            best = ", ".join(f"{agent_link(one.agent)} {one.score:.3f}" for one in shown)
-            fewest = min(one.seeds for one in shown)
-            rows.append((name, best, f"{found.compared} of {found.envs}", str(fewest)))
+    for name, comparison in parts.items():
+        if comparison.means:
+            shown = comparison.means[:SHOWN]
+            best = ", ".join(f"{agent_link(mean.agent)} {mean.score:.3f}" for mean in shown)
+            fewest = min(mean.seeds for mean in shown)
+            rows.append((name, best, f"{comparison.compared} of {comparison.envs}", str(fewest)))
     header = ["tasks", "best methods and their mean scores", "environments", "fewest seeds"]
-    return table_of(header, rows, texts=2) if rows else "None can be compared."
+    return table_of(header, rows, left=2) if rows else "None can be compared."
 
 
 def limits_table(means: Iterable[Mean]) -> str:
     """The best method that is quick enough, for each limit of seconds; means come best first."""
     rows = []
     for limit in LIMITS:
-        quick = next((one for one in means if one.seconds <= limit), None)
+        quick = next((mean for mean in means if mean.seconds <= limit), None)
         best = f"{agent_link(quick.agent)} {quick.score:.3f}" if quick else agent_link("Random")
         rows.append(f"| {limit:g} | {best} |")
     return "\n".join(["| at most | best of the methods compared |", "|---:|---|", *rows])
 
 
-def unknown(mode: Mode, parts: Mapping[str, Found]) -> str:
+def unknown(mode: Mode, parts: Mapping[str, Comparison]) -> str:
     """Questions that no run answers, or few."""
-    missing = [name for name, found in parts.items() if found.envs and not found.means]
-    none = [name for name, found in parts.items() if not found.envs]
-    few = {one.agent for found in parts.values() for one in found.means if one.seeds < FEW_SEEDS}
+    missing = [name for name, comparison in parts.items() if comparison.envs and not comparison.means]
+    none = [name for name, comparison in parts.items() if not comparison.envs]
+    few = {mean.agent for comparison in parts.values() for mean in comparison.means if mean.seeds < FEW_SEEDS}
     cases = [rule.reason for rule in RULES.get(mode, ()) if rule.evidence.startswith("No evidence")]
-    said = [
+    sentences = [
         f"There are no published runs on tasks of these kinds: {'; '.join(none)}." if none else "",
         f"Too few methods have runs in common to compare them: {'; '.join(missing)}." if missing else "",
         f"No published run covers the case that {'; '.join(cases)}." if cases else "",
         f"Some numbers of {', '.join(sorted(few))} rest on fewer than {FEW_SEEDS} seeds." if few else "",
     ]
-    text = " ".join(filter(None, said))
-    return f"**Not known.** {text}" if text else ""
+    summary = " ".join(filter(None, sentences))
+    return f"**Not known.** {summary}" if summary else ""
 
 
 def answer(mode: Mode, table: pl.DataFrame) -> Mean | None:
     """The method that ``Auto`` takes where the graph is known, with its means over environments; None without rules."""
     if not (rules := RULES.get(mode)):
         return None
-    rule = next((one for one in rules if one.when in PREFERRED), rules[0])
+    rule = next((rule for rule in rules if rule.when in PREFERRED), rules[0])
     own = _runs_of(rule.agent, mode, table)
     tasks = own.group_by("id", *TASK).agg(pl.mean("score", "seconds"))
     score = tasks.group_by("id").agg(pl.mean("score"))["score"].mean()
@@ -191,7 +191,7 @@ PREFERRED = ((), ("known",), ("separable",), ("many_series",))
 
 
 def parts() -> dict[str, str]:
-    """The parts of the page that are written: its short table, and what it says of each mode."""
+    """Return the generated parts of the page: its short table, and the part on each mode."""
     table = published(judging=True)
     return {"short": short_table(table) + "\n", "modes": "\n\n".join(mode_part(mode, table) for mode in Mode) + "\n"}
 

@@ -25,29 +25,29 @@ except ModuleNotFoundError:  # on a machine that is new, as one of Colab's
     %pip install --quiet {source}
 """
 FROM_HERE = '"../..[all]"  # of the checkout that this notebook lies in'
-COLAB = "https://colab.research.google.com/github/{place}/blob/main/examples/notebooks/{name}.ipynb"
+COLAB = "https://colab.research.google.com/github/{repository}/blob/main/examples/notebooks/{name}.ipynb"
 GITHUB = "https://github.com/"
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)\.md(#[^)]*)?\)")
 
 
 def notebook_of(page: Path) -> str:
-    """The text of a page's notebook: its prose, and a cell for each block that runs."""
-    text = LINK.sub(_link, page.read_text(encoding="utf-8"))
+    """Return the notebook of a page as JSON: its prose, and a cell for each block that runs."""
+    markdown = LINK.sub(_link, page.read_text(encoding="utf-8"))
     parts, start = [], 0
-    for block in blocks(text):
-        parts += [re.sub(r"<!-- not run: .*\n\Z", "", text[start : block.start]), _block(block, text)]
+    for block in blocks(markdown):
+        parts += [re.sub(r"<!-- not run: .*\n\Z", "", markdown[start : block.start]), _block(block, markdown)]
         start = block.end
-    made = jupytext.reads("".join([*parts, text[start:]]), fmt="md")
-    made.cells.insert(1, new_code_cell(INSTALL.format(source=source(repository())).rstrip()))
+    notebook = jupytext.reads("".join([*parts, markdown[start:]]), fmt="md")
+    notebook.cells.insert(1, new_code_cell(INSTALL.format(source=source(repository())).rstrip()))
     if repository().startswith(GITHUB):
-        place = repository().removeprefix(GITHUB)
-        made.cells[0].source += f"\n\n[Open in Colab]({COLAB.format(place=place, name=page.stem)})"
-    for place, cell in enumerate(made.cells):
-        cell.update(id=f"{page.stem.replace('_', '-')}-{place}", metadata={})
+        name = repository().removeprefix(GITHUB)
+        notebook.cells[0].source += f"\n\n[Open in Colab]({COLAB.format(repository=name, name=page.stem)})"
+    for index, cell in enumerate(notebook.cells):
+        cell.update(id=f"{page.stem.replace('_', '-')}-{index}", metadata={})
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    made.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    nbformat.validate(made)
-    return nbformat.writes(made) + "\n"
+    notebook.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook) + "\n"
 
 
 def repository() -> str:
@@ -61,9 +61,9 @@ def source(address: str) -> str:
     return f'"cbo-gym[all] @ git+{address}"' if address else FROM_HERE
 
 
-def _block(block: Block, text: str) -> str:
+def _block(block: Block, markdown: str) -> str:
     """A block as jupytext reads it: cells write files and run commands."""
-    whole, code = text[block.start : block.end], block.code.rstrip()
+    whole, code = markdown[block.start : block.end], block.code.rstrip()
     if block.not_run:  # a page says why it is not run there; a reader of the notebook may
         return f"<!-- #region -->\nNot run here, {block.not_run}:\n\n{whole}<!-- #endregion -->\n"
     if block.title:
@@ -77,11 +77,11 @@ def _command(line: str) -> str:
     return f"!{line}" if line.startswith("cbo-gym") else f"# {line}".rstrip() if line else line
 
 
-def _link(found: re.Match[str]) -> str:
+def _link(match: re.Match[str]) -> str:
     """A link to the notebook of a page, or to the page if it has none."""
-    if "/" not in found[1] and (PAGES / f"{found[1]}.md").is_file():
-        return f"]({found[1]}.ipynb)"
-    return f"](../../docs/{found[1].removeprefix('../')}.md)"
+    if "/" not in match[1] and (PAGES / f"{match[1]}.md").is_file():
+        return f"]({match[1]}.ipynb)"
+    return f"](../../docs/{match[1].removeprefix('../')}.md)"
 
 
 def main() -> None:

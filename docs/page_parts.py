@@ -50,8 +50,8 @@ def knowledge() -> dict[str, list[str]]:
 def agent_link(label: str, root: str, others: Collection[str]) -> str:
     """The label, linked to the agent's page, with the marks of what it knows."""
     name = Spec.parse(label).name
-    text = escape(label)
-    linked = f"[{text}]({root}agents/{name}.md)" if f"agents/{name}.md" in others else text
+    shown = escape(label)
+    linked = f"[{shown}]({root}agents/{name}.md)" if f"agents/{name}.md" in others else shown
     marks = "".join(f"<sup>{KNOWLEDGE[fact][0]}</sup>" for fact in knowledge().get(name, ()))
     return f"{linked}{marks}"
 
@@ -59,19 +59,19 @@ def agent_link(label: str, root: str, others: Collection[str]) -> str:
 def env_link(label: str, root: str, others: Collection[str]) -> str:
     """The environment without the prefix ``CBO/``, linked to its page."""
     page = f"environments/{label.partition(', T=')[0].partition('(')[0].removeprefix('CBO/')}.md"
-    text = escape(label.removeprefix("CBO/"))
-    return f"[{text}]({root}{page})" if page in others else text
+    name = escape(label.removeprefix("CBO/"))
+    return f"[{name}]({root}{page})" if page in others else name
 
 
 def marks_note() -> str:
     """The meanings of the marks at agents' names."""
-    listed = ", ".join(f"<sup>{mark}</sup> {meaning}" for mark, meaning in KNOWLEDGE.values())
-    return f"Agents with marks know more than spaces, graph and initial data: {listed}."
+    marks = ", ".join(f"<sup>{mark}</sup> {meaning}" for mark, meaning in KNOWLEDGE.values())
+    return f"Agents with marks know more than spaces, graph and initial data: {marks}."
 
 
-def folded(summary: str, text: str) -> str:
-    """A summary that opens a part of the page."""
-    return f"<details markdown>\n<summary>{summary}</summary>\n\n{text}\n\n</details>"
+def fold(summary: str, markdown: str) -> str:
+    """Return a summary that opens a part of the page."""
+    return f"<details markdown>\n<summary>{summary}</summary>\n\n{markdown}\n\n</details>"
 
 
 def pairs_of(name: str, labels: Sequence[str]) -> str:
@@ -80,14 +80,14 @@ def pairs_of(name: str, labels: Sequence[str]) -> str:
     return f"{escape(name)} on {escape(shown)}{more}"
 
 
-def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
+def group_labels(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    labels: dict[str, list[str]] = defaultdict(list)
     for name, label in pairs:
-        found[name].append(label)
-    return found
+        labels[name].append(label)
+    return labels
 
 
-def taken(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> dict[str, list[Run]]:
+def counted_runs(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> dict[str, list[Run]]:
     """Of each file the runs that count for a suite: on the seeds of its verdicts, or blind."""
     return {name: [run for run in runs if run.secret or suite.takes(run.seed, run.env)] for name, runs in parts.items()}
 
@@ -95,8 +95,8 @@ def taken(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> dict[str, list[Ru
 def own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
     """Runs on the paper's environments, with any keywords: those with its rounds, and all of its own file."""
     suite = load(paper.suite)
-    parts = taken(suite, parts)
-    of_any = (run for found in parts.values() for run in found if run.horizon == paper.rounds)
+    parts = counted_runs(suite, parts)
+    of_any = (run for runs in parts.values() for run in runs if run.horizon == paper.rounds)
     return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, suite.environments))
 
 
@@ -115,7 +115,7 @@ def image(path: str, alt: str) -> str:
     return f"![{alt}]({path}.svg#only-light)![{alt}]({path}-dark.svg#only-dark)"
 
 
-def judged_on(suite: Suite) -> str:
+def seeds_note(suite: Suite) -> str:
     """The seeds of verdicts and tables, and whether defaults may have been chosen on them."""
     seeds = f"seeds and instances {suite.first_seed} to {PUBLICATION.stop - 1}"
     if suite.verdict_seeds == "publication":

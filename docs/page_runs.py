@@ -4,7 +4,7 @@
     python docs/page_runs.py ccbo2023 --play --jobs 2   # plays them into runs/pages/ccbo2023, and resumes there
     cbo-gym publish runs/pages/ccbo2023 --suite ccbo2023
 
-Claims ask for as many pairs as they say, exhibits for those of the paper's rules; runs for claims are played first.
+Each claim has its own number of pairs, and exhibits have that of the paper's rules; runs for claims are played first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cbo_gym.suites import load
 ROOT = Path(__file__).parent.parent
 
 
-class Asked(NamedTuple):
+class RequestedRun(NamedTuple):
     """A run that a page asks for, ``recommend`` as in :func:`cbo_gym.evaluate`."""
 
     agent: str
@@ -53,15 +53,15 @@ class Grid(NamedTuple):
     envs: list[str]
 
 
-def asked(paper: Paper) -> list[Asked]:
+def requested_runs(paper: Paper) -> list[RequestedRun]:
     """All runs of a page, those for claims first, each once."""
     suite = load(paper.suite)
     labels = [label for exhibit in paper.exhibits for label in exhibit.environments]
-    found: dict[Asked, None] = {}
+    runs: dict[RequestedRun, None] = {}
     for agent, env, pairs, horizon in [*_for_claims(paper), *_for_exhibits(paper)]:
         for label, seed in _units(env, labels, pairs, suite.first_seed) if _plays(agent, env) else ():
-            found[Asked(agent, label, horizon or suite.rounds(label), seed, paper.recommend)] = None
-    return list(found)
+            runs[RequestedRun(agent, label, horizon or suite.rounds(label), seed, paper.recommend)] = None
+    return list(runs)
 
 
 def _plays(agent: str, env: str) -> bool:
@@ -76,7 +76,7 @@ _Wanted = tuple[str, str, int, int | None]
 
 def _for_claims(paper: Paper) -> Iterator[_Wanted]:
     for exhibit in paper.exhibits:
-        for claim in (claim for said in exhibit.claims for claim in said.claims(paper.rules)):
+        for claim in (claim for entry in exhibit.claims for claim in entry.claims(paper.rules)):
             for env in claim.envs:
                 yield claim.better, env, claim.looks[-1], exhibit.horizon
                 yield claim.worse, claim.worse_env or env, claim.looks[-1], exhibit.horizon
@@ -103,49 +103,53 @@ def _units(env: str, labels: Sequence[str], pairs: int, first: int) -> Iterator[
 
 def _settings(env: str, labels: Sequence[str]) -> list[str]:
     """The labels that a pattern stands for: for a ``*`` all values of the same keyword in labels of the same system."""
-    if (unsaid := re.search(r"(\w+)=\*", env)) is None:
+    if (wildcard := re.search(r"(\w+)=\*", env)) is None:
         return [env]
-    keyword, system = unsaid[1], bare_name(env)
+    keyword, system = wildcard[1], bare_name(env)
     same = (label for label in labels if bare_name(label) == system)
     values = {value for label in same for value in re.findall(rf"\b{keyword}=([^,)*]+)", label)}
-    return [one for value in sorted(values) for one in _settings(env.replace(unsaid[0], f"{keyword}={value}"), labels)]
+    return [
+        label for value in sorted(values) for label in _settings(env.replace(wildcard[0], f"{keyword}={value}"), labels)
+    ]
 
 
-def missing(paper: Paper, stored: Iterable[Run]) -> list[Asked]:
+def missing(paper: Paper, stored: Iterable[Run]) -> list[RequestedRun]:
     """The runs that are not stored with as many rounds and enough recommendations, of whichever revision."""
     enough = {"every", paper.recommend}
-    there = {
-        Asked(run.agent, run.env, run.horizon, run.seed, paper.recommend)
+    known = {
+        RequestedRun(run.agent, run.env, run.horizon, run.seed, paper.recommend)
         for run in stored
         if run.status != "failed" and run.recommend in enough
     }
-    return [one for one in asked(paper) if one not in there]
+    return [run for run in requested_runs(paper) if run not in known]
 
 
-def grids(wanted: Iterable[Asked]) -> Iterator[Grid]:
+def grids(wanted: Iterable[RequestedRun]) -> Iterator[Grid]:
     """Runs by agent, system, rounds and seeds, in their order: the instances of a family are one grid."""
-    together: dict[tuple[str, str, int, Recommend], list[int]] = defaultdict(list)
-    for one in wanted:
-        together[one.agent, one.env, one.horizon, one.recommend].append(one.seed)
-    found: dict[tuple[str, str, int, Recommend, tuple[int, ...]], list[str]] = defaultdict(list)
-    for (agent, env, horizon, recommend), seeds in together.items():
-        found[agent, bare_name(env), horizon, recommend, tuple(seeds)].append(env)
-    for (agent, _, horizon, recommend, equal), envs in found.items():
+    seeds_of: dict[tuple[str, str, int, Recommend], list[int]] = defaultdict(list)
+    for run in wanted:
+        seeds_of[run.agent, run.env, run.horizon, run.recommend].append(run.seed)
+    envs_of: dict[tuple[str, str, int, Recommend, tuple[int, ...]], list[str]] = defaultdict(list)
+    for (agent, env, horizon, recommend), seeds in seeds_of.items():
+        envs_of[agent, bare_name(env), horizon, recommend, tuple(seeds)].append(env)
+    for (agent, _, horizon, recommend, equal), envs in envs_of.items():
         yield Grid(agent, horizon, recommend, equal, envs)
 
 
-def estimate(wanted: Iterable[Asked], folder: Path) -> float:
+def estimate(wanted: Iterable[RequestedRun], folder: Path) -> float:
     """Seconds that runs take, estimated from finished ones."""
     jobs = [
-        job for one in grids(wanted) for job in plan(one.agent, one.envs, one.seeds, folder, one.horizon, one.recommend)
+        job
+        for grid in grids(wanted)
+        for job in plan(grid.agent, grid.envs, grid.seeds, folder, grid.horizon, grid.recommend)
     ]
     return forecast(jobs, ROOT / "results").seconds
 
 
-def play(wanted: Iterable[Asked], folder: Path, jobs: int) -> None:
+def play(wanted: Iterable[RequestedRun], folder: Path, jobs: int) -> None:
     """Play runs in their order, a grid at a time."""
-    for one in grids(wanted):
-        sweep(one.agent, one.envs, one.seeds, folder, horizon=one.horizon, recommend=one.recommend, n_jobs=jobs)
+    for grid in grids(wanted):
+        sweep(grid.agent, grid.envs, grid.seeds, folder, horizon=grid.horizon, recommend=grid.recommend, n_jobs=jobs)
 
 
 def main() -> None:
@@ -159,7 +163,8 @@ def main() -> None:
     folder = ROOT / "runs" / "pages" / paper.suite
     wanted = missing(paper, load_published(ROOT / "results", suite=paper.suite))
     hours = estimate(wanted, folder) / 3600.0 if wanted else 0.0
-    print(f"{paper.suite}: {len(asked(paper))} runs asked for, {len(wanted)} missing, about {hours:.1f} core hours")
+    count = len(requested_runs(paper))
+    print(f"{paper.suite}: {count} runs asked for, {len(wanted)} missing, about {hours:.1f} core hours")
     if arguments.play:
         play(wanted, folder, arguments.jobs)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from claims import Claim, Comparison, Regret, Rules, Text
+from claims import Claim, Comparison, NonEmptyString, Regret, Rules
 from paper_figures import curve_of
 from pydantic import Field, PositiveInt, ValidationError
 
@@ -37,7 +37,7 @@ QUANTITIES = {
     "igd_plus": "IGD+ of what is recommended",
 }
 Quantity = Literal[tuple(QUANTITIES)]
-#: those by the clock
+#: quantities by the clock
 TIMES: tuple[Quantity, ...] = ("run_seconds", "run_minutes")
 
 
@@ -46,7 +46,7 @@ def run_seconds(run: Run) -> float:
     return run.reset_seconds + run.seconds_a_round * run.horizon
 
 
-#: of what is recommended
+#: quantities of the recommendation
 RECOMMENDED: tuple[Quantity, ...] = ("simple_regret", "gd_plus", "igd_plus")
 #: numbers of whole runs, which have no curve
 NUMBERS: dict[Quantity, Callable[[Run], float]] = {
@@ -59,22 +59,22 @@ NUMBERS: dict[Quantity, Callable[[Run], float]] = {
 
 
 def quantity_of(run: Run, quantity: Quantity, after: int) -> float:
-    """The quantity of a figure for one run after so many rounds; NaN if nothing was recommended in that one."""
+    """The quantity of a figure for one run after so many rounds; NaN if nothing was recommended in that round."""
     return NUMBERS[quantity](run) if quantity in NUMBERS else float(curve_of(run, quantity)[after - 1])
 
 
-class Said(Comparison):
-    """A claim of one method over others, as a paper words it, or one of ours; None for the paper's rules."""
+class ClaimEntry(Comparison):
+    """A claim of one method over others, the paper's or ours; ``rules`` is None for the paper's rules."""
 
-    said: Text
+    said: NonEmptyString
     worse: Annotated[list[str], Field(min_length=1)]
     ours: bool = False
     rules: Rules | None = None
 
     def claims(self, rules: Rules) -> list[Claim]:
-        """One for each of the others, by its own rules if it has any."""
+        """Return a claim for each other method, by the entry's own rules if it has any."""
         same = {name: getattr(self, name) for name in Comparison.model_fields}
-        return [Claim(worse=one, rules=self.rules or rules, **same) for one in self.worse]
+        return [Claim(worse=agent, rules=self.rules or rules, **same) for agent in self.worse]
 
 
 class Exhibit(StrictModel):
@@ -85,7 +85,7 @@ class Exhibit(StrictModel):
         published: the results in words, if there are no numbers.
         quantity: the quantity that it shows.
         environments: labels, or patterns of instances that are taken together.
-        called: their names in table and picture, one for each label; empty for the labels.
+        called: names of the environments in table and picture; empty for the labels.
         agents: labels of the agents.
         verbatim: see :class:`Paper`; replaces the paper's.
         horizon: rounds of its runs, if they are not those of the suite.
@@ -98,8 +98,8 @@ class Exhibit(StrictModel):
         drawn_by: the command that draws it.
     """
 
-    name: Text
-    shows: Text
+    name: NonEmptyString
+    shows: NonEmptyString
     published: str = ""
     quantity: Quantity | None = None
     environments: list[str] = []
@@ -109,7 +109,7 @@ class Exhibit(StrictModel):
     horizon: PositiveInt | None = None
     rounds: list[int] = []
     theirs: dict[str, list[str]] = {}
-    claims: list[Said] = []
+    claims: list[ClaimEntry] = []
     chosen: bool = False
     none_dominates: Regret | None = None
     drawn: str = ""
@@ -137,11 +137,11 @@ class Paper(StrictModel):
         exhibits: in the paper's order.
     """
 
-    suite: Text
-    title: Text
-    authors: Text
+    suite: NonEmptyString
+    title: NonEmptyString
+    authors: NonEmptyString
     link: str = ""
-    setting: Text
+    setting: NonEmptyString
     rounds: int
     seeds: int
     rules: Rules = Rules()
@@ -157,7 +157,7 @@ class Paper(StrictModel):
     def recommend(self) -> Recommend:
         """How often agents recommend in its runs: each round, if earlier recommendations are shown or claimed."""
         shown = any(exhibit.rounds for exhibit in self.exhibits if exhibit.quantity in RECOMMENDED)
-        claimed = any(one.after for exhibit in self.exhibits for one in exhibit.claims if one.by in RECOMMENDED)
+        claimed = any(claim.after for exhibit in self.exhibits for claim in exhibit.claims if claim.by in RECOMMENDED)
         return "every" if shown or claimed else "powers"
 
 
@@ -169,8 +169,8 @@ def papers() -> tuple[Paper, ...]:
         ValueError: if a file is wrong.
     """
     order = [suite.name for suite in load_all()]
-    found = [_paper(path) for path in sorted((DOCS / "papers").glob("*.yaml"))]
-    return tuple(sorted(found, key=lambda paper: order.index(paper.suite)))
+    contents = [_paper(path) for path in sorted((DOCS / "papers").glob("*.yaml"))]
+    return tuple(sorted(contents, key=lambda paper: order.index(paper.suite)))
 
 
 def _paper(path: Path) -> Paper:
@@ -187,8 +187,8 @@ def _with_verbatim(paper: Paper) -> Paper:
     exhibits = []
     for exhibit in paper.exhibits:
         own = exhibit.verbatim or paper.verbatim
-        claims = [one for said in exhibit.claims for one in _on_both(said, own)]
-        agents = list(dict.fromkeys(one for agent in exhibit.agents for one in (agent, _own(agent, own))))
+        claims = [claim for entry in exhibit.claims for claim in _on_both(entry, own)]
+        agents = list(dict.fromkeys(label for agent in exhibit.agents for label in (agent, _own(agent, own))))
         exhibits.append(exhibit.model_copy(update={"agents": agents, "claims": claims}))
     return paper.model_copy(update={"exhibits": exhibits})
 
@@ -202,10 +202,10 @@ def _own(agent: str, verbatim: Mapping[str, str]) -> str:
     return str(Spec(variant.name, tuple(sorted(merged.items()))))
 
 
-def _on_both(said: Said, verbatim: Mapping[str, str]) -> list[Said]:
+def _on_both(entry: ClaimEntry, verbatim: Mapping[str, str]) -> list[ClaimEntry]:
     """A paper's claim on its own settings, and as one of ours on the defaults where these differ."""
-    if said.ours:
-        return [said]
-    worse = [_own(agent, verbatim) for agent in said.worse]
-    own = said.model_copy(update={"better": _own(said.better, verbatim), "worse": worse})
-    return [own] if own == said else [own, said.model_copy(update={"ours": True})]
+    if entry.ours:
+        return [entry]
+    worse = [_own(agent, verbatim) for agent in entry.worse]
+    own = entry.model_copy(update={"better": _own(entry.better, verbatim), "worse": worse})
+    return [own] if own == entry else [own, entry.model_copy(update={"ours": True})]

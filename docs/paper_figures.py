@@ -23,14 +23,14 @@ LETTERS = 24  # of a line of a vertical axis' title
 
 
 def curve_of(run: Run, quantity: str) -> np.ndarray:
-    """A quantity of a paper's figure after each round; NaN in rounds without a recommendation, where it is of one."""
+    """Return a quantity after each round; NaN for quantities of a recommendation in rounds without one."""
     if quantity == "best_reward":
         return run.optimum - run.table["best_so_far_regret"].to_numpy()
     return run.table[quantity].to_numpy()
 
 
 class Printed(NamedTuple):
-    """A number that a paper prints: after so many rounds, with half of what it gives for its spread, 0 if none."""
+    """A number that a paper prints: after so many rounds, with half of its spread, 0 if the paper prints none."""
 
     rounds: int
     mean: float
@@ -45,14 +45,14 @@ def curves_svg(
     names: Mapping[str, str],
     printed: Mapping[tuple[str, str], Sequence[Printed]],
 ) -> str:
-    """The picture of one exhibit.
+    """Return the picture of an exhibit.
 
     Args:
         played: method and environment -> finished runs with the same number of rounds; some may be empty.
         quantity: a column of runs' tables, or ``best_reward``.
         title: of all vertical axes.
-        names: environment -> title of its panel; of one that has none its label.
-        printed: method and environment -> the paper's own numbers, which stand beside our curves as hollow marks.
+        names: environment -> title of its panel; its label if it has no title.
+        printed: method and environment -> the paper's own numbers, which are drawn over our curves as hollow marks.
     """
     envs = list(dict.fromkeys(env for (_, env), runs in played.items() if runs))
     agents = list(dict.fromkeys(agent for (agent, _), runs in played.items() if runs))
@@ -62,17 +62,17 @@ def curves_svg(
     for axis, env in zip(axes.flat, envs, strict=False):
         for agent in agents:
             if runs := played.get((agent, env)):
-                mean_curve(axis, thinned(np.stack([curve_of(run, quantity) for run in runs])), agent, styles[agent])
+                mean_curve(axis, thin_curves(np.stack([curve_of(run, quantity) for run in runs])), agent, styles[agent])
         for agent in agents:
             _mark(axis, printed.get((agent, env), ()), agent, styles[agent])
         scale_to_lines(axis)
         axis.set_title(titles[env])
         round_axis(axis)
-    return _finished(axes)
+    return _finish(axes)
 
 
 def _panels(count: int, height: float, title: str) -> np.ndarray:
-    """The axes of so many panels, with the vertical axes' title beside each row.
+    """The axes of so many panels, with the vertical axes' title left of each row.
 
     The figure's own title would be centred on the legend too.
     """
@@ -86,7 +86,7 @@ def _panels(count: int, height: float, title: str) -> np.ndarray:
     return axes
 
 
-def _finished(axes: np.ndarray) -> str:
+def _finish(axes: np.ndarray) -> str:
     figure = axes[0, 0].figure
     figure.align_ylabels(axes[:, 0])
     shared_legend(figure)
@@ -109,12 +109,12 @@ def chosen_svg(played: Mapping[str, Sequence[Run]]) -> str:
     axes = _panels(len(played), 2.1, "Share of the rounds so far")
     for axis, (agent, runs) in zip(axes.flat, played.items(), strict=False):
         shares = np.stack([shares_chosen(run) for run in runs])
-        for place, choice in enumerate(runs[0].choices):
-            mean_curve(axis, thinned(shares[:, place]), choice, of_place(place))
+        for index, choice in enumerate(runs[0].choices):
+            mean_curve(axis, thin_curves(shares[:, index]), choice, of_place(index))
         axis.set_title(for_figure(agent))
         axis.set_ylim(-0.03, 1.03)
         round_axis(axis)
-    return _finished(axes)
+    return _finish(axes)
 
 
 def shares_chosen(run: Run) -> np.ndarray:
@@ -132,17 +132,17 @@ def _mark(axis: Axes, printed: Sequence[Printed], agent: str, look: Look) -> Non
         )  # fmt: skip
 
 
-def thinned(curves: np.ndarray) -> np.ndarray:
+def thin_curves(curves: np.ndarray) -> np.ndarray:
     """The curves with a value in so many rounds, the first and the last among them, and NaN in the others."""
     rounds = curves.shape[-1]
     kept = np.unique(np.linspace(0, rounds - 1, POINTS).astype(int))
-    found = np.full_like(curves, np.nan)
-    found[:, kept] = curves[:, kept]
-    return found
+    thin = np.full_like(curves, np.nan)
+    thin[:, kept] = curves[:, kept]
+    return thin
 
 
 class Dot(NamedTuple):
-    """A score with the ends of its interval; None where none is known."""
+    """A score with the ends of its interval; None if the interval is unknown."""
 
     agent: str
     score: float
@@ -156,11 +156,11 @@ def dots_svg(title: str, dots: Sequence[Dot]) -> str:
     styles = looks(dot.agent for dot in dots)
     figure = Figure(figsize=(4.3, 0.62 + 0.22 * len(dots)), layout="constrained")
     axis = figure.subplots()
-    for place, (agent, score, low, high) in enumerate(dots):
+    for index, (agent, score, low, high) in enumerate(dots):
         look = styles[agent]
         if low is not None and high is not None:
-            axis.hlines(place, low, high, color=look.colour, linewidth=1.6)
-        axis.plot(score, place, look.marker, color=look.colour)
+            axis.hlines(index, low, high, color=look.colour, linewidth=1.6)
+        axis.plot(score, index, look.marker, color=look.colour)
     axis.set_yticks(range(len(dots)), [for_figure(dot.agent) for dot in dots])
     axis.grid(False, axis="y")
     axis.set(xlabel="Interquartile mean of the scores", ylim=(len(dots) - 0.4, -0.6))

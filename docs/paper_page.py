@@ -14,8 +14,8 @@ from page_parts import (
     TARGETS_NOTE,
     agent_link,
     env_link,
-    folded,
-    grouped,
+    fold,
+    group_labels,
     image,
     own_runs,
     pairs_of,
@@ -77,7 +77,7 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collec
     if exhibit.quantity is None:
         return parts
     columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds or [None]]
-    played = _played(exhibit, runs)
+    played = _runs_by_cell(exhibit, runs)
     header = ["method", *(_column(env, after, exhibit, others) for env, after in columns)]
     rows = []
     for agent in exhibit.agents:
@@ -89,7 +89,7 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collec
     title = f"{QUANTITIES[exhibit.quantity]}{when}: mean ± half the 95 % interval"
     clock = f" {CLOCK_NOTE}" if exhibit.quantity in TIMES else ""
     skipped = {(run.agent, run.env) for run in runs if run.status == "skipped"}
-    missing = [pair for pair, found in played.items() if not found and pair not in skipped]
+    missing = [pair for pair, cell in played.items() if not cell and pair not in skipped]
     parts += [f"{title} (seeds).{clock}", table(header, rows)]
     if _is_drawn(exhibit, played):
         parts.append(_image(paper, exhibit))
@@ -98,21 +98,21 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collec
     if len(missing) == len(played):
         return [*parts[: None if exhibit.theirs else -2], "**Not run**: the store has no run of it."]
     if missing:
-        listed = [pairs_of(agent, labels) for agent, labels in grouped(missing).items()]
-        parts.append(f"**Not run**: {'; '.join(listed)}.")
+        pairs = [pairs_of(agent, labels) for agent, labels in group_labels(missing).items()]
+        parts.append(f"**Not run**: {'; '.join(pairs)}.")
     return parts
 
 
-def _played(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
+def _runs_by_cell(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
     """Method and environment -> the finished runs, of which those with most rounds count."""
-    found = {}
+    played = {}
     for agent in exhibit.agents:
         for env in exhibit.environments:
             finished = (run for run in runs if run.agent == agent and run.status == "finished")
             own = [run for run in finished if run.env == env or ("*" in env and matches(run.env, [env]))]
             longest = max((run.horizon for run in own), default=0)
-            found[agent, env] = [run for run in own if run.horizon == longest]
-    return found
+            played[agent, env] = [run for run in own if run.horizon == longest]
+    return played
 
 
 def _is_drawn(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]]) -> bool:
@@ -120,11 +120,11 @@ def _is_drawn(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]])
     quantity = exhibit.quantity
     if quantity is None or quantity in NUMBERS:
         return False
-    return any(np.isfinite(curve_of(run, quantity)).sum() > 1 for found in played.values() for run in found[:1])
+    return any(np.isfinite(curve_of(run, quantity)).sum() > 1 for cell in played.values() for run in cell[:1])
 
 
 def _choosing(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]]) -> dict[str, Sequence[Run]]:
-    """The methods with several choices and their runs, where an exhibit shows what was chosen."""
+    """The methods with several choices and their runs, if the exhibit shows the choices."""
     if not exhibit.chosen:
         return {}
     return {agent: runs for (agent, _), runs in played.items() if runs and len(np.unique(runs[0].table["choice"])) > 1}
@@ -132,25 +132,25 @@ def _choosing(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]])
 
 def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
     """Ending of the file's name -> SVG: the curves of an exhibit, and the choices, if there are any."""
-    played, found = _played(exhibit, runs), {}
+    played, svgs = _runs_by_cell(exhibit, runs), {}
     if _is_drawn(exhibit, played):
         assert exhibit.quantity is not None  # else nothing is drawn
         title = QUANTITIES[exhibit.quantity].replace("\\*", "*")
-        found[""] = curves_svg(played, exhibit.quantity, title, exhibit.names, printed(exhibit))
+        svgs[""] = curves_svg(played, exhibit.quantity, title, exhibit.names, printed(exhibit))
     if choosing := _choosing(exhibit, played):
-        found[CHOSEN] = chosen_svg(choosing)
-    return found
+        svgs[CHOSEN] = chosen_svg(choosing)
+    return svgs
 
 
 def printed(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
     """Method and environment -> the numbers that the paper prints of a curve, unless it prints final ones only."""
-    places = [(env, after) for env in exhibit.environments for after in exhibit.rounds]
-    found: dict[tuple[str, str], list[Printed]] = defaultdict(list)
+    columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds]
+    numbers: dict[tuple[str, str], list[Printed]] = defaultdict(list)
     for agent, cells in exhibit.theirs.items():
-        for (env, after), cell in zip(places, cells, strict=False):
+        for (env, after), cell in zip(columns, cells, strict=False):
             mean, _, half = cell.partition("±")
-            found[agent, env].append(Printed(after, float(mean), float(half or 0.0)))
-    return found
+            numbers[agent, env].append(Printed(after, float(mean), float(half or 0.0)))
+    return numbers
 
 
 def picture_path(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
@@ -165,10 +165,10 @@ def _image(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
 def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:
     """Runtime-to-target curves over all environments of the paper, as the leaderboard has them."""
     paths = {mode: targets_path(suite, mode) for mode in Mode}
-    found = {mode: path for mode, path in paths.items() if f"{path}.svg" in drawn}
+    available = {mode: path for mode, path in paths.items() if f"{path}.svg" in drawn}
     shown = [
         f"{mode.capitalize()} mode:\n\n{image(path.removeprefix('papers/'), f'How soon, {mode} mode')}"
-        for mode, path in found.items()
+        for mode, path in available.items()
     ]
     return ["## How soon", TARGETS_NOTE, *shown] if shown else []
 
@@ -197,30 +197,30 @@ def _departures(paper: Paper, others: Collection[str]) -> list[str]:
     names = list(dict.fromkeys(Spec.parse(label).name for label in paper.agents))
     parts = ["What the methods here do otherwise than their papers, as their pages say."]
     for name in names:
-        departures = agent_pages.Described(name, zoo()[name]).departures.replace("](", "](../agents/")
+        departures = agent_pages.DocumentedAgent(name, zoo()[name]).departures.replace("](", "](../agents/")
         parts += [f"**{agent_link(name, '../', others)}**", departures]
     return parts
 
 
-def _played_with(runs: Sequence[Run]) -> str:
+def _provenance(runs: Sequence[Run]) -> str:
     """Runs, seeds, versions, days and machines."""
     days = sorted({run.date.partition("T")[0] for run in runs if run.date})
     rounds = map(str, sorted({run.horizon for run in runs}))
-    said = [
+    facts = [
         f"{len(runs)} finished runs of {' or '.join(rounds)} rounds",
         f"{len({run.seed for run in runs})} seeds",
         f"cbo-gym {' and '.join(sorted({run.version for run in runs}))}",
         *([" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []),
         *sorted({run.machine for run in runs if run.machine}),
     ]
-    return "; ".join(said) + "."
+    return "; ".join(facts) + "."
 
 
 def _codes(runs: Sequence[Run]) -> str:
     """The numbers of runs of today's revisions and of earlier ones."""
     others = sum(not is_current(run) for run in runs)
-    said = f"{len(runs) - others} of {len(runs)} runs are of today's revisions"
-    return f"{said}; {others} are of earlier ones, and count with them." if others else f"{said}."
+    counts = f"{len(runs) - others} of {len(runs)} runs are of today's revisions"
+    return f"{counts}; {others} are of earlier ones, and count with them." if others else f"{counts}."
 
 
 def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
@@ -240,12 +240,12 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     seeds: dict[tuple[str, str, int], set[int]] = defaultdict(set)
     for run in finished:
         seeds[run.agent, run.env, run.horizon].add(run.seed)
-    few = sum(len(found) < LEAST_SEEDS for found in seeds.values())
+    few = sum(len(numbers) < LEAST_SEEDS for numbers in seeds.values())
     rounds = sorted({run.horizon for run in finished})
     shorter = [horizon for horizon in rounds if horizon < paper.rounds]
-    source = f"{_played_with(finished)} The agents' own time: {hours:.2g} hours, by the clock."
+    source = f"{_provenance(finished)} The agents' own time: {hours:.2g} hours, by the clock."
     mixed = [f"{sentence}." for sentence in mixtures(finished)]
-    parts += [_codes(finished), folded("Where our numbers come from", escape(" ".join([source, *mixed])))]
+    parts += [_codes(finished), fold("Where our numbers come from", escape(" ".join([source, *mixed])))]
     if shorter:
         parts.append(f"Fewer rounds than the paper's, for want of time: {', '.join(map(str, shorter))}.")
     if few:

@@ -2,7 +2,7 @@
 
 * ``learning.gif``: an agent learns a system, round after round;
 * ``curves.png``: regret in every task of the README's table, from the published results;
-* ``paper.png``: what a paper printed beside what we measured, from ``docs/papers`` and the published results;
+* ``paper.png``: the results of a paper next to ours, from ``docs/papers`` and the published results;
 * ``report.png``: the report that ``cbo-gym leaderboard`` writes, photographed by Chromium.
 """
 
@@ -106,8 +106,8 @@ def curves(path: Path) -> None:
 
 @on_paper
 def paper(path: Path) -> None:
-    """Printed numbers with their standard deviations beside our means with 95 % intervals."""
-    (about,) = (one for one in papers() if one.suite == PAPER)
+    """Printed numbers with their standard deviations next to our means with 95 % intervals."""
+    (about,) = (paper for paper in papers() if paper.suite == PAPER)
     exhibits = [exhibit for exhibit in about.exhibits if exhibit.name in TABLES]
     runs = [run for run in load_published() if run.status == "finished"]
     figure = Figure(figsize=(8.0, 2.6), layout="constrained")
@@ -116,7 +116,7 @@ def paper(path: Path) -> None:
         (env,) = exhibit.environments
         styles = looks(exhibit.theirs)
         for agent in exhibit.theirs:
-            printed = np.array([[float(part) for part in cell.split("±")] for cell in exhibit.theirs[agent]])
+            printed = np.array([[float(number) for number in cell.split("±")] for cell in exhibit.theirs[agent]])
             axis.errorbar(
                 exhibit.rounds, printed[:, 0], printed[:, 1], label=f"{agent}, printed", color=styles[agent].colour,
                 marker=styles[agent].marker, linestyle="none", capsize=3,
@@ -148,8 +148,8 @@ def report(path: Path) -> None:
             "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
             f"--virtual-time-budget=5000 --window-size={REPORT_SIZE[0]},{REPORT_SIZE[1]}"
         ).split()
-        places = [f"--user-data-dir={folder}/browser", f"--screenshot={shot}", page.as_uri()]
-        subprocess.run([chromium, *options, *places], check=True, capture_output=True, timeout=120)
+        paths = [f"--user-data-dir={folder}/browser", f"--screenshot={shot}", page.as_uri()]
+        subprocess.run([chromium, *options, *paths], check=True, capture_output=True, timeout=120)
         Image.open(shot).convert("RGB").quantize(64).save(path, optimize=True)
 
 

@@ -19,8 +19,8 @@ ADDRESS = re.compile(r"https://[\w.-]+/[\w./-]+[\w-]")
 UNRELEASED = " (unreleased)"
 
 
-def released(root: Path, address: str, day: date) -> dict[Path, str]:
-    """Path -> its text with the date and the address.
+def release_files(root: Path, address: str, day: date) -> dict[Path, str]:
+    """Path -> its content with the date and the address.
 
     Raises:
         ValueError: if the address is invalid, or a line to replace is missing.
@@ -43,25 +43,25 @@ def released(root: Path, address: str, day: date) -> dict[Path, str]:
             f"git clone {address} cbo-gym",
         ),
     }
-    found = {}
-    for name, (line, text) in inserted.items():
+    contents = {}
+    for name, (line, replacement) in inserted.items():
         path = root / name
         before = path.read_text(encoding="utf-8")
-        if text in before:
+        if replacement in before:
             continue
         if line not in before:
             raise ValueError(f"{path} has no {line.strip()!r}, where the release writes")
-        found[path] = before.replace(line, text, 1)
-    return found
+        contents[path] = before.replace(line, replacement, 1)
+    return contents
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("address", help="of the repository: https://github.com/OWNER/NAME")
     parser.add_argument("day", type=date.fromisoformat, help="of the release: 2026-12-01")
-    given = parser.parse_args()
-    for path, text in released(ROOT, given.address, given.day).items():
-        write_text(path, text)
+    arguments = parser.parse_args()
+    for path, content in release_files(ROOT, arguments.address, arguments.day).items():
+        write_text(path, content)
         print(path.relative_to(ROOT))
 
 

@@ -1,7 +1,7 @@
 """The pages of results: the leaderboard of every suite, and one page for each paper, from the published results.
 
 They are written from ``results`` whenever the site is built; ``docs/papers`` has the figures and claims of each paper,
-and ``docs/knowledge.yaml`` what agents know beyond spaces, graph and initial data.
+and ``docs/knowledge.yaml`` the knowledge of agents beyond spaces, graph and initial data.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> d
         parts: the published runs, by the names of their files.
         others: addresses of other pages, which are linked.
     """
-    found = leaderboard_pages(parts, others)
-    board = set(found)
+    contents = leaderboard_pages(parts, others)
+    board = set(contents)
     for paper in papers():
-        found[paper.page] = paper_page(paper, parts, others, board)
+        contents[paper.page] = paper_page(paper, parts, others, board)
         own = own_runs(paper, parts)
         for exhibit in paper.exhibits:
             for ending, svg in pictures(exhibit, own).items():
-                found |= light_and_dark(picture_path(paper, exhibit, ending), svg)
-    return found
+                contents |= light_and_dark(picture_path(paper, exhibit, ending), svg)
+    return contents

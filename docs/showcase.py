@@ -2,7 +2,7 @@
 
 ``python docs/showcase.py play`` plays the tasks below into ``runs/showcase``; ``python docs/showcase.py write`` writes
 into the README the table of the modes and, from the published results, the table of scores. Every mode has an entry in
-:data:`MODES`: a mode without one is an error, so that a new mode is not forgotten.
+:data:`MODES`: a mode without an entry is an error, so that a new mode is not forgotten.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ MODES = {
 
 
 def play() -> None:
-    """Play every task; the quickest first. Runs that are there are kept."""
+    """Play every task, the quickest first; runs that exist are kept."""
     for example in reversed(MODES.values()):
         sweep(AGENTS, example.env, list(SEEDS), RUNS, horizon=example.rounds, recommend="end")
 
@@ -78,8 +78,8 @@ def modes_table() -> str:
         if len(modes) < len(Mode):
             for mode in modes:
                 agents[Mode(mode)].append(name)
-    rows = [(mode, *(one := MODES[mode])[:2], f"`{one.env}`", _some(agents[mode])) for mode in Mode]
-    return table(["mode", "an action is", "what comes back", "for example", "its agents"], rows, texts=ALL) + "\n"
+    rows = [(mode, *(example := MODES[mode])[:2], f"`{example.env}`", _some(agents[mode])) for mode in Mode]
+    return table(["mode", "an action is", "what comes back", "for example", "its agents"], rows, left=ALL) + "\n"
 
 
 def _some(names: list[str]) -> str:
@@ -93,20 +93,20 @@ def scores_table(board: Leaderboard) -> str:
     rows = []
     for mode, example in MODES.items():
         label = f"{example.env}, T={example.rounds}"
-        found = {agent: cells[label, agent] for agent in AGENTS if (label, agent) in cells}
-        if not found:
+        played = {agent: cells[label, agent] for agent in AGENTS if (label, agent) in cells}
+        if not played:
             continue
-        best = max(row["score"] for row in found.values())
-        shown = [_score(found.get(agent), best) for agent in AGENTS]
+        best = max(row["score"] for row in played.values())
+        shown = [_score(played.get(agent), best) for agent in AGENTS]
         rows.append((mode, example.env.removeprefix("CBO/"), str(example.rounds), *shown))
-    return table(["mode", "task", "rounds", *AGENTS], rows, texts=2) + "\n"
+    return table(["mode", "task", "rounds", *AGENTS], rows, left=2) + "\n"
 
 
 def _score(row: dict[str, float] | None, best: float) -> str:
     if row is None:
         return MISSING
-    text = f"{row['score']:.2f} ± {row['score_half'] or 0.0:.2f}"
-    return f"**{text}**" if f"{row['score']:.2f}" == f"{best:.2f}" else text
+    score = f"{row['score']:.2f} ± {row['score_half'] or 0.0:.2f}"
+    return f"**{score}**" if f"{row['score']:.2f}" == f"{best:.2f}" else score
 
 
 def published_board() -> Leaderboard:
@@ -115,7 +115,7 @@ def published_board() -> Leaderboard:
 
 
 def write() -> None:
-    """Both tables into the README."""
+    """Write both tables into the README."""
     for name, part in {"modes": modes_table(), "results": scores_table(published_board())}.items():
         write_text(README, with_part(README, name, part))
 

@@ -1,7 +1,7 @@
 """The stable surface: the modules of ``docs/surface.yaml``, their names and the parameters of these.
 
-``python docs/surface.py`` writes ``tests/surface.txt``, with which the tests compare the code. To remove a line is to
-break a promise, unless the name has warned for one minor version: see ``docs/guide/stability.md``.
+``python docs/surface.py`` writes ``tests/surface.txt``, with which the tests compare the code. Removing a line
+breaks a promise, unless the name has warned for one minor version: see ``docs/guide/stability.md``.
 """
 
 from __future__ import annotations
@@ -22,65 +22,65 @@ LIST = DOCS.parent / "tests" / "surface.txt"
 
 
 def modules() -> dict[str, str]:
-    """Module -> its promise."""
+    """Return module -> its promise."""
     return read_yaml(DOCS / "surface.yaml")
 
 
 def names(module: str) -> list[str]:
     """The names that a module offers: its ``__all__``, else the public functions and classes that it defines."""
-    found = import_module(module)
-    listed = getattr(found, "__all__", None)
-    if listed is None:
-        listed = [
+    imported = import_module(module)
+    offered = getattr(imported, "__all__", None)
+    if offered is None:
+        offered = [
             name
-            for name, thing in vars(found).items()
-            if not name.startswith("_") and callable(thing) and getattr(thing, "__module__", "") == module
+            for name, value in vars(imported).items()
+            if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == module
         ]
-    return sorted(name for name in listed if not name.startswith("__"))
+    return sorted(name for name in offered if not name.startswith("__"))
 
 
 def lines() -> Iterator[str]:
     """Lines for each name and for each public method of a class, with the names of the parameters."""
     for module in modules():
         for name in names(module):
-            thing = getattr(import_module(module), name)
-            yield f"{module}.{name}{_parameters(thing)}"
-            if inspect.isclass(thing) and thing.__module__.startswith("cbo_gym") and module != "cbo_gym.agents":
-                for method in sorted(_methods(thing)):
-                    yield f"{module}.{name}.{method}{_parameters(getattr(thing, method))}"
+            value = getattr(import_module(module), name)
+            yield f"{module}.{name}{_parameters(value)}"
+            if inspect.isclass(value) and value.__module__.startswith("cbo_gym") and module != "cbo_gym.agents":
+                for method in sorted(_methods(value)):
+                    yield f"{module}.{name}.{method}{_parameters(getattr(value, method))}"
 
 
-def _methods(kind: type) -> set[str]:
+def _methods(cls: type) -> set[str]:
     """Public methods that the package itself defines."""
-    own = [base for base in kind.__mro__ if base.__module__.startswith("cbo_gym")]
-    kinds = (staticmethod, classmethod)
+    own = [base for base in cls.__mro__ if base.__module__.startswith("cbo_gym")]
+    wrappers = (staticmethod, classmethod)
     return {
         name
         for base in own
-        for name, thing in vars(base).items()
-        if not name.startswith("_") and (inspect.isroutine(thing) or isinstance(thing, kinds))
+        for name, value in vars(base).items()
+        if not name.startswith("_") and (inspect.isroutine(value) or isinstance(value, wrappers))
     }
 
 
-def _parameters(thing: Any) -> str:
+def _parameters(value: Any) -> str:
     """``(agent, env, seed, *, horizon)``; empty for an object that is not called."""
-    pythons = isinstance(thing, GenericAlias) or (inspect.isclass(thing) and issubclass(thing, Enum))
-    if not callable(thing) or pythons:  # whose signatures differ by version
+    pythons = isinstance(value, GenericAlias) or (inspect.isclass(value) and issubclass(value, Enum))
+    if not callable(value) or pythons:  # whose signatures differ by version
         return ""
     try:
-        given = [one for one in inspect.signature(thing).parameters.values() if one.name not in ("self", "cls")]
+        parameters = [each for each in inspect.signature(value).parameters.values() if each.name not in ("self", "cls")]
     except (TypeError, ValueError):  # of the standard library, and of types that are written in C
         return ""
-    return f"({', '.join(_parameter(one) for one in given)})"
+    return f"({', '.join(map(_parameter, parameters))})"
 
 
-def _parameter(one: inspect.Parameter) -> str:
-    stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
-    return f"{stars}{one.name}" + ("" if stars or one.default is one.empty else "=")
+def _parameter(parameter: inspect.Parameter) -> str:
+    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    return f"{stars}{parameter.name}" + ("" if stars or parameter.default is parameter.empty else "=")
 
 
-def text() -> str:
-    """The committed list."""
+def listing() -> str:
+    """Return the content of the list."""
     return "".join(f"{line}\n" for line in dict.fromkeys(lines()))
 
 
@@ -90,8 +90,8 @@ def page(module: str) -> str:
     if module == "cbo_gym.agents":
         return "\n\n".join([*parts, *_agents()])
     for name in names(module):
-        thing = getattr(import_module(module), name)
-        home, called = getattr(thing, "__module__", ""), getattr(thing, "__qualname__", "")
+        value = getattr(import_module(module), name)
+        home, called = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
         if called and home.startswith("cbo_gym"):
             parts.append(f"## {name} {{ #{name} }}\n\n::: {home}.{called}")
     return "\n\n".join([*parts, ""])
@@ -102,8 +102,8 @@ def _agents() -> Iterator[str]:
     from cbo_gym import agents
     from cbo_gym.agents.zoo import zoo
 
-    listed = [f"[{path.partition(':')[2]}](../agents/{name}.md)" for name, path in zoo().items()]
-    yield f"Agents have pages of their own: {', '.join(listed)}."
+    links = [f"[{path.partition(':')[2]}](../agents/{name}.md)" for name, path in zoo().items()]
+    yield f"Agents have pages of their own: {', '.join(links)}."
     for name in agents.__all__:
         if all(path.partition(":")[2] != name for path in zoo().values()):
             yield f"## {name} {{ #{name} }}\n\n::: {getattr(agents, name).__module__}.{name}"
@@ -116,4 +116,4 @@ def pages() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    write_text(LIST, text())
+    write_text(LIST, listing())

@@ -40,21 +40,21 @@ def interval(differences: np.ndarray, level: float = LEVEL) -> tuple[float, floa
     half = t.ppf(1.0 - level / 2.0, count - 1) * np.sqrt(variance / count)
     skewed = count / ((count - 1) * (count - 2)) * ((differences - mean) ** 3).sum() if count > 2 else 0.0
     shift, bend = skewed / (6.0 * variance * count), skewed / (3.0 * variance**2)
-    low, high = (mean - _bent(end - shift, bend) for end in (half, -half))
+    low, high = (mean - _solve_bend(end - shift, bend) for end in (half, -half))
     return float(min(low, mean - half)), float(max(high, mean + half))
 
 
-def _bent(end: float, bend: float) -> float:
+def _solve_bend(end: float, bend: float) -> float:
     """The d next to 0 with ``d + bend d^2 = end``."""
     inside = 1.0 + 4.0 * bend * end
     return LONGEST * end if inside < 0.0 else 2.0 * end / (1.0 + float(np.sqrt(inside)))
 
 
-def decided(kind: Kind, low: float, high: float, margin: float) -> Decision:
+def decide(kind: Kind, low: float, high: float, margin: float) -> Decision:
     """Decide a claim by an interval of the difference.
 
     Args:
-        kind: ``"better"``: the difference is above 0; ``"as good"``: it is above ``-margin``; ``"equivalent"``: it lies
+        kind: ``"better"``: the difference is above 0; ``"as good"``: it is above ``-margin``; ``"equivalent"``: it is
             within the margin.
         low: lower end of the interval.
         high: its upper end.
@@ -71,10 +71,10 @@ def decided(kind: Kind, low: float, high: float, margin: float) -> Decision:
 
 
 def p_value(differences: np.ndarray, kind: Kind, margin: float) -> float:
-    """The least level at which the claim is decided, either way; 1 if there is none."""
+    """The least level at which the claim is decided, either way; 1 if no level decides."""
 
     def is_open(level: float) -> bool:
-        return decided(kind, *interval(differences, level), margin) == "open"
+        return decide(kind, *interval(differences, level), margin) == "open"
 
     low, high = np.log(LEAST_LEVEL), 0.0
     if is_open(1.0 - 1e-9):
@@ -102,9 +102,9 @@ def levels(looks: tuple[int, ...], level: float = LEVEL) -> tuple[float, ...]:
     """
     if list(looks) != sorted(set(looks)) or not looks or looks[0] < 1:
         raise ArgumentError(f"looks are numbers of pairs that ascend, not {list(looks)}")
-    parts = np.array(looks) / looks[-1]
-    spent = 4.0 * norm.sf(norm.ppf(1.0 - level / 4.0) / np.sqrt(parts))
-    covariance = np.sqrt(np.minimum.outer(parts, parts) / np.maximum.outer(parts, parts))
+    fractions = np.array(looks) / looks[-1]
+    spent = 4.0 * norm.sf(norm.ppf(1.0 - level / 4.0) / np.sqrt(fractions))
+    covariance = np.sqrt(np.minimum.outer(fractions, fractions) / np.maximum.outer(fractions, fractions))
     limits: list[float] = []
     for look, total in enumerate(spent):
 

@@ -12,7 +12,7 @@ from cbo_gym.agents.zoo import zoo
 from cbo_gym.cli import app
 from cbo_gym.registry import find_entry
 from docs import agent_pages, code_blocks
-from docs.agent_pages import Described
+from docs.agent_pages import DocumentedAgent
 
 ROOT = Path(__file__).parent.parent
 GUIDE, TUTORIALS = (sorted((ROOT / "docs" / folder).glob("*.md")) for folder in ("guide", "tutorials"))
@@ -122,11 +122,11 @@ def test_an_agent_that_lacks_a_part_is_named(part):
     """DuckTyped has no method, Raises no docstring, Nonsense has a parameter without a meaning."""
     kind = {"summary": "SoftOnly", "parameters": "Nonsense"}.get(part, "DuckTyped")
     with pytest.raises(ValueError, match="Unwritten"):
-        getattr(Described("Unwritten", f"tests.helpers:{kind}"), part)
+        getattr(DocumentedAgent("Unwritten", f"tests.helpers:{kind}"), part)
 
 
 def test_parameters_are_those_of_the_class_that_takes_them():
-    (degree, *_) = Described("SSEM-UCB-JO", zoo()["SSEM-UCB-JO"]).parameters
+    (degree, *_) = DocumentedAgent("SSEM-UCB-JO", zoo()["SSEM-UCB-JO"]).parameters
     assert (degree.name, degree.default) == ("degree", "4")
     assert degree.meaning.startswith("q of the Taylor polynomials, 1 to 4")
-    assert Described("METS", zoo()["METS"]).parameters == []
+    assert DocumentedAgent("METS", zoo()["METS"]).parameters == []

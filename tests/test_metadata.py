@@ -10,7 +10,7 @@ import yaml
 
 import cbo_gym
 from cbo_gym.registry import entries
-from docs.release import released
+from docs.release import release_files
 
 ROOT = Path(__file__).parents[1]
 
@@ -79,7 +79,7 @@ def test_every_benchmarks_paper_is_cited(citation):
 
 
 def test_a_release_writes_its_date_and_address_everywhere():
-    found = released(ROOT, "https://example.org/owner/cbo-gym", date(2026, 12, 1))
+    found = release_files(ROOT, "https://example.org/owner/cbo-gym", date(2026, 12, 1))
     texts = {path.name: text for path, text in found.items()}
     assert (
         tomllib.loads(texts["pyproject.toml"])["project"]["urls"]["Repository"] == "https://example.org/owner/cbo-gym"
@@ -88,7 +88,7 @@ def test_a_release_writes_its_date_and_address_everywhere():
     assert "(2026-12-01)" in texts["CHANGELOG.md"]
     assert "git clone https://example.org/owner/cbo-gym cbo-gym" in texts["README.md"]
     with pytest.raises(ValueError, match="must be like https"):
-        released(ROOT, "owner/cbo-gym", date(2026, 12, 1))
+        release_files(ROOT, "owner/cbo-gym", date(2026, 12, 1))
 
 
 def test_the_readme_is_short():

@@ -44,7 +44,7 @@ def test_the_readme_is_not_older_than_the_code_and_the_store(part):
 
 def test_the_agents_pages_are_not_older_than_the_store():
     board = board_of(agent_results.SUITE)
-    assert agent_results.RESULTS.read_text(encoding="utf-8") == agent_results.text(board), "make readme"
+    assert agent_results.RESULTS.read_text(encoding="utf-8") == agent_results.csv_of_board(board), "make readme"
 
 
 def test_a_table_that_is_older_than_its_runs_is_told(tmp_path):
@@ -55,7 +55,7 @@ def test_a_table_that_is_older_than_its_runs_is_told(tmp_path):
     write_results(path, leaderboard(runs))
     assert between_the_markers(path) == results(leaderboard(runs))
     assert between_the_markers(path) != results(leaderboard([*runs, made_up_run("B", 0, [0.6])]))
-    assert agent_results.text(leaderboard(runs)) != agent_results.text(leaderboard(runs[:1]))
+    assert agent_results.csv_of_board(leaderboard(runs)) != agent_results.csv_of_board(leaderboard(runs[:1]))
 
 
 @pytest.mark.parametrize("path", PARTS, ids=lambda path: path.stem)

@@ -3,7 +3,7 @@
 import choice_evidence
 import polars as pl
 import pytest
-from choice_evidence import compared, lines, rivals, rules
+from choice_evidence import compare, lines, rivals, rules
 
 from cbo_gym.evaluation.report.markdown import with_part
 from tests.docs.helpers import runs_with
@@ -19,7 +19,7 @@ CHOICES = pl.DataFrame([("soft", *task, name) for task, name in zip(SCORES, "XXY
 
 @pytest.fixture(scope="module")
 def found():
-    return compared(runs_with(SCORES), CHOICES)
+    return compare(runs_with(SCORES), CHOICES)
 
 
 def test_seeds_and_environments_are_those_that_both_played(found):

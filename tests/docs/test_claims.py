@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from claims import Claim, Rules, judge, none_dominates, together
+from claims import Claim, Rules, correct_together, judge, none_dominates
 from pydantic import ValidationError
 
 from cbo_gym.errors import ArgumentError
@@ -69,7 +69,7 @@ def test_judged_together_a_claim_needs_more():
     envs = ["CBO/Alpine2-v0", *(f"CBO/Dropwave-v0(seed={i})" for i in range(4))]
     given = [run for env in envs for run in runs("B", [0.2] * 10, env)] + runs("A", [0.9, 0.8] * 5, envs[0])
     given += [run for env in envs[1:] for run in runs("A", [0.4, 0.2] * 5, env)]
-    found = together(judge(Claim(better="A", worse="B", envs=envs), given))
+    found = correct_together(judge(Claim(better="A", worse="B", envs=envs), given))
     assert [one.verdict for one in found] == ["confirmed"] * 5
     assert [one.corrected for one in found] == ["confirmed"] + ["open"] * 4
 
@@ -167,5 +167,5 @@ def test_that_no_method_dominates_is_one_claim_of_all_that_are_judged_together()
     assert dominance.verdict == "refuted"
     assert dominance.p_value == pytest.approx(claim.p_value, rel=1e-3), "of one comparison"
     one, other = replace(dominance, p_value=0.01), replace(claim, p_value=0.9)
-    assert [found.corrected for found in together([one, other])] == ["refuted", "open"]
-    assert together([one, *[other] * 5])[0].corrected == "open"
+    assert [found.corrected for found in correct_together([one, other])] == ["refuted", "open"]
+    assert correct_together([one, *[other] * 5])[0].corrected == "open"

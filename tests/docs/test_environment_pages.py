@@ -100,8 +100,8 @@ def test_overviews_and_navigation_name_every_environment(monkeypatch: pytest.Mon
 def test_an_optimum_that_is_nothing_but_rounding_is_0() -> None:
     best = next(one.entry.optimum for one in ALL if one.entry.optimum)
     of = best.model_copy(update={"value": -7e-27, "random_value": -5.0})
-    assert environment_pages.rounded(of.value, of) == 0.0
-    assert environment_pages.rounded(1e-3, of) == 1e-3
+    assert environment_pages.without_rounding_error(of.value, of) == 0.0
+    assert environment_pages.without_rounding_error(1e-3, of) == 1e-3
 
 
 def test_published_figures_say_where_they_stand_and_fit_their_columns() -> None:

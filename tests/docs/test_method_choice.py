@@ -4,7 +4,7 @@ import re
 
 import method_choice
 import pytest
-from method_choice import Found, Mean, compared, limits_table, rules_table, unknown
+from method_choice import Comparison, Mean, compare, limits_table, rules_table, unknown
 
 from cbo_gym.agents.choice.rules import RULES
 from cbo_gym.evaluation.report.markdown import with_part
@@ -22,7 +22,7 @@ RUNS = runs_with(SCORES, {(B, "X"): 0.3})
 
 
 def test_methods_are_compared_where_all_have_played_and_every_environment_counts_once():
-    found = compared(RUNS)  # Z has played one environment of three
+    found = compare(RUNS)  # Z has played one environment of three
     assert (found.envs, found.compared) == (3, 2)
     assert found.means == [
         Mean("X", pytest.approx(((0.9 + 0.5) / 2 + 0.4) / 2), 0.3, 1),
@@ -31,12 +31,12 @@ def test_methods_are_compared_where_all_have_played_and_every_environment_counts
 
 
 def test_too_little_in_common_is_no_comparison():
-    assert compared(runs_with({B: SCORES[B]})) == Found(1, 1, [])
-    assert compared(runs_with({})) == Found(0, 0, [])
+    assert compare(runs_with({B: SCORES[B]})) == Comparison(1, 1, [])
+    assert compare(runs_with({})) == Comparison(0, 0, [])
 
 
 def test_limits_name_the_best_that_is_quick_enough():
-    rows = limits_table(compared(RUNS).means).splitlines()[2:]
+    rows = limits_table(compare(RUNS).means).splitlines()[2:]
     assert [row.split("(")[0] for row in rows] == [
         "| 0.001 | [Random]",
         "| 0.01 | [Random]",
@@ -46,7 +46,7 @@ def test_limits_name_the_best_that_is_quick_enough():
 
 
 def test_what_is_not_known_is_said():
-    said = unknown(Mode.SOFT, {"all tasks": compared(RUNS), "with noise": Found(0, 0, [])})
+    said = unknown(Mode.SOFT, {"all tasks": compare(RUNS), "with noise": Comparison(0, 0, [])})
     assert "no published runs on tasks of these kinds: with noise" in said
     assert "Some numbers of X, Y rest on fewer than 5 seeds" in said
     assert "No published run covers the case that expected values have limits, and the diagram is hidden" in said

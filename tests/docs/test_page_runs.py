@@ -8,8 +8,8 @@ from pathlib import Path
 
 import page_runs
 import pytest
-from page_runs import Asked, asked, estimate, grids, missing, play
-from paper_contents import Exhibit, Paper, Said, papers
+from page_runs import RequestedRun, estimate, grids, missing, play, requested_runs
+from paper_contents import ClaimEntry, Exhibit, Paper, papers
 
 from cbo_gym.evaluation import load_runs
 from tests.support.runs import made_up_run
@@ -24,40 +24,40 @@ def paper(suite: str, *exhibits: Exhibit) -> Paper:
     )
 
 
-def exhibit(envs: list[str], agents: list[str], *claims: Said) -> Exhibit:
+def exhibit(envs: list[str], agents: list[str], *claims: ClaimEntry) -> Exhibit:
     return Exhibit(
         name="Figure 1", shows="S", quantity="average_regret", environments=envs, agents=agents, claims=list(claims)
     )
 
 
 def test_claims_ask_for_their_pairs_and_come_first_exhibits_for_those_of_the_paper() -> None:
-    said = Said(said="x", better="MCBO", worse=["CBO"], envs=[TOY], rules={"pairs": 12})  # type: ignore[arg-type]
-    found = asked(paper("mcbo2023", exhibit([TOY], ["Random", "MCBO"], said)))
+    said = ClaimEntry(said="x", better="MCBO", worse=["CBO"], envs=[TOY], rules={"pairs": 12})  # type: ignore[arg-type]
+    found = requested_runs(paper("mcbo2023", exhibit([TOY], ["Random", "MCBO"], said)))
     seeds = {"MCBO": 12, "CBO": 12, "Random": 10}
     each = ((agent, 1000 + seed) for agent, count in seeds.items() for seed in range(count))
-    assert found == [Asked(agent, TOY, 100, seed, "powers") for agent, seed in each]
+    assert found == [RequestedRun(agent, TOY, 100, seed, "powers") for agent, seed in each]
 
 
 def test_instances_are_units_settings_are_those_of_other_labels_and_horizons_the_registered_ones() -> None:
-    counted = asked(paper("cbou2025", exhibit([FAMILY.format("*")], ["Random"])))
-    assert counted == [Asked("Random", FAMILY.format(seed), 40, 1000, "powers") for seed in range(1000, 1010)]
-    named = asked(paper("cbou2025", exhibit([FAMILY.format(1003)], ["Random"])))
-    assert named == [Asked("Random", FAMILY.format(1003), 40, 1000, "powers")]
+    counted = requested_runs(paper("cbou2025", exhibit([FAMILY.format("*")], ["Random"])))
+    assert counted == [RequestedRun("Random", FAMILY.format(seed), 40, 1000, "powers") for seed in range(1000, 1010)]
+    named = requested_runs(paper("cbou2025", exhibit([FAMILY.format(1003)], ["Random"])))
+    assert named == [RequestedRun("Random", FAMILY.format(1003), 40, 1000, "powers")]
     cells = "CBO/GPBandit3-Published-v0(arity={}, points={})".format
-    settings = asked(paper("gpoo2022", exhibit([cells("*", 10), cells(2, "*"), cells(5, "*")], ["GPOO"])))
+    settings = requested_runs(paper("gpoo2022", exhibit([cells("*", 10), cells(2, "*"), cells(5, "*")], ["GPOO"])))
     assert {one.env for one in settings} == {cells(2, 10), cells(5, 10)}
-    (own,) = {one.horizon for one in asked(paper("ccbo2023", exhibit(["CBO/CCBOSynthetic1-v0"], ["Random"])))}
+    (own,) = {one.horizon for one in requested_runs(paper("ccbo2023", exhibit(["CBO/CCBOSynthetic1-v0"], ["Random"])))}
     assert own == 50
     longer = exhibit([TOY], ["Random"]).model_copy(update={"horizon": 150})
-    assert {one.horizon for one in asked(paper("mcbo2023", longer))} == {150}
+    assert {one.horizon for one in requested_runs(paper("mcbo2023", longer))} == {150}
 
 
 @pytest.mark.parametrize(("rounds", "after", "every"), [([5], None, True), ([], 5, True), ([], None, False)])
 def test_recommendations_in_the_middle_ask_for_all(rounds: list[int], after: int | None, every: bool) -> None:
-    said = Said(said="x", better="MCBO", worse=["Random"], envs=[TOY], by="simple_regret", after=after)
+    said = ClaimEntry(said="x", better="MCBO", worse=["Random"], envs=[TOY], by="simple_regret", after=after)
     shown = exhibit([TOY], ["MCBO"], said).model_copy(update={"quantity": "simple_regret", "rounds": rounds})
     of_both = paper("mcbo2023", shown)
-    assert {one.recommend for one in asked(of_both)} == {"every" if every else "powers"}
+    assert {one.recommend for one in requested_runs(of_both)} == {"every" if every else "powers"}
     runs = [made_up_run("MCBO", 1000 + seed, [0.5] * 100, TOY, "hard") for seed in range(10)]
     rare, often = ([replace(run, recommend=how) for run in runs] for how in ("powers", "every"))
     assert len(missing(of_both, rare)) == (20 if every else 10)
@@ -75,7 +75,7 @@ def test_runs_are_played_once_and_estimates_are_those_of_a_sweep(
 ) -> None:
     monkeypatch.setattr(page_runs, "ROOT", tmp_path)
     (tmp_path / "results").mkdir()  # nothing is published
-    wanted = [Asked("Random", TOY, 3, seed, "powers") for seed in range(1003, 999, -1)]
+    wanted = [RequestedRun("Random", TOY, 3, seed, "powers") for seed in range(1003, 999, -1)]
     for _ in range(2):
         play(wanted[:1], tmp_path / "runs", jobs=1)
         (run,) = load_runs(tmp_path / "runs")
@@ -84,7 +84,7 @@ def test_runs_are_played_once_and_estimates_are_those_of_a_sweep(
 
 @pytest.mark.parametrize("one", papers(), ids=lambda one: one.suite)
 def test_every_paper_asks_for_seeds_for_publication_alone(one: Paper) -> None:
-    found = asked(one)
+    found = requested_runs(one)
     assert found
     assert all(1000 <= run.seed < 2000 and "*" not in run.env for run in found)
 
@@ -94,16 +94,16 @@ def test_the_command_says_what_is_missing(capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setattr(page_runs, "load_published", lambda *given, **named: [])
     monkeypatch.setattr(page_runs, "estimate", lambda *given: 5400.0)
     page_runs.main()
-    count = len(asked(next(one for one in papers() if one.suite == "gpoo2022")))
+    count = len(requested_runs(next(one for one in papers() if one.suite == "gpoo2022")))
     printed = capsys.readouterr().out
     assert printed == f"gpoo2022: {count} runs asked for, {count} missing, about 1.5 core hours\n"
 
 
 def test_methods_play_those_panels_whose_mode_is_theirs() -> None:
-    found = asked(paper("mcbo2023", exhibit([TOY, "CBO/Ackley-v0"], ["CBO", "Random"])))
+    found = requested_runs(paper("mcbo2023", exhibit([TOY, "CBO/Ackley-v0"], ["CBO", "Random"])))
     assert {(one.agent, one.env) for one in found} == {("CBO", TOY), ("Random", TOY), ("Random", "CBO/Ackley-v0")}
 
 
 def test_instances_of_a_family_are_one_grid() -> None:
-    found = list(grids(asked(paper("cbou2025", exhibit([FAMILY.format("*"), TOY], ["Random"])))))
+    found = list(grids(requested_runs(paper("cbou2025", exhibit([FAMILY.format("*"), TOY], ["Random"])))))
     assert [(len(one.envs), len(one.seeds)) for one in found] == [(10, 1), (1, 10)]

@@ -17,7 +17,7 @@ import pytest
 import result_pages
 from leaderboard_page import runs_of
 from matplotlib.figure import Figure
-from page_parts import KNOWLEDGE, judged_on, knowledge
+from page_parts import KNOWLEDGE, knowledge, seeds_note
 from paper_contents import papers
 from paper_figures import curves_svg, panel_title, shares_chosen
 
@@ -168,7 +168,7 @@ def test_claims_are_judged_and_open_ones_named():
     ]
     runs += played({"CBO": 0.5}, 3, [PSA])
     paper = paper_on("mcbo2023")
-    own = paper_contents.Said(said="MCBO is as good", better="MCBO", worse=["CBO"], envs=[TOY, PSA], ours=True)
+    own = paper_contents.ClaimEntry(said="MCBO is as good", better="MCBO", worse=["CBO"], envs=[TOY, PSA], ours=True)
     exhibit = paper.exhibits[0].model_copy(update={"claims": [*paper.exhibits[0].claims, own]})
     page = paper_page.paper_page(paper.model_copy(update={"exhibits": [exhibit]}), {"mcbo2023": runs})
     row = r'"verdict [\w-]+">(.*?)</span> \| ([\w-]+) \| (\S+) over (\S+) \| average regret \| (.*?) \| (.*?) \| .* \|'
@@ -187,7 +187,7 @@ def test_claims_are_judged_and_open_ones_named():
     assert re.search(r'"verdict open">open</span> \| ToyGraph-v0 \| .* \| 4 of 20 \|', few)
     assert "which are for publication alone: no default was chosen on them" in top
     lax = load("mcbo2023").model_copy(update={"verdict_seeds": "any"})
-    assert "some of them may have chosen defaults that are judged here" in judged_on(lax)
+    assert "some of them may have chosen defaults that are judged here" in seeds_note(lax)
 
 
 def test_figures_are_beside_ours_and_say_what_is_not_run(pages):

@@ -6,7 +6,7 @@ from pathlib import Path
 import choice_evidence
 import pytest
 from leaderboard_page import runs_of
-from page_parts import judged_on
+from page_parts import seeds_note
 
 from cbo_gym import evaluate
 from cbo_gym.evaluation import load_published, publish
@@ -105,7 +105,7 @@ def test_a_suite_may_begin_with_a_later_one():
     family = "CBO/ErdosRenyi10-v0(instance_seed={})".format
     taken = [later.takes(1010, family(1010)), later.takes(1009, family(1010)), later.takes(1010, family(1009))]
     assert taken == [True, False, False]
-    assert "seeds and instances 1010 to 1999" in judged_on(later)
+    assert "seeds and instances 1010 to 1999" in seeds_note(later)
 
 
 def test_rules_are_not_chosen_by_them(tmp_path, monkeypatch):

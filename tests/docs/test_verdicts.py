@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import t
-from verdicts import LEVEL, decided, interval, levels, p_value
+from verdicts import LEVEL, decide, interval, levels, p_value
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.aggregate import holm
@@ -47,8 +47,8 @@ def test_ties_may_be_of_a_sample_that_misses_all_that_differ():
     share = 1.25 * (1.0 - 0.05**0.1)  # of all, which may lie at -1
     for differences in (np.full(10, 0.25), 0.25 + 1e-8 * np.arange(10)):
         assert interval(differences) == pytest.approx((0.25 - share, 0.25 + share), abs=1e-6)
-        assert decided("equivalent", *interval(differences - 0.25), 0.01) == "open"
-    assert decided("better", *interval(np.full(10, 0.5)), 0.01) == "confirmed"
+        assert decide("equivalent", *interval(differences - 0.25), 0.01) == "open"
+    assert decide("better", *interval(np.full(10, 0.5)), 0.01) == "confirmed"
     assert p_value(np.zeros(10), "equivalent", 0.01) == pytest.approx(0.99**10, abs=1e-3)
     assert p_value(np.full(10, 0.5), "better", 0.01) == pytest.approx((2.0 / 3.0) ** 10, abs=1e-3)
 
@@ -75,14 +75,14 @@ def test_of_skewed_ones_it_reaches_further_to_the_long_side():
      (-0.2, 0.2, ("open",) * 3), (-0.008, -0.002, ("equivalent", "confirmed", "confirmed"))],
 )  # fmt: skip
 def test_what_an_interval_says_of_each_kind_of_claim(low, high, said):
-    assert tuple(decided(kind, low, high, 0.01) for kind in ("better", "as good", "equivalent")) == said
+    assert tuple(decide(kind, low, high, 0.01) for kind in ("better", "as good", "equivalent")) == said
 
 
 def test_the_p_value_is_the_level_at_which_the_verdict_begins():
     values = np.random.default_rng(0).normal(0.5, 1.0, 12)
     p = p_value(values, "better", 0.0)
-    assert decided("better", *interval(values, p * 1.01), 0.0) == "confirmed"
-    assert decided("better", *interval(values, p * 0.99), 0.0) == "open"
+    assert decide("better", *interval(values, p * 1.01), 0.0) == "confirmed"
+    assert decide("better", *interval(values, p * 0.99), 0.0) == "open"
 
 
 def test_looks_share_the_level():
@@ -105,7 +105,7 @@ def test_ten_near_ties_do_not_show_large_differences_that_are_rare(rare, false):
     rng = np.random.default_rng(100)
     near = rng.normal(scale=0.001, size=(RUNS, 10))
     differences = np.where(rng.random(near.shape) < rare, 0.5, near)
-    verdicts = [decided("equivalent", *interval(one), 0.01) for one in differences]
+    verdicts = [decide("equivalent", *interval(one), 0.01) for one in differences]
     assert verdicts.count("confirmed") / RUNS == pytest.approx(false, abs=0.015)
 
 
