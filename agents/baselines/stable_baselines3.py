@@ -20,7 +20,7 @@ import torch
 from gymnasium import spaces
 
 from cbo_gym.actions import Space
-from cbo_gym.actions.policies import MOST_CHOICES, PolicyActions
+from cbo_gym.actions.policies import MAX_CHOICES, PolicyActions
 from cbo_gym.agent import Agent
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.arguments import require_word, whole_number
@@ -100,7 +100,7 @@ class StableBaselines3(Agent):
 
     def __init__(self, algorithm: str = "PPO", actions: int = 64, device: str = "cpu", **parameters: Any) -> None:
         require_word("algorithm", algorithm, SHORT_RUN)
-        count = whole_number("actions", actions, at_least=2, at_most=MOST_CHOICES)
+        count = whole_number("actions", actions, at_least=2, at_most=MAX_CHOICES)
         require_device(device)
         with naming_the_extra("the agent StableBaselines3"):
             import stable_baselines3  # late, so that the other agents do not need it

@@ -94,7 +94,7 @@ class MultiplicativeWeights(Agent):
         """Estimated mean rewards of the actions played against all moves; at first the rewards seen."""
         if not self._rounds:
             return super().estimated_rewards()
-        indices = self._grid.places(np.stack([past.action for past in self.history]))
+        indices = self._grid.indices(np.stack([past.action for past in self.history]))
         return self.gains[indices] / self._rounds
 
     def recommend(self) -> Action:

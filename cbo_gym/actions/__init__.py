@@ -1,6 +1,6 @@
 """Actions, for environments and agents alike: spaces, native units, cells, one codec per mode, and costs.
 
-Nothing here knows of problems or mechanisms, so agents may import all of it.
+This package does not depend on problems or mechanisms, so agents may import all of it.
 """
 
 from cbo_gym.actions.codec import (

@@ -1,7 +1,7 @@
 """Codecs: conversions between an action and its other forms, one class for each kind of action.
 
 The forms are a point of a unit box, which optimisers and reinforcement learning libraries search; the record in
-envs_registry.yaml; the numbers of a column in a table of results; and a string for people. Wrappers, agents, the
+envs_registry.yaml; the numbers of a column in a table of results; and a readable string. Wrappers, agents, the
 evaluator and the command line all use ``task.codec``.
 """
 
@@ -28,7 +28,7 @@ UNSET = 0.5
 Action = Any
 # A batch: an element of a batched action space.
 Actions = Any
-# An action as envs_registry.yaml writes it.
+# An action in the form of envs_registry.yaml.
 Record = list[float] | dict[str, float] | str
 
 
@@ -54,7 +54,7 @@ class Codec(ABC):
         """Return the action of a point ``(dim,)``, or a batch of ``n`` actions for points ``(n, dim)``."""
 
     def to_point(self, action: Action) -> np.ndarray:
-        """Return a point of one action, shape ``(dim,)``; :meth:`to_action` leads back."""
+        """Return a point of one action, shape ``(dim,)``; :meth:`to_action` is the inverse."""
         return np.ravel(action).astype(np.float64)
 
     def to_record(self, action: Action) -> Record:
@@ -67,7 +67,7 @@ class Codec(ABC):
 
     @abstractmethod
     def to_text(self, record: Record) -> str:
-        """Return a record as a string for people, with native units."""
+        """Return a readable string of a record, with native units."""
 
     def to_numbers(self, action: Action) -> list[float]:
         """Return the numbers of an action for tables, without its choice, see :meth:`chosen`."""
@@ -81,7 +81,7 @@ class Codec(ABC):
         """Return the action of :meth:`to_flat`; it may be outside the action space.
 
         Raises:
-            ArgumentError: if the count or the kind of the numbers is not that of the action space.
+            ArgumentError: if the count or the type of the numbers does not fit the action space.
         """
         shape, dtype = self.space.shape, self.space.dtype
         values = np.asarray(numbers, dtype=np.float64)
@@ -90,7 +90,7 @@ class Codec(ABC):
             or values.size != np.prod(shape, dtype=int)
             or not np.array_equal(values, values.astype(dtype))
         ):
-            raise ArgumentError(f"an action of {self.space} cannot be made of {len(numbers)} numbers like these")
+            raise ArgumentError(f"an action of {self.space} cannot be read from {len(numbers)} numbers like these")
         return values.astype(dtype).reshape(shape)
 
     def from_numbers(self, numbers: Sequence[float], chosen: int | None) -> Action:
@@ -99,7 +99,7 @@ class Codec(ABC):
 
     def chosen(self, action: Action) -> int:
         """Return the index in ``choices`` of the set that the action chooses."""
-        raise ArgumentError(f"actions of {self.space} choose no set of variables")
+        raise ArgumentError(f"actions of {self.space} do not choose a set of variables")
 
 
 class BoxCodec(Codec):
@@ -124,14 +124,14 @@ class BoxCodec(Codec):
             if set(record) != set(names):
                 raise ArgumentError(f"give one value for each of {list(names)}; given {list(record)}")
             pairs = zip(names, self.domains.scales, strict=True)
-            # rounding may lead out of [0, 1]
+            # rounding may leave [0, 1]
             record = np.clip([scale.to_unit(record[name]) for name, scale in pairs], 0.0, 1.0).tolist()
         return np.array(record, dtype=np.float64)
 
     def to_text(self, record: Record) -> str:
         point = self.from_record(record)
         native = zip(self.domains.names, self.domains.points_to_native(point), strict=True)
-        return f"{_assigned(native)}, which is the action {_listed(point)}"
+        return f"{_format_assignments(native)}, which is the action {_format_numbers(point)}"
 
 
 class SparseCodec(BoxCodec):
@@ -174,7 +174,9 @@ class SuperArmCodec(Codec):
 
     def to_text(self, record: Record) -> str:
         selected = [name for name, bit in zip(self.arms, self.from_record(record), strict=True) if bit]
-        return f"the super arm {{{', '.join(selected)}}}, which is the action {_listed(self.from_record(record))}"
+        return (
+            f"the super arm {{{', '.join(selected)}}}, which is the action {_format_numbers(self.from_record(record))}"
+        )
 
 
 class CellCodec(Codec):
@@ -201,11 +203,11 @@ class CellCodec(Codec):
         corners = self.domains.points_to_native(self.from_record(record))
         sides = zip(self.domains.names, *corners.tolist(), strict=True)
         cell = ", ".join(f"{name} in [{low:.5g}, {high:.5g}]" for name, low, high in sides)
-        return f"{cell}, which is the cell {_listed(self.to_point(record))}"
+        return f"{cell}, which is the cell {_format_numbers(self.to_point(record))}"
 
 
 class ChoiceCodec(Codec):
-    """A choice of a set of variables and the values that they are set to; recorded by name, in native units.
+    """A choice of a set of variables and their values; recorded by name, in native units.
 
     A point has one score for each set, the highest of which is chosen, and then the values.
 
@@ -246,14 +248,14 @@ class ChoiceCodec(Codec):
         names = self.domains.names
         for name, native in record.items():
             if name not in names:
-                raise ArgumentError(f"{name!r} is none of {list(names)}{did_you_mean(name, names)}")
+                raise ArgumentError(f"{name!r} is not one of {list(names)}{did_you_mean(name, names)}")
             index = names.index(name)
             values[index] = self.domains.scales[index].to_unit(native)
         return {self.key: self.sets.index(frozenset(record)), "values": values.clip(0.0, 1.0)}
 
     def to_text(self, record: Record) -> str:
         assert isinstance(record, dict)
-        return f"do({_assigned(record.items())})"
+        return f"do({_format_assignments(record.items())})"
 
     def to_numbers(self, action: Action) -> list[float]:
         return np.asarray(action["values"], dtype=float).tolist()
@@ -263,7 +265,7 @@ class ChoiceCodec(Codec):
 
     def from_flat(self, numbers: Sequence[float]) -> Action:
         if len(numbers) != 1 + len(self.domains) or not float(numbers[0]).is_integer():
-            raise ArgumentError(f"an action of {self.space} cannot be made of {len(numbers)} numbers like these")
+            raise ArgumentError(f"an action of {self.space} cannot be read from {len(numbers)} numbers like these")
         return {self.key: int(numbers[0]), "values": np.array(numbers[1:], dtype=np.float64)}
 
     def from_numbers(self, numbers: Sequence[float], chosen: int | None) -> Action:
@@ -303,7 +305,7 @@ class ArmCodec(Codec):
 
     def from_record(self, record: Any) -> Action:
         if record not in self.arms:
-            raise ArgumentError(f"none of the {len(self.arms)} arms is {record!r}")
+            raise ArgumentError(f"{record!r} is not one of the {len(self.arms)} arms")
         return self.arms.index(record)
 
     def from_flat(self, numbers: Sequence[float]) -> Action:
@@ -311,14 +313,14 @@ class ArmCodec(Codec):
 
     def to_text(self, record: Record) -> str:
         assert isinstance(record, dict)
-        return f"do({_assigned(record.items())})"
+        return f"do({_format_assignments(record.items())})"
 
     def chosen(self, action: Action) -> int:
         return self._chosen[int(action)]
 
 
 class PolicyCodec(ChoiceCodec):
-    """Choices that follow a context. The best policy is recorded in words, because it is no single action."""
+    """Choices that follow a context. The best policy is recorded in words, because it is not a single action."""
 
     def to_record(self, action: Action) -> Record:
         return action if isinstance(action, str) else super().to_record(action)
@@ -330,9 +332,9 @@ class PolicyCodec(ChoiceCodec):
         return record if isinstance(record, str) else super().to_text(record)
 
 
-def _assigned(pairs: Iterable[tuple[str, float]]) -> str:
+def _format_assignments(pairs: Iterable[tuple[str, float]]) -> str:
     return ", ".join(f"{name} = {value:.5g}" for name, value in pairs)
 
 
-def _listed(numbers: ArrayLike) -> str:
+def _format_numbers(numbers: ArrayLike) -> str:
     return "[" + ", ".join(f"{value:.5g}" for value in np.asarray(numbers, dtype=float)) + "]"

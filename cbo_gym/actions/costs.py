@@ -30,7 +30,7 @@ class Costs:
     Args:
         base: price of every round.
         variables: item -> price of setting or changing it.
-        sets: set of items -> price of setting or changing just these, instead of the sum of their own prices.
+        sets: set of items -> price of setting or changing exactly these, instead of the sum of their own prices.
         per_unit: item -> price of a native unit between its value and its reference.
         reference: item -> native reference value; 0 by default.
         observed: node -> price of observing it. All are observed in every round, so this adds a constant.
@@ -51,11 +51,11 @@ class Costs:
         object.__setattr__(self, "sets", {_members(key): price for key, price in _mapping("sets", self.sets).items()})
         if not (is_finite_number(self.base) and self.base >= 0.0):
             raise ArgumentError(f"costs: base must be a finite number of at least 0; given {shown(self.base)}")
-        for part in ("variables", "sets", "per_unit", "observed"):
-            for name, price in _mapping(part, getattr(self, part)).items():
+        for argument in ("variables", "sets", "per_unit", "observed"):
+            for name, price in _mapping(argument, getattr(self, argument)).items():
                 if not (is_finite_number(price) and price > 0.0):
                     raise ArgumentError(
-                        f"costs: the price of {_of(name)} in {part} must be a finite number above 0; "
+                        f"costs: the price of {_format_item(name)} in {argument} must be a finite number above 0; "
                         f"given {shown(price)}"
                     )
         for name, value in _mapping("reference", self.reference).items():
@@ -64,28 +64,28 @@ class Costs:
                     f"costs: the reference of {shown(name)} must be a finite number; given {shown(value)}"
                 )
         if not (self.base or self.variables or self.sets or self.per_unit or self.observed):
-            raise ArgumentError("costs must price something; give None where nothing is paid")
+            raise ArgumentError("costs must have at least one price; give None for no costs")
 
     @classmethod
-    def read(cls, given: Any) -> Costs:
+    def read(cls, source: Any) -> Costs:
         """Read costs: item -> price, or the arguments of the class by name, or Costs.
 
         Raises:
-            ArgumentError: if it is none of them, an argument is unknown, or as the class.
+            ArgumentError: if ``source`` has another form, an argument is unknown, or as the class.
         """
-        if isinstance(given, cls):
-            return given
-        parts = [part.name for part in fields(cls)]
-        if not isinstance(given, Mapping):
-            raise ArgumentError(f"costs map what is priced to prices, or are parts among {parts}; given {shown(given)}")
-        if not set(given) & set(parts):
-            return cls(variables=dict(given))
-        if strangers := [name for name in given if name not in parts]:
+        if isinstance(source, cls):
+            return source
+        arguments = [argument.name for argument in fields(cls)]
+        if not isinstance(source, Mapping):
+            raise ArgumentError(f"costs map names to prices, or are some of {arguments} by name; given {shown(source)}")
+        if not set(source) & set(arguments):
+            return cls(variables=dict(source))
+        if unknown := [name for name in source if name not in arguments]:
             raise ArgumentError(
-                f"costs with parts have no others than {parts}; given also {shown(strangers)}"
-                f"{did_you_mean(strangers[0], parts)}"
+                f"costs by argument take only {arguments}; given also {shown(unknown)}"
+                f"{did_you_mean(unknown[0], arguments)}"
             )
-        return cls(**given)
+        return cls(**source)
 
     @cached_property
     def constant(self) -> float:
@@ -110,18 +110,18 @@ class Costs:
             total = total + mask * (price + unit * abs(value - reference) if unit else price)
         for items, price in self.sets.items():
             if items <= changed.keys():
-                total = total + _just(items, changed) * (price - self._one_by_one(items))
+                total = total + _exactly(items, changed) * (price - self._one_by_one(items))
         return total
 
     def _one_by_one(self, items: Collection[str]) -> Any:
-        # sorted, because the order of a set differs from process to process
+        # sorted, because the order of a set differs between processes
         return add_up(self.variables.get(name, 0.0) for name in sorted(items))
 
     def in_words(self) -> list[str]:
         """Return each price as a string: ``X0 1``, ``{X0, X1} 3``, ``0.5 a unit of X0 from 2``."""
         lines = [f"a round {self.base:g}"] if self.base else []
         lines += [f"{name} {price:g}" for name, price in self.variables.items()]
-        lines += [f"{_of(items)} {price:g}" for items, price in self.sets.items()]
+        lines += [f"{_format_item(items)} {price:g}" for items, price in self.sets.items()]
         for name, price in self.per_unit.items():
             origin = f" from {self.reference[name]:g}" if name in self.reference else ""
             lines.append(f"{price:g} a unit of {name}{origin}")
@@ -133,7 +133,7 @@ class Costs:
         return {n: (self.variables.get(n, 0.0), self.per_unit.get(n, 0.0), self.reference.get(n, 0.0)) for n in names}
 
 
-def _just(items: frozenset[str], changed: Changed) -> Any:
+def _exactly(items: frozenset[str], changed: Changed) -> Any:
     """Return where these items are changed and no others."""
     same: Any = True
     for name, (mask, _) in changed.items():
@@ -141,22 +141,22 @@ def _just(items: frozenset[str], changed: Changed) -> Any:
     return same
 
 
-def _members(given: Any) -> frozenset[str]:
-    """Return a set of items, given names with commas between them, or a collection of names."""
-    names = given.split(",") if isinstance(given, str) else given
+def _members(key: Any) -> frozenset[str]:
+    """Return a set of items from names with commas between them, or from a collection of names."""
+    names = key.split(",") if isinstance(key, str) else key
     if not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
-        raise ArgumentError(f"costs: a set is names with commas, 'X1, X2', or a tuple of names; given {shown(given)}")
+        raise ArgumentError(f"costs: a set is names with commas, 'X1, X2', or a tuple of names; given {shown(key)}")
     members = frozenset(name.strip() for name in names)
     if not members or "" in members:
-        raise ArgumentError(f"costs: a set must name something: setting nothing costs the base; given {shown(given)}")
+        raise ArgumentError(f"costs: a set must have a member (setting nothing costs the base); given {shown(key)}")
     return members
 
 
-def _mapping(part: str, given: Any) -> Mapping[Any, float]:
-    if not isinstance(given, Mapping):
-        raise ArgumentError(f"costs: {part} must map names to numbers; given {shown(given)}")
-    return given
+def _mapping(argument: str, value: Any) -> Mapping[Any, float]:
+    if not isinstance(value, Mapping):
+        raise ArgumentError(f"costs: {argument} must map names to numbers; given {shown(value)}")
+    return value
 
 
-def _of(name: Any) -> str:
+def _format_item(name: Any) -> str:
     return "{" + ", ".join(sorted(name)) + "}" if isinstance(name, frozenset) else shown(name)

@@ -45,12 +45,12 @@ class Domains:
     """Native intervals of named coordinates that run over [0, 1].
 
     Args:
-        intervals: name -> native ``(low, high)``, in the order of the coordinates; or a sequence of them, if the
-            coordinates have no names. They are then called ``a0``, ``a1``, ...
+        intervals: name -> native ``(low, high)``, in the order of the coordinates; or a sequence of intervals, if the
+            coordinates have no names. Their names are then ``a0``, ``a1``, ...
 
     Attributes:
         names: names of the coordinates.
-        named: whether the caller gave the names.
+        named: whether the caller named the coordinates.
         intervals: native ``(low, high)`` of each coordinate.
         scales: conversion of each coordinate.
     """

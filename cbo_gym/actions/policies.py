@@ -9,23 +9,23 @@ from cbo_gym.actions.codec import Action, Codec
 from cbo_gym.actions.spaces import Space
 from cbo_gym.arguments import seed_number, whole_number
 
-# Largest number of actions of a policy that chooses among some.
-MOST_CHOICES = 2**16
+# Largest number of actions of a policy that chooses one of a list.
+MAX_CHOICES = 2**16
 
 
 class PolicyActions:
-    """Converts actions of Stable-Baselines3's policies to actions of any mode.
+    """Converter from actions of Stable-Baselines3's policies to actions of any mode.
 
     Args:
         codec: codec of the actions.
-        count: None for policies whose action is a point of ``Box(-1, 1, (dim,))``, as of PPO and SAC; a number for
-            policies that choose one of so many evenly spread actions, as DQN.
+        count: None for policies whose action is a point of ``Box(-1, 1, (dim,))``, as PPO and SAC; a number for
+            policies that choose one of that many evenly spread actions, as DQN.
 
     Attributes:
         space: the policies' action space.
 
     Raises:
-        ArgumentError: if ``count`` is below 2 or above ``MOST_CHOICES``.
+        ArgumentError: if ``count`` is below 2 or above ``MAX_CHOICES``.
     """
 
     def __init__(self, codec: Codec, count: int | None = None) -> None:
@@ -48,9 +48,9 @@ def spread_points(dim: int, count: int, seed: int = 0) -> np.ndarray:
     """Return ``count`` points of a scrambled Sobol sequence in [0, 1]^dim, shape ``(count, dim)``.
 
     Raises:
-        ArgumentError: if ``count`` is no whole number from 2 to ``MOST_CHOICES``, or ``seed`` is none.
+        ArgumentError: if ``count`` is not a whole number from 2 to ``MAX_CHOICES``, or ``seed`` is not a valid seed.
     """
-    count, seed = whole_number("count", count, 2, at_most=MOST_CHOICES), seed_number(seed)
+    count, seed = whole_number("count", count, 2, at_most=MAX_CHOICES), seed_number(seed)
     from scipy.stats import qmc  # late, because it is slow to import
 
     # a full power of two keeps the sequence balanced

@@ -14,29 +14,29 @@ from cbo_gym.actions.codec import Action, Codec
 from cbo_gym.errors import ArgumentError
 
 
-def is_set(given: Any) -> bool:
+def is_set(value: Any) -> bool:
     """Return whether this is a list of actions rather than an action."""
-    return isinstance(given, list)
+    return isinstance(value, list)
 
 
-def to_record(codec: Codec, given: Any) -> Any:
+def to_record(codec: Codec, recommended: Any) -> Any:
     """Return the record of an action or a list of actions, as envs_registry.yaml writes it."""
-    return [codec.to_record(action) for action in given] if is_set(given) else codec.to_record(given)
+    return [codec.to_record(action) for action in recommended] if is_set(recommended) else codec.to_record(recommended)
 
 
 def to_text(codec: Codec, record: Any) -> str:
-    """Return a record as a string for people; of a list the first and the last action."""
+    """Return a readable string of a record; of a list, the first and the last action."""
     if not (isinstance(record, list) and record and isinstance(record[0], list | dict)):
         return codec.to_text(record)
     first, last = codec.to_text(record[0]), codec.to_text(record[-1])
     return f"{len(record)} actions along the Pareto front, from {first} to {last}"
 
 
-def to_flat(codec: Codec, given: Any) -> list[float]:
+def to_flat(codec: Codec, recommended: Any) -> list[float]:
     """Return all numbers of an action, or of a list of actions one after another."""
-    if not is_set(given):
-        return codec.to_flat(given)
-    return [number for action in given for number in codec.to_flat(action)]
+    if not is_set(recommended):
+        return codec.to_flat(recommended)
+    return [number for action in recommended for number in codec.to_flat(action)]
 
 
 def from_flat(codec: Codec, numbers: Sequence[float]) -> list[Action]:
@@ -47,5 +47,5 @@ def from_flat(codec: Codec, numbers: Sequence[float]) -> list[Action]:
     """
     width = len(codec.to_flat(codec.to_action(np.zeros(codec.dim))))
     if not numbers or len(numbers) % width:
-        raise ArgumentError(f"a set of actions of {width} numbers each cannot be made of {len(numbers)} numbers")
+        raise ArgumentError(f"a set of actions of {width} numbers each cannot be read from {len(numbers)} numbers")
     return [codec.from_flat(numbers[start : start + width]) for start in range(0, len(numbers), width)]

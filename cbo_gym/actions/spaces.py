@@ -84,7 +84,7 @@ class GridBox(_Parametrised, spaces.Box):
         batch: None for the space of one point, or the number of independent points (shape ``(batch, dim)``).
 
     Raises:
-        ArgumentError: if ``levels`` is no whole number of at least 2.
+        ArgumentError: if ``levels`` is not a whole number of at least 2.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class GridBox(_Parametrised, spaces.Box):
         steps = np.indices((self.levels,) * self.dim).reshape(self.dim, -1).T
         return steps / (self.levels - 1)
 
-    def places(self, points: np.ndarray) -> np.ndarray:
+    def indices(self, points: np.ndarray) -> np.ndarray:
         """Return the indices in :meth:`all` of points of the grid, ``(..., dim)`` to ``(...)``."""
         steps = np.rint(np.multiply(points, self.levels - 1)).astype(int)
         return steps @ self.levels ** np.arange(self.dim - 1, -1, -1)
@@ -185,13 +185,13 @@ class SuperArmSpace(_Parametrised, spaces.MultiBinary):
 
     def all(self) -> np.ndarray:
         """Return every super arm, shape ``(count, N)``: the empty one, then by size and in lexicographic order."""
-        listed = np.zeros((self.count, self.arms), dtype=np.int8)
+        super_arms = np.zeros((self.count, self.arms), dtype=np.int8)
         row = 1
         for k in range(1, self.size + 1):
             members = np.array(list(combinations(range(self.arms), k)))
-            np.put_along_axis(listed[row : row + len(members)], members, 1, axis=1)
+            np.put_along_axis(super_arms[row : row + len(members)], members, 1, axis=1)
             row += len(members)
-        return listed
+        return super_arms
 
     def sample(self, mask: np.ndarray | None = None, probability: np.ndarray | None = None) -> np.ndarray:
         """Draw uniformly from all super arms."""

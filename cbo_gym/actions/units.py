@@ -15,7 +15,7 @@ from cbo_gym.scm.values import Composition
 
 @dataclass(frozen=True)
 class Unit:
-    """A map of the line that takes the ends of one interval to those of another.
+    """A map of the real line that takes the ends of one interval to those of another.
 
     The bend is that of Jones & Pewsey (2009), Sinh-arcsinh distributions, sec. 2: smooth, increasing, and with an
     inverse in closed form.
@@ -53,7 +53,7 @@ class Unit:
             return self.slope * value + self.origin
         low, high = self._ends
         share = 2.0 * (value - self.old[0]) / (self.old[1] - self.old[0]) - 1.0
-        return self._placed((np.sinh(np.arcsinh(share) + self.bend) - low) / (high - low), self.new)
+        return self._at_share((np.sinh(np.arcsinh(share) + self.bend) - low) / (high - low), self.new)
 
     def to_old(self, value: Number) -> Number:
         """Return the value in the old unit."""
@@ -65,7 +65,7 @@ class Unit:
         unbent = np.sinh(np.arcsinh(low + (high - low) * share) - self.bend)
         return self.old[0] + (self.old[1] - self.old[0]) * 0.5 * (unbent + 1.0)
 
-    def _placed(self, share: Number, interval: Interval) -> Number:
+    def _at_share(self, share: Number, interval: Interval) -> Number:
         share = 1.0 - share if self.reflected else share
         return interval[0] + (interval[1] - interval[0]) * share
 

@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cbo_gym.actions.codec import Actions
-from cbo_gym.actions.reading import own_copy
+from cbo_gym.actions.reading import copy_action
 from cbo_gym.arguments import MAX_NOISE_SEED, seed_number, whole_number
 from cbo_gym.envs.objectives import finite_rewards, reward_space
 from cbo_gym.envs.rendering import render, require_render_mode
@@ -198,7 +198,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
 
     def _decode(self, actions: Actions, memory: Memory) -> tuple[Intervention, StepInfo]:
         """The interventions of copied actions, after the rounds in ``memory``, and their costs as in ``info``."""
-        own = own_copy(self.single_action_space, actions)
+        own = copy_action(self.single_action_space, actions)
         intervention = self.feedback.decode_batch(own)
         for part in own.values() if isinstance(own, dict) else [own]:
             if len(part) != self.num_envs:

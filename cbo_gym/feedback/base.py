@@ -14,7 +14,7 @@ from gymnasium.error import InvalidAction
 from cbo_gym.actions import Codec, Costs, Space
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
-from cbo_gym.actions.reading import own_copy
+from cbo_gym.actions.reading import copy_action
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.feedback.pricing import Priceable, fitted
 from cbo_gym.problems import Problem
@@ -129,13 +129,13 @@ class Interface(ABC):
         Raises:
             gymnasium.error.InvalidAction: if it is no element of the action space.
         """
-        own = own_copy(self.action_space, action)
+        own = copy_action(self.action_space, action)
         self.decode(own)
         return own
 
     def read_batch(self, actions: Actions) -> Actions:
         """Return a validated copy of a batch: an element of the batched action space."""
-        own = own_copy(self.action_space, actions)
+        own = copy_action(self.action_space, actions)
         self.decode_batch(own)
         return own
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cbo_gym.actions import GridBox
-from cbo_gym.actions.reading import given_numbers
+from cbo_gym.actions.reading import require_numbers
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.scm import Floats
 
@@ -259,7 +259,7 @@ def _worst(rewards: np.ndarray) -> np.ndarray:
 def _in_box(given: Any) -> np.ndarray | None:
     """Return the numbers as an array if they lie in [0, 1]; else ``None``."""
     try:
-        points = given_numbers("moves", given)
+        points = require_numbers("moves", given)
     except ArgumentError:
         return None
     return points if ((points >= 0.0) & (points <= 1.0)).all() else None

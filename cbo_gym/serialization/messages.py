@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.actions.reading import own_copy
+from cbo_gym.actions.reading import copy_action
 from cbo_gym.actions.spaces import Space
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.expression import trace
@@ -46,7 +46,7 @@ def action_to_plain(space: Space, action: Any) -> Document:
     Raises:
         gymnasium.error.InvalidAction: if it holds anything but real numbers.
     """
-    return _numbers(own_copy(space, action))
+    return _numbers(copy_action(space, action))
 
 
 def _numbers(action: Any) -> Document:

@@ -137,15 +137,15 @@ def test_the_points_of_a_grid() -> None:
     np.testing.assert_array_equal(
         points[[0, 1, 4, 16, 63]] * 3, [[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [3, 3, 3]]
     )
-    np.testing.assert_array_equal(space.places(points), np.arange(64))
-    assert space.places(points[5]) == 5
+    np.testing.assert_array_equal(space.indices(points), np.arange(64))
+    assert space.indices(points[5]) == 5
     space = GridBox(2, 3, seed=0)
     assert not space.contains(np.array([0.5, 0.4]))
     assert not space.contains(np.array([0.5, 1.5]))
     np.testing.assert_array_equal(space.nearest(np.array([0.3, 0.8])), [0.5, 1.0])
     drawn = [space.sample() for _ in range(200)]
     assert all(space.contains(point) for point in drawn)
-    assert {int(space.places(point)) for point in drawn} == set(range(9))
+    assert {int(space.indices(point)) for point in drawn} == set(range(9))
 
 
 def test_super_arms_are_drawn_uniformly() -> None:

@@ -198,7 +198,7 @@ def test_records_without_names_and_of_choices(path: str) -> None:
         ("soft", {"heat": 22.0}, r"give one value for each of \['heat', 'price'\]; given \['heat'\]"),
         ("soft", {"heat": 22.0, "prize": 4.0}, r"given \['heat', 'prize'\]"),
         ("soft", {"heat": 22.0, "price": 4.0, "Light": 0.5}, r"given \['heat', 'price', 'Light'\]"),
-        ("hard", {"Grwth": 1.0}, r"'Grwth' is none of \['Light', 'Growth'\]; did you mean 'Growth'\?"),
+        ("hard", {"Grwth": 1.0}, r"'Grwth' is not one of \['Light', 'Growth'\]; did you mean 'Growth'\?"),
     ],
 )
 def test_a_record_that_does_not_fit_is_refused(mode: str, record: dict[str, float], message: str, path: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.actions.domains import Number
-from cbo_gym.actions.reading import given_numbers
+from cbo_gym.actions.reading import require_numbers
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.systems import compositions
@@ -79,7 +79,7 @@ def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) ->
             :func:`~cbo_gym.problems.base.mixture_noise`.
         noise_std: sigma, in percent; 0.1 and 0.3 in the paper.
     """
-    rates = given_numbers("reference", reference)
+    rates = require_numbers("reference", reference)
     if rates.shape != (PERIODS, GROUPS, GROUPS) or not ((rates >= 0) & (rates <= 1)).all():
         raise ArgumentError(
             f"reference must hold rates in [0, 1], shape {(PERIODS, GROUPS, GROUPS)}; given shape {rates.shape}, "
