@@ -149,7 +149,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         if self._before:
             observation |= self._before(self._stream().peek())
         if self._remembers:
-            observation |= self.feedback.recalled(self._memory)
+            observation |= self.feedback.observe_memory(self._memory)
         return observation, {"round": 0, "intervention": {}}
 
     def step(self, action: Action) -> tuple[Observation, Any, bool, bool, StepInfo]:
@@ -176,7 +176,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         if self._remembers:
             self._last_memory = self._memory
             self._memory = self.feedback.remember(self._memory, intervention, values)
-            observation |= self.feedback.recalled(self._memory)
+            observation |= self.feedback.observe_memory(self._memory)
         self._last_noise = noise
         self.values = values
         self._intervention = intervention
@@ -231,7 +231,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             intervention = self.feedback.situate(intervention, self._last_memory)
         values, observation, reward = self._outcome(self._last_noise, intervention, self._stream())
         if self._remembers:
-            observation |= self.feedback.recalled(self.feedback.remember(self._last_memory, intervention, values))
+            observation |= self.feedback.observe_memory(self.feedback.remember(self._last_memory, intervention, values))
         return observation, reward, False, False, self._info(played, intervention, values)
 
     def _outcome(

@@ -66,7 +66,7 @@ def make_task(
         sizes = _sizes(base) if initial_data is None else InitialData.model_validate(initial_data)
     except ValidationError as error:
         raise ArgumentError(f"cannot read initial_data: {field_errors(error, InitialData)}") from error
-    drawn = feedback.drawn_fields(_generator(seed), sizes.observational)
+    drawn = feedback.random_fields(_generator(seed), sizes.observational)
     env_id = spec.id if spec else base.problem.name
     return task_of(feedback, env_id, horizon, _draw_initial_data(feedback, seed, sizes), drawn)
 
@@ -85,7 +85,7 @@ def task_of(
         env_id: what the task calls itself.
         horizon: number of rounds.
         initial_data: the rounds.
-        drawn: more fields of the mode's task, as :meth:`Interface.drawn_fields` gives them.
+        drawn: more fields of the mode's task, as :meth:`Interface.random_fields` gives them.
     """
     problem = feedback.problem
     noise = feedback.exogenous()

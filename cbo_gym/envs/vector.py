@@ -243,7 +243,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         """The observation with the context of a coming round and the memory before it."""
         if self.feedback.looks_ahead:
             observation |= self.feedback.before(self._next_noise(ahead))
-        for key, value in self.feedback.recalled(memory).items():
+        for key, value in self.feedback.observe_memory(memory).items():
             observation[key] = np.tile(value, (self.num_envs, 1)) if value.ndim == 1 else value
         return observation
 

@@ -1,4 +1,4 @@
-"""Adversarial mode: another player sets parameters of the mechanisms too, which the agent sees after the round."""
+"""Adversarial mode: an adversary sets parameters of the mechanisms too, which the agent sees after the round."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AdversarialFeedback(SoftFeedback):
     ## Arguments
     ``adversary``: ``"adaptive"`` is the best reply to the agent's past actions (each has 0.9 of the next one's weight),
     or, with a probability of 0.2, a move at random; ``"informed"`` is the same for the action that it meets, which no
-    other adversary knows; ``"random"``: all moves are equally likely; ``"fixed"``: the move that is worst for an agent
+    other adversary knows; ``"random"``: all moves are equally likely; ``"fixed"``: the worst move for an agent
     that plays at random; a list of moves in [0, 1], one per round, then again; or a function of the past actions, an
     array ``(rounds, q)``, that returns the move.
 
@@ -60,7 +60,8 @@ class AdversarialFeedback(SoftFeedback):
     def __init__(self, problem: Problem, *, adversary: str | Sequence[Sequence[float]] | Mover = "adaptive") -> None:
         if (other := problem.data(Adversary)) is None:
             raise ArgumentError(f"{problem.name} has no adversary, so no adversarial mode")
-        self._first = problem.scm.action_dim - other.coordinates  # coordinate of the adversary
+        # the adversary's first coordinate
+        self._first = problem.scm.action_dim - other.coordinates
         self._levels = other.levels
         self._luck = other.luck
         self._luck_index = [variable.name for variable in problem.scm.noisy].index(self._luck)
@@ -70,7 +71,8 @@ class AdversarialFeedback(SoftFeedback):
         self.moves = GridBox(len(self.move_domains), self._levels).all()
         self._native_moves = self.move_domains.points_to_native(self.moves)
         super().__init__(problem)
-        self._action_dim = self._first  # of the actions; those of the mechanisms are both players'
+        # coordinates of the agent's actions; the mechanisms take both players'
+        self._action_dim = self._first
         self._null = self._null[: self._first]
         self.game = Game(self._grid, self.moves, self._rewards_without_noise())
         self.strategy = make_strategy(adversary, self.game)
@@ -83,9 +85,9 @@ class AdversarialFeedback(SoftFeedback):
         return GridCodec(self._grid, domains)
 
     @cached_property
-    def places(self) -> Mapping[str, tuple[int, ...]]:
+    def coordinates(self) -> Mapping[str, tuple[int, ...]]:
         if self.domains.named:
-            return {name: (place,) for place, name in enumerate(self.domains.names)}
+            return {name: (index,) for index, name in enumerate(self.domains.names)}
         return self.own_nodes
 
     @property
@@ -151,7 +153,7 @@ class AdversarialFeedback(SoftFeedback):
         return self.strategy.remember(memory, self._points(intervention), values[self._luck])
 
     def _points(self, intervention: Intervention) -> list[Floats]:
-        own = zip(self.domains.scales, intervention.soft)  # noqa: B905  # the adversary's come after
+        own = zip(self.domains.scales, intervention.soft)  # noqa: B905  # the adversary's follow
         return [scale.to_unit(value) for scale, value in own]
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
@@ -167,7 +169,7 @@ class AdversarialFeedback(SoftFeedback):
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
         scales = zip(self.move_domains.names, self.move_domains.scales)  # noqa: B905
         move = [scale.to_unit(values[name]) for name, scale in scales]
-        # from native units and back, a digit may go over
+        # rounding of the native units may leave [0, 1]
         if nodes.ndim == 1:
             return {"nodes": nodes, "adversary": np.array([min(max(value, 0.0), 1.0) for value in move])}
         columns = np.broadcast_arrays(*move, nodes[..., 0])[:-1]
@@ -177,18 +179,18 @@ class AdversarialFeedback(SoftFeedback):
         return {"nodes": np.zeros(len(self.nodes)), "adversary": np.zeros(len(self.move_domains))}
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """By default 2q + 1 random actions, which meet random moves."""
+        """Return by default 2q + 1 random actions, which meet random moves."""
         actions = super().initial_actions(rng, observational, random)
         return self.codec.to_action(actions)
 
     def regions(self) -> list[Region]:
-        return []  # all actions can be gone through
+        return []  # all actions can be enumerated
 
     def known_maximiser(self) -> Action | None:
         return None
 
     def entering(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
-        """The agent's entries, then the adversary's."""
+        """Return the agent's entries, then the adversary's."""
         entries = [self.entry(i, intervention, values) for i in range(self._first)]
         entries += [self._move_entry(name, values) for name in self.move_domains.names]
         return {node: [entries[i] for i in own] for node, own in self.scm.action_nodes.items()}

@@ -74,13 +74,13 @@ class AggregatedInterface(ParametricInterface):
             )
         # floats and contiguous columns are faster than arrays that broadcast for few numbers
         intervals, columns = [], []
-        for place, (lower, upper) in enumerate(zip(*cell.tolist(), strict=True)):
+        for index, (lower, upper) in enumerate(zip(*cell.tolist(), strict=True)):
             if not 0.0 <= lower < upper <= 1.0:
-                raise InvalidAction(_what_is_wrong(place, lower, upper))
-            low, span = self._scales[place]
+                raise InvalidAction(_describe_error(index, lower, upper))
+            low, span = self._scales[index]
             first, last = low + span * lower, low + span * upper
             intervals.append((first, last))
-            columns.append(first + (last - first) * self._unit_columns[place])
+            columns.append(first + (last - first) * self._unit_columns[index])
         return _on_cells(columns, intervals)
 
     def decode_batch(self, actions: Actions) -> CellIntervention:
@@ -90,8 +90,8 @@ class AggregatedInterface(ParametricInterface):
         lower, upper = cells[:, 0], cells[:, 1]
         valid = (lower >= 0.0) & (lower < upper) & (upper <= 1.0)
         if not valid.all():
-            first, place = np.argwhere(~valid)[0].tolist()
-            wrong = _what_is_wrong(place, float(lower[first, place]), float(upper[first, place]))
+            first, index = np.argwhere(~valid)[0].tolist()
+            wrong = _describe_error(index, float(lower[first, index]), float(upper[first, index]))
             raise InvalidAction(f"actions[{first}]: {wrong}")
         native = self.domains.points_to_native(cells)
         return _on_cells(tuple(representative_points(native, self._points).T), native.swapaxes(1, 2))
@@ -104,11 +104,11 @@ class AggregatedInterface(ParametricInterface):
     def describe_batch(self, intervention: Intervention) -> Description:
         assert isinstance(intervention, CellIntervention)
         intervals = np.asarray(intervention.intervals)
-        described: Description = {}
-        for name, own in self.places.items():
-            described[name] = intervals[:, own[0]] if len(own) == 1 else intervals[:, own]
-            described[f"_{name}"] = np.ones(len(intervals), dtype=bool)
-        return described
+        info: Description = {}
+        for name, own in self.coordinates.items():
+            info[name] = intervals[:, own[0]] if len(own) == 1 else intervals[:, own]
+            info[f"_{name}"] = np.ones(len(intervals), dtype=bool)
+        return info
 
     def priced_values(self, intervention: Intervention) -> Sequence[Floats]:
         """Return the centre of the cell."""
@@ -116,18 +116,18 @@ class AggregatedInterface(ParametricInterface):
         intervals = np.asarray(intervention.intervals)
         return intervals.mean(axis=-1).T.tolist() if intervals.ndim == 2 else list(intervals.mean(axis=-1).T)
 
-    def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
+    def entry(self, index: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
         """Return the cell's interval of the parameter in native units."""
-        name, domain = self.domains.names[place], self.domains.intervals[place]
+        name, domain = self.domains.names[index], self.domains.intervals[index]
         widest = f"{name} in [{widest_of(*domain)}, {widest_of(*domain)}]"
         if intervention is None:
             return Entry(f"{name} in {MISSING}", widest)
         assert isinstance(intervention, CellIntervention)
-        low, high = map(short_numbers(*domain), intervention.intervals[place])
+        low, high = map(short_numbers(*domain), intervention.intervals[index])
         return Entry(f"{name} in [{low}, {high}]", widest)
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """Observational rounds are on the whole box, which chooses nothing; the others are on random cells."""
+        """Return the whole box for observational rounds, and random cells for the others."""
         count = 2 * self.scm.action_dim + 1 if random is None else random
         whole = np.tile(np.array([[0.0], [1.0]]), (observational, 1, self.scm.action_dim))
         return np.concatenate([whole, np.sort(rng.random((count, 2, self.scm.action_dim)), axis=1)])
@@ -155,7 +155,7 @@ class AggregatedFeedback(AggregatedInterface, Feedback):
     ## Observation space
     ``Dict(nodes=Box(n), aggregate=Box(n))``: both are the mean of the observed variables over the cell's S
     representative points, in topological order, the reward last; zeros at reset. The values at single points are
-    never shown, which is what makes the feedback aggregated. In one dimension the points are the centres of S
+    never shown. In one dimension the points are the centres of S
     equal sub-intervals, in more a centred rank-1 lattice. They share the exogenous noise of the round, so additive
     noise of the reward enters the mean once.
 
@@ -199,8 +199,8 @@ def _on_cells(columns: Sequence[Floats], intervals: list[Interval] | np.ndarray)
     return intervention
 
 
-def _what_is_wrong(place: int, lower: float, upper: float) -> str:
-    where = f"coordinate {place} of the cell goes from {lower} to {upper}"
+def _describe_error(index: int, lower: float, upper: float) -> str:
+    where = f"coordinate {index} of the cell goes from {lower} to {upper}"
     if lower == upper:
         return f"{where}: the cell is empty; its upper corner must lie above its lower one"
     if lower > upper:

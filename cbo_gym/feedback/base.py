@@ -1,4 +1,4 @@
-"""Interface: what an action means and what is seen of a round. Feedback: an interface whose rounds can be played."""
+"""Interface: the meaning of actions and observations. Feedback: an interface whose rounds can be played."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import copy_action
 from cbo_gym.errors import ArgumentError, shown
-from cbo_gym.feedback.pricing import Priceable, fitted
+from cbo_gym.feedback.pricing import Priceable, fit_costs
 from cbo_gym.problems import Problem
 from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.scm import Distribution, Floats, Intervention, System
@@ -32,11 +32,13 @@ Memory = Any
 class Entry(NamedTuple):
     """The effect of an action at a node, for pictures.
 
-    ``text`` describes it, ``widest`` is at least as long as that of any other action, and ``used`` is False if the
-    action does nothing there.
+    Attributes:
+        label: description of the effect.
+        widest: a label at least as long as that of any other action.
+        used: whether the action has an effect there.
     """
 
-    text: str
+    label: str
     widest: str
     used: bool = True
 
@@ -52,19 +54,19 @@ class Region(NamedTuple):
 
 
 class Interface(ABC):
-    """One problem in one mode, as an agent and a study know it: spaces, the meaning of actions, what is seen.
+    """One problem in one mode, as agents and studies know it: spaces, the meaning of actions and observations.
 
-    It needs the names, the domains and what is known of the diagram, but no mechanism; it keeps no state.
+    It needs the names, the domains and the knowledge of the diagram, but no mechanism, and has no state.
 
     Args:
-        problem: the system and what may be done to it.
+        problem: the system and its possible actions.
 
     Attributes:
         codec: conversions of actions.
         action_space: space of one action.
         observation_space: space of the observation of one round.
         domains: native units of the action's coordinates.
-        knowledge: knowledge of the causal graph that agents have.
+        knowledge: the agents' knowledge of the causal graph.
         nodes: the observed variables in the order of observations, the reward last.
         costs: costs of rounds, by the mode's names of items; None without costs.
 
@@ -92,8 +94,8 @@ class Interface(ABC):
     def __init__(self, problem: ProblemStatement) -> None:
         if problem.outcomes.constraints and (self.looks_ahead or self.remembers):
             raise ArgumentError(
-                f"constraints are on E[node | action]; in {self.mode} mode what an action does depends on the round as "
-                f"well, so none can be put on {problem.name}"
+                f"constraints are on E[node | action]; in {self.mode} mode the effect of an action depends on the "
+                f"round as well, so {problem.name} cannot have any"
             )
         self.problem = problem
         self.scm = problem.scm
@@ -104,7 +106,7 @@ class Interface(ABC):
         self.costs: Costs | None = None
         if problem.outcomes.costs is not None:
             where = f"{problem.name} in {self.mode} mode"
-            self.costs = fitted(problem.outcomes.costs, where, self.priceable(), self.scm.nodes, self.nodes)
+            self.costs = fit_costs(problem.outcomes.costs, where, self.priceable(), self.scm.nodes, self.nodes)
         self.action_space: Space = self.codec.space
         shapes = {key: value.shape for key, value in self.empty_observation().items()}
         self.observation_space = spaces.Dict(
@@ -127,7 +129,7 @@ class Interface(ABC):
         """Return a validated copy of one action, so that later changes of the caller's object have no effect.
 
         Raises:
-            gymnasium.error.InvalidAction: if it is no element of the action space.
+            gymnasium.error.InvalidAction: if it is not an element of the action space.
         """
         own = copy_action(self.action_space, action)
         self.decode(own)
@@ -143,7 +145,7 @@ class Interface(ABC):
         """Return a validated copy of a recommendation: an action, or a list of actions with several objectives.
 
         Raises:
-            gymnasium.error.InvalidAction: if it is no action, or no sequence of at least one.
+            gymnasium.error.InvalidAction: if it is not an action, or not a sequence of at least one.
         """
         if not self.problem.outcomes.objectives:
             return self.read(recommended)
@@ -159,7 +161,7 @@ class Interface(ABC):
         """Return the intervention of one action, in native units.
 
         Raises:
-            gymnasium.error.InvalidAction: if it is no element of the action space.
+            gymnasium.error.InvalidAction: if it is not an element of the action space.
         """
 
     @abstractmethod
@@ -172,11 +174,11 @@ class Interface(ABC):
 
     def describe_batch(self, intervention: Intervention) -> Description:
         """Return new arrays for a batch by name, with ``_name`` masks as in Gymnasium's vector infos."""
-        described: Description = {}
+        info: Description = {}
         for name, value in self.describe(intervention).items():
-            described[name] = np.stack(value, axis=-1) if isinstance(value, tuple) else np.array(value)
-            described[f"_{name}"] = np.ones(len(described[name]), dtype=bool)
-        return described
+            info[name] = np.stack(value, axis=-1) if isinstance(value, tuple) else np.array(value)
+            info[f"_{name}"] = np.ones(len(info[name]), dtype=bool)
+        return info
 
     def priceable(self) -> Priceable:
         """Return the items of the mode's actions that may have a price.
@@ -184,7 +186,7 @@ class Interface(ABC):
         Raises:
             ArgumentError: if there are none.
         """
-        raise ArgumentError(f"{self.problem.name}: there are no costs in {self.mode} mode")
+        raise ArgumentError(f"{self.problem.name}: {self.mode} mode has no costs")
 
     def changed(self, intervention: Intervention) -> Changed:
         """Return the items with a possible price that an action changes: item -> ``(mask, native value)``."""
@@ -214,7 +216,7 @@ class Interface(ABC):
 
     @abstractmethod
     def acted_on(self) -> dict[str, str]:
-        """Return the nodes that actions affect directly, each with a word that says how, for pictures and tables."""
+        """Return the nodes that actions affect directly, each with a word for the way, for pictures and tables."""
 
     def entering(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
         """Return the entries of an action into the mechanisms, by node; none if it sets variables.
@@ -251,7 +253,7 @@ class Interface(ABC):
         """Return observed variable -> the distribution of its noise."""
         return self.scm.noise_of_nodes()
 
-    def drawn_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
+    def random_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
         """Return random fields of ``task_class``, which depend on the seed.
 
         Args:
@@ -262,13 +264,13 @@ class Interface(ABC):
 
 
 class Feedback(Interface):
-    """One problem played in one mode: an interface, and the rounds that actions give.
+    """One problem played in one mode: an interface, and the outcomes of its rounds.
 
     A subclass is a mode; its module is named after it and calls it ``FEEDBACK``. Environments, the oracle and the
-    evaluator take everything that they know of a mode from here.
+    evaluator use no other description of a mode.
 
     Attributes:
-        truth: the same with the graph known, from which regret is measured; itself if the graph is known.
+        truth: the same feedback with the graph known, from which regret is measured; itself if the graph is known.
     """
 
     problem: Problem
@@ -319,8 +321,8 @@ class Feedback(Interface):
         """
         return memory
 
-    def recalled(self, memory: Memory) -> Observation:
-        """Return the part of the memory that agents see before the next round, shapes ``(k,)`` or ``(n, k)``."""
+    def observe_memory(self, memory: Memory) -> Observation:
+        """Return the observation of the memory before the next round, shapes ``(k,)`` or ``(n, k)``."""
         return {}
 
     def known_maximiser(self) -> Action | None:

@@ -1,4 +1,4 @@
-"""Actions that choose a set of variables from a list, and the values that they are set to."""
+"""Actions that choose a set of variables from a list, and their values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action
 
-# Longest list of names that is written out.
+# Largest number of names that are listed one by one.
 LONGEST_LIST = 4
 
 
@@ -33,12 +33,12 @@ class SettingInterface(Interface):
         return {name: value for name, (_, value) in intervention.hard.items()}
 
     def describe_batch(self, intervention: Intervention) -> Description:
-        described: Description = {}
+        info: Description = {}
         for name, (mask, values) in intervention.hard.items():
             if np.any(mask):
-                described[name] = np.where(mask, values, 0.0)
-                described[f"_{name}"] = np.array(mask)
-        return described
+                info[name] = np.where(mask, values, 0.0)
+                info[f"_{name}"] = np.array(mask)
+        return info
 
     def changed(self, intervention: Intervention) -> Changed:
         """Return the variables that are set."""
@@ -53,7 +53,7 @@ class ChoiceInterface(SettingInterface):
     problem's null action.
     """
 
-    #: the action's key for the set that is chosen
+    #: the action's key of the chosen set
     key: ClassVar[str]
     codec_class: ClassVar[type[ChoiceCodec]] = ChoiceCodec
     codec: ChoiceCodec
@@ -66,8 +66,8 @@ class ChoiceInterface(SettingInterface):
         self._members = [
             [index for index, name in enumerate(self._manipulable) if name in chosen] for chosen in self.codec.sets
         ]
-        each = [(name, index, self.domains.scales[index]) for index, name in enumerate(self._manipulable)]
-        self._named_members = [[each[index] for index in members] for members in self._members]
+        triples = [(name, index, self.domains.scales[index]) for index, name in enumerate(self._manipulable)]
+        self._member_scales = [[triples[index] for index in members] for members in self._members]
         self._soft = tuple(problem.to_native(problem.null_action).tolist())
 
     @abstractmethod
@@ -91,9 +91,9 @@ class ChoiceInterface(SettingInterface):
         return self.codec_class(space, domains, self.key, sets, self.set_names())
 
     def decode(self, action: Action) -> Intervention:
-        chosen, given = as_entries(action, self._keys)
-        members = self._named_members[as_index(chosen, len(self._members), self.key)]
-        values = as_numbers(given, "values")
+        chosen, numbers = as_entries(action, self._keys)
+        members = self._member_scales[as_index(chosen, len(self._members), self.key)]
+        values = as_numbers(numbers, "values")
         if values.shape != (len(self._manipulable),):
             raise InvalidAction(
                 f"values must have shape ({len(self._manipulable)},), one for each of "
@@ -154,11 +154,11 @@ class ChoiceInterface(SettingInterface):
         return {"manipulable": dict(self.manipulable)}
 
 
-def listed(names: Collection[str], what: str) -> str:
+def join_names(names: Collection[str], what: str) -> str:
     """Return ``X1, X2``, or the count of a long list."""
     return f"{len(names)} {what}" if len(names) > LONGEST_LIST else ", ".join(sorted(names))
 
 
 def set_name(variables: Collection[str]) -> str:
     """Return ``{X1, X2}`` for a target set."""
-    return "{" + listed(variables, "variables") + "}"
+    return "{" + join_names(variables, "variables") + "}"

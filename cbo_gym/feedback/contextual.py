@@ -1,4 +1,4 @@
-"""Contextual mode: after seeing the round's context, the action picks a scope and the values that it sets."""
+"""Contextual mode: after seeing the round's context, the action chooses a scope and the values of its variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cbo_gym.actions import PolicyCodec
 from cbo_gym.actions.codec import Actions
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.base import Feedback
-from cbo_gym.feedback.choice import ChoiceInterface, listed
+from cbo_gym.feedback.choice import ChoiceInterface, join_names
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.scm.scopes import Scope
 from cbo_gym.scm.system import Draws
@@ -44,7 +44,7 @@ class ContextualInterface(ChoiceInterface):
         return {**super().empty_observation(), "context": np.zeros(len(self.contexts.names))}
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """None: an initial round would have a context, which ``observation["context"]`` does not hold.
+        """Return no actions: an initial round would have a context, which ``observation["context"]`` does not show.
 
         Raises:
             ArgumentError: if any are asked for.
@@ -64,10 +64,10 @@ class ContextualInterface(ChoiceInterface):
 
 
 class ContextualFeedback(ContextualInterface, Feedback):
-    """Hard interventions that may depend on what is seen of the round beforehand.
+    """Hard interventions that may depend on the context of the round.
 
-    At the start of a round its exogenous noise is drawn and the un-intervened system is computed; the context
-    variables are read off it. The intervention then recomputes everything downstream with the same noise.
+    At the start of a round its exogenous noise is drawn and the un-intervened system is computed; its context
+    variables are observed. The intervention then recomputes everything downstream with the same noise.
 
     ## Action space
     ``Dict(scope=Discrete(n_scopes), values=Box(0, 1, (n_manipulable,)))``: the index of a scope and a value for every
@@ -100,8 +100,8 @@ class ContextualFeedback(ContextualInterface, Feedback):
 
 def name_scope(scope: Scope) -> str:
     """Return ``{X1, X2 | C}``: the variables of a scope and the contexts on which any of them may depend."""
-    variables = listed([variable for variable, _ in scope], "variables")
-    contexts = listed(frozenset().union(*[given for _, given in scope]), "contexts")
+    variables = join_names([variable for variable, _ in scope], "variables")
+    contexts = join_names(frozenset().union(*[contexts for _, contexts in scope]), "contexts")
     return "{" + (f"{variables} | {contexts}" if contexts else variables) + "}"
 
 

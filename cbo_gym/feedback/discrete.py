@@ -41,7 +41,7 @@ class DiscreteInterface(SettingInterface):
 
     @cached_property
     def arms(self) -> Sequence[Mapping[str, float]]:
-        """The interventions of the arms."""
+        """Interventions of the arms."""
         return arms_of(self.problem)
 
     def make_codec(self) -> ArmCodec:
@@ -61,7 +61,7 @@ class DiscreteInterface(SettingInterface):
             wrong = f"arm {chosen[~inside][0]}" if chosen.ndim == 1 else f"shape {chosen.shape}"
             raise InvalidAction(f"the arms must be whole numbers from 0 to {len(self._arms) - 1}, (n,); given {wrong}")
         masks = {name: mask[chosen] for name, mask in self._masks.items()}
-        # one variable is kept, so that a batch of nothing but observations has a shape
+        # one variable is kept, so that a batch of observations alone has a shape
         first = self._settable[0]
         kept = {name: mask for name, mask in masks.items() if name == first or mask.any()}
         return Intervention(self._soft, {name: (mask, self._values[name][chosen]) for name, mask in kept.items()})

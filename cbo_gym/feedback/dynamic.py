@@ -29,7 +29,7 @@ MAX_TRIALS = 10_000
 class Past(NamedTuple):
     """The past of a round: the number of earlier rounds, and the interventions implemented in earlier slices.
 
-    ``implemented`` is by variable of its slice, as in an :class:`Intervention`.
+    ``implemented`` has the names of its slices' variables, as in an :class:`Intervention`.
     """
 
     rounds: int
@@ -41,13 +41,13 @@ class DynamicFeedback(ChoiceInterface, Feedback):
 
     Slice t has ``trials`` rounds. Each is an independent replicate of the whole history, with fresh noise in all
     slices, the interventions implemented in earlier slices, and the action in slice t. The action of the last round of
-    a slice is implemented: it is in place in the rounds of later slices. So E[reward | action] depends on the
-    implemented interventions and on nothing else of the past. After ``trials`` rounds of each slice the last slice goes
+    a slice is implemented: it holds in the rounds of later slices. So E[reward | action] depends on the
+    implemented interventions and on nothing else in the past. After ``trials`` rounds of each slice the last slice goes
     on, and nothing more is implemented; a shorter experiment never reaches the last slices.
 
-    The program of Aglietti et al. also sets the reward of a past slice to the value found there, and propagates without
-    noise. Without noise both are the same, because the mechanism gives this value. With noise, such a reward would be
-    one draw, selected as the best of many.
+    The program of Aglietti et al. also sets the reward of a past slice to the value observed there, and propagates
+    without noise. Without noise both are the same, because the mechanism gives this value. With noise, such a reward
+    would be one draw, selected as the best of many.
 
     ## Action space
     ``Dict(target=Discrete(n_targets), values=Box(0, 1, (n_manipulable,)))``: the index of a target set (one is
@@ -56,7 +56,7 @@ class DynamicFeedback(ChoiceInterface, Feedback):
 
     ## Observation space
     ``Dict(nodes=Box(n), slice=Box(1), trial=Box(1))``: the observed variables of the slice that was played in
-    topological order, the reward last (zeros at reset); and of the round that comes, its slice, from 0, and its place
+    topological order, the reward last (zeros at reset); and the slice of the next round, from 0, and its index
     in the slice, from 0 to ``trials - 1``.
 
     ## Reward
@@ -66,12 +66,12 @@ class DynamicFeedback(ChoiceInterface, Feedback):
     Aglietti, Dhir, Gonzalez & Damoulas (2021), Dynamic causal Bayesian optimization, sec. 2 and 3.
 
     Args:
-        problem: with slices.
+        problem: a problem with slices.
         trials: the number K of rounds in a slice, 1 to 10,000.
 
     Raises:
-        ArgumentError: if the problem has no slices, ``trials`` is no whole number from 1 to 10,000, or agents are not
-            to know the true graph.
+        ArgumentError: if the problem has no slices, ``trials`` is not a whole number from 1 to 10,000, or the agents'
+            knowledge of the graph is anything but the true graph.
     """
 
     mode = Mode.DYNAMIC
@@ -87,19 +87,21 @@ class DynamicFeedback(ChoiceInterface, Feedback):
             raise ArgumentError(f"{problem.name} has no slices, so it has no dynamic mode")
         if problem.knowledge is not None:
             raise ArgumentError(
-                f"{problem.name}: dynamic mode tells agents the true graph, since one diagram stands for all slices; "
+                f"{problem.name}: dynamic mode shows agents the true graph, because one diagram stands for all slices; "
                 "leave out the keyword graph"
             )
         self.slices = slices
         self._last = self.slices.count - 1
         # for each slice, bare name of a variable -> its name in that slice
-        self._names = [{name: f"{name}_{place}" for name in self.slices.names} for place in range(self.slices.count)]
+        self._names = [{name: f"{name}_{index}" for name in self.slices.names} for index in range(self.slices.count)]
         super().__init__(problem)
         # for each slice, name in the first slice -> name in that slice
-        self._moved = [{self._names[0][name]: named for name, named in names.items()} for names in self._names]
+        self._in_slice = [
+            {self._names[0][name]: full_name for name, full_name in names.items()} for names in self._names
+        ]
         # an action alone belongs to the first slice
         self._soft = (0.0,)
-        self._named_members = [[(f"{n}_0", place, scale) for n, place, scale in each] for each in self._named_members]
+        self._member_scales = [[(f"{n}_0", index, scale) for n, index, scale in each] for each in self._member_scales]
 
     def whole_graph(self) -> GraphKnowledge:
         """Return the diagram of one slice."""
@@ -117,8 +119,8 @@ class DynamicFeedback(ChoiceInterface, Feedback):
 
     def slice_of(self, rounds: int) -> int:
         """Return the slice of a round, given the number of earlier rounds."""
-        place = rounds // self.trials
-        return place if place < self._last else self._last
+        index = rounds // self.trials
+        return index if index < self._last else self._last
 
     def decode_batch(self, actions: Actions) -> Intervention:
         hard = super().decode_batch(actions).hard
@@ -129,43 +131,43 @@ class DynamicFeedback(ChoiceInterface, Feedback):
 
     def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
         """Move the action to the slice of the next round, the soft parameter, and add earlier interventions."""
-        place = self.slice_of(memory.rounds)
-        if not place:
+        index = self.slice_of(memory.rounds)
+        if not index:
             return intervention
-        moved = self._moved[place]
-        own = {moved[name]: pair for name, pair in intervention.hard.items()}
-        return Intervention((float(place),), {**memory.implemented, **own})
+        in_slice = self._in_slice[index]
+        own = {in_slice[name]: pair for name, pair in intervention.hard.items()}
+        return Intervention((float(index),), {**memory.implemented, **own})
 
     def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Past:
         rounds = memory.rounds + 1
         ends = self.slice_of(rounds) > self.slice_of(memory.rounds)
         return Past(rounds, intervention.hard if ends else memory.implemented)
 
-    def recalled(self, memory: Memory) -> Observation:
-        place = self.slice_of(memory.rounds)
-        return {"slice": np.array([float(place)]), "trial": np.array([float(memory.rounds - place * self.trials)])}
+    def observe_memory(self, memory: Memory) -> Observation:
+        index = self.slice_of(memory.rounds)
+        return {"slice": np.array([float(index)]), "trial": np.array([float(memory.rounds - index * self.trials)])}
 
     def empty_observation(self) -> Observation:
-        return {"nodes": np.zeros(len(self.nodes)), **self.recalled(self.start())}
+        return {"nodes": np.zeros(len(self.nodes)), **self.observe_memory(self.start())}
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """Return all variables of all slices, and by their bare names those of the slice of the round."""
         values = self.scm.propagate(noise, intervention)
-        (place,) = intervention.soft
-        if type(place) is float:
-            for name, named in self._names[int(place)].items():
-                values[name] = values[named]
+        (index,) = intervention.soft
+        if type(index) is float:
+            for name, full_name in self._names[int(index)].items():
+                values[name] = values[full_name]
             return values
         for name in self.slices.names:
-            values[name] = self._in_play(values, name, place)
+            values[name] = self._in_play(values, name, index)
         return values
 
-    def _in_play(self, values: Values, name: str, place: Floats) -> Floats:
+    def _in_play(self, values: Values, name: str, index: Floats) -> Floats:
         """Return a variable in the slice of each of several rounds."""
         first, *others = [values[names[name]] for names in self._names]
-        chosen: Floats = first + 0.0 * place
+        chosen: Floats = first + 0.0 * index
         for number, value in enumerate(others, start=1):
-            chosen = np.where(place == number, value, chosen)
+            chosen = np.where(index == number, value, chosen)
         return chosen
 
     def describe(self, intervention: Intervention) -> Description:
@@ -175,14 +177,14 @@ class DynamicFeedback(ChoiceInterface, Feedback):
         return super().describe_batch(self._played(intervention))
 
     def changed(self, intervention: Intervention) -> Changed:
-        """Return the variables set in the slice of the round; earlier interventions are paid for."""
+        """Return the variables set in the slice of the round; earlier interventions have been paid for."""
         return self._played(intervention).hard
 
     def _played(self, intervention: Intervention) -> Intervention:
         """Return the intervention in the slice of the round, by the variables' bare names."""
-        (place,) = intervention.soft
-        names, done = self._names[int(place)], intervention.hard
-        return Intervention((), {name: done[named] for name, named in names.items() if named in done})
+        (index,) = intervention.soft
+        names, hard = self._names[int(index)], intervention.hard
+        return Intervention((), {name: hard[full_name] for name, full_name in names.items() if full_name in hard})
 
     def acted_on(self) -> dict[str, str]:
         return {names[name]: "do" for names in self._names for name in self.manipulable}
@@ -200,7 +202,7 @@ class DynamicFeedback(ChoiceInterface, Feedback):
     def exogenous(self) -> dict[str, Distribution]:
         """Return the noise of the variables of the first slice, by their bare names."""
         whole = super().exogenous()
-        return {name: whole[named] for name, named in self._names[0].items()}
+        return {name: whole[full_name] for name, full_name in self._names[0].items()}
 
     def task_fields(self) -> dict[str, Any]:
         return {
@@ -211,10 +213,10 @@ class DynamicFeedback(ChoiceInterface, Feedback):
             "unrolled": self.scm.diagram,
         }
 
-    def drawn_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
+    def random_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
         history = self.slices.history
         series = history.propagate(history.draw_noise(rng, observational))
-        measured = [named for names in self._names[: self.slices.measured] for named in names.values()]
+        measured = [name for names in self._names[: self.slices.measured] for name in names.values()]
         return {"observational": {name: np.broadcast_to(series[name], observational).copy() for name in measured}}
 
 

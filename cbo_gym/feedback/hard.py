@@ -1,4 +1,4 @@
-"""Hard mode: the action picks a target set and the values that its variables are set to."""
+"""Hard mode: the action chooses a target set and the values of its variables."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class HardInterface(ChoiceInterface):
                 "with their bounds, as manipulable of a problem or as settable of a study"
             )
         if frozenset() not in self.problem.targets:
-            raise ArgumentError(f"{self.problem.name}: add the empty set, which is to only observe, to the targets: []")
+            raise ArgumentError(f"{self.problem.name}: add the empty set (only observe) to the targets: []")
         return self.problem.targets
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """By default 2 random interventions on each target set, or on single variables if the graph is hidden."""
-        each = 2 if random is None else random
+        """Return by default 2 random interventions on each target set; on single variables if the graph is hidden."""
+        count = 2 if random is None else random
         targets = self.problem.targets
         empty = targets.index(frozenset())
         largest = max(map(len, targets)) if self.knowledge.diagram or self.knowledge.candidates else 1
         others = [index for index, target in enumerate(targets) if 1 <= len(target) <= largest]
-        chosen = np.repeat([empty, *others], [observational, *[each] * len(others)])
+        chosen = np.repeat([empty, *others], [observational, *[count] * len(others)])
         return {"target": chosen, "values": rng.random((len(chosen), len(self.domains)))}
 
     def task_fields(self) -> dict[str, Any]:

@@ -42,9 +42,9 @@ class MaskedFeedback(ParametricInterface, Feedback):
     The value of the reward variable in this round.
 
     ## Arguments
-    ``super_arm_size``: the limit s, 1 to N, or None for the problem's own. A problem whose soft parameters are no
+    ``super_arm_size``: the limit s, 1 to N, or None for the problem's own. A problem whose soft parameters are not a
     super arm becomes a masked one: each parameter is a base arm whose signal is uniform on [0, 1], mapped to native
-    units where it is selected; unselected arms sit at the null action. Its own limit is half of the arms, rounded up.
+    units where it is selected; unselected arms stay at the null action. Its own limit is half of the arms, rounded up.
 
     ## References
     Bauschmann & Maghsudi (2026), Graph structured combinatorial semi-bandit, sec. II.
@@ -85,7 +85,7 @@ class MaskedFeedback(ParametricInterface, Feedback):
             index = next(i for i, value in enumerate(arm) if value not in (0.0, 1.0))
             raise InvalidAction(f"super_arm[{index}] must be 0 or 1; given {arm[index]}")
         if chosen > self.super_arm_size:
-            raise InvalidAction(f"a super arm holds at most {self.super_arm_size} base arms; given {chosen}")
+            raise InvalidAction(f"a super arm has at most {self.super_arm_size} base arms; given {chosen}")
         return Intervention(arm)
 
     def decode_batch(self, actions: Actions) -> Intervention:
@@ -101,7 +101,7 @@ class MaskedFeedback(ParametricInterface, Feedback):
         return Intervention(tuple(array.T))
 
     def describe(self, intervention: Intervention) -> Description:
-        """Base arm (its parameter's own name, else its signal) -> 1 where it was let through, else 0."""
+        """Return base arm (its parameter's own name, else its signal) -> 1 if it was selected, else 0."""
         return dict(zip(self._arms, intervention.soft))  # noqa: B905  # decoding has counted them
 
     def priceable(self) -> Priceable:
@@ -116,17 +116,17 @@ class MaskedFeedback(ParametricInterface, Feedback):
         names = self.problem.domains.names
         return {name: (bit != 0.0, 0.0) for name, bit in zip(names, intervention.soft, strict=True)}
 
-    def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
+    def entry(self, index: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
         """Return the base arm's signal if it was selected."""
-        name, signal, ends = self._arms[place], self._signals[place], self.arms.signal_range
+        name, signal, ends = self._arms[index], self._signals[index], self.arms.signal_range
         # errors of observation may make a signal negative
         widest = f"{name} = -{widest_of(*ends)}"
-        if intervention is None or intervention.soft[place] == 0.0:
+        if intervention is None or intervention.soft[index] == 0.0:
             return Entry(f"{name} {MISSING}", widest, used=False)
         return Entry(f"{name} = {short_numbers(*ends)(float(np.asarray(values[signal])))}", widest)
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """Observational rounds are of the empty super arm."""
+        """Return the empty super arm for observational rounds, and random ones for the others."""
         count = 2 * self._count + 1 if random is None else random
         space = SuperArmSpace(self._count, self.super_arm_size, seed=rng)
         drawn = [space.sample() for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Actions that are parameters of mechanisms, as in the soft, the aggregated and the masked mode."""
+"""Actions that are parameters of mechanisms, as in soft, aggregated and masked mode."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class ParametricInterface(Interface):
         """Return one value per coordinate, by the parameters' names or else by node, a tuple if a node has several."""
         return {
             name: values[own[0]] if len(own) == 1 else tuple(values[i] for i in own)
-            for name, own in self.places.items()
+            for name, own in self.coordinates.items()
         }
 
     @cached_property
-    def places(self) -> Mapping[str, tuple[int, ...]]:
+    def coordinates(self) -> Mapping[str, tuple[int, ...]]:
         """Coordinates by the parameters' names, or else by the node that they affect."""
         if self.problem.domains.named:
-            return {name: (place,) for place, name in enumerate(self.problem.domains.names)}
+            return {name: (index,) for index, name in enumerate(self.problem.domains.names)}
         return self.own_nodes
 
     @property
@@ -88,10 +88,10 @@ class ParametricInterface(Interface):
         entries = [self.entry(i, intervention, values) for i in range(self.scm.action_dim)]
         return {node: [entries[i] for i in own] for node, own in self.scm.action_nodes.items()}
 
-    def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
+    def entry(self, index: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
         """Return the entry of one coordinate, in native units; for the arguments see :meth:`entering`."""
-        name, domain = self.domains.names[place], self.domains.intervals[place]
-        value = MISSING if intervention is None else short_numbers(*domain)(float(intervention.soft[place]))
+        name, domain = self.domains.names[index], self.domains.intervals[index]
+        value = MISSING if intervention is None else short_numbers(*domain)(float(intervention.soft[index]))
         return Entry(f"{name} = {value}", f"{name} = {widest_of(*domain)}")
 
     def task_fields(self) -> dict[str, Any]:

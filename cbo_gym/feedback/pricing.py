@@ -14,10 +14,10 @@ class Priceable(NamedTuple):
     """The items of a mode's actions that may have a price.
 
     Attributes:
-        items: name that a price may have -> the items that it stands for.
-        sets: sets of items that actions may change, enough of them to find one that is free.
+        items: name of a price -> the items that it stands for.
+        sets: sets of items that actions may change, enough of them to detect a free one.
         origin: item -> native reference value of its change; None if users give it.
-        units: whether changes have a size.
+        units: whether changes have a size, so that they can have a price per unit.
     """
 
     items: Mapping[str, tuple[str, ...]]
@@ -26,8 +26,8 @@ class Priceable(NamedTuple):
     units: bool = True
 
 
-def fitted(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[str], seen: Sequence[str]) -> Costs:
-    """Return costs with each price under its item's name, and prices of observing the nodes that agents see.
+def fit_costs(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[str], seen: Sequence[str]) -> Costs:
+    """Return costs with prices by item, and prices of observation for the nodes that agents see.
 
     Args:
         costs: a user's costs.
@@ -40,17 +40,19 @@ def fitted(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[str],
         ArgumentError: if a name is unknown, an item is priced twice, an intervention would cost nothing, or the mode
             has no units of change or no reference to state.
     """
-    for part in ("variables", "per_unit", "reference", "observed"):
+    for argument in ("variables", "per_unit", "reference", "observed"):
         _require_known(
-            f"{where}: costs, {part}", getattr(costs, part), nodes if part == "observed" else priceable.items
+            f"{where}: costs, {argument}",
+            getattr(costs, argument),
+            nodes if argument == "observed" else priceable.items,
         )
     _require_known(f"{where}: costs, sets", [name for items in costs.sets for name in items], priceable.items)
     if costs.per_unit and not priceable.units:
-        raise ArgumentError(f"{where}: costs cannot have per_unit, since an action only lets through or not")
+        raise ArgumentError(f"{where}: costs cannot have per_unit, because an action selects an item or not")
     if costs.reference and priceable.origin is not None:
         raise ArgumentError(f"{where}: costs cannot have reference; change is counted from the null action")
-    if strangers := sorted(set(costs.reference) - set(costs.per_unit)):
-        raise ArgumentError(f"{where}: costs have a reference but no price per_unit of {strangers}")
+    if unpriced := sorted(set(costs.reference) - set(costs.per_unit)):
+        raise ArgumentError(f"{where}: costs have a reference but no price per_unit of {unpriced}")
     own = replace(
         costs,
         variables=_by_item(where, costs.variables, priceable),
@@ -61,16 +63,16 @@ def fitted(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[str],
     )
     if free := next((items for items in priceable.sets if items and not own.fixed(items)), None):
         raise ArgumentError(
-            f"{where}: costs leave an intervention on {sorted(free)} without a fixed price; give one of each of these, "
-            f"of the set, or a base"
+            f"{where}: costs leave an intervention on {sorted(free)} without a fixed price; give a price of each of "
+            "these, of the set, or a base"
         )
     return own
 
 
-def _require_known(what: str, given: Collection[str], known: Collection[str]) -> None:
-    if strangers := [name for name in given if name not in known]:
-        hint = did_you_mean(strangers[0], known)
-        raise ArgumentError(f"{what}: {shown(strangers)} cannot be priced; choose from {shown(list(known))}{hint}")
+def _require_known(what: str, names: Collection[str], known: Collection[str]) -> None:
+    if unknown := [name for name in names if name not in known]:
+        hint = did_you_mean(unknown[0], known)
+        raise ArgumentError(f"{what}: {shown(unknown)} cannot be priced; choose from {shown(list(known))}{hint}")
 
 
 def _by_item(where: str, prices: Mapping[str, float], priceable: Priceable) -> dict[str, float]:

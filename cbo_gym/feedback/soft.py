@@ -34,7 +34,7 @@ class SoftInterface(ParametricInterface):
         super().__init__(problem)
         self._action_dim = self.scm.action_dim
         self._to_native = self.domains.to_native
-        self._own_actions = [(name, itemgetter(*own)) for name, own in self.places.items()]
+        self._own_actions = [(name, itemgetter(*own)) for name, own in self.coordinates.items()]
 
     def make_codec(self) -> BoxCodec:
         domains = self.require_parameters()
@@ -78,7 +78,7 @@ class SoftInterface(ParametricInterface):
         return {name: own(intervention.soft) for name, own in self._own_actions}
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """By default 2q + 1 random interventions."""
+        """Return by default 2q + 1 random interventions."""
         count = 2 * self._action_dim + 1 if random is None else random
         points = rng.random((count, self._action_dim))
         if isinstance(self.action_space, SparseBox):

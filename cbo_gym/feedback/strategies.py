@@ -1,4 +1,4 @@
-"""Strategies: how an adversary picks its move of a round, from the rounds before it and its own luck, one class each.
+"""Strategies of an adversary: one class for each rule by which it chooses its move of a round.
 
 A move is a point of the unit box of the adversary's coordinates. A strategy's memory is immutable. It may be that of a
 batch of experiments, and then so are the moves.
@@ -19,9 +19,9 @@ from cbo_gym.scm import Floats
 
 # Probability that the adaptive adversary moves at random, as in the paper's code.
 JITTER = 0.2
-# Weight of a round relative to the round after it; ours.
+# Weight of a round relative to the round after it, which the paper does not state.
 FORGETTING = 0.9
-# Stands for the index of a move if the next move is none at random.
+# Index that means that the next move is not a random one.
 NO_MOVE = -1
 # Decimals to which payoffs are equal, so that a move does not depend on a machine's rounding.
 TIE_DECIMALS = 9
@@ -32,7 +32,7 @@ Mover = Callable[[np.ndarray], Sequence[float] | np.ndarray]
 
 
 class Game(NamedTuple):
-    """Everything that a strategy may know.
+    """The information of a strategy.
 
     Attributes:
         actions: the agent's action space.
@@ -49,7 +49,7 @@ class Game(NamedTuple):
         index: Any = 0
         for column in action:
             steps: Any = column * (self.actions.levels - 1) + 0.5
-            # floats for one action, because a step takes a few microseconds
+            # floats for one action are faster than arrays
             index = index * self.actions.levels + (int(steps) if type(column) is float else steps.astype(int))
         return index
 
@@ -60,7 +60,7 @@ class Game(NamedTuple):
 
 
 class Strategy(ABC):
-    """How moves are picked."""
+    """Rule by which an adversary chooses its moves."""
 
     #: whether the move depends on the action that it meets as well
     sees_action: ClassVar[bool] = False
@@ -77,7 +77,7 @@ class Strategy(ABC):
         """Return the next move, ``(k,)`` or ``(n, k)``; ``None`` for one at random, by the luck of the round.
 
         Args:
-            memory: what happened before.
+            memory: memory of the rounds before.
             action: the action that it meets, as for :meth:`remember`; empty unless the strategy sees it.
 
         Raises:
@@ -125,7 +125,7 @@ class Reply(NamedTuple):
 class Adaptive(Strategy):
     """The best reply to the agent's past actions, with less weight on older rounds; sometimes a move at random.
 
-    Before the first round the agent is assumed to play at random. The move of a round is settled when the round before
+    Before the first round the agent is assumed to play at random. The move of a round is decided when the round before
     it ends, so it cannot depend on the action that it meets.
     """
 
@@ -147,7 +147,7 @@ class Informed(Strategy):
     """The best reply to the very action that it meets; sometimes a move at random.
 
     The adversary of the paper's program does so with agents that choose one action; of agents that draw it from
-    weights it knows the weights alone, which is less. Whether the move of a round is at random is settled when the
+    weights it knows the weights alone, which is less. Whether the move of a round is random is decided when the
     round before it ends; in the first round it never is.
     """
 
@@ -167,7 +167,7 @@ class Informed(Strategy):
         return np.where(np.less(luck, JITTER), index_at(luck / JITTER, len(self.game.moves)), NO_MOVE)
 
 
-class Listed(Strategy):
+class MoveList(Strategy):
     """A user's list of moves, one per round, from the beginning again after the last."""
 
     def __init__(self, game: Game, moves: Any) -> None:
@@ -191,7 +191,7 @@ class Listed(Strategy):
         return memory + 1
 
 
-class Asked(Strategy):
+class MoveFunction(Strategy):
     """Moves of a user's function, which is called before every round with the actions played so far."""
 
     def __init__(self, game: Game, mover: Mover) -> None:
@@ -203,9 +203,9 @@ class Asked(Strategy):
 
     def move(self, memory: np.ndarray, action: Sequence[Floats]) -> np.ndarray:
         # three axes for a batch of experiments
-        return np.stack([self._ask(past) for past in memory]) if memory.ndim == 3 else self._ask(memory)
+        return np.stack([self._call(past) for past in memory]) if memory.ndim == 3 else self._call(memory)
 
-    def _ask(self, past: np.ndarray) -> np.ndarray:
+    def _call(self, past: np.ndarray) -> np.ndarray:
         try:
             move = self._mover(past.copy())
         except Exception as error:  # a user's function may raise anything
@@ -232,7 +232,7 @@ def make_strategy(adversary: Any, game: Game) -> Strategy:
     """Return the strategy for a keyword: a name, a list of moves, or a function.
 
     Raises:
-        ArgumentError: if it is none of these, or a move is out of range.
+        ArgumentError: if it is anything else, or a move is out of range.
     """
     if isinstance(adversary, str):
         if adversary not in STRATEGIES:
@@ -241,7 +241,7 @@ def make_strategy(adversary: Any, game: Game) -> Strategy:
                 f"actions; given {shown(adversary)}{did_you_mean(adversary, STRATEGIES)}"
             )
         return STRATEGIES[adversary](game)
-    return Asked(game, adversary) if callable(adversary) else Listed(game, adversary)
+    return MoveFunction(game, adversary) if callable(adversary) else MoveList(game, adversary)
 
 
 def index_at(share: Any, count: int) -> Any:
@@ -256,10 +256,10 @@ def _worst(rewards: np.ndarray) -> np.ndarray:
     return rewards.round(TIE_DECIMALS).argmin(axis=-1)
 
 
-def _in_box(given: Any) -> np.ndarray | None:
-    """Return the numbers as an array if they lie in [0, 1]; else ``None``."""
+def _in_box(moves: Any) -> np.ndarray | None:
+    """Return the numbers as an array if they are in [0, 1]; else ``None``."""
     try:
-        points = require_numbers("moves", given)
+        points = require_numbers("moves", moves)
     except ArgumentError:
         return None
     return points if ((points >= 0.0) & (points <= 1.0)).all() else None

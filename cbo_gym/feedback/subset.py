@@ -23,7 +23,7 @@ MAX_ENUMERATED = 2**14
 class SubsetFeedback(SoftFeedback):
     """A bandit whose arms are the subsets of the soft parameters: each is at its lower or its upper end.
 
-    Of a linear SEM the parameters say which nodes are intervened on. Other systems are played between the ends of the
+    In a linear SEM the parameters select the nodes under intervention. Other systems are played between the ends of the
     parameters' domains.
 
     ## Action space
@@ -64,7 +64,7 @@ class SubsetFeedback(SoftFeedback):
         return super().decode_batch(numbers)
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """By default 2q + 1 random subsets."""
+        """Return by default 2q + 1 random subsets."""
         count = 2 * self.scm.action_dim + 1 if random is None else random
         drawn = rng.integers(2, size=(count, self.scm.action_dim))
         return np.concatenate([np.tile(np.rint(self._null), (observational, 1)), drawn]).astype(np.int8)

@@ -202,9 +202,9 @@ def test_a_picture_shows_the_move_at_the_nodes_that_it_enters() -> None:
     env.step(np.zeros(4))
     played = env.feedback.against(env.feedback.decode(np.zeros(4)), np.array([0.0, 1 / 3, 1.0]))
     after = env.feedback.entering(played, env.values)
-    assert [entry.text for entry in before["X1"]] == ["x1 = -", "z1 = - (adversary)"]
-    assert [entry.text for entry in after["X1"]] == ["x1 = 0.0", "z1 = 0.67 (adversary)"]
-    assert [entry.text for entry in after["X2"]] == ["x2 = 0.0", "z2 = 2.00 (adversary)"]
-    assert [entry.text for entry in after["Y"]] == ["x3 = 0.0"]
+    assert [entry.label for entry in before["X1"]] == ["x1 = -", "z1 = - (adversary)"]
+    assert [entry.label for entry in after["X1"]] == ["x1 = 0.0", "z1 = 0.67 (adversary)"]
+    assert [entry.label for entry in after["X2"]] == ["x2 = 0.0", "z2 = 2.00 (adversary)"]
+    assert [entry.label for entry in after["Y"]] == ["x3 = 0.0"]
     assert env.feedback.acted_on() == {"X0": "x0, z0", "X1": "x1, z1", "X2": "x2, z2", "Y": "x3"}
     assert env.render().any()

@@ -160,7 +160,7 @@ def test_the_picture_is_of_the_unrolled_graph() -> None:
         ({"slices": 2**63}, "slices must be a whole number from 1 to 100; given 9223372036854775808"),
         ({"trial_noise": -1.0}, "trial_noise must be a finite number of at least 0; given -1.0"),
         ({"trial_noise": float("nan")}, "trial_noise must be a finite number of at least 0; given nan"),
-        ({"graph": "hidden"}, "dynamic mode tells agents the true graph"),
+        ({"graph": "hidden"}, "dynamic mode shows agents the true graph"),
         ({"trail": 3}, "did you mean 'trials'"),
     ],
 )

@@ -99,7 +99,7 @@ def test_what_is_seen_lies_in_the_observation_space(env_id: str) -> None:
     after = feedback.after(np.array([values[name] for name in feedback.nodes], dtype=float), values)
     before = feedback.before(noise)
     assert bool(before) == feedback.looks_ahead == issubclass(feedback.task_class, ContextualTask)
-    assert {**after, **before, **feedback.recalled(feedback.start())} in feedback.observation_space
+    assert {**after, **before, **feedback.observe_memory(feedback.start())} in feedback.observation_space
     empty = feedback.empty_observation()
     assert empty in feedback.observation_space
     assert not any(value.any() for value in empty.values())
