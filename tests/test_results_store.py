@@ -10,7 +10,7 @@ from cbo_gym.evaluation import leaderboard, load_published
 from cbo_gym.evaluation.report.markdown import BEGIN, END, results, with_part, write_results
 from cbo_gym.evaluation.runs.results import stacked
 from cbo_gym.evaluation.store.published import MAX_BYTES, own_store
-from cbo_gym.evaluation.verify.admission import admitted
+from cbo_gym.evaluation.verify.admission import admit
 from cbo_gym.evaluation.verify.submission import read_card
 from cbo_gym.registry import find_entry
 from cbo_gym.suites import load_all
@@ -70,7 +70,7 @@ def test_every_file_is_of_a_suite_or_a_submission_and_its_numbers_can_be(path):
     for run in runs:
         groups[run.agent, run.env, run.horizon, run.mode, run.status].append(run)
     for (_, env, _, mode, status), own in groups.items():
-        admitted(own[0])
+        admit(own[0])
         if status != "finished":
             continue
         column, entry = lucky.get(Mode(mode), "instant_regret"), find_entry(env)

@@ -19,7 +19,7 @@ from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, OperationError, text_of
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_of
-from cbo_gym.evaluation.verify.admission import admitted_agent
+from cbo_gym.evaluation.verify.admission import admit_agent
 from cbo_gym.labels import Spec, is_import_path
 from cbo_gym.seal import is_ours, seal
 from cbo_gym.study.expectation import expected_rewards
@@ -91,7 +91,7 @@ def _made(given: Any, units: Units) -> Any:
         given = units.about.agent
         if (name := Spec.from_label(given).name) in known_agents() or is_import_path(name):
             # agent_of refuses any other name.
-            given = admitted_agent(given)
+            given = admit_agent(given)
     agent = agent_of(given)
     if agent is not given:
         return agent
@@ -225,11 +225,11 @@ class Suggester:
         if not 0 < number <= len(events) or any(event.kind == "corrected" for event in events[number:]):
             return
         agent = _made(self._given, self._units)
-        played_with, _, sealed = stamp.partition("\n")
+        provenance_fields, _, sealed = stamp.partition("\n")
         # The file of another user may hold anything.
-        if not is_ours(_sealed(number, played_with, content), sealed) or not hasattr(agent, "restore"):
+        if not is_ours(_sealed(number, provenance_fields, content), sealed) or not hasattr(agent, "restore"):
             return
-        if played_with != self._stamp(agent):
+        if provenance_fields != self._stamp(agent):
             return
         self._trials.apply(events[:number])
         try:

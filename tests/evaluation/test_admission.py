@@ -10,7 +10,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, publish
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.runs.results import name_of, save_run
-from cbo_gym.evaluation.verify.admission import admitted_agent, admitted_env
+from cbo_gym.evaluation.verify.admission import admit_agent, admit_env
 from cbo_gym.evaluation.verify.replay import replays
 from cbo_gym.evaluation.verify.submission import check_submission
 from cbo_gym.labels import import_paths
@@ -65,7 +65,7 @@ def test_every_caller_of_what_makes_objects_of_texts_is_known():
         found.setdefault(name, set()).add(module)
     unknown = {name: found.get(name, set()) - set(known.split()) for name, known in MAKERS.items()}
     assert unknown == {name: set() for name in MAKERS}
-    assert found["admitted"] == WHO_READS_RUNS
+    assert found["admit"] == WHO_READS_RUNS
 
 
 HOSTILE_AGENTS = [
@@ -118,30 +118,30 @@ def test_nothing_else_that_reads_a_file_carries_out_a_label(store, tmp_path):
 
 
 def test_an_import_path_is_followed_where_it_is_named():
-    assert admitted_agent("tests.helpers:Centre", ["tests.helpers:Centre"]).name == "tests.helpers:Centre"
+    assert admit_agent("tests.helpers:Centre", ["tests.helpers:Centre"]).name == "tests.helpers:Centre"
     with pytest.raises(ArgumentError, match=r"is not installed here.*--allow package\.module:Class"):
-        admitted_agent("tests.helpers:Centre", ["tests.helpers:Other", "tests.helpers"])
+        admit_agent("tests.helpers:Centre", ["tests.helpers:Other", "tests.helpers"])
 
 
 def test_parameters_are_those_that_are_declared():
-    assert str(admitted_agent("MCBO(beta=0.5)")) == "MCBO(beta=0.5)"
-    assert admitted_agent("cCBO(multi_task=True)")
+    assert str(admit_agent("MCBO(beta=0.5)")) == "MCBO(beta=0.5)"
+    assert admit_agent("cCBO(multi_task=True)")
     with pytest.raises(ArgumentError, match=r"beta of the agent MCBO must be float \| None; given '0.5'"):
-        admitted_agent("MCBO(beta='0.5')")
+        admit_agent("MCBO(beta='0.5')")
     with pytest.raises(ArgumentError, match="given also 'tensorboard_log'"):
-        admitted_agent("StableBaselines3(tensorboard_log='x')")
+        admit_agent("StableBaselines3(tensorboard_log='x')")
     with pytest.raises(ArgumentError, match="given also 'problem'"):
-        admitted_env("CBO/Alpine2-v0(problem='a:b')")
+        admit_env("CBO/Alpine2-v0(problem='a:b')")
 
 
 def test_all_that_is_published_is_let_in():
     runs = all_published()
     for entry in entries():
-        admitted_env(entry.id)
+        admit_env(entry.id)
     for label in {run.env for run in runs}:
-        admitted_env(label)
+        admit_env(label)
     for label in {run.agent for run in runs}:
-        admitted_agent(label)
+        admit_agent(label)
 
 
 ADMITTED = ["MCBO(beta=0.5)", "Random", "GP-UCB(beta=4)"]
@@ -165,7 +165,7 @@ def test_results_and_studies_admit_the_same_labels(tmp_path, label):
         return True
 
     study = admits(lambda: checked(lambda: ({**about, "agent": label}, Lines(None))))
-    assert study == admits(lambda: admitted_agent(label)) == (label in ADMITTED)
+    assert study == admits(lambda: admit_agent(label)) == (label in ADMITTED)
     assert not (tmp_path / "made").exists()
 
 

@@ -15,7 +15,7 @@ from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import Run, load_published, load_run, publish
 from cbo_gym.evaluation.play.sweep import _store, plan
 from cbo_gym.evaluation.runs.folder import resumed_run, run_files
-from cbo_gym.evaluation.runs.locking import LOCK, WaitingWarning, locked
+from cbo_gym.evaluation.runs.locking import LOCK, WaitingWarning, lock_folder
 from cbo_gym.evaluation.runs.results import name_of, save_run
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -23,7 +23,7 @@ PROCESSES, RACES, RUNS = 8, 50, 10
 
 
 def hold(folder, has_it):
-    with locked(folder):
+    with lock_folder(folder):
         has_it.set()
         time.sleep(600)
 
@@ -33,27 +33,30 @@ def test_one_who_waits_says_so_and_gives_up_and_a_dead_holder_is_in_nobody_s_way
     holder = SPAWN.Process(target=hold, args=(tmp_path, has_it))
     holder.start()
     assert has_it.wait(60)
-    for name, seconds in (("SAID_AFTER", 0.1), ("GIVEN_UP_AFTER", 0.3)):
+    for name, seconds in (("WARN_SECONDS", 0.1), ("TIMEOUT_SECONDS", 0.3)):
         monkeypatch.setattr(f"cbo_gym.evaluation.runs.locking.{name}", seconds)
     save_run(tmp_path / "run.parquet", Run("A", "E", 0, 1, "soft", "failed"))
     assert run_files(tmp_path) == [tmp_path / "run.parquet"]
     with (
         pytest.warns(WaitingWarning, match=rf"waiting for .* {tmp_path}, for at most 0\.3 seconds"),
         pytest.raises(OperationError, match=r"has been writing to .* for 0\.3 seconds; .* end it if it hangs"),
-        locked(tmp_path),
+        lock_folder(tmp_path),
     ):
         pytest.fail("two have the lock")
     os.kill(holder.pid, signal.SIGKILL)
     holder.join()
     assert (tmp_path / LOCK).exists()
-    with locked(tmp_path), locked(tmp_path):
+    with lock_folder(tmp_path), lock_folder(tmp_path):
         assert (tmp_path / LOCK).exists()
     assert not (tmp_path / LOCK).exists()
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OperationError, match=r"cannot write to .*file: .*; give a folder"), locked(tmp_path / "file"):
+    with (
+        pytest.raises(OperationError, match=r"cannot write to .*file: .*; give a folder"),
+        lock_folder(tmp_path / "file"),
+    ):
         pytest.fail("a file is no folder")
 
 
@@ -118,7 +121,7 @@ def mends(folder, number, me):
         Path(f"{path}.new").rename(path)
     met.wait(120)
     if resumed_run(path) is None:
-        with locked(path.parent):
+        with lock_folder(path.parent):
             save_run(path, run)
     met.wait(120)
     return load_run(path) == run

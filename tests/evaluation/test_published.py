@@ -12,7 +12,7 @@ from cbo_gym import evaluate, leaderboard
 from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_published, load_runs, publish
 from cbo_gym.evaluation.metrics.registry import METRICS
-from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, sealed
+from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, seal_table
 from cbo_gym.evaluation.store.finding import find_published
 from cbo_gym.evaluation.store.published import HISTORY, is_published, own_store
 from cbo_gym.evaluation.store.rounding import LEVELS
@@ -179,14 +179,14 @@ def test_files_of_another_kind_are_refused(store, change, message):
     about = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
     del about["checksum"]
     frame = pl.read_parquet(path)
-    path.write_bytes(sealed(change(frame), about))
+    path.write_bytes(seal_table(change(frame), about))
     with pytest.raises(ValueError, match=message):
         load_published(store)
 
 
 def test_other_schemas_and_single_runs_are_named(played, store, tmp_path):
     path = store / "mine.parquet"
-    path.write_bytes(sealed(pl.read_parquet(path), {"schema": 4}))
+    path.write_bytes(seal_table(pl.read_parquet(path), {"schema": 4}))
     with pytest.raises(ValueError, match="its schema is 4, this version reads 3"):
         load_published(store)
     assert is_published(store)

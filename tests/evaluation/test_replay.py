@@ -8,7 +8,7 @@ import pytest
 from cbo_gym import evaluate
 from cbo_gym.evaluation import load_published, publish
 from cbo_gym.evaluation.runs.results import name_of, save_run
-from cbo_gym.evaluation.verify.replay import ROUND_TOLERANCE, compared, replays, sample_of
+from cbo_gym.evaluation.verify.replay import ROUND_TOLERANCE, compare_runs, replays, sample_of
 
 ENV = "CBO/Dropwave-v0"
 
@@ -57,24 +57,24 @@ def test_what_cannot_be_played_is_skipped_with_the_reason(verdicts):
 
 def test_on_the_same_platform_every_bit_counts(played):
     run = played[0]
-    assert compared(run, run).verdict == "identical"
-    found = compared(tampered(run, by=1e-4, since=2), run)
+    assert compare_runs(run, run).verdict == "identical"
+    found = compare_runs(tampered(run, by=1e-4, since=2), run)
     assert (found.verdict, found.elsewhere) == ("differs", ())
     assert found.why.startswith("from round 3 on")
-    assert compared(tampered(run, by=1e-12), run).verdict == "identical"  # less than the store's precision
+    assert compare_runs(tampered(run, by=1e-12), run).verdict == "identical"  # less than the store's precision
 
 
 def test_elsewhere_rounds_agree_to_a_tolerance_or_the_score_of_play_does(played):
     run = replace(played[0], machine="another", libraries={"numpy": "0"})
     gap = run.optimum - run.random_value
-    close = compared(tampered(run, by=0.5 * ROUND_TOLERANCE * gap), played[0])
+    close = compare_runs(tampered(run, by=0.5 * ROUND_TOLERANCE * gap), played[0])
     assert (close.verdict, close.elsewhere) == ("agrees", ("machine", "libraries"))
-    parted = compared(tampered(run, "instant_regret", by=0.2 * gap, since=3), played[0])
+    parted = compare_runs(tampered(run, "instant_regret", by=0.2 * gap, since=3), played[0])
     assert parted.verdict == "parts"  # by 0.05 over four rounds
     assert "from round 4 on" in parted.why
-    assert compared(tampered(run, "instant_regret", by=0.2 * gap), played[0]).verdict == "differs"
-    assert compared(replace(run, optimum=run.optimum + 0.01), played[0]).why.startswith("optimum was")
-    assert compared(run, replace(played[0], status="failed", error="a\nboom")).why == "now it is failed: boom"
+    assert compare_runs(tampered(run, "instant_regret", by=0.2 * gap), played[0]).verdict == "differs"
+    assert compare_runs(replace(run, optimum=run.optimum + 0.01), played[0]).why.startswith("optimum was")
+    assert compare_runs(run, replace(played[0], status="failed", error="a\nboom")).why == "now it is failed: boom"
 
 
 def test_a_sample_is_of_finished_runs(played):

@@ -11,7 +11,7 @@ from cbo_gym.evaluation.compare.provenance import mixtures
 from cbo_gym.evaluation.play.grid import plan
 from cbo_gym.evaluation.runs import revisions
 from cbo_gym.evaluation.runs.counted import newest
-from cbo_gym.evaluation.runs.results import name_of, save_run, sealed
+from cbo_gym.evaluation.runs.results import name_of, save_run, seal_table
 from cbo_gym.evaluation.runs.revisions import code_of, is_current, parts_of
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.verify.replay import is_played_alike
@@ -93,7 +93,8 @@ def test_runs_from_before_count_as_of_the_first_revision(run, former, tmp_path, 
 
 
 def test_what_only_older_versions_wrote_is_passed_by(run, tmp_path):
-    content = sealed(run.table, {name: getattr(run, name) for name in ("agent", "env", "seed", "horizon", "mode")} | {
+    about = {name: getattr(run, name) for name in ("agent", "env", "seed", "horizon", "mode")}
+    content = seal_table(run.table, about | {
         "version": "0.2.0", "date": run.date, "status": "finished", "optimum": 1.0, "random_value": 0.0,
         "sources": FORMER[0], "restamps": [{"why": "", "replayed": 2}],
     })  # fmt: skip

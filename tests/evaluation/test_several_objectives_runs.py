@@ -12,7 +12,7 @@ from cbo_gym.evaluation import load_published, load_runs, publish
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.play.sweep import plan, run_job
 from cbo_gym.evaluation.report.page import write_report
-from cbo_gym.evaluation.runs.recorded import recorded, with_actions
+from cbo_gym.evaluation.runs.recorded import recorded_actions, with_actions
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.evaluation.verify.replay import replays
 from cbo_gym.labels import Spec
@@ -54,7 +54,7 @@ def test_recorded_actions_are_replayed():
     """Recommendations grow and shrink, so that rows of them are of several lengths."""
     run = evaluate("Random", SURFACE, 100, horizon=8)
     assert len({len(one) for one in run.table["recommended"]}) > 1
-    again = evaluate(recorded(with_actions(run)), SURFACE, 100, horizon=8, label="Random")
+    again = evaluate(recorded_actions(with_actions(run)), SURFACE, 100, horizon=8, label="Random")
     names = [name for name in run.table.columns if name not in TIMING_COLUMNS]
     assert all(run.table[name].equals(again.table[name], null_equal=True) for name in names)
 

@@ -19,8 +19,8 @@ from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.recorded import _packed, recorded, with_actions
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS
 from cbo_gym.evaluation.store.published import put
-from cbo_gym.evaluation.verify.referee import Blind, _min_loss, drops, gains, rescored
-from cbo_gym.evaluation.verify.replay import Replay, compared
+from cbo_gym.evaluation.verify.referee import Blind, _min_loss, drops, gains, rescore_runs
+from cbo_gym.evaluation.verify.replay import Replay, compare_runs
 from cbo_gym.evaluation.verify.submission import check_submission, enter, read_card
 from cbo_gym.labels import Spec
 from cbo_gym.oracle import oracle_of
@@ -164,7 +164,7 @@ def test_bad_seeds_cannot_be_called_failures(file, card, monkeypatch, not_blind,
     monkeypatch.setattr("cbo_gym.evaluation.verify.submission._read", lambda path: [hidden, *runs[1:]])
     found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
     assert len(found.problems) == 1
-    assert "it is said to be failed, and finishes" in found.problems[0]
+    assert "its status is failed in the file, but it finishes here" in found.problems[0]
 
 
 def altered(column):
@@ -183,16 +183,16 @@ def test_every_number_is_worked_out_anew(here):
             names.append(name)
             left.remove(name)
     assert not left, "name an environment that has it"
-    for name, (_, found) in zip(names, rescored(forged), strict=True):
+    for name, (_, found) in zip(names, rescore_runs(forged), strict=True):
         assert [line.split()[0] for line in found] == [name]
 
 
 def test_fields_are_worked_out_anew_too(file, said):
     runs = load_published(file)
     assert said(runs) == ""
-    assert "optimum is said to be" in said([replace(run, optimum=run.optimum + 1) for run in runs])
-    assert "optimum_standard_error is said to be" in said([replace(run, optimum_standard_error=0.5) for run in runs])
-    assert "initial_reward is said to be" in said([replace(run, initial_reward=7.0) for run in runs])
+    assert "optimum is given as" in said([replace(run, optimum=run.optimum + 1) for run in runs])
+    assert "optimum_standard_error is given as" in said([replace(run, optimum_standard_error=0.5) for run in runs])
+    assert "initial_reward is given as" in said([replace(run, initial_reward=7.0) for run in runs])
     assert "it has no actions" in said([replace(run, actions="", recommendations="") for run in runs])
     assert "not of 4 rounds" in said([replace(run, actions=run.actions[:7]) for run in runs])
     outside = _packed(np.full((ROUNDS, 2), 2.0))
@@ -314,5 +314,5 @@ def test_runs_that_part_gain_no_more_than_by_chance(folder):
     honest = sum(bool(parted(0.05 * rng.standard_normal((10, 2)))) for _ in range(1000))
     assert honest <= 20  # 1 % are expected; 2 % are more than three deviations
     elsewhere = replace(with_score(run, 0.5), machine="another")
-    found = compared(elsewhere, with_score(run, 0.45))
+    found = compare_runs(elsewhere, with_score(run, 0.45))
     assert (found.verdict, tuple(np.round(found.gain, 6))) == ("parts", (0.05, 0.05))

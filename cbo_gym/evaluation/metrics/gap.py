@@ -19,7 +19,7 @@ import numpy as np
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS
-from cbo_gym.evaluation.runs.results import Run, stacked
+from cbo_gym.evaluation.runs.results import Run, stack_curves
 from cbo_gym.suites import own_references
 
 Array = np.ndarray
@@ -131,10 +131,10 @@ def gaps(runs: Sequence[Run]) -> dict[str, Array]:
         initial = np.array([getattr(run, start) for run in own], dtype=float)
         if version == EXPECTED:
             reference = np.array([run.optimum for run in own])
-            values = reference[:, None] - stacked(own, ["best_so_far_regret"])["best_so_far_regret"]
+            values = reference[:, None] - stack_curves(own, ["best_so_far_regret"])["best_so_far_regret"]
         else:
             reference = np.array([own_references().get(run.env, run.optimum) for run in own])
-            curves = stacked(own, ["reward", *(["feasible"] if own[0].is_constrained else [])])
+            curves = stack_curves(own, ["reward", *(["feasible"] if own[0].is_constrained else [])])
             values = np.where(curves.get("feasible", True), curves["reward"], -np.inf)
         for budget in (budget for budget in BUDGETS if budget <= values.shape[-1]):
             columns[f"{version}gap_{budget}"][known] = gap(values[:, :budget], initial, reference)
@@ -145,7 +145,7 @@ def gaps(runs: Sequence[Run]) -> dict[str, Array]:
 def slice_gaps(run: Run) -> Array:
     """Return :func:`gap_over_time` of a finished run in dynamic mode."""
     names = ("expected_reward", "instant_regret", "random_reward", "slice")
-    curves = stacked([run], names)
+    curves = stack_curves([run], names)
     expected, regrets, at_random, slices = (curves[name][0] for name in names)
     return gap_over_time(expected, at_random, expected + regrets, slices)
 

@@ -16,7 +16,7 @@ import polars as pl
 from cbo_gym.evaluation.metrics.gap import GAPS, gaps
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.metrics.targets import first_rounds
-from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, stacked
+from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, stack_curves
 
 Array = np.ndarray
 Of = Literal["play", "best so far", "recommendation", "agent", "task"]
@@ -40,12 +40,12 @@ class Ends:
         self.runs = runs
         self.columns = runs[0].columns
         # read together, which is faster
-        self._curves = stacked(runs, [name for name in OFTEN if name in self.columns])
+        self._curves = stack_curves(runs, [name for name in OFTEN if name in self.columns])
 
     def curve(self, name: str) -> Array:
         """Return a column of all tables, shape ``(runs, rounds)``."""
         if name not in self._curves:
-            self._curves |= stacked(self.runs, [name])
+            self._curves |= stack_curves(self.runs, [name])
         return self._curves[name]
 
     def last(self, name: str) -> Array | None:

@@ -21,7 +21,7 @@ from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, de
 from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
 from cbo_gym.evaluation.play.runner import problem_of
 from cbo_gym.evaluation.runs.recorded import Recorded
-from cbo_gym.evaluation.runs.results import Recommend, asked_after, last_line, run_name
+from cbo_gym.evaluation.runs.results import Recommend, last_line, recommendation_rounds, run_name
 from cbo_gym.evaluation.runs.revisions import forget_sources, is_of_package, is_our_own, modules_of, sources
 from cbo_gym.labels import AGENTS_LISTED_BY, ENVS_LISTED_BY, Spec, expand
 from cbo_gym.registry import entries
@@ -123,7 +123,7 @@ def plan(
         raise ArgumentError("give the seeds; only a suite has seeds of its own")
     env_specs = _environments(envs, horizon)
     seed_list = seeds_in(seeds)
-    asked_after(recommend, 1)  # raises for another word
+    recommendation_rounds(recommend, 1)  # raises for another word
     whole_number("batch", batch, at_least=1)
     forget_sources()  # they may have been edited since the last sweep
     players = _players(agents)

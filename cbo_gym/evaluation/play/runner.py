@@ -21,8 +21,8 @@ from cbo_gym.evaluation.play.blind import anonymous, seeds_of
 from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound, Sampled
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.play.playing import Checkpoint, Playing
-from cbo_gym.evaluation.runs.provenance import played_with
-from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS, Recommend, Run, asked_after
+from cbo_gym.evaluation.runs.provenance import provenance_fields
+from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS, Recommend, Run, recommendation_rounds
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, sources
 from cbo_gym.feedback import Feedback
 from cbo_gym.oracle import Oracle, oracle_of
@@ -94,7 +94,7 @@ def evaluate(
         task = make_task(made, seeds.data)
         modules = agent.modules if isinstance(agent, IsolatedAgent) else modules_of(agent, named)
         code = sources(modules, problem_of(made), spec)
-        asked = asked_after(recommend, task.horizon, whole_number("batch", batch, at_least=1))
+        asked = recommendation_rounds(recommend, task.horizon, whole_number("batch", batch, at_least=1))
         if batch > 1:
             _require_batches(agent, label, made)
         calls, where_played = list(callbacks), (label, str(spec), int(seed))
@@ -123,7 +123,7 @@ def evaluate(
         **about,
         mode=str(task.mode),
         sources=code,
-        **played_with(),
+        **provenance_fields(),
         reset_seconds=played["reset_seconds"][0],
         optimum=optimum.value,
         optimum_standard_error=optimum.standard_error,

@@ -32,15 +32,15 @@ from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.play.processes import NO_LIMITS, DiedError, Limits, Worker
 from cbo_gym.evaluation.play.runner import evaluate
 from cbo_gym.evaluation.runs.folder import require_writable, resumed_run
-from cbo_gym.evaluation.runs.locking import locked
+from cbo_gym.evaluation.runs.locking import lock_folder
 from cbo_gym.evaluation.runs.machine import process_count
-from cbo_gym.evaluation.runs.provenance import played_with
+from cbo_gym.evaluation.runs.provenance import provenance_fields
 from cbo_gym.evaluation.runs.results import (
     Recommend,
     Run,
     Status,
+    make_printable,
     name_of,
-    readable,
     run_from_bytes,
     run_to_bytes,
     save_run,
@@ -213,7 +213,7 @@ def _store(job: Job, run: Run) -> Run:
     """Store a run under its own name, because its code may be newer than the job; keep a finished run."""
     path = job.folder / name_of(run)
     try:
-        with locked(job.folder):
+        with lock_folder(job.folder):
             if run.status != "finished" and (other := resumed_run(path)) is not None and other.status == "finished":
                 return other  # of another sweep of the same
             save_run(path, run)
@@ -361,9 +361,9 @@ def _unfinished(job: Job, status: Status, error: str) -> Run:
         batch=job.batch,
         mode=job.mode,
         status=status,
-        error=readable(error),
+        error=make_printable(error),
         isolated=job.isolated,
         secret=job.secret,
         sources=dict(job.sources),
-        **played_with(),
+        **provenance_fields(),
     )

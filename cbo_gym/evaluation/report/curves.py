@@ -17,7 +17,7 @@ from cbo_gym.evaluation.metrics.regret import running_frequencies
 from cbo_gym.evaluation.report.palette import Look, of_place
 from cbo_gym.evaluation.report.palette import looks as looks_of
 from cbo_gym.evaluation.runs.counted import env_label
-from cbo_gym.evaluation.runs.results import Run, stacked
+from cbo_gym.evaluation.runs.results import Run, stack_curves
 
 Array = np.ndarray
 Looks = Mapping[str, Look]
@@ -213,7 +213,7 @@ def regret_figure(runs: Sequence[Run], looks: Looks, against: Against = Rounds) 
     for agent, own in of_agent.items():
         gaps = np.array([[run.optimum - run.random_value] for run in own])
         for column, floor, curves in (("average_regret", -np.inf, average), ("simple_regret", FLOOR, simple)):
-            regrets = horizontal.values(own, stacked(own, [column])[column] / gaps)
+            regrets = horizontal.values(own, stack_curves(own, [column])[column] / gaps)
             curves[agent] = curve(regrets, floor, horizontal.x)
     limits = log_limits([drawn.mean for drawn in simple.values()])
     panels = [

@@ -1,4 +1,4 @@
-"""Which of several runs of one cell counts, and the label of the environment under which runs are compared."""
+"""Selection of the run of each cell that counts, and the label of the environment under which runs are compared."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def identity(run: Run) -> tuple[str, int, int, str, int]:
 def env_label(run: Run) -> str:
     """Return the environment with its horizon and batch, because only such runs are compared.
 
-    Blind runs are apart; their label names no instance, because each has its own.
+    Blind runs have a label of their own, which names no instance because each run has its own.
     """
-    together = f" in batches of {run.batch}" if run.batch > 1 else ""
+    batches = f" in batches of {run.batch}" if run.batch > 1 else ""
     if not run.secret:
-        return f"{run.env}, T={run.horizon}{together}"
-    return f"{without_keywords(run.env, INSTANCE_KEYWORD)}, T={run.horizon}{together}, blind"
+        return f"{run.env}, T={run.horizon}{batches}"
+    return f"{without_keywords(run.env, INSTANCE_KEYWORD)}, T={run.horizon}{batches}, blind"
 
 
 @lru_cache(maxsize=2**14)

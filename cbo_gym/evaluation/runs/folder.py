@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from cbo_gym.errors import ArgumentError, OperationError
-from cbo_gym.evaluation.runs.locking import locked
+from cbo_gym.evaluation.runs.locking import lock_folder
 from cbo_gym.evaluation.runs.results import NewerError, Run, load_run, name_of
 
 # Subfolder of damaged files.
@@ -20,7 +20,7 @@ PROBE = bytes(2**20)
 
 
 class DamagedRunWarning(UserWarning):
-    """A file of a run is damaged; the message names it and says what was done with it."""
+    """A file of a run is damaged; the message names it and says what was done about it."""
 
 
 def require_writable(folder: Path) -> None:
@@ -78,7 +78,7 @@ def stored_run(path: Path) -> Run:
     """Read a run of a folder.
 
     Raises:
-        ArgumentError: if the file is damaged, or holds another run than its name says.
+        ArgumentError: if the file is damaged, or the run that it holds does not fit its name.
     """
     run = load_run(path)
     if path.name != name_of(run):
@@ -97,7 +97,8 @@ def resumed_run(path: Path) -> Run | None:
         return None
     with suppress(ArgumentError):
         return stored_run(path)
-    with locked(path.parent):  # another sweep may have moved it aside, and written a whole one in its place
+    # Another sweep may have moved the file aside, and written a whole one under its name.
+    with lock_folder(path.parent):
         if not path.exists():
             return None
         try:
@@ -114,7 +115,8 @@ def _move_aside(path: Path) -> Path:
     aside = path.parent / DAMAGED / path.name
     try:
         aside.parent.mkdir(exist_ok=True)
-        if os.path.lexists(aside):  # of an earlier time
+        # The file of an earlier time.
+        if os.path.lexists(aside):
             aside = aside.with_stem(f"{path.stem}-{uuid.uuid4().hex[:8]}")
         path.rename(aside)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The machine of a run, and how many processes it can run at a time."""
+"""The machine of a run, and the number of processes that it can run at a time."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ def _cores() -> int:
 
 
 def _share() -> int | None:
-    """A container's processor time in cores, rounded up; None without a limit."""
+    """Return a container's processor time in cores, rounded up; None without a limit."""
     for names in QUOTAS:
         try:
             quota, period = " ".join((CGROUPS / name).read_text(encoding="ascii") for name in names).split()
-        except (OSError, ValueError):  # not of this version, or not Linux
+        # The files are of another version, or the system is not Linux.
+        except (OSError, ValueError):
             continue
         return ceil(int(quota) / int(period)) if quota.isdigit() and int(quota) else None
     return None
@@ -58,7 +59,8 @@ def _share() -> int | None:
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:  # not Linux
+    # Not Linux.
+    except OSError:
         lines = []
     models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(models, "") or platform.processor() or platform.machine()

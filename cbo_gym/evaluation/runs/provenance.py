@@ -21,8 +21,8 @@ from cbo_gym.version import __version__
 LIBRARIES = ("gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "scikit-learn", "stable-baselines3")
 
 
-def played_with() -> dict[str, Any]:
-    """Return the fields of a Run that say when, on what and with which libraries it was played."""
+def provenance_fields() -> dict[str, Any]:
+    """Return the fields of a Run for its date, version, machine, libraries and threads."""
     return {
         "version": __version__,
         "commit": _commit(),
@@ -35,7 +35,7 @@ def played_with() -> dict[str, Any]:
 
 @cache
 def _commit() -> str:
-    """The commit of a checkout, with ``-dirty`` if files differ from it; empty for an installed package."""
+    """Return the commit of a checkout, with ``-dirty`` if files differ from it; empty for an installed package."""
     folder = Path(str(files("cbo_gym"))).parent
     if not (folder / ".git").exists():
         return ""
@@ -49,24 +49,24 @@ def _commit() -> str:
 @cache
 def library_versions() -> dict[str, str]:
     """Return name -> version of the libraries of a run, Python and the linear algebra library included."""
-    found = {"python": platform.python_version(), "blas": _linear_algebra()}
+    versions = {"python": platform.python_version(), "blas": _linear_algebra()}
     for name in LIBRARIES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _linear_algebra() -> str:
-    """NumPy's linear algebra library and its kernels, on which the last digits depend."""
+    """Return NumPy's linear algebra library and its kernels, on which the last digits depend."""
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     kernels = {pool["architecture"] for pool in threadpool_info() if "architecture" in pool}
     return " ".join([blas["name"], blas["version"], *sorted(kernels)])
 
 
 def _threads() -> dict[str, int]:
-    """Number of threads of each loaded library."""
+    """Return the number of threads of each loaded library."""
     threads: dict[str, int] = {}
     for pool in threadpool_info():
         name = str(pool["internal_api"])

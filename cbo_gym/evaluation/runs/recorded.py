@@ -1,4 +1,4 @@
-"""A run from its actions alone: its scores are recomputed, so that no number of a file is trusted."""
+"""Replay of a run's recorded actions: its scores are recomputed, so that no number of a file is trusted."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import polars as pl
 from cbo_gym.actions.codec import Codec
 from cbo_gym.actions.sets import from_flat
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS, Run, asked_after, last_line
+from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS, Run, last_line, recommendation_rounds
 from cbo_gym.task import Action, Info, Observation, Task
 
 # Tolerance in units of the column's largest value or the optimum, because stores keep single precision and machines
 # differ in last digits.
 SLACK = 1e-5
 FIELDS = ("mode", "choices", "optimum", "optimum_standard_error", "random_value", "initial_expected", "initial_reward")
-# The input, and seconds, which cannot be recomputed.
+# Columns of the input, and of seconds, which cannot be recomputed.
 NOT_COMPARED = ("action", "recommended", *TIMING_COLUMNS)
 
 
@@ -28,7 +28,7 @@ class Recorded:
     """An agent that plays and recommends recorded actions.
 
     Args:
-        actions: Numbers of the action of each round, and the set that it chooses.
+        actions: Numbers of the action of each round, and the index of the set that it chooses.
         recommended: All numbers of the recommendation after each round; None if there is none.
     """
 
@@ -61,12 +61,12 @@ def with_actions(run: Run) -> Run:
     """
     if run.status != "finished":
         return run
-    played = recorded(run)
-    asked = [said for said in played.recommended if said is not None]
-    return replace(run, actions=_packed([numbers for numbers, _ in played.actions]), recommendations=_packed(asked))
+    played = recorded_actions(run)
+    recommended = [numbers for numbers in played.recommended if numbers is not None]
+    return replace(run, actions=_pack([numbers for numbers, _ in played.actions]), recommendations=_pack(recommended))
 
 
-def recorded(run: Run) -> Recorded:
+def recorded_actions(run: Run) -> Recorded:
     """Return the actions and recommendations of a finished run, from its fields or its table.
 
     Raises:
@@ -75,34 +75,34 @@ def recorded(run: Run) -> Recorded:
     table = run.table
     chosen = table["choice"].to_list() if "choice" in table.columns else [None] * table.height
     if run.actions or run.recommendations:
-        asked = sorted(asked_after(run.recommend, run.horizon, run.batch))
-        advised = dict(zip(asked, _unpacked(run.recommendations, len(asked)), strict=True))
-        actions, said = _unpacked(run.actions, run.horizon), [advised.get(t) for t in range(1, run.horizon + 1)]
+        rounds = sorted(recommendation_rounds(run.recommend, run.horizon, run.batch))
+        advised = dict(zip(rounds, _unpack(run.recommendations, len(rounds)), strict=True))
+        actions, recommended = _unpack(run.actions, run.horizon), [advised.get(t) for t in range(1, run.horizon + 1)]
     elif {"action", "recommended"} <= set(table.columns) and table["action"].null_count() == 0:
-        actions, said = table["action"].to_list(), table["recommended"].to_list()
+        actions, recommended = table["action"].to_list(), table["recommended"].to_list()
     else:
         raise ArgumentError("it has no actions; publish it again with cbo-gym publish --submission")
-    return Recorded(list(zip(actions, chosen, strict=True)), said)
+    return Recorded(list(zip(actions, chosen, strict=True)), recommended)
 
 
-def _packed(rows: Sequence[Sequence[float]]) -> str:
-    """Rows as base 64, padded with NaN to one length."""
+def _pack(rows: Sequence[Sequence[float]]) -> str:
+    """Return rows as base 64, padded with NaN to one length."""
     filled = np.full((len(rows), max(map(len, rows), default=0)), np.nan, dtype="<f8")
     for index, row in enumerate(rows):
         filled[index, : len(row)] = row
     return base64.b64encode(filled.tobytes()).decode()
 
 
-def _unpacked(text: str, count: int) -> list[list[float]]:
+def _unpack(encoded: str, count: int) -> list[list[float]]:
     try:
-        rows = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").reshape(count, -1)
+        rows = np.frombuffer(base64.b64decode(encoded, validate=True), dtype="<f8").reshape(count, -1)
         return [row[~np.isnan(row)].tolist() for row in rows]
     except ValueError as error:
         raise ArgumentError(f"its actions are not of {count} rounds: {error}") from error
 
 
-def unlike(run: Run, again: Run) -> list[str]:
-    """Return the fields and columns of a run that do not follow from its own actions, with the differences.
+def score_differences(run: Run, again: Run) -> list[str]:
+    """Return messages on the fields and columns of a run that do not follow from its own actions.
 
     Args:
         run: Run as submitted.
@@ -111,29 +111,31 @@ def unlike(run: Run, again: Run) -> list[str]:
     if again.status != "finished":
         return [f"its actions cannot be played: {last_line(again.error)}"]
     fields = [
-        f"{name} is said to be {getattr(run, name)!r} and is {getattr(again, name)!r}"
+        f"{name} is given as {getattr(run, name)!r} and is {getattr(again, name)!r}"
         for name in FIELDS
-        if not _alike(getattr(run, name), getattr(again, name), again.optimum)
+        if not _is_close(getattr(run, name), getattr(again, name), again.optimum)
     ]
-    return [*fields, *_unlike_columns(run.table, again.table, again.optimum)]
+    return [*fields, *_column_differences(run.table, again.table, again.optimum)]
 
 
-def _unlike_columns(said: pl.DataFrame, found: pl.DataFrame, optimum: float) -> Iterator[str]:
+def _column_differences(submitted: pl.DataFrame, recomputed: pl.DataFrame, optimum: float) -> Iterator[str]:
     names = [name for name in COLUMNS if name not in NOT_COMPARED and COLUMNS[name].base_type() is not pl.List]
     for name in names:
-        if (name in said.columns) != (name in found.columns):
-            yield f"the column {name} is {'missing' if name in found.columns else 'not of this task'}"
-        elif name in said.columns and not (said[name].null_count() == said.height and name.endswith("_error")):
-            one, other = (part[name].cast(pl.Float64).to_numpy() for part in (said, found))
-            size = max(np.nanmax(np.abs(other), initial=0.0), abs(optimum))
-            apart = np.where(np.isnan(one) & np.isnan(other), 0.0, np.abs(one - other))
+        if (name in submitted.columns) != (name in recomputed.columns):
+            yield f"the column {name} is {'missing' if name in recomputed.columns else 'not of this task'}"
+        elif name in submitted.columns and not (
+            submitted[name].null_count() == submitted.height and name.endswith("_error")
+        ):
+            before, now = (table[name].cast(pl.Float64).to_numpy() for table in (submitted, recomputed))
+            size = max(np.nanmax(np.abs(now), initial=0.0), abs(optimum))
+            apart = np.where(np.isnan(before) & np.isnan(now), 0.0, np.abs(before - now))
             if not (worst := np.where(np.isnan(apart), np.inf, apart).max()) <= SLACK * size:
                 yield f"{name} differs from what its actions give by up to {worst:.3g}"
 
 
-def _alike(said: object, found: object, optimum: float) -> bool:
-    if isinstance(said, float) and isinstance(found, float):
-        if np.isnan(said) and np.isnan(found):
+def _is_close(submitted: object, recomputed: object, optimum: float) -> bool:
+    if isinstance(submitted, float) and isinstance(recomputed, float):
+        if np.isnan(submitted) and np.isnan(recomputed):
             return True
-        return abs(said - found) <= SLACK * max(abs(found), abs(optimum))
-    return said == found
+        return abs(submitted - recomputed) <= SLACK * max(abs(recomputed), abs(optimum))
+    return submitted == recomputed

@@ -44,8 +44,8 @@ MAX_REASON_LENGTH = 300
 # Replaces the checksum while it is computed.
 NO_CHECKSUM = "0" * 64
 # No string in the metadata looks like this, because JSON escapes quotation marks.
-WRITTEN = b'"checksum": "%b"'
-CHECKSUM = re.compile(WRITTEN % b"([0-9a-f]{64})")
+CHECKSUM_FIELD = b'"checksum": "%b"'
+CHECKSUM = re.compile(CHECKSUM_FIELD % b"([0-9a-f]{64})")
 Status = Literal["finished", "failed", "skipped"]
 # Rounds after which an agent is asked for its recommendation.
 Recommend = Literal["every", "powers", "end"]
@@ -124,35 +124,37 @@ class StoredCurves(Protocol):
     """The curves of a published run, from which its table is computed."""
 
     @property
-    def kind(self) -> Hashable: ...  # curves of one kind are stacked together
+    def kind(self) -> Hashable:
+        """Kind of the curves; curves of one kind are stacked together."""
 
     @property
-    def columns(self) -> tuple[str, ...]: ...  # of the table
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table."""
 
     def table(self) -> pl.DataFrame: ...
 
-    def stacked(self, others: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray]: ...
+    def stack(self, others: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray]: ...
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True))
 class Run:
-    """One run: what was run, how it ended, and a table with one row per round (empty unless it finished).
+    """One run: its description, its status, and a table with one row per round (empty unless it finished).
 
     Attributes:
         agent, env: Labels, with parameters.
         seed: Seed of the noise, the initial data and the agent.
         horizon: Number of rounds.
         mode: Feedback mode.
-        status: How it ended.
-        error: Traceback of a failed run, or why the pair was skipped.
+        status: Status at its end.
+        error: Traceback of a failed run, or the reason why the pair was skipped.
         recommend: Rounds after which the agent was asked for its recommendation: ``"every"``, those that are
             ``"powers"`` of two and the last, or at the ``"end"``. Elsewhere the columns of the recommendation are null.
-        batch: Number of actions that were chosen at a time.
+        batch: Number of actions chosen at a time.
         sources: Code of the run, name -> revision, or hash of third-party code, see
             :func:`cbo_gym.evaluation.runs.revisions.sources`: ``{"CBO/Dropwave-v0": "1", "MCBO": "2"}``.
         version: Version of cbo-gym.
         commit: Commit of a checkout, with ``-dirty`` if files differed from it; empty for an installed package.
-        date: When it ended, UTC: ``2026-01-31T12:00:00+00:00``.
+        date: Date and time of its end, UTC: ``2026-01-31T12:00:00+00:00``.
         machine: Cores and processor.
         libraries: Name -> version, Python and the linear algebra library with its kernels included.
         threads: Name -> number of threads of a library.
@@ -239,7 +241,7 @@ class Run:
 
     def curve(self, name: str) -> np.ndarray:
         """Return one column of the table as an array; null is NaN."""
-        return stacked([self], [name])[name][0]
+        return stack_curves([self], [name])[name][0]
 
     @property
     def by_batch(self) -> pl.DataFrame:
@@ -264,7 +266,7 @@ class Run:
     @property
     def seconds(self) -> np.ndarray:
         """The agent's own seconds in each round: ``act``, ``update`` and ``recommend`` together."""
-        return np.sum(list(stacked([self], TIMING_COLUMNS).values()), axis=0)[0]
+        return np.sum(list(stack_curves([self], TIMING_COLUMNS).values()), axis=0)[0]
 
     @property
     def is_constrained(self) -> bool:
@@ -292,23 +294,23 @@ def with_curves(run: Run, curves: StoredCurves) -> Run:
 
 
 def kind_of(run: Run) -> Hashable:
-    """Return the kind of a run's curves; runs of one kind and horizon are stacked fast."""
+    """Return the kind of a run's curves; curves of runs of one kind and horizon are stacked fast."""
     curves = vars(run).get(CURVES)
     return tuple(run.table.columns) if curves is None else curves.kind
 
 
-def stacked(runs: Sequence[Run], names: Sequence[str]) -> dict[str, np.ndarray]:
+def stack_curves(runs: Sequence[Run], names: Sequence[str]) -> dict[str, np.ndarray]:
     """Return columns of finished runs with one horizon, each of shape ``(runs, rounds)``; null is NaN."""
-    held = [vars(run).get(CURVES) for run in runs]
-    if held[0] is not None and all(one is not None and one.kind == held[0].kind for one in held):
-        return held[0].stacked(held, names)
-    parts = [[run_table[name].to_numpy() for name in names] for run_table in (run.table for run in runs)]
-    return {name: np.stack(columns) for name, columns in zip(names, zip(*parts, strict=True), strict=True)}
+    stored = [vars(run).get(CURVES) for run in runs]
+    if stored[0] is not None and all(curves is not None and curves.kind == stored[0].kind for curves in stored):
+        return stored[0].stack(stored, names)
+    rows = [[table[name].to_numpy() for name in names] for table in (run.table for run in runs)]
+    return {name: np.stack(columns) for name, columns in zip(names, zip(*rows, strict=True), strict=True)}
 
 
-def readable(text: str) -> str:
+def make_printable(string: str) -> str:
     """Return a string that can be stored and printed: surrogates are escaped, the middle of a long one left out."""
-    escaped = text.strip().encode("utf-8", "backslashreplace").decode()
+    escaped = string.strip().encode("utf-8", "backslashreplace").decode()
     if len(escaped) > MAX_ERROR_LENGTH:
         half = MAX_ERROR_LENGTH // 2
         escaped = f"{escaped[:half]}\n... {len(escaped) - 2 * half} characters ...\n{escaped[-half:]}"
@@ -326,9 +328,9 @@ def run_name(
     agent: str, env: str, seed: int, horizon: int, recommend: Recommend, sources: Mapping[str, str], batch: int = 1
 ) -> str:
     """Return the name of a run's file: a hash of all that determines the run, the sources included."""
-    together = [batch] if batch > 1 else []
-    what = json.dumps([agent, env, seed, horizon, recommend, sorted(sources.items()), *together])
-    return f"{hashlib.sha256(what.encode()).hexdigest()[:24]}.parquet"
+    batches = [batch] if batch > 1 else []
+    identity = json.dumps([agent, env, seed, horizon, recommend, sorted(sources.items()), *batches])
+    return f"{hashlib.sha256(identity.encode()).hexdigest()[:24]}.parquet"
 
 
 def name_of(run: Run) -> str:
@@ -349,23 +351,23 @@ def run_to_bytes(run: Run) -> bytes:
     """Return the content of a run's file."""
     metadata = {f.name: getattr(run, f.name) for f in fields(run) if f.name != "table"}
     table = run.table if run.table.width else pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
-    return sealed(table, metadata)
+    return seal_table(table, metadata)
 
 
-def sealed(table: pl.DataFrame, metadata: Mapping[str, Any], **how: Any) -> bytes:
+def seal_table(table: pl.DataFrame, metadata: Mapping[str, Any], **options: Any) -> bytes:
     """Return a table as the content of a Parquet file, with a checksum in its metadata.
 
     Args:
         table: Table to write.
         metadata: Values that JSON can hold.
-        how: More arguments of Polars' ``write_parquet``.
+        options: More arguments of Polars' ``write_parquet``.
     """
     content = BytesIO()
-    named = {METADATA_KEY: as_json({"checksum": NO_CHECKSUM, **metadata})}
-    table.write_parquet(content, metadata=named, **how)
+    description = {METADATA_KEY: as_json({"checksum": NO_CHECKSUM, **metadata})}
+    table.write_parquet(content, metadata=description, **options)
     blank = content.getvalue()
     checksum = hashlib.sha256(blank).hexdigest().encode()
-    return blank.replace(WRITTEN % NO_CHECKSUM.encode(), WRITTEN % checksum)
+    return blank.replace(CHECKSUM_FIELD % NO_CHECKSUM.encode(), CHECKSUM_FIELD % checksum)
 
 
 def as_json(value: object) -> str:
@@ -386,8 +388,8 @@ def run_from_bytes(content: bytes, path: Path) -> Run:
     """Read a run from the content of its file.
 
     Args:
-        content: Content that :func:`run_to_bytes` made.
-        path: Name of the file in errors.
+        content: Content of the file, as :func:`run_to_bytes` writes it.
+        path: Path of the file, for errors.
 
     Raises:
         ArgumentError: as :func:`load_run` does.
@@ -409,8 +411,9 @@ def run_from_bytes(content: bytes, path: Path) -> Run:
 
 
 def _no_run(path: Path, stored: Mapping[str, Any], reason: str) -> ArgumentError:
-    """The error of a file without a run: it is of a newer version, or not a result."""
-    with suppress(KeyError, TypeError, ValueError):  # there is no version
+    """Return the error of a file without a run: it is of a newer version, or not a result."""
+    # The file may have no version.
+    with suppress(KeyError, TypeError, ValueError):
         if Version(stored["version"]) > Version(__version__):
             which = f"of cbo-gym {stored['version']}, which this one, {__version__}, cannot read"
             return NewerError(f"{path} is {which}; install the newer one: {reason}")
@@ -424,7 +427,8 @@ def content_of(path: Path) -> bytes:
         ArgumentError: if it cannot be read, or is too large.
     """
     try:
-        if path.exists() and not path.is_file():  # a device or a pipe might never end
+        # A device or a pipe might never end.
+        if path.exists() and not path.is_file():
             raise ArgumentError(f"cannot read {path}: it is not a file")
         if (size := path.stat().st_size) > MAX_FILE_BYTES:
             raise ArgumentError(f"{path} is not read: it has {_mib(size)}; at most {_mib(MAX_FILE_BYTES)} are")
@@ -434,34 +438,34 @@ def content_of(path: Path) -> bytes:
 
 
 def metadata_of(source: Path | bytes) -> dict[str, Any]:
-    """Return the description that :func:`sealed` put into a file, or into the content of one.
+    """Return the description that :func:`seal_table` put into a file, or into the content of one.
 
     Raises:
         KeyError, ValueError, PolarsError: if it has none.
     """
-    found: dict[str, Any] = from_json(
+    metadata: dict[str, Any] = from_json(
         pl.read_parquet_metadata(BytesIO(source) if isinstance(source, bytes) else source)[METADATA_KEY]
     )
-    return found
+    return metadata
 
 
 def _mib(size: int) -> str:
     return f"{size / 2**20:,.1f} MiB"
 
 
-def from_json(text: str) -> Any:
+def from_json(string: str) -> Any:
     """Read an untrusted JSON string.
 
     Raises:
         ValueError: if it is not JSON, too long, nested too deep, or has surrogates.
     """
-    if len(text) > MAX_METADATA_LENGTH:
-        raise ArgumentError(f"its description has {len(text)} characters; at most {MAX_METADATA_LENGTH} are read")
+    if len(string) > MAX_METADATA_LENGTH:
+        raise ArgumentError(f"its description has {len(string)} characters; at most {MAX_METADATA_LENGTH} are read")
     try:
-        found = json.loads(text)
-        if "\\u" in text:
-            json.dumps(found, ensure_ascii=False).encode()
-        return found
+        value = json.loads(string)
+        if "\\u" in string:
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except RecursionError as error:
         raise ArgumentError("its description is nested too deep") from error
 
@@ -472,14 +476,16 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     Raises:
         KeyError, TypeError, ValueError, OverflowError: if one is missing or wrong.
     """
-    Version(stored["version"])  # raises, as the next two do
+    # Raises, as the next two do.
+    Version(stored["version"])
     Mode(stored["mode"])
     datetime.fromisoformat(stored["date"])
-    described: dict[str, Any] = {
+    values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
-    described.pop("restamps", None)  # of older versions
-    run = Run(**described, table=table)
+    # A field of older versions.
+    values.pop("restamps", None)
+    run = Run(**values, table=table)
     _require_in_range(run)
     return run
 
@@ -492,7 +498,7 @@ def _require_in_range(run: Run) -> None:
         ("characters of its environment", len(run.env), MAX_LABEL_LENGTH),
     ):
         if size > limit:
-            raise ArgumentError(f"it says {size} {what}; at most {limit} are read")
+            raise ArgumentError(f"it has {size} {what}; at most {limit} are read")
     if run.seed > MAX_SEED:
         raise ArgumentError(f"its seed is {run.seed}; at most {MAX_SEED} is read")
     if run.status == "finished" and not np.isfinite([run.optimum, run.random_value]).all():
@@ -500,19 +506,19 @@ def _require_in_range(run: Run) -> None:
 
 
 def require_intact(path: Path, content: bytes) -> None:
-    """Check that the content of a file has the checksum that :func:`sealed` gave it.
+    """Check that the content of a file has the checksum that :func:`seal_table` gave it.
 
     Raises:
         ArgumentError: if it has another, or none.
     """
-    found = list(islice(CHECKSUM.finditer(content), 2))
-    if len(found) != 1:
+    matches = list(islice(CHECKSUM.finditer(content), 2))
+    if len(matches) != 1:
         raise ArgumentError(f"{path} is not a result of cbo-gym, or is damaged: it has no checksum")
-    start, end = found[0].span(1)
+    start, end = matches[0].span(1)
     view, digest = memoryview(content), hashlib.sha256()
-    for part in (view[:start], NO_CHECKSUM.encode(), view[end:]):
-        digest.update(part)
-    if digest.hexdigest().encode() != found[0][1]:
+    for section in (view[:start], NO_CHECKSUM.encode(), view[end:]):
+        digest.update(section)
+    if digest.hexdigest().encode() != matches[0][1]:
         raise ArgumentError(f"{path} is damaged: its content does not fit its checksum")
 
 
@@ -540,7 +546,8 @@ def require_choices(chosen: pl.Series | None, count: int) -> None:
     Raises:
         ArgumentError: naming the choice that has none.
     """
-    if chosen is None or not count:  # runs made by hand may have choices without names
+    # Runs created by hand may have choices without names.
+    if chosen is None or not count:
         return
     low, high = int(chosen.min()), int(chosen.max())  # type: ignore[arg-type]
     if low < 0 or high >= count:
@@ -564,7 +571,7 @@ def _require_rows(run: Run) -> None:
         raise ArgumentError(f"its table is wrong: {run.table.height} rows for {run.horizon} rounds")
 
 
-def asked_after(recommend: Recommend, horizon: int, batch: int = 1) -> frozenset[int]:
+def recommendation_rounds(recommend: Recommend, horizon: int, batch: int = 1) -> frozenset[int]:
     """Return the rounds after which an agent is asked for its recommendation; in a batch, only the last.
 
     Raises:

@@ -59,21 +59,21 @@ def sources(modules: Iterable[str], problem: object, env: Spec | None = None) ->
 
     Args:
         modules: Modules of the agent.
-        problem: Import path or path of a YAML file by which the environment was made, or anything else.
+        problem: Import path, or path of a YAML file, of the environment's problem; or anything else.
         env: Id and parameters of the environment.
     """
-    named = set(modules)
-    own = [name for name, path in zoo().items() if not named.isdisjoint((path, path.partition(":")[0]))]
-    own += [env.name] if env is not None and find_entry(env.name) else []
+    defining = set(modules)
+    names = [name for name, path in zoo().items() if not defining.isdisjoint((path, path.partition(":")[0]))]
+    names += [env.name] if env is not None and find_entry(env.name) else []
     if isinstance(problem, str) and is_yaml_file(problem):
-        own.append(problem)
+        names.append(problem)
     elif isinstance(problem, str):
-        named.add(problem)
-    return {name: _stamp_of(name) for name in own} | stamps_of(named)
+        defining.add(problem)
+    return {name: _stamp_of(name) for name in names} | stamps_of(defining)
 
 
 def stamps_of(modules: Iterable[str]) -> dict[str, str]:
-    """Return the part of :func:`sources` that is of third-party modules."""
+    """Return the entries of :func:`sources` of third-party modules."""
     others = {module.partition(":")[0].partition(".")[0] for module in modules} - {PACKAGE, *KNOWN_BY_VERSION}
     return {name: _stamp_of(name) for name in sorted(others)}
 
@@ -113,7 +113,7 @@ def code_of(run: Run) -> Mapping[str, str]:
     if not any(map(_is_inside, run.sources)):
         return run.sources
     own = names_of(run)
-    others = {name: said for name, said in run.sources.items() if not (_is_inside(name) or name in own)}
+    others = {name: stamp for name, stamp in run.sources.items() if not (_is_inside(name) or name in own)}
     return {name: FIRST for name in own if is_of_package(name)} | others
 
 
@@ -134,7 +134,7 @@ def _is_inside(module: str) -> bool:
 def revisions_of(run: Run) -> tuple[int, ...]:
     """Return the revisions of a run's environment and agent; 1 if they declare none."""
     code = code_of(run)
-    return tuple(int(said) if (said := code.get(name, "")).isdigit() else 1 for name in names_of(run))
+    return tuple(int(stamp) if (stamp := code.get(name, "")).isdigit() else 1 for name in names_of(run))
 
 
 def parts_of(run: Run) -> dict[tuple[str, str], str]:
@@ -152,7 +152,8 @@ def is_current(run: Run) -> bool:
 
 
 def _stamp_now(name: str) -> str | None:
-    is_module = name.isidentifier() and find_spec(name) is not None  # of a dotted name it would import the parent
+    # For a dotted name, find_spec would import the parent.
+    is_module = name.isidentifier() and find_spec(name) is not None
     return (
         _stamp_of(name) if is_of_package(name) or is_module or (is_yaml_file(name) and Path(name).is_file()) else None
     )
@@ -170,31 +171,35 @@ def _stamp_of(name: str) -> str:
 
 @cache
 def _hash_of_module(module: str) -> str:
-    """Hash of a module's source files; empty if it has none."""
+    """Return the hash of a module's source files; empty if it has none."""
     files = _files(module)
     return _hash(files) if files else ""
 
 
 def _files(module: str) -> dict[str, Path]:
-    """Source files of a package or a module, by the names under which they are hashed."""
+    """Return source files of a package or a module, by the names under which they are hashed."""
     try:
         spec = find_spec(module)
-    except ValueError:  # a script, or a module made in memory, which no finder knows
-        path = Path(getattr(sys.modules.get(module), "__file__", None) or "")  # no file for standard input
+    # A script, or a module created in memory, which no finder knows.
+    except ValueError:
+        # Standard input has no file.
+        path = Path(getattr(sys.modules.get(module), "__file__", None) or "")
         return {module: path} if path.is_file() else {}
     if spec is None:
         return {}
     if not spec.submodule_search_locations:
         return {module: Path(spec.origin)} if spec.has_location and spec.origin else {}
     folders = [Path(folder) for folder in spec.submodule_search_locations]
-    found = {
+    paths = {
         path.relative_to(folder).as_posix(): path
         for folder in folders
-        for top in (folder, folder / "agents")  # a link in a checkout of this package; rglob skips links
+        # The second is a link in a checkout of this package; rglob skips links.
+        for top in (folder, folder / "agents")
         for path in top.rglob("*.py")
-        if path.is_file() and not path.name.startswith(".")  # editors leave dangling links
+        # Editors leave dangling links.
+        if path.is_file() and not path.name.startswith(".")
     }
-    return found | ({"registry": registry_path()} if module == PACKAGE else {})
+    return paths | ({"registry": registry_path()} if module == PACKAGE else {})
 
 
 def _hash(files: Mapping[str, Path]) -> str:
@@ -208,7 +213,7 @@ def _hash(files: Mapping[str, Path]) -> str:
 
 @cache
 def _version_of(module: str) -> str:
-    """Version of the distribution of a top-level module; ``unreleased`` if there is none."""
+    """Return the version of the distribution of a top-level module; ``unreleased`` if there is none."""
     for name in packages_distributions().get(module, []):
         return version(name)
     return "unreleased"

@@ -38,8 +38,8 @@ def warn_of_others(
         suite: Suite that is played.
         folder: Folder of the runs, which may not exist yet.
         known: Files in it that belong to the suite.
-        seeds: Seeds that are played besides the suite's.
-        horizon: Number of rounds that is played besides the suite's.
+        seeds: Seeds that are played in addition to the suite's.
+        horizon: Number of rounds that is played in addition to the suite's.
     """
     labels, wanted = suite.labels(), {*suite.seed_numbers(), *(seeds or ())}
     paths = [path for path in run_files(folder) if path not in known] if folder.is_dir() else []
@@ -58,19 +58,19 @@ def warn_of_others(
 
 
 def describe_run(run: Run) -> str:
-    """Return the description of a run for a message."""
+    """Describe a run in a message."""
     return f"{run.agent} on {env_label(run)}, seed {run.seed}"
 
 
 def _seeds(where: str, counts: Counter[int], suite: Suite) -> Iterator[str]:
     wanted = suite.seed_numbers()
     if twice := sorted(seed for seed, count in counts.items() if count > 1):
-        yield f"{where}: the seeds {_listed(twice)} are there more than once"
+        yield f"{where}: the seeds {_join_seeds(twice)} are there more than once"
     if missing := [seed for seed in wanted if seed not in counts]:
-        yield f"{where}: the suite {suite.name} has {suite.seeds} seeds; missing are {_listed(missing)}"
+        yield f"{where}: the suite {suite.name} has {suite.seeds} seeds; missing are {_join_seeds(missing)}"
     if strange := sorted(set(counts) - set(wanted)):
-        yield f"{where}: the suite {suite.name} has no seeds {_listed(strange)}"
+        yield f"{where}: the suite {suite.name} has no seeds {_join_seeds(strange)}"
 
 
-def _listed(seeds: Sequence[int]) -> str:
+def _join_seeds(seeds: Sequence[int]) -> str:
     return ", ".join(map(str, seeds[:10])) + (f" and {len(seeds) - 10} more" if len(seeds) > 10 else "")

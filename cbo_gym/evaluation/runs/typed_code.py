@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FunctionType
 
 WORD = "interactive"
-# The module of classes that exec made in a namespace without a name.
+# The module of classes that exec defined in a namespace without a name.
 NOWHERE = "<exec>"
 # Hexadecimal digits of a hash.
 DIGITS = 12
@@ -40,7 +40,7 @@ def typed_stamp(module: str) -> str:
 
 
 def _source_names(module: str) -> Iterator[str]:
-    """File names of the source code of a module's classes and functions; empty if unknown.
+    """Yield file names of the source code of a module's classes and functions; empty if unknown.
 
     The file name of a class is that of its methods, except generated ones such as those of a dataclass.
     """
@@ -55,7 +55,7 @@ def _source_names(module: str) -> Iterator[str]:
 
 
 def _source(name: str, module: str) -> str:
-    """Source code that Python keeps under a file name; empty if it keeps none of this module.
+    """Return source code that Python keeps under a file name; empty if it keeps none of this module.
 
     The code of ``exec`` and of ``python -c`` has the same name ``<string>``; Python 3.13 and later keep the latter.
     """

@@ -26,7 +26,7 @@ from cbo_gym.evaluation.runs.results import (
     metadata_of,
     require_intact,
     run_of,
-    sealed,
+    seal_table,
 )
 from cbo_gym.evaluation.store.curves import ALWAYS, DOUBLE, EXACT, KEPT_AS, NEVER, Lists, kept_curves, share_curves
 from cbo_gym.validation import field_errors
@@ -81,7 +81,7 @@ def file_content(name: str, runs: Sequence[Run]) -> bytes:
     }
     counts = Counter(run.status for run in runs)
     about = {"schema": SCHEMA, "suite": name, "runs": dict(sorted(counts.items()))}
-    return sealed(pl.DataFrame(columns), about, **COMPRESSED)
+    return seal_table(pl.DataFrame(columns), about, **COMPRESSED)
 
 
 def read_part(path: Path) -> list[Run]:

@@ -241,7 +241,7 @@ class _Curves:
         seconds = {name: float(values[row]) for name, values in part.seconds.items()}
         return _table(int(part.horizons[row]), float(part.optima[row]), seconds, part.curves.of_row(row))
 
-    def stacked(self, others: Sequence[_Curves], names: Sequence[str]) -> dict[str, np.ndarray]:
+    def stack(self, others: Sequence[_Curves], names: Sequence[str]) -> dict[str, np.ndarray]:
         """Return columns of several runs that keep the same curves."""
         part, rounds = self.part, int(self.part.horizons[self.row])
         rows = np.array([one.row for one in others])

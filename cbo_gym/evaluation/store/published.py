@@ -16,7 +16,7 @@ from pathlib import Path
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.runs.counted import identity, newest
 from cbo_gym.evaluation.runs.folder import load_runs, run_files, stored_run
-from cbo_gym.evaluation.runs.locking import locked
+from cbo_gym.evaluation.runs.locking import lock_folder
 from cbo_gym.evaluation.runs.recorded import with_actions
 from cbo_gym.evaluation.runs.results import (
     MAX_FILE_BYTES,
@@ -100,7 +100,7 @@ def publish(
     if not new:
         where = f"; {len(found)} are on environments that the suite {name} has not" if found else ""
         raise ArgumentError(f"there are no runs in {folder} to publish{where}")
-    with locked(store):
+    with lock_folder(store):
         kept = [replace(with_actions(run), unverified=True) for run in new] if submission else new
         left_out = len(found) - len(new)
         return _merge(store, name, list(map(_compact, kept)), left_out, overrule=submission, suite=known)
@@ -124,7 +124,7 @@ def put(path: Path, runs: Sequence[Run]) -> Published:
     """
     if not NAME.fullmatch(path.stem) or path.suffix != ".parquet":
         raise ArgumentError(f"name the file by lower case letters, digits, - and _, and .parquet; given {path.name!r}")
-    with locked(path.parent):
+    with lock_folder(path.parent):
         return _merge(
             path.parent,
             path.stem,
@@ -182,7 +182,7 @@ def _set_aside(path: Path, runs: Iterable[Run], kept: Collection[str]) -> None:
     past = {run.id: run for run in runs if run.id not in kept and not run.unverified and not run.secret}
     if not past:
         return
-    with locked(path.parent):
+    with lock_folder(path.parent):
         past |= {run.id: run for run in (read_part(path) if path.exists() else [])}
         write_bytes(path, _fitting(path, sorted(past.values(), key=lambda run: (identity(run), run.date))))
 

@@ -1,4 +1,4 @@
-"""Admission: the only way from the labels of a results file to play, because the file may come from anybody.
+"""Admission: check the labels of an untrusted results file before anything that they name is played.
 
 Labels are data. They name installed agents and registered environments, with literals as parameters, of the declared
 types. An import path is followed only if the person who checks the file allows that very path; a third-party
@@ -25,36 +25,37 @@ from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 from cbo_gym.registry import EnvEntry, entries, find_entry
 
-Declared = Mapping[str, Any]  # keyword -> its type, Any where none is declared
+# Keyword -> its type; Any if no type is declared.
+ParameterTypes = Mapping[str, Any]
 # Keywords of every environment, which are checked when they are read.
 GENERAL = (*GRAPH_KEYWORDS, *OUTCOME_KEYWORDS, INSTANCE_KEYWORD)
 _LOOSE = ConfigDict(strict=True, arbitrary_types_allowed=True)
 
 
-def admitted(run: Run, allow: Iterable[str] = ()) -> tuple[Spec, Spec]:
-    """Return the agent and the environment of a stored run.
+def admit(run: Run, allow: Iterable[str] = ()) -> tuple[Spec, Spec]:
+    """Return the agent and the environment of a stored run, if their labels are allowed.
 
     Args:
         run: Run of any file.
-        allow: Import paths of agents that may be played besides installed ones: ``"my_package:MyAgent"``.
+        allow: Import paths of agents that may be played in addition to installed ones: ``"my_package:MyAgent"``.
 
     Raises:
         ArgumentError: if the agent or the environment may not be played, or does not declare a parameter.
     """
-    return admitted_agent(run.agent, tuple(allow)), admitted_env(run.env)
+    return admit_agent(run.agent, tuple(allow)), admit_env(run.env)
 
 
-def admitted_agent(label: str, allow: Collection[str] = ()) -> Spec:
+def admit_agent(label: str, allow: Collection[str] = ()) -> Spec:
     """Return the agent that a label of a file names: an installed one, or one of the allowed import paths.
 
     No third-party code is run; third-party agents check their parameters in their own process.
 
     Raises:
-        ArgumentError: if it is neither, or has a parameter that the agent of this package does not declare.
+        ArgumentError: if the label is neither, or has a parameter that the agent of this package does not declare.
     """
     spec = Spec.parse(label)
     if spec.name in zoo():
-        _require(spec, declared(find_agent(spec.name)), f"the agent {spec.name}")
+        _require(spec, parameter_types(find_agent(spec.name)), f"the agent {spec.name}")
     elif spec.name not in allow and (is_import_path(spec.name) or spec.name not in known_agents()):
         raise ArgumentError(
             f"the agent {spec.name!r} is not installed here{did_you_mean(spec.name, known_agents())}. Install it under "
@@ -63,7 +64,7 @@ def admitted_agent(label: str, allow: Collection[str] = ()) -> Spec:
     return spec
 
 
-def admitted_env(label: str) -> Spec:
+def admit_env(label: str) -> Spec:
     """Return the environment that a label names: a registered one with parameters of its mode and its problem.
 
     Raises:
@@ -74,33 +75,33 @@ def admitted_env(label: str) -> Spec:
     if entry is None:
         hint = did_you_mean(spec.name, [entry.id for entry in entries()])
         raise ArgumentError(f"{spec.name!r} is not a registered environment, and no other one is played here{hint}")
-    _require(spec, declared_by(entry), spec.name)
+    _require(spec, env_parameter_types(entry), spec.name)
     return spec
 
 
-def declared_by(entry: EnvEntry) -> Declared:
+def env_parameter_types(entry: EnvEntry) -> ParameterTypes:
     """Return the keywords that a registered environment accepts in a label, with their types."""
     return {
-        **declared(builder_of(entry.problem)),
-        **declared(feedback_class(entry.mode), inspect.Parameter.KEYWORD_ONLY),
+        **parameter_types(builder_of(entry.problem)),
+        **parameter_types(feedback_class(entry.mode), inspect.Parameter.KEYWORD_ONLY),
         **dict.fromkeys(GENERAL, Any),
     }
 
 
-def declared(factory: Callable[..., Any], *kinds: Any) -> Declared:
+def parameter_types(factory: Callable[..., Any], *kinds: Any) -> ParameterTypes:
     """Return the named parameters of a class or a function, with their types.
 
     Args:
         factory: Class or function.
-        kinds: Kinds of parameters; by default all that can be given by name.
+        kinds: Kinds of parameters; by default all that can be passed by name.
     """
     kinds = kinds or (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     hints = typing.get_type_hints(factory.__init__ if isinstance(factory, type) else factory)  # type: ignore[misc]
-    named = inspect.signature(factory).parameters.values()
-    return {one.name: hints.get(one.name, Any) for one in named if one.kind in kinds}
+    parameters = inspect.signature(factory).parameters.values()
+    return {parameter.name: hints.get(parameter.name, Any) for parameter in parameters if parameter.kind in kinds}
 
 
-def _require(spec: Spec, known: Declared, what: str) -> None:
+def _require(spec: Spec, known: ParameterTypes, what: str) -> None:
     for name, value in spec.parameters:
         if name not in known:
             hint = did_you_mean(name, known)
@@ -111,11 +112,12 @@ def _require(spec: Spec, known: Declared, what: str) -> None:
             raise ArgumentError(f"{name} of {what} must be {inspect.formatannotation(known[name])}; given {value!r}")
 
 
-def _fits(value: Any, kind: Any) -> bool:
+def _fits(value: Any, annotation: Any) -> bool:
     try:
-        TypeAdapter(kind, config=_LOOSE).validate_python(value)
+        TypeAdapter(annotation, config=_LOOSE).validate_python(value)
         return True
     except ValidationError:
         return False
-    except PydanticSchemaGenerationError:  # a type that no literal has
+    # A type that no literal has.
+    except PydanticSchemaGenerationError:
         return False

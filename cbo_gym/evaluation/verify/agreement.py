@@ -1,8 +1,8 @@
 """Agreement of replays on other hardware: whether a group of runs differs from the stored ones beyond chance.
 
-Another processor sums in another order, and a method that searches turns last digits into other actions. So not single
-runs are compared but groups: one agent on one environment, or on the instances of a random family. Two tests compare
-the scores of play and of the last recommendation; each rejects at most its level of honest groups:
+Another processor sums in another order, and a method that searches turns last digits into other actions. So groups
+of runs are compared, not single ones: one agent on one environment, or on the instances of a random family. Two tests
+compare the scores of play and of the last recommendation; each rejects at most its level of honest groups:
 
 * *paired*: under the null hypothesis, the stored and the replayed score of a seed can be swapped; the mean difference
   is compared with those under all swaps. It is powerful if the seed explains much of the score. With n pairs no p value
@@ -39,7 +39,7 @@ LEVEL = 0.01
 MIN_REPLAYS, MAX_REPLAYS = 5, 12
 # Random rearrangements, if there are more.
 DRAWS = 20_000
-Agreed = Literal["identical", "agrees", "differs", "too few", "skipped"]
+GroupVerdict = Literal["identical", "agrees", "differs", "too few", "skipped"]
 Group = tuple[str, str, int, int]
 
 
@@ -48,20 +48,20 @@ class Agreement:
     """Outcome of the replays of a group.
 
     Attributes:
-        agent, env, horizon: What the runs of the group share; of a random family the env names no instance.
+        agent, env, horizon: Labels and number of rounds of the group; the label of a random family names no instance.
         replays: Replays of its runs.
         verdict: ``"identical"`` if all are; ``"agrees"`` if their rounds or the distributions of their scores agree;
             ``"differs"`` if not, or if a run that must be identical is not; ``"too few"``; ``"skipped"`` if a run
             cannot be played here.
-        why: The reason in words; empty if identical.
-        p_value: p value of the two tests together, before the correction over groups; None if they were not made.
+        why: Reason for the verdict; empty if identical.
+        p_value: p value of the two tests together, before the correction over groups; None if they were not run.
     """
 
     agent: str
     env: str
     horizon: int
     replays: tuple[Replay, ...]
-    verdict: Agreed
+    verdict: GroupVerdict
     why: str = ""
     p_value: float | None = None
 
@@ -83,13 +83,13 @@ def sample_to_compare(runs: Sequence[Run], count: int, seed: int, same: Callable
     chosen = sample_of(runs, count, seed)
     if all(map(same, chosen)):
         return chosen
-    groups = [group for group in _grouped(sample_of(runs, len(runs))).values() if len(group) >= MIN_REPLAYS]
-    found: list[Run] = []
+    groups = [group for group in _group_runs(sample_of(runs, len(runs))).values() if len(group) >= MIN_REPLAYS]
+    sample: list[Run] = []
     for index in np.random.default_rng(seed).permutation(len(groups)):
-        if len(found) >= count:
+        if len(sample) >= count:
             break
-        found += sample_of(groups[index], min(MAX_REPLAYS, max(MIN_REPLAYS, count)), seed)
-    return found or chosen
+        sample += sample_of(groups[index], min(MAX_REPLAYS, max(MIN_REPLAYS, count)), seed)
+    return sample or chosen
 
 
 def agreements(replays: Iterable[Replay], stored: Sequence[Run]) -> list[Agreement]:
@@ -99,15 +99,20 @@ def agreements(replays: Iterable[Replay], stored: Sequence[Run]) -> list[Agreeme
         replays: Replays of runs of one or several groups.
         stored: All published runs, those of these groups among them.
     """
-    found: dict[Group, list[Replay]] = {}
-    for one in replays:
-        found.setdefault(_group(one.run), []).append(one)
-    all_stored = _grouped(run for run in stored if run.status == "finished")
-    untested = [_untested(group, played, all_stored.get(group, [])) for group, played in found.items()]
-    tested = {one: one.p_value for one in untested if one.p_value is not None}
-    rejected = {one: p <= LEVEL for one, p in zip(tested, holm(list(tested.values())), strict=True)}
-    counts = {one: len(all_stored[_group(one.replays[0].run)]) for one in tested}
-    return [_with_verdict(one, counts[one], rejected[one], len(tested)) if one in tested else one for one in untested]
+    by_group: dict[Group, list[Replay]] = {}
+    for replay in replays:
+        by_group.setdefault(_group(replay.run), []).append(replay)
+    all_stored = _group_runs(run for run in stored if run.status == "finished")
+    uncorrected = [_before_correction(group, played, all_stored.get(group, [])) for group, played in by_group.items()]
+    tested = {agreement: agreement.p_value for agreement in uncorrected if agreement.p_value is not None}
+    rejected = {agreement: p <= LEVEL for agreement, p in zip(tested, holm(list(tested.values())), strict=True)}
+    counts = {agreement: len(all_stored[_group(agreement.replays[0].run)]) for agreement in tested}
+    return [
+        _with_verdict(agreement, counts[agreement], rejected[agreement], len(tested))
+        if agreement in tested
+        else agreement
+        for agreement in uncorrected
+    ]
 
 
 def p_value_of(stored: np.ndarray, replayed: np.ndarray, others: np.ndarray) -> float:
@@ -121,59 +126,66 @@ def p_value_of(stored: np.ndarray, replayed: np.ndarray, others: np.ndarray) -> 
     return min(1.0, 2 * min(_paired(replayed - stored), _unpaired(replayed, np.concatenate([stored, others]))))
 
 
-def rarest(replays: int, stored: int) -> float:
+def min_p_value(replays: int, stored: int) -> float:
     """Return the smallest possible p value of so many replays of a group of so many stored runs."""
     return 2 * min(2.0 ** (1 - replays), 2 / math.comb(replays + stored, replays))
 
 
-def _untested(group: Group, played: Sequence[Replay], stored: Sequence[Run]) -> Agreement:
-    """The outcome of a group before the correction over groups."""
+def _before_correction(group: Group, played: Sequence[Replay], stored: Sequence[Run]) -> Agreement:
+    """Return the outcome of a group before the correction over groups."""
     agent, env, horizon, _ = group
-    made = Agreement(agent, env, horizon, tuple(played), "identical")
+    agreement = Agreement(agent, env, horizon, tuple(played), "identical")
     for verdict in ("skipped", "differs"):
-        wrong = [one for one in played if one.verdict == verdict and not one.parted]
-        if wrong:
-            return replace(made, verdict=verdict, why=f"seed {wrong[0].run.seed}: {wrong[0].why}")
-    if all(one.verdict == "identical" for one in played):
-        return made
-    parted = sum(one.parted for one in played)
+        mismatches = [replay for replay in played if replay.verdict == verdict and not replay.parted]
+        if mismatches:
+            return replace(agreement, verdict=verdict, why=f"seed {mismatches[0].run.seed}: {mismatches[0].why}")
+    if all(replay.verdict == "identical" for replay in played):
+        return agreement
+    parted = sum(replay.parted for replay in played)
     if not parted:
-        return replace(made, verdict="agrees", why="rounds differ by no more than rounding")
+        return replace(agreement, verdict="agrees", why="rounds differ by no more than rounding")
     if len(played) < MIN_REPLAYS:
-        return replace(made, verdict="too few", why=f"{parted} of {len(played)} part; {MIN_REPLAYS} replays are needed")
-    replayed = {one.run.id for one in played}
-    finished = [(one.run, one.again) for one in played if one.again is not None and one.run.status == "finished"]
+        return replace(
+            agreement, verdict="too few", why=f"{parted} of {len(played)} part; {MIN_REPLAYS} replays are needed"
+        )
+    replayed = {replay.run.id for replay in played}
+    finished = [
+        (replay.run, replay.again) for replay in played if replay.again is not None and replay.run.status == "finished"
+    ]
     before, again = (scores([pair[k] for pair in finished]) for k in (0, 1))
-    return replace(made, p_value=p_value_of(before, again, scores([run for run in stored if run.id not in replayed])))
+    return replace(
+        agreement, p_value=p_value_of(before, again, scores([run for run in stored if run.id not in replayed]))
+    )
 
 
-def _with_verdict(one: Agreement, stored: int, rejected: bool, tested: int) -> Agreement:
-    said = f"{sum(replay.parted for replay in one.replays)} of {len(one.replays)} part; p = {one.p_value:.2g}"
+def _with_verdict(agreement: Agreement, stored: int, rejected: bool, tested: int) -> Agreement:
+    parted = sum(replay.parted for replay in agreement.replays)
+    why = f"{parted} of {len(agreement.replays)} part; p = {agreement.p_value:.2g}"
     if rejected:
-        return replace(one, verdict="differs", why=said)
-    if rarest(len(one.replays), stored) > LEVEL / tested:
-        return replace(one, verdict="too few", why=f"{said}, and could not be below {LEVEL / tested:.2g}")
-    return replace(one, verdict="agrees", why=said)
+        return replace(agreement, verdict="differs", why=why)
+    if min_p_value(len(agreement.replays), stored) > LEVEL / tested:
+        return replace(agreement, verdict="too few", why=f"{why}, and could not be below {LEVEL / tested:.2g}")
+    return replace(agreement, verdict="agrees", why=why)
 
 
 def _paired(differences: np.ndarray) -> float:
-    """p value of the largest mean difference under swaps within pairs."""
+    """Return the p value of the largest mean difference under swaps within pairs."""
     signs, exact = _swaps(len(differences))
     scale = np.sqrt((differences**2).sum(axis=0))
-    return _rarity(differences.sum(axis=0), signs @ differences, scale, exact)
+    return _rearrangement_p_value(differences.sum(axis=0), signs @ differences, scale, exact)
 
 
-def _unpaired(ones: np.ndarray, others: np.ndarray) -> float:
-    """p value of the difference of two means under divisions of all into two groups of the same sizes."""
-    every = np.concatenate([ones, others])
-    centred = every - every.mean(axis=0)
-    shares, exact = _divisions(len(ones), len(every))
-    return _rarity(centred[: len(ones)].sum(axis=0), shares @ centred, centred.std(axis=0), exact)
+def _unpaired(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the p value of the difference of two means under divisions of all into two groups of the same sizes."""
+    pooled = np.concatenate([first, second])
+    centred = pooled - pooled.mean(axis=0)
+    shares, exact = _divisions(len(first), len(pooled))
+    return _rearrangement_p_value(centred[: len(first)].sum(axis=0), shares @ centred, centred.std(axis=0), exact)
 
 
 @lru_cache(maxsize=4)
 def _swaps(count: int) -> tuple[np.ndarray, bool]:
-    """Signs of pairs, shape ``(swaps, count)``, and whether these are all swaps."""
+    """Return signs of pairs, shape ``(swaps, count)``, and whether these are all swaps."""
     if 2**count > DRAWS:
         return np.random.default_rng(0).choice((1.0, -1.0), size=(DRAWS, count)), False
     return np.array(list(product((1.0, -1.0), repeat=count))), True
@@ -181,7 +193,7 @@ def _swaps(count: int) -> tuple[np.ndarray, bool]:
 
 @lru_cache(maxsize=4)
 def _divisions(count: int, every: int) -> tuple[np.ndarray, bool]:
-    """Indicators of the first group, shape ``(divisions, every)``, and whether these are all divisions."""
+    """Return indicators of the first group, shape ``(divisions, every)``, and whether these are all divisions."""
     exact = math.comb(every, count) <= DRAWS
     if exact:
         indices = np.array(list(combinations(range(every), count)))
@@ -192,17 +204,17 @@ def _divisions(count: int, every: int) -> tuple[np.ndarray, bool]:
     return shares, exact
 
 
-def _rarity(found: np.ndarray, by_chance: np.ndarray, scale: np.ndarray, exact: bool) -> float:
-    """Share of rearrangements at least as far from 0, in units of the scale, as the value found.
+def _rearrangement_p_value(observed: np.ndarray, by_chance: np.ndarray, scale: np.ndarray, exact: bool) -> float:
+    """Return the share of rearrangements at least as far from 0, in units of the scale, as the observed value.
 
     Args:
-        found: Shape ``(k,)``; the farthest of k scores counts.
+        observed: Shape ``(k,)``; the farthest of k scores counts.
         by_chance: Shape ``(draws, k)``.
         scale: Shape ``(k,)``; 0 if a score does not vary.
-        exact: Whether these are all rearrangements; if not, the value found is counted as one more.
+        exact: Whether these are all rearrangements; if not, the observed value counts as one more.
     """
     units = np.where(scale > 0, scale, np.inf)
-    far = (np.abs(by_chance) / units).max(axis=1) >= (np.abs(found) / units).max() * (1 - 1e-12)
+    far = (np.abs(by_chance) / units).max(axis=1) >= (np.abs(observed) / units).max() * (1 - 1e-12)
     return float(far.mean() if exact else (1 + far.sum()) / (1 + len(far)))
 
 
@@ -210,8 +222,8 @@ def _group(run: Run) -> Group:
     return run.agent, without_keywords(run.env, INSTANCE_SEED), run.horizon, run.batch
 
 
-def _grouped(runs: Iterable[Run]) -> dict[Group, list[Run]]:
-    found: dict[Group, list[Run]] = {}
+def _group_runs(runs: Iterable[Run]) -> dict[Group, list[Run]]:
+    groups: dict[Group, list[Run]] = {}
     for run in runs:
-        found.setdefault(_group(run), []).append(run)
-    return found
+        groups.setdefault(_group(run), []).append(run)
+    return groups

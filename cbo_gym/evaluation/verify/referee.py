@@ -1,4 +1,4 @@
-"""The referee of submitted runs: scores their actions again, plays them again, plays their agents blind."""
+"""Referee of submitted runs: recompute their scores, replay their actions, and play their agents blind."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from cbo_gym.evaluation.play.blind import secret_of, with_secret_instance
 from cbo_gym.evaluation.play.grid import Job, Player, guarded_cells, job_of, player_of
 from cbo_gym.evaluation.play.processes import Limits
 from cbo_gym.evaluation.play.sweep import play_jobs
-from cbo_gym.evaluation.runs.recorded import recorded, unlike
+from cbo_gym.evaluation.runs.recorded import recorded_actions, score_differences
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.curves import as_published
-from cbo_gym.evaluation.verify.admission import admitted, admitted_env
+from cbo_gym.evaluation.verify.admission import admit, admit_env
 from cbo_gym.evaluation.verify.replay import Replay, replays
 from cbo_gym.labels import Spec
 
@@ -41,7 +41,7 @@ OnRun = Callable[[Run], None] | None
 
 @dataclass(frozen=True)
 class Blind:
-    """Blind play of an agent on an environment, beside the runs of a file.
+    """Blind play of an agent on an environment, next to the runs of a file.
 
     Attributes:
         env: Label of the environment in the file.
@@ -68,12 +68,14 @@ def scores(runs: Sequence[Run]) -> np.ndarray:
     """Return the scores of play and of the last recommendation of the finished runs, shape ``(n, 2)``."""
     finished = [run for run in runs if run.status == "finished"]
     rewards = [np.array([run.average_counted, run.optimum - run.table["simple_regret"][-1]]) for run in finished]
-    found = [normalised_score(run.optimum, run.random_value, pair) for run, pair in zip(finished, rewards, strict=True)]
-    return np.reshape(found, (-1, 2))
+    normalised = [
+        normalised_score(run.optimum, run.random_value, pair) for run, pair in zip(finished, rewards, strict=True)
+    ]
+    return np.reshape(normalised, (-1, 2))
 
 
-def rescored(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple[Run, list[str]]]:
-    """Yield finished runs with all that differs from what their own actions give, in their order.
+def rescore_runs(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple[Run, list[str]]]:
+    """Yield finished runs, in their order, with the differences from the scores that their own actions give.
 
     Args:
         runs: Runs of an untrusted file, with actions.
@@ -82,11 +84,11 @@ def rescored(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple[Run
     cells = guarded_cells()
 
     def scoring(run: Run) -> Job | str:
-        """The job that plays a run's own actions, or why there is none."""
+        """Return the job that plays a run's own actions, or the reason why there is none."""
         try:
-            cell = cells(admitted_env(run.env), run.seed, run.horizon, run.secret)
+            cell = cells(admit_env(run.env), run.seed, run.horizon, run.secret)
             job = job_of(Spec.parse(run.agent), Player(), cell, run.recommend, run.batch)
-            return replace(job, recorded=recorded(run))
+            return replace(job, recorded=recorded_actions(run))
         except ArgumentError as error:
             return str(error)
 
@@ -98,15 +100,15 @@ def rescored(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple[Run
         else:
             again = next(scored)
             # A submission may have the precision of a store.
-            yield run, min((unlike(run, other) for other in (again, as_published(again))), key=len)
+            yield run, min((score_differences(run, other) for other in (again, as_published(again))), key=len)
 
 
-def replayed(
+def replay_sample(
     runs: Sequence[Run], min_finished: int, allow: Collection[str], *, on_start: OnStart, on_run: OnRun = None
 ) -> Iterator[Replay]:
     """Play a secret random sample of the runs again, or all if that is cheap.
 
-    Those that did not finish are all played: a seed that went badly must not be called a failure.
+    All runs that did not finish are played: a seed that went badly must not be reported as a failure.
 
     Args:
         runs: Runs of any status, some of them finished.
@@ -139,7 +141,7 @@ def replayed(
 def blind_scores(
     runs: Sequence[Run], seeds: int, allow: Collection[str], *, on_start: OnStart, on_run: OnRun = None
 ) -> tuple[list[Blind], list[str]]:
-    """Play the agents of some runs blind on their environments; return the outcomes, and what could not be played.
+    """Play the agents of some runs blind on their environments; return the outcomes, and messages on failures.
 
     Args:
         runs: Finished runs.
@@ -148,7 +150,7 @@ def blind_scores(
         on_start: Called with the name of the stage and the number of runs.
         on_run: Called after each run.
     """
-    words, unplayable = secrets.token_hex(16), []
+    secret_words, unplayable = secrets.token_hex(16), []
     cells, players = guarded_cells(), cache(player_of)
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
@@ -156,34 +158,37 @@ def blind_scores(
     jobs: list[Job] = []
     playable = []
     for group in groups.values():
-        agent, env = admitted(group[0], allow)
-        drawn = [(seed, secret_of(words, env, seed)) for seed in range(seeds)]
+        agent, env = admit(group[0], allow)
+        drawn = [(seed, secret_of(secret_words, env, seed)) for seed in range(seeds)]
         try:
             blind = [cells(with_secret_instance(env, s), seed, group[0].horizon, s) for seed, s in drawn]
         except ArgumentError as error:
             unplayable.append(f"not played blind: {error}")
             continue
-        jobs += [job_of(one, players(one), cell, "end") for one in (agent, RANDOM) for cell in blind]
+        jobs += [job_of(player, players(player), cell, "end") for player in (agent, RANDOM) for cell in blind]
         playable.append(group)
     on_start("played blind", len(jobs))
     played = play_jobs(jobs, limits=LIMITS, on_run=on_run)
-    parts = [tuple(played[start : start + seeds]) for start in range(0, len(played), seeds)]
-    found = zip(playable, parts[::2], parts[1::2], strict=True)
-    return [Blind(group[0].env, tuple(group), *both) for group, *both in found], unplayable
+    batches = [tuple(played[start : start + seeds]) for start in range(0, len(played), seeds)]
+    outcomes = zip(playable, batches[::2], batches[1::2], strict=True)
+    return [Blind(group[0].env, tuple(group), *both) for group, *both in outcomes], unplayable
 
 
-def drops(found: Sequence[Blind]) -> Iterator[str]:
-    """Yield where an agent scores less in blind play, beyond chance."""
-    for one in found:
+def drops(blind_plays: Sequence[Blind]) -> Iterator[str]:
+    """Yield a message for each score that is lower in blind play, beyond chance."""
+    for played in blind_plays:
         for column, what in enumerate(("play", "recommendation")):
-            submitted, blind = scores(one.submitted)[:, column], scores(one.runs)[:, column]
-            if len(blind) < len(one.runs):
-                yield f"{one.env}: played blind, {len(one.runs) - len(blind)} of {len(one.runs)} runs failed"
+            submitted, blind = scores(played.submitted)[:, column], scores(played.runs)[:, column]
+            if len(blind) < len(played.runs):
+                yield f"{played.env}: played blind, {len(played.runs) - len(blind)} of {len(played.runs)} runs failed"
             elif _min_loss(submitted, blind, ENVIRONMENT_LOSS[1]) > ENVIRONMENT_LOSS[0]:
                 means = f"{submitted.mean():.2f} as submitted and {blind.mean():.2f} blind"
-                yield f"{one.env}: its score of {what} is {means}"
+                yield f"{played.env}: its score of {what} is {means}"
     losses = np.array(
-        [[scores(one.submitted)[:, k].mean() - scores(one.runs)[:, k].mean() for k in (0, 1)] for one in found]
+        [
+            [scores(played.submitted)[:, k].mean() - scores(played.runs)[:, k].mean() for k in (0, 1)]
+            for played in blind_plays
+        ]
     )
     for column, what in enumerate(("play", "recommendation")):
         if len(losses) > 1 and _min_mean(losses[:, column], OVERALL_LOSS[1]) > OVERALL_LOSS[0]:
@@ -192,19 +197,19 @@ def drops(found: Sequence[Blind]) -> Iterator[str]:
 
 
 def gains(played: Sequence[Replay]) -> Iterator[str]:
-    """Yield where parted runs are better as submitted than here, which by chance they are as often as not."""
-    found = np.array([one.gain for one in played if one.verdict == "parts"])
+    """Yield a message for each score that is higher as submitted than in replays that part, beyond chance."""
+    parted_gains = np.array([replay.gain for replay in played if replay.verdict == "parts"])
     for column, what in enumerate(("play", "recommendation")):
-        if len(found) >= MIN_PARTED and _min_mean(found[:, column], GAIN_CONFIDENCE) > 0.0:
-            more = found[:, column].mean()
+        if len(parted_gains) >= MIN_PARTED and _min_mean(parted_gains[:, column], GAIN_CONFIDENCE) > 0.0:
+            more = parted_gains[:, column].mean()
             yield (
-                f"{len(found)} runs part from what their agent plays here, and their submitted score of {what} is "
-                f"{more:.2g} higher on average, which is not chance"
+                f"{len(parted_gains)} runs part from what their agent plays here, and their submitted score of {what} "
+                f"is {more:.2g} higher on average, which is not chance"
             )
 
 
 def _min_loss(submitted: np.ndarray, blind: np.ndarray, confidence: float) -> float:
-    """Lower bound of the difference of two means, by Welch's t."""
+    """Return the lower bound of the difference of two means, by Welch's t."""
     half = welch_half_width([submitted, blind], confidence)
     return -np.inf if np.isnan(half) else float(submitted.mean() - blind.mean() - half)
 

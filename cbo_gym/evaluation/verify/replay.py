@@ -4,7 +4,7 @@ With the same libraries, threads and machine every curve must be the same, bit f
 Elsewhere floating-point sums differ in their last digits, which a method that searches may turn into another action.
 So there curves must agree to :data:`ROUND_TOLERANCE` in every round; or, if the runs part, the scores of play and of
 the last recommendation must agree to :data:`SCORE_TOLERANCE`. Both are in units of the score: 1 is from random play to
-the optimum. See :mod:`cbo_gym.evaluation.verify.agreement` for what several parted runs say of hardware or code.
+the optimum. See :mod:`cbo_gym.evaluation.verify.agreement` for the comparison of groups of runs that part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.evaluation.runs.revisions import code_of, is_current
 from cbo_gym.evaluation.store.curves import kept_curves
-from cbo_gym.evaluation.verify.admission import admitted
+from cbo_gym.evaluation.verify.admission import admit
 
 ROUND_TOLERANCE = 1e-3
 SCORE_TOLERANCE = 0.1
@@ -40,14 +40,14 @@ class Replay:
     """Outcome of one run.
 
     Attributes:
-        run: The run as it was published.
+        run: Published run.
         verdict: ``"identical"``; ``"agrees"`` to the tolerance of rounds; ``"parts"``: differs from some round on, with
             scores that agree; ``"differs"``; or ``"skipped"``: cannot be played here.
-        elsewhere: What is not the same: ``"machine"``, ``"libraries"``, ``"threads"``, ``"code"``.
-        why: Where they differ, or why it was skipped; empty if identical.
-        gain: How much higher the scores of play and of recommendation are as published, if the runs part.
+        elsewhere: Names of the conditions that differ: ``"machine"``, ``"libraries"``, ``"threads"``, ``"code"``.
+        why: Description of the difference, or reason why it was skipped; empty if identical.
+        gain: Published minus replayed score, of play and of recommendation, if the runs part.
         parted: Whether the two runs differ from some round on, as they may on other hardware.
-        again: The run as it was played here; None if it was skipped.
+        again: Run as played here; None if it was skipped.
     """
 
     run: Run
@@ -80,7 +80,7 @@ def sample_of(runs: Sequence[Run], count: int, seed: int = 0) -> list[Run]:
 
 
 def is_played_alike(run: Run) -> bool:
-    """Whether code, libraries and machine are those of the run, so that a replay must be identical."""
+    """Return whether code, libraries and machine are those of the run, so that a replay must be identical."""
     here = (library_versions(), describe_machine())
     return is_current(run) and (run.libraries, run.machine) == here
 
@@ -94,7 +94,7 @@ def replays(
 ) -> Iterator[Replay]:
     """Play runs again in processes and compare; yield the outcomes in the order of the runs.
 
-    Runs whose labels :func:`cbo_gym.evaluation.verify.admission.admitted` refuses are skipped.
+    Runs whose labels :func:`cbo_gym.evaluation.verify.admission.admit` refuses are skipped.
 
     Args:
         runs: Published runs, of any file.
@@ -105,9 +105,9 @@ def replays(
     players, cells = cache(player_of), guarded_cells()
 
     def job(run: Run) -> Job | str:
-        """The job of a run, or why it cannot be played here."""
+        """Return the job of a run, or the reason why it cannot be played here."""
         try:
-            agent, env = admitted(run, allow)
+            agent, env = admit(run, allow)
             cell = cells(env, run.seed, run.horizon, run.secret)
             return job_of(agent, players(agent), cell, run.recommend, run.batch)
         except CBOGymError as error:
@@ -120,10 +120,10 @@ def replays(
             yield Replay(run, "skipped", (), job_or_reason)
         else:
             again = next(played)
-            yield replace(compared(run, again), again=again)
+            yield replace(compare_runs(run, again), again=again)
 
 
-def compared(run: Run, again: Run) -> Replay:
+def compare_runs(run: Run, again: Run) -> Replay:
     """Compare a published run with the same run played again."""
     elsewhere = tuple(
         what
@@ -140,7 +140,7 @@ def compared(run: Run, again: Run) -> Replay:
     if again.status != "finished":
         return Replay(run, "differs", elsewhere, f"now it is {again.status}: {last_line(again.error)}")
     if run.status != "finished":
-        return Replay(run, "differs", elsewhere, f"it is said to be {run.status}, and finishes")
+        return Replay(run, "differs", elsewhere, f"its status is {run.status} in the file, but it finishes here")
     gap = again.optimum - again.random_value
     for name in ("optimum", "random_value"):
         before, now = getattr(run, name), getattr(again, name)
@@ -150,26 +150,28 @@ def compared(run: Run, again: Run) -> Replay:
     if not worst.any():
         return Replay(run, "identical", elsewhere, "")
     first = int(np.argmax(worst > 0)) + 1
-    said = f"from round {first} on, by at most {worst.max():.2g}"
+    difference = f"from round {first} on, by at most {worst.max():.2g}"
     if not elsewhere:
-        return Replay(run, "differs", elsewhere, f"{said}, on the same platform with the same code")
+        return Replay(run, "differs", elsewhere, f"{difference}, on the same platform with the same code")
     if (worst <= ROUND_TOLERANCE).all():
-        return Replay(run, "agrees", elsewhere, said)
+        return Replay(run, "agrees", elsewhere, difference)
     parted = int(np.argmax(worst > ROUND_TOLERANCE)) + 1
     play = float((again.table["instant_regret"] - run.table["instant_regret"]).to_numpy().mean()) / gap
     advice = (again.table["simple_regret"][-1] - run.table["simple_regret"][-1]) / gap
-    said = f"from round {parted} on; scores of play differ by {abs(play):.2g}, of recommendation by {abs(advice):.2g}"
+    difference = (
+        f"from round {parted} on; scores of play differ by {abs(play):.2g}, of recommendation by {abs(advice):.2g}"
+    )
     verdict: Verdict = "parts" if max(abs(play), abs(advice)) <= SCORE_TOLERANCE else "differs"
-    return Replay(run, verdict, elsewhere, said, (play, advice), parted=True)
+    return Replay(run, verdict, elsewhere, difference, (play, advice), parted=True)
 
 
 def _distances(run: Run, again: Run) -> np.ndarray:
-    """Largest distance between the curves in each round, in units of the score; infinite if only one has a value."""
+    """Return the largest distance of the curves in each round, in units of the score; infinite if one is missing."""
     gap = again.optimum - again.random_value
     stored, played = kept_curves(run), kept_curves(again)
-    found = np.zeros(run.horizon)
+    distances = np.zeros(run.horizon)
     for name in sorted(set(stored) & set(played)):
-        one, other = (part[name].cast(pl.Float64).to_numpy() for part in (stored, played))
-        apart = np.where(np.isnan(one) & np.isnan(other), 0.0, np.abs(one - other) / gap)
-        found = np.maximum(found, np.where(np.isnan(apart), np.inf, apart))
-    return found
+        before, now = (curves[name].cast(pl.Float64).to_numpy() for curves in (stored, played))
+        apart = np.where(np.isnan(before) & np.isnan(now), 0.0, np.abs(before - now) / gap)
+        distances = np.maximum(distances, np.where(np.isnan(apart), np.inf, apart))
+    return distances

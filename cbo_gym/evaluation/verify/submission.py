@@ -26,8 +26,8 @@ from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.evaluation.runs.suite_runs import describe_run, differences
 from cbo_gym.evaluation.store.codec import read_part
 from cbo_gym.evaluation.store.published import Published, put
-from cbo_gym.evaluation.verify.admission import admitted_agent, admitted_env
-from cbo_gym.evaluation.verify.referee import Blind, blind_scores, drops, gains, replayed, rescored
+from cbo_gym.evaluation.verify.admission import admit_agent, admit_env
+from cbo_gym.evaluation.verify.referee import Blind, blind_scores, drops, gains, replay_sample, rescore_runs
 from cbo_gym.evaluation.verify.replay import Replay
 from cbo_gym.labels import bare_name
 from cbo_gym.registry import entries
@@ -36,8 +36,9 @@ from cbo_gym.validation import StrictModel, field_errors
 from cbo_gym.version import __version__
 from cbo_gym.yaml_files import read_yaml
 
-Text = Annotated[str, Field(min_length=1)]
-Told = Literal["noise", "composition", "kernel", "signal_family", "signal_range", "components"]  # fields of tasks
+NonEmpty = Annotated[str, Field(min_length=1)]
+# Fields of tasks.
+TaskField = Literal["noise", "composition", "kernel", "signal_family", "signal_range", "components"]
 Standing = Literal["refused", "unverified", "verified"]
 # Limits of reading a file.
 READING = Limits(time_limit=300, memory_limit=2048)
@@ -46,29 +47,29 @@ MAX_AHEAD = timedelta(days=1)
 
 
 class Card(StrictModel):
-    """A submission's card: who submits which agent, and what the agent knows.
+    """Card of a submission: its agent, its submitter, and the fields of the tasks that the agent uses.
 
     Attributes:
         agent: Name of the agent without parameters, as in the runs.
         suite: Suite of the package that was played, with its environments, number of rounds and seeds.
         paper: Paper or page that describes the agent.
-        code: Where to find its code.
-        contact: How to reach the submitter.
+        code: Address of its code.
+        contact: Address of the submitter.
         hardware: Hardware on which it was played.
         installed_by: Command that installs the agent, so that it can be played again: ``pip install my-agent``.
-        told: Fields of the tasks that it uses besides spaces, graph and initial data.
-        parameters: How they were chosen: ``defaults``, or a sentence.
+        told: Fields of the tasks that it uses in addition to spaces, graph and initial data.
+        parameters: Origin of its parameters: ``defaults``, or a sentence.
     """
 
-    agent: Text
-    suite: Text
-    paper: Text
-    code: Text
-    contact: Text
-    hardware: Text
+    agent: NonEmpty
+    suite: NonEmpty
+    paper: NonEmpty
+    code: NonEmpty
+    contact: NonEmpty
+    hardware: NonEmpty
     installed_by: str = ""
-    told: list[Told] = []
-    parameters: Text = "defaults"
+    told: list[TaskField] = []
+    parameters: NonEmpty = "defaults"
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,12 @@ class Checked:
     """Outcome of :func:`check_submission`.
 
     Attributes:
-        card: The card.
+        card: Card of the submission.
         runs: Runs of the file.
-        problems: Reasons to refuse it; empty if it can enter.
+        problems: Reasons to refuse the submission; empty if it can enter.
         remarks: Notes for the reader.
-        replays: Runs that were played again.
-        blind: Blind play, for each environment.
+        replays: Outcomes of the runs that were played again.
+        blind: Outcomes of blind play, for each environment.
     """
 
     card: Card
@@ -126,7 +127,7 @@ def check_submission(
     """Check a file of ``cbo-gym publish --submission`` and its card.
 
     No label of the file is run as code, see :mod:`cbo_gym.evaluation.verify.admission`. All play is in other processes,
-    with limits of time and memory; nobody can predict which runs are played again, nor the instances of blind play.
+    with limits of time and memory. The runs that are played again and the instances of blind play are unpredictable.
 
     Args:
         path: Path of the file.
@@ -140,39 +141,42 @@ def check_submission(
     Raises:
         ArgumentError: if the file or the card cannot be read, or has another schema.
     """
-    said, runs = read_card(card), _read(path)
+    contents, runs = read_card(card), _read(path)
     if not runs:
         raise ArgumentError(f"{path} has no runs")
-    problems, remarks = list(_problems(said, runs)), list(_remarks(runs))
+    problems, remarks = list(_problems(contents, runs)), list(_remarks(runs))
     finished = [run for run in runs if run.status == "finished"]
     if not finished:
         problems.append("no run has finished")
-    if problems:  # the other checks take time
-        return Checked(said, tuple(runs), tuple(problems), tuple(remarks), ())
+    # The other checks take time.
+    if problems:
+        return Checked(contents, tuple(runs), tuple(problems), tuple(remarks), ())
     on_start("recomputed", len(finished))
-    problems += [f"{describe_run(run)}: {what}" for run, found in rescored(finished, on_run=on_run) for what in found]
+    problems += [
+        f"{describe_run(run)}: {what}" for run, differing in rescore_runs(finished, on_run=on_run) for what in differing
+    ]
     try:
         for agent in sorted({run.agent for run in runs}):
-            admitted_agent(agent, allow)
+            admit_agent(agent, allow)
     except ArgumentError as error:
         remarks.append(f"nothing was played again, so it is unverified: {error}")
-        return Checked(said, tuple(runs), tuple(problems), tuple(remarks), ())
-    played = list(replayed(runs, sample, allow, on_start=on_start, on_run=on_run))
+        return Checked(contents, tuple(runs), tuple(problems), tuple(remarks), ())
+    played = list(replay_sample(runs, sample, allow, on_start=on_start, on_run=on_run))
     outcomes = {"differs": "differs", "skipped": "could not be"}
     problems += [
-        f"played again, {describe_run(one.run)} {outcomes[one.verdict]}: {one.why}"
-        for one in played
-        if one.verdict in outcomes
+        f"played again, {describe_run(replay.run)} {outcomes[replay.verdict]}: {replay.why}"
+        for replay in played
+        if replay.verdict in outcomes
     ]
     problems += gains(played)
-    if here := [one for one in played if one.run.status == "finished" and not math.isnan(one.seconds)]:
-        before, now = median(one.run.seconds_a_round for one in here), median(one.seconds for one in here)
+    if timed := [replay for replay in played if replay.run.status == "finished" and not math.isnan(replay.seconds)]:
+        before, now = median(replay.run.seconds_a_round for replay in timed), median(replay.seconds for replay in timed)
         remarks.append(
-            f"a round takes its agent {before:.3g} s as submitted and {now:.3g} s here (medians of {len(here)} runs)"
+            f"a round takes its agent {before:.3g} s as submitted and {now:.3g} s here (medians of {len(timed)} runs)"
         )
     scores, unplayable = blind_scores(finished, blind, allow, on_start=on_start, on_run=on_run)
     problems += drops(scores)
-    return Checked(said, tuple(runs), tuple(problems), (*remarks, *unplayable), tuple(played), tuple(scores))
+    return Checked(contents, tuple(runs), tuple(problems), (*remarks, *unplayable), tuple(played), tuple(scores))
 
 
 def _read(path: Path) -> list[Run]:
@@ -203,11 +207,11 @@ def enter(checked: Checked, path: Path) -> Published:
         raise ArgumentError(f"a refused submission cannot enter: {checked.problems[0]}")
     unverified = checked.standing == "unverified"
     runs = [replace(run, unverified=unverified, actions="", recommendations="") for run in checked.runs]
-    return put(path, [*runs, *(run for one in checked.blind for run in (*one.runs, *one.at_random))])
+    return put(path, [*runs, *(run for blind in checked.blind for run in (*blind.runs, *blind.at_random))])
 
 
 def _problems(card: Card, runs: Sequence[Run]) -> Iterator[str]:
-    """Yield what is wrong with the descriptions of the runs."""
+    """Yield the faults in the descriptions of the runs."""
     if others := sorted({run.agent for run in runs if bare_name(run.agent) != card.agent}):
         yield f"the card is of {card.agent}, the file has runs of {', '.join(others)} too"
     for version in sorted({run.version for run in runs}):
@@ -228,7 +232,7 @@ def _problems(card: Card, runs: Sequence[Run]) -> Iterator[str]:
             yield f"{describe_run(run)} was blind; only the referee's own blind runs count"
     for label in sorted({run.env for run in runs}):
         try:
-            admitted_env(label)
+            admit_env(label)
         except ArgumentError as error:
             yield str(error)
     try:
