@@ -11,7 +11,7 @@ from environment_pictures import svg_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cbo_gym.evaluation.report.palette import Look, for_figure, looks, of_place
+from cbo_gym.evaluation.report.palette import Look, for_figure, looks, look_at
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, scale_to_lines, shared_legend
 from cbo_gym.evaluation.runs.results import Run
 
@@ -110,7 +110,7 @@ def chosen_svg(played: Mapping[str, Sequence[Run]]) -> str:
     for axis, (agent, runs) in zip(axes.flat, played.items(), strict=False):
         shares = np.stack([shares_chosen(run) for run in runs])
         for index, choice in enumerate(runs[0].choices):
-            mean_curve(axis, thin_curves(shares[:, index]), choice, of_place(index))
+            mean_curve(axis, thin_curves(shares[:, index]), choice, look_at(index))
         axis.set_title(for_figure(agent))
         axis.set_ylim(-0.03, 1.03)
         round_axis(axis)

@@ -86,11 +86,11 @@ def publish(
 def _warn_of_differences(path: Path) -> None:
     """Print where a submission differs from the suite of its name, which check-submission would refuse."""
     from cbo_gym.evaluation.runs.suite_runs import differences
-    from cbo_gym.evaluation.store.codec import read_part
+    from cbo_gym.evaluation.store.codec import read_store_file
     from cbo_gym.suites import load_all
 
     suite = next((suite for suite in load_all() if suite.name == path.stem), None)
-    found = list(differences(suite, read_part(path))) if suite else []
+    found = list(differences(suite, read_store_file(path))) if suite else []
     for what in found[:MAX_DIFFERENCES]:
         say(printable(what), "yellow")
     if found:

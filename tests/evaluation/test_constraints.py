@@ -6,7 +6,7 @@ import pytest
 from cbo_gym import evaluate
 from cbo_gym.agent import Agent
 from cbo_gym.evaluation import leaderboard
-from cbo_gym.evaluation.metrics.regret import counted
+from cbo_gym.evaluation.metrics.regret import penalized_rewards
 from cbo_gym.evaluation.report.tables import env_table
 from cbo_gym.evaluation.runs.results import OF_CONSTRAINTS, load_run, name_of, save_run
 from cbo_gym.task import Mode
@@ -85,5 +85,5 @@ def test_it_comes_back_from_its_file(run, tmp_path):
 
 def test_counted_by_hand():
     missed = np.array([[0.0, 0.0], [0.0, 0.2]])
-    np.testing.assert_array_equal(counted(np.array([3.0, 9.0]), missed, 1.0), [3.0, 1.0])
-    np.testing.assert_array_equal(counted(np.array([3.0, 9.0]), None, 1.0), [3.0, 9.0])
+    np.testing.assert_array_equal(penalized_rewards(np.array([3.0, 9.0]), missed, 1.0), [3.0, 1.0])
+    np.testing.assert_array_equal(penalized_rewards(np.array([3.0, 9.0]), None, 1.0), [3.0, 9.0])

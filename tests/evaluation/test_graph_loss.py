@@ -17,7 +17,7 @@ def test_losses_are_paired_differences_of_scores():
     lone = evaluate(Centre(), f"{TOY}(graph='hidden')", 0, horizon=2)
     board = leaderboard([*known, *others, lone])
     table = graph_loss_tables(board)[f"{TOY}, T=3"]
-    assert table.header[:3] == ["agent", "told", "seeds"]
+    assert table.header[:3] == ["agent", "graph", "seeds"]
     knowledge = ["hidden", "wrong (missing=[('X0', 'X1')], seed=2)"]
     assert [row[:3] for row in table.lines] == [["Centre", graph, "2"] for graph in knowledge]
     scores = board.table.select("env", "seed", "score", "average_score").sort("seed")

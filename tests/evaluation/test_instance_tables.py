@@ -28,7 +28,7 @@ def test_what_was_remembered_is_lost_on_instances():
     ]
     board = leaderboard(runs)
     table = instance_tables(board)[f"{ENV}, T=5"]
-    rows = {(row[0].text, row[1].text): row[2:] for row in table.rows}
+    rows = {(row[0].formatted, row[1].formatted): row[2:] for row in table.rows}
     assert list(rows) == [(agent, what) for agent in ("Random", "Remembers") for what in ("play", "recommendation")]
     published, instances, lost, counts = rows["Remembers", "play"]
     assert published.value == pytest.approx(1.0)
@@ -36,5 +36,5 @@ def test_what_was_remembered_is_lost_on_instances():
     assert lost.value == pytest.approx(published.value - instances.value)
     assert abs(rows["Random", "play"][2].value) < 0.3
     assert rows["Random", "play"][2].detail.startswith("±")
-    assert {row[3].text for row in rows.values()} == {counts.text} == {"2, 2"}
+    assert {row[3].formatted for row in rows.values()} == {counts.formatted} == {"2, 2"}
     assert instance_tables(leaderboard(runs[::2])) == {}

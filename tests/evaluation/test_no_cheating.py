@@ -90,7 +90,7 @@ def test_the_evaluator_plays_nothing_that_tells_the_truth(monkeypatch):
     monkeypatch.setitem(gym.registry, telling.id, telling)
     assert isinstance(gym.make(telling.id), OracleInfo)
     recorder = Recorder()
-    with pytest.raises(ArgumentError, match="tells expected rewards; agents that are evaluated may not see them"):
+    with pytest.raises(ArgumentError, match="shows expected rewards, which agents that are evaluated may not see"):
         evaluate(recorder, telling.id, seed=0, horizon=1)
     assert recorder.received == []
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbo_gym.agents.zoo import zoo
-from cbo_gym.evaluation.report.palette import COLOURS, file_names, for_figure, looks, shortened
+from cbo_gym.evaluation.report.palette import COLOURS, file_names, for_figure, looks, shorten
 
 # Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB
 DEFICIENCIES = {
@@ -56,7 +56,7 @@ def test_other_agents_take_the_colours_that_are_left():
 
 def test_long_labels_are_shortened_and_stay_different():
     labels = ["A", "x" * 200, "x" * 99 + "y" + "x" * 100, "line\nbreak"]
-    short = shortened(labels, 24)
+    short = shorten(labels, 24)
     assert len(set(short.values())) == 4
     assert max(map(len, short.values())) <= 24
     assert (short["A"], short["line\nbreak"]) == ("A", r"line\nbreak")

@@ -131,7 +131,7 @@ def test_of_a_suite_only_its_environments_are_taken(played, tmp_path):
     done = publish(folder, tmp_path, "cocabo2023")
     assert (done.path.name, done.added, done.left_out) == ("cocabo2023.parquet", 2, len(played) - 2)
     assert {run.env for run in load_published(tmp_path, "cocabo2023")} == {"CBO/CoCaFig1-v0"}
-    with pytest.raises(ValueError, match=r"environments that the suite survey2026 has not"):
+    with pytest.raises(ValueError, match=r"environments that are not of the suite survey2026"):
         publish(folder_of(tmp_path / "other", played[:2]), tmp_path, "survey2026")
     with pytest.raises(ValueError, match=r"lower case letters"):
         publish(folder, tmp_path, "../mine")
@@ -166,7 +166,7 @@ def test_no_bit_of_the_store_changes_unnoticed(store):
         (lambda frame: frame.drop("reward"), "columns are wrong: reward"),
         (lambda frame: frame.with_columns(colour=pl.lit("red")), "columns are wrong: colour"),
         (lambda frame: frame.with_columns(pl.col("seed").cast(pl.String)), "columns are wrong: seed"),
-        (lambda frame: frame.with_columns(seed=pl.col("seed") + 5), "is not what its key says"),
+        (lambda frame: frame.with_columns(seed=pl.col("seed") + 5), "does not match its key"),
         (lambda frame: frame.with_columns(pl.col("reward").list.head(3)), "20 rounds in all of its curves"),
         (lambda frame: frame.with_columns(mode=pl.lit("banana")), "banana"),
         (lambda frame: frame.with_columns(libraries=pl.lit("{")), "no published results"),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cbo_gym.evaluation.store.rounding import LEVELS, rounded
+from cbo_gym.evaluation.store.rounding import LEVELS, round_rewards
 
 GAP = 3.0
 STEP = GAP / LEVELS
@@ -21,15 +21,15 @@ def rewards_of(seed, noise, rounds=500, dtype=np.float64):
 @settings(max_examples=50, deadline=None)
 def test_what_is_best_so_far_does_not_change_and_nothing_moves_by_more_than_a_step(seed, noise, dtype):
     rewards, expected = rewards_of(seed, noise, dtype=dtype)
-    found = rounded(rewards, expected, GAP)
+    found = round_rewards(rewards, expected, GAP)
     assert np.array_equal(np.maximum.accumulate(found), np.maximum.accumulate(rewards))
     assert np.abs(found - rewards).max() <= STEP
-    assert np.array_equal(rounded(found, expected, GAP), found)
+    assert np.array_equal(round_rewards(found, expected, GAP), found)
 
 
 def test_noise_is_shortened_and_its_mean_is_kept():
     rewards, expected = rewards_of(0, 1.0, 2000)
-    found = rounded(rewards, expected, GAP)
+    found = round_rewards(rewards, expected, GAP)
     assert len(np.unique(rewards)) == 2000
     assert len(np.unique(found)) < 2000 / 2
     assert abs(found.mean() - rewards.mean()) < STEP / 20
@@ -38,4 +38,4 @@ def test_noise_is_shortened_and_its_mean_is_kept():
 @pytest.mark.parametrize(("noise", "gap"), [(0.0, GAP), (1e-4, GAP), (1.0, 0.0), (1.0, -1.0), (1.0, np.nan)])
 def test_what_is_not_noisy_or_has_no_range_stays(noise, gap):
     rewards, expected = rewards_of(1, noise)
-    assert rounded(rewards, expected, gap) is rewards
+    assert round_rewards(rewards, expected, gap) is rewards

@@ -11,7 +11,7 @@ from cbo_gym import evaluate
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import publish
 from cbo_gym.evaluation.runs.results import METADATA_KEY, load_run, name_of, save_run, seal_table
-from cbo_gym.evaluation.store.codec import read_part
+from cbo_gym.evaluation.store.codec import read_store_file
 from cbo_gym.evaluation.verify.submission import check_submission
 from tests.evaluation.test_submission import CARD
 
@@ -37,7 +37,7 @@ def require_refused(read, path, what, seconds):
     assert grown < 200 * MEBIBYTE
 
 
-@pytest.mark.parametrize("read", [load_run, read_part])
+@pytest.mark.parametrize("read", [load_run, read_store_file])
 def test_tables_of_others_are_refused_by_their_columns(read, tmp_path):
     for what, frame in bombs():
         path = tmp_path / "bomb.parquet"

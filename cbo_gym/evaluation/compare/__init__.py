@@ -1,1 +1,1 @@
-"""Agents beside each other: leaderboards, pairs, significance, parameters chosen, claims judged."""
+"""Comparison of agents: leaderboards, pairs, significance and choice of parameters."""

@@ -21,7 +21,7 @@ from cbo_gym.evaluation.metrics.regret import normalised_score, selection_freque
 from cbo_gym.evaluation.runs.counted import env_label, newest
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, kind_of, last_line
 from cbo_gym.evaluation.store.published import runs_in
-from cbo_gym.evaluation.store.together import together
+from cbo_gym.evaluation.store.together import combine_runs
 from cbo_gym.labels import matches
 from cbo_gym.lazy import Later
 
@@ -84,7 +84,7 @@ class Leaderboard:
             censored one is infinite if the run did not reach it), ``error``.
         runs, failed, skipped: the runs by status.
         replaced: number of runs left out because a newer one counts, see :func:`newest`.
-        unverified: runs that have not been checked; they count in none of the above.
+        unverified: runs that have not been checked; they are not counted above.
     """
 
     per_env: pl.DataFrame
@@ -152,23 +152,23 @@ def leaderboard(
 
     Args:
         source: a folder that a sweep wrote, published results, or runs.
-        beside: more folders or published results, whose runs on the environments of ``source`` are compared too. A
+        beside: further folders or published results, whose runs on the environments of ``source`` are compared too. A
             warning says where their numbers of rounds or their code differ from those of ``source``.
         modes: only these feedback modes; all if empty.
         envs: only environments that match one of these, see :func:`cbo_gym.specs.matches`.
-        agents: only agents that do.
+        agents: only agents that match one of these.
 
     Raises:
-        ArgumentError: if no run, or no finished one, is left.
+        ArgumentError: if no run, or no finished run, is left.
     """
-    given = runs_in(source) if isinstance(source, str | Path) else source
+    runs_of_source = runs_in(source) if isinstance(source, str | Path) else source
     others = [beside] if isinstance(beside, str | Path) else list(beside)
-    unread = iter(together(given, others) if others else given)
+    unread = iter(combine_runs(runs_of_source, others) if others else runs_of_source)
     read: list[Run] = []
     chosen: list[Run] = []
     frames: list[pl.DataFrame] = []
     while batch := list(islice(unread, BATCH)):
-        own = [
+        matching = [
             run
             for run in batch
             if (not modes or run.mode in modes)
@@ -176,11 +176,11 @@ def leaderboard(
             and (not agents or matches(run.agent, agents))
         ]
         read += batch
-        chosen += own
-        frames.append(_numbers(own))
+        chosen += matching
+        frames.append(_numbers(matching))
     if not chosen and read:
-        asked = {"modes": modes, "environments": envs, "agents": agents}
-        raise ArgumentError(f"none of the {len(read)} runs matches{_what_there_is(read, asked)}")
+        wanted = {"modes": modes, "environments": envs, "agents": agents}
+        raise ArgumentError(f"none of the {len(read)} runs matches{_describe_available(read, wanted)}")
     counted = [run for run in chosen if not run.unverified]
     if not counted and chosen:
         raise ArgumentError(
@@ -188,15 +188,17 @@ def leaderboard(
         )
     runs = newest(counted)
     if not any(run.status == "finished" for run in runs):
-        raise ArgumentError(_why_nothing(source, runs))
+        raise ArgumentError(_explain_no_finished_run(source, runs))
     require_scales(runs)
     row_of = {id(run): row for row, run in enumerate(chosen)}
     numbers = pl.concat(frames, how="vertical_relaxed")
     table = _without_empty_types(numbers[[row_of[id(run)] for run in runs]])
     finishes = (pl.col("status") == "finished").any().over("env", "agent")
     scored = failures_as_random(table, finishes)
-    compared = [_compare(group, part) for group, part in _groups(scored.filter(pl.col("score").is_not_null()))]
-    overall, profiles, improvement = (pl.concat(parts, how="vertical_relaxed") for parts in zip(*compared, strict=True))
+    compared = [_compare(group, rows) for group, rows in _groups(scored.filter(pl.col("score").is_not_null()))]
+    overall, profiles, improvement = (
+        pl.concat(tables, how="vertical_relaxed") for tables in zip(*compared, strict=True)
+    )
     return Leaderboard(
         per_env=_per_env(scored),
         overall=overall,
@@ -212,7 +214,7 @@ def leaderboard(
     )
 
 
-def _why_nothing(source: Path | str | Iterable[Run], runs: Sequence[Run]) -> str:
+def _explain_no_finished_run(source: Path | str | Iterable[Run], runs: Sequence[Run]) -> str:
     """Say why there is no finished run, and what to do."""
     if not runs:
         where = f" in {source}" if isinstance(source, str | Path) else ""
@@ -256,18 +258,20 @@ def _numbers(runs: Sequence[Run]) -> pl.DataFrame:
     metadata = {name: [getattr(run, name) for run in runs] for name in (*fields, "recommend")}
     metadata["env"] = [env_label(run) for run in runs]
     for name in ("sources", "libraries"):
-        metadata[name] = [", ".join(f"{key} {value}" for key, value in sorted(own.items())) for own in metadata[name]]
+        metadata[name] = [
+            ", ".join(f"{key} {value}" for key, value in sorted(versions.items())) for versions in metadata[name]
+        ]
     numbers = {name: np.full(len(runs), np.nan) for name in METRICS}
-    # rows of runs with the same horizon and columns
+    # Rows of runs with the same horizon and columns.
     alike: defaultdict[tuple[int, Hashable], list[int]] = defaultdict(list)
     for row, run in enumerate(runs):
         if run.status == "finished":
             alike[run.horizon, kind_of(run)].append(row)
     for (horizon, _), rows in alike.items():
         size = max(1, CELLS // horizon)
-        for some in (rows[start : start + size] for start in range(0, len(rows), size)):
-            for name, values in numbers_of([runs[row] for row in some]).items():
-                numbers[name][some] = values
+        for chunk in (rows[start : start + size] for start in range(0, len(rows), size)):
+            for name, values in numbers_of([runs[row] for row in chunk]).items():
+                numbers[name][chunk] = values
     known = {name: pl.Series(values, nan_to_null=True) for name, values in numbers.items()}
     return _without_empty_types(pl.DataFrame({**metadata, **known, "error": [run.error for run in runs]}))
 
@@ -278,19 +282,19 @@ def _without_empty_types(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(pl.lit(None).alias(name) for name in empty)
 
 
-def _what_there_is(found: Iterable[Run], asked: Mapping[str, Iterable[str]]) -> str:
+def _describe_available(runs: Iterable[Run], asked: Mapping[str, Iterable[str]]) -> str:
     """List the modes, environments and agents of runs for a message, after those closest to what was asked for."""
-    names = zip(*((run.mode, run.env, run.agent) for run in found), strict=True)
-    known = {kind: sorted(set(column)) for kind, column in zip(asked, names, strict=True)}
+    names = zip(*((run.mode, run.env, run.agent) for run in runs), strict=True)
+    known = {field: sorted(set(column)) for field, column in zip(asked, names, strict=True)}
     hints = "".join(
-        did_you_mean(pattern, known[kind])
-        for kind, patterns in asked.items()
+        did_you_mean(pattern, known[field])
+        for field, patterns in asked.items()
         for pattern in patterns
-        if not any(matches(name, [pattern]) for name in known[kind])
+        if not any(matches(name, [pattern]) for name in known[field])
     )
     modes, envs, agents = (
-        f"the {kind} {', '.join(names)}" if len(names) <= FEW_NAMES else f"{len(names)} {kind}"
-        for kind, names in known.items()
+        f"the {field} {', '.join(names)}" if len(names) <= FEW_NAMES else f"{len(names)} {field}"
+        for field, names in known.items()
     )
     many = any(len(names) > FEW_NAMES for names in known.values())
     return f"{hints}; there are {modes}, {envs} and {agents}" + (f"; {RUNS_LISTED_BY} lists them" if many else "")
@@ -360,7 +364,7 @@ class _Sample:
 
     Attributes:
         envs: indices of the environments in the group, ascending.
-        values: by column, shape ``(envs, seeds)``, NaN if there is no run.
+        values: values by column, shape ``(envs, seeds)``, NaN if there is no run.
         equal: weights of :mod:`cbo_gym.evaluation.metrics.aggregate`.
         resamples: bootstrap resamples.
     """
@@ -389,7 +393,7 @@ def _compare(group: str, finished: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
     rng = np.random.default_rng(0)
     envs, indices = np.unique(finished["env"].to_numpy(), return_inverse=True)
     by_agent = finished.with_columns(pl.Series("index", indices)).sort("agent").partition_by("agent", as_dict=True)
-    samples = {str(agent): _sample(part, rng) for (agent,), part in by_agent.items()}
+    samples = {str(agent): _sample(rows, rng) for (agent,), rows in by_agent.items()}
     rows, profiles = [], {}
     for agent, sample in samples.items():
         # unpacked one sample at a time, because they are large
@@ -437,10 +441,10 @@ def _statistic(
     name: str, sample: _Sample, statistic: Callable[..., Any], values: np.ndarray, draws: np.ndarray
 ) -> dict[str, float | None]:
     low, high = aggregate.interval(statistic(values, draws))
-    return _with_ends(name, float(statistic(values, sample.equal)), float(low), float(high), sample.has_interval)
+    return _value_with_ends(name, float(statistic(values, sample.equal)), float(low), float(high), sample.has_interval)
 
 
-def _with_ends(name: str, value: float, low: float, high: float, known: bool) -> dict[str, float | None]:
+def _value_with_ends(name: str, value: float, low: float, high: float, known: bool) -> dict[str, float | None]:
     return {name: value, f"{name}_low": low if known else None, f"{name}_high": high if known else None}
 
 
@@ -463,19 +467,19 @@ def _profile(group: str, agent: str, sample: _Sample, draws: np.ndarray) -> pl.D
 def _improvement(group: str, samples: dict[str, _Sample]) -> pl.DataFrame:
     """Return the rows of each ordered pair of agents with a common environment."""
     rows = []
-    for (agent, one), (other, two) in combinations(samples.items(), 2):
-        shared = np.intersect1d(one.envs, two.envs)
+    for (agent, sample), (other, other_sample) in combinations(samples.items(), 2):
+        shared = np.intersect1d(sample.envs, other_sample.envs)
         if not len(shared):
             continue
-        (scores, equal, draws), (others, other_equal, other_draws) = one.on(shared), two.on(shared)
+        (scores, equal, draws), (others, other_equal, other_draws) = sample.on(shared), other_sample.on(shared)
         value = float(aggregate.probability_of_improvement(scores, others, equal, other_equal))
         resampled = aggregate.resampled_improvement(scores, others, draws, other_draws)
         low, high = (float(end) for end in aggregate.interval(resampled))
-        known = one.has_interval and two.has_interval
+        known = sample.has_interval and other_sample.has_interval
         for first, second, numbers in (
             (agent, other, (value, low, high)),
             (other, agent, (1 - value, 1 - high, 1 - low)),
         ):
             about = {"group": group, "agent": first, "other": second, "envs": len(shared)}
-            rows.append(about | _with_ends("probability", *numbers, known))
+            rows.append(about | _value_with_ends("probability", *numbers, known))
     return pl.DataFrame(rows, schema=IMPROVEMENT_SCHEMA)

@@ -85,7 +85,7 @@ def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
         runs: runs of any agents. Unverified ones are left out; if several versions of the package played the same run,
             the newest counts.
         agent: label, or a name or pattern that matches a single label.
-        other: likewise.
+        other: label, name or pattern, likewise.
 
     Raises:
         ArgumentError: if a name matches no agent or several, or both match the same; if the agents share no seed.
@@ -111,7 +111,7 @@ def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
     if not pairs:
         raise ArgumentError(
             f"{first} and {second} have finished no environment with the same seed and number of rounds; "
-            f"{_what_it_has(finished, first)}; {_what_it_has(finished, second)}"
+            f"{_describe_runs_of(finished, first)}; {_describe_runs_of(finished, second)}"
         )
     by_env = _differences(pairs)
     return Comparison(
@@ -135,7 +135,7 @@ def _label(name: str, labels: list[str]) -> str:
     raise ArgumentError(f"no run is of {name!r}{nearby(name, labels, RUNS_LISTED_BY)}")
 
 
-def _what_it_has(finished: list[Run], agent: str) -> str:
+def _describe_runs_of(finished: list[Run], agent: str) -> str:
     own = [run for run in finished if run.agent == agent]
     envs = sorted({f"{run.env}, T={run.horizon}" for run in own})
     seeds = ", ".join(map(str, sorted({run.seed for run in own})))
@@ -144,8 +144,8 @@ def _what_it_has(finished: list[Run], agent: str) -> str:
 
 def _differences(pairs: Sequence[tuple[Run, Run]]) -> dict[tuple[str, str], pl.DataFrame]:
     """Return the differences of the metrics by mode and environment, a row per seed."""
-    one, two = (failures_as_random(final_numbers(runs)) for runs in zip(*pairs, strict=True))
-    rows = one.select("mode", "env", *(one[name] - two[name] for name in COMPARED))
+    first, second = (failures_as_random(final_numbers(runs)) for runs in zip(*pairs, strict=True))
+    rows = first.select("mode", "env", *(first[name] - second[name] for name in COMPARED))
     frames = rows.sort("mode", "env", maintain_order=True).partition_by("mode", "env", as_dict=True)
     return {(str(mode), str(env)): frame for (mode, env), frame in frames.items()}
 
@@ -154,7 +154,7 @@ def _per_env(by_env: Mapping[tuple[str, str], pl.DataFrame]) -> Iterator[dict[st
     for metric, ((mode, env), rows) in product(COMPARED, by_env.items()):
         values = rows[metric].to_numpy()
         about = {"metric": metric, "mode": mode, "env": env, "seeds": len(values)}
-        yield about | _with_ends(float(values.mean()), float(half_width(values))) | _signs(values)
+        yield about | _with_interval(float(values.mean()), float(half_width(values))) | _signs(values)
 
 
 def _overall(by_env: Mapping[tuple[str, str], pl.DataFrame]) -> Iterator[dict[str, object]]:
@@ -177,14 +177,14 @@ def over_envs(differences: list[np.ndarray]) -> dict[str, Any]:
     return {
         "envs": len(differences),
         "pairs": pairs,
-        **_with_ends(float(means.mean()), half),
+        **_with_interval(float(means.mean()), half),
         **_signs(means),
         "p_value": sign_flip_p_value(differences),
         "least_p_value": least_p_value(pairs),
     }
 
 
-def _with_ends(mean: float, half: float) -> dict[str, float | None]:
+def _with_interval(mean: float, half: float) -> dict[str, float | None]:
     known = not np.isnan(half)
     return {
         "difference": mean,
@@ -209,17 +209,17 @@ def sign_flip_p_value(differences: list[np.ndarray]) -> float:
     Args:
         differences: an array per environment, shape ``(seeds,)``.
     """
-    parts = np.concatenate([values / (len(values) * len(differences)) for values in differences])
-    least = abs(parts.sum()) - ROUNDING
-    if len(parts) <= EXACT_PAIRS:
-        signs = 1 - 2 * ((np.arange(2 ** len(parts))[:, None] >> np.arange(len(parts))) & 1)
-        return float((np.abs(signs @ parts) >= least).mean())
+    shares = np.concatenate([values / (len(values) * len(differences)) for values in differences])
+    least = abs(shares.sum()) - ROUNDING
+    if len(shares) <= EXACT_PAIRS:
+        signs = 1 - 2 * ((np.arange(2 ** len(shares))[:, None] >> np.arange(len(shares))) & 1)
+        return float((np.abs(signs @ shares) >= least).mean())
     # scipy.stats.permutation_test draws the same signs in 2.5 times the time
     rng = np.random.default_rng(0)
     reached = 0
     for _ in range(DRAWS // CHUNK):
-        signs = 1 - 2 * rng.integers(0, 2, size=(CHUNK, len(parts)))
-        reached += int((np.abs(signs @ parts) >= least).sum())
+        signs = 1 - 2 * rng.integers(0, 2, size=(CHUNK, len(shares)))
+        reached += int((np.abs(signs @ shares) >= least).sum())
     return (1 + reached) / (1 + DRAWS)
 
 

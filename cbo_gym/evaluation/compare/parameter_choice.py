@@ -23,7 +23,7 @@ from cbo_gym.seed_ranges import INSTANCE_SEED, PUBLICATION, TUNING, TUNING_INSTA
 from cbo_gym.specs import Spec
 from cbo_gym.yaml_files import read_yaml
 
-#: metrics and their meaning; all are normalised scores after the last round, so environments can be averaged
+#: metrics and their meanings; all are normalised scores after the last round, so environments can be averaged
 METRICS = {
     "average_score": "score of the average expected reward",
     "best": "score of the best expected reward so far",
@@ -44,7 +44,7 @@ class Choice:
         metric: one of :data:`METRICS`.
         chosen: value for each environment, as it is in the agent's label.
         candidates: the compared values, ascending.
-        seeds, horizons, versions: distinct ones of the compared runs.
+        seeds, horizons, versions: distinct values of the compared runs.
         table: one row per environment: ``env``, ``chosen``, and ``<parameter>=<value>`` for each candidate with
             its mean score on all other environments.
     """
@@ -76,8 +76,8 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
 
     Raises:
         ArgumentError: if the metric is unknown; if there are fewer than two values or two environments; if a value is
-            not a number; if a seed or an instance is reserved for published results; if some value lacks a finished run
-            on some environment with some seed; or if there are several runs of one value, environment and seed.
+            not a number; if a seed or an instance is reserved for published results; if a value has no finished run
+            on an environment with a seed; or if there are several runs of one value, environment and seed.
     """
     require_word("metric", metric, METRICS)
     shared = Spec.parse(agent)
@@ -134,7 +134,7 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
 
 def final_score(run: Run, metric: str) -> float:
     """Return the metric of a finished run after its last round."""
-    rewards = {"average_score": run.average_counted, "best": run.optimum - run.curve("best_so_far_regret")[-1]}
+    rewards = {"average_score": run.average_penalized_reward, "best": run.optimum - run.curve("best_so_far_regret")[-1]}
     return float(normalised_score(run.optimum, run.random_value, rewards[metric]))
 
 
@@ -168,9 +168,9 @@ def _require_complete(
         if (env, value, seed) not in cells:
             missing[f"{parameter}={value!r} on {env}"].append(str(seed))
     if missing:
-        named = [f"{pair}, seeds {', '.join(lacking)}" for pair, lacking in missing.items()]
-        more = f"; and {len(named) - SHOWN_PROBLEMS} more" if len(named) > SHOWN_PROBLEMS else ""
-        raise ArgumentError(f"finished runs are missing: {'; '.join(named[:SHOWN_PROBLEMS])}{more}")
+        messages = [f"{pair}, seeds {', '.join(missing_seeds)}" for pair, missing_seeds in missing.items()]
+        more = f"; and {len(messages) - SHOWN_PROBLEMS} more" if len(messages) > SHOWN_PROBLEMS else ""
+        raise ArgumentError(f"finished runs are missing: {'; '.join(messages[:SHOWN_PROBLEMS])}{more}")
 
 
 def write_choice(path: Path, choice: Choice, command: str) -> None:

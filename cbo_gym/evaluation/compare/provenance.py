@@ -1,4 +1,4 @@
-"""What the numbers of a leaderboard rest on: unfinished runs, and the origin of the finished ones."""
+"""Basis of a leaderboard's numbers: unfinished runs, and the origin of the finished ones."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
 
 
 def provenance(board: Leaderboard) -> str:
-    """Name the runs, seeds, versions, dates and machines of the numbers, and what differs among the runs."""
+    """Name the runs, seeds, versions, dates and machines of the numbers, and the differences among the runs."""
     return " ".join(provenance_sentences(board))
 
 
@@ -59,21 +59,21 @@ def provenance_sentences(board: Leaderboard) -> list[str]:
         sorted({value for value in runs[name] if value}) for name in ("version", "date", "machine")
     )
     days = [date.partition("T")[0] for date in dates]
-    parts = [
+    facts = [
         f"{runs.height} finished runs",
         f"seeds {_ranges(sorted(runs['seed'].unique()))}",
         f"cbo-gym {' and '.join(versions)}",
         *([" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []),
         *machines,
     ]
-    sentences = ["; ".join(parts), *mixtures(board.runs)]
+    sentences = ["; ".join(facts), *mixtures(board.runs)]
     if board.replaced:
         sentences.append(f"Left out: {board.replaced} runs that were played again later")
     return [printable(f"{sentence}.") for sentence in sentences]
 
 
 def mixtures(runs: Collection[Run]) -> list[str]:
-    """List what finished runs do not have in common, with numbers of runs: ``Mixed numpy: 2.3.1 (8 runs), ...``.
+    """List the properties in which finished runs differ, with numbers of runs: ``Mixed numpy: 2.3.1 (8 runs), ...``.
 
     The code of an agent is compared among its runs, that of an environment among the runs on it; the column
     ``sources`` has the codes themselves.
@@ -81,24 +81,24 @@ def mixtures(runs: Collection[Run]) -> list[str]:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     codes: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for run in runs:
-        played_with = {
+        properties = {
             "cbo-gym": run.version,
             **run.libraries,
             **{f"threads of {name}": str(number) for name, number in run.threads.items()},
             "machine": run.machine,
             "recommendations": RECOMMENDATIONS[run.recommend],
         }
-        for name, value in played_with.items():
+        for name, value in properties.items():
             counts[name][value] += 1
-        for (kind, name), stamp in parts_of(run).items():
-            codes[f"code of {kind}s"][name].add(stamp)
+        for (subject, name), stamp in parts_of(run).items():
+            codes[f"code of {subject}s"][name].add(stamp)
     mixed = {
         name: [f"{value or '-'} ({number} runs)" for value, number in sorted(values.items())]
         for name, values in counts.items()
         if len(values) > 1
     }
-    for kind, stamps in codes.items():
-        mixed[kind] = [f"{name} ({len(own)} codes)" for name, own in sorted(stamps.items()) if len(own) > 1]
+    for subject, stamps in codes.items():
+        mixed[subject] = [f"{name} ({len(code)} codes)" for name, code in sorted(stamps.items()) if len(code) > 1]
     return [f"Mixed {name}: {', '.join(values)}" for name, values in mixed.items() if values]
 
 

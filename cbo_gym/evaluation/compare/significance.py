@@ -29,12 +29,12 @@ class Ranking:
 
     Attributes:
         group: group of the leaderboard.
-        agents: agents that finished all environments of the group, the best mean rank first.
+        agents: agents that finished all environments of the group, by mean rank, the best first.
         ranks: their mean ranks, from 1, shape ``(agents,)``; ties share a rank.
         envs: number of environments.
         p_value: p-value of the Friedman test that all agents are alike.
         critical_difference: critical difference of two mean ranks.
-        groups: sets of indices of agents that do not differ, best first; each agent is in one or more.
+        groups: sets of indices of agents that do not differ, best first; each agent is in at least one.
     """
 
     group: str
@@ -47,7 +47,7 @@ class Ranking:
 
     @property
     def letters(self) -> dict[str, str]:
-        """Letters of each agent's groups, from a to z, then a1 and so on; agents that share none differ."""
+        """Letters of each agent's groups, from a to z, then a1 and so on; agents without a common letter differ."""
         names = [f"{ascii_lowercase[number % 26]}{number // 26 or ''}" for number in range(len(self.groups))]
         return {
             agent: "".join(name for name, members in zip(names, self.groups, strict=True) if index in members)

@@ -1,1 +1,1 @@
-"""Measures of a run, and how numbers of many runs become one."""
+"""Measures of a run, and statistics over runs."""

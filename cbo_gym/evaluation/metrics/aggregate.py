@@ -42,7 +42,7 @@ class Resamples:
     """Bootstrap resamples as counts, which take an eighth of the memory of weights.
 
     Attributes:
-        counts: how often each run was drawn, shape ``(envs, draws, seeds)``; products of an environment's matrices are
+        counts: number of draws of each run, shape ``(envs, draws, seeds)``; products of an environment's matrices are
             twice as fast as with the draws first.
         drawn: number of runs drawn of each environment, shape ``(envs,)``.
     """
@@ -211,7 +211,7 @@ def t_quantile(freedom: Any, below: float = TWO_SIDED) -> Any:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return adjusted p-values of hypotheses that are tested together, in the given order.
+    """Return adjusted p-values of hypotheses that are tested together, in their order.
 
     The probability that the adjusted value of any true hypothesis is below a level is at most that level: Holm (1979),
     A simple sequentially rejective multiple test procedure.

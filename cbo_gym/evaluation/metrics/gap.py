@@ -87,7 +87,7 @@ def gap_over_time(values: Array, initial: Array, reference: Array, slices: Array
 
     Args:
         values: expected rewards of the rounds, shape ``(n,)``.
-        initial: b_0 in each round, shape ``(n,)``: the mean of a random action, so that a method which starts well is
+        initial: b_0 in each round, shape ``(n,)``: the mean of a random action, so that a good start is
             not marked down. The paper uses the first point evaluated, its program the worst of those of all methods.
         reference: optimum in each round, given what was implemented in earlier slices, shape ``(n,)``.
         slices: slice of each round, shape ``(n,)``.
@@ -103,9 +103,9 @@ def gap_over_time(values: Array, initial: Array, reference: Array, slices: Array
         raise ArgumentError("G_t needs at least one round")
     gaps = []
     for index in np.unique(slices):
-        own = np.asarray(slices) == index
-        way = improvements(values[own], float(initial[own][0]), float(reference[own][0]))
-        gaps.append(gap(np.minimum(way, 1.0).round(2), 0.0, 1.0))
+        in_slice = np.asarray(slices) == index
+        progress = improvements(values[in_slice], float(initial[in_slice][0]), float(reference[in_slice][0]))
+        gaps.append(gap(np.minimum(progress, 1.0).round(2), 0.0, 1.0))
     return np.array(gaps)
 
 
@@ -127,14 +127,14 @@ def gaps(runs: Sequence[Run]) -> dict[str, Array]:
         known = [index for index, run in enumerate(runs) if getattr(run, start) is not None]
         if not known:
             continue
-        own = [runs[index] for index in known]
-        initial = np.array([getattr(run, start) for run in own], dtype=float)
+        known_runs = [runs[index] for index in known]
+        initial = np.array([getattr(run, start) for run in known_runs], dtype=float)
         if version == EXPECTED:
-            reference = np.array([run.optimum for run in own])
-            values = reference[:, None] - stack_curves(own, ["best_so_far_regret"])["best_so_far_regret"]
+            reference = np.array([run.optimum for run in known_runs])
+            values = reference[:, None] - stack_curves(known_runs, ["best_so_far_regret"])["best_so_far_regret"]
         else:
-            reference = np.array([own_references().get(run.env, run.optimum) for run in own])
-            curves = stack_curves(own, ["reward", *(["feasible"] if own[0].is_constrained else [])])
+            reference = np.array([own_references().get(run.env, run.optimum) for run in known_runs])
+            curves = stack_curves(known_runs, ["reward", *(["feasible"] if known_runs[0].is_constrained else [])])
             values = np.where(curves.get("feasible", True), curves["reward"], -np.inf)
         for budget in (budget for budget in BUDGETS if budget <= values.shape[-1]):
             columns[f"{version}gap_{budget}"][known] = gap(values[:, :budget], initial, reference)

@@ -1,6 +1,6 @@
 """Metrics of runs: title, direction, unit, and the function that computes them.
 
-To add one, add an entry to :data:`METRICS` and its function; tables, comparisons and files follow.
+To add a metric, add an entry to :data:`METRICS` and its function; tables, comparisons and files follow.
 """
 
 from __future__ import annotations
@@ -85,13 +85,13 @@ class Metric:
         values: function of runs that returns their numbers, shape ``(runs,)``, or None if such runs have none. NaN is a
             missing number; infinity, in a censored metric, a run that did not reach it. By default the last values of
             the runs' column of the metric's name.
-        best: ``min`` or ``max``, the better of several values; None if neither is.
+        best: ``min`` or ``max``, the better of several values; None if neither is better.
         unit: unit; empty if there is none, ``reward`` for that of the environment.
-        shown: in the table of an environment always, only if some agent has a number, or never.
+        shown: condition for its column in the table of an environment: always, if some agent has a number, or never.
         censored: whether a run may end before it reaches the metric. A mean of the runs that reach it would favour
             agents that often fail, so it is null unless all seeds do; a second column counts those that do.
-        over_envs: average over environments with an interval, without one, or none, because units differ.
-        expendable: a narrow terminal hides columns with higher numbers first, and never those with 0.
+        over_envs: kind of the average over environments: with an interval, a mean alone, or empty if units differ.
+        expendable: rank by which a narrow terminal hides columns, highest first; 0 for columns that are never hidden.
     """
 
     title: str
@@ -118,7 +118,7 @@ def _average_score(ends: Ends) -> Array:
 
 
 def _rounds_to_goal(ends: Ends) -> Array | None:
-    """The first round after which the best action played so far scores at least :data:`GOAL`."""
+    """Return the first round after which the best action played so far scores at least :data:`GOAL`."""
     # slices have different optima
     if "slice" in ends.columns or "best_so_far_regret" not in ends.columns:
         return None
@@ -177,5 +177,5 @@ METRICS: dict[str, Metric] = {
 def numbers_of(runs: Sequence[Run]) -> dict[str, Array]:
     """Return all metrics of finished runs with one horizon and the same columns, shape ``(runs,)`` each."""
     ends = Ends(runs)
-    found = {name: metric.values(ends) if metric.values else ends.last(name) for name, metric in METRICS.items()}
-    return {name: np.full(len(runs), np.nan) if values is None else values for name, values in found.items()}
+    columns = {name: metric.values(ends) if metric.values else ends.last(name) for name, metric in METRICS.items()}
+    return {name: np.full(len(runs), np.nan) if values is None else values for name, values in columns.items()}

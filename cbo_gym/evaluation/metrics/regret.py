@@ -16,16 +16,16 @@ Optima = float | Array
 TIE_DECIMALS = 9
 
 
-def counted(expected: Array, missed: Array | None, random_value: float) -> Array:
-    """The values of actions under constraints: a feasible one counts mu(a), any other what a random one earns.
+def penalized_rewards(expected: Array, missed: Array | None, random_value: float) -> Array:
+    """Return values of actions under constraints: mu(a) if feasible, else the value of a random action.
 
     So an infeasible action has the regret mu* - mu_random and the score 0, whatever its reward. Aglietti et al. (2023),
-    sec. 5, report the best value of feasible actions so far and the share of feasible actions; what an infeasible one
-    counts is ours.
+    sec. 5, report the best value of feasible actions so far and the share of feasible actions; the value of an
+    infeasible one is our choice.
 
     Args:
         expected: mu(a) of the rounds, shape ``(t,)``.
-        missed: by how much each constraint is missed, shape ``(t, constraints)``; None where there are none.
+        missed: shortfall of each constraint, shape ``(t, constraints)``; None without constraints.
         random_value: mean of mu over random actions that are feasible.
     """
     if missed is None:
@@ -34,7 +34,7 @@ def counted(expected: Array, missed: Array | None, random_value: float) -> Array
 
 
 def instant_regret(optimum: Optima, values: Array) -> Array:
-    """mu* - mu(a_t) of actions that were played or recommended; the pseudo-regret of observed rewards.
+    """Return mu* - mu(a_t) of actions that were played or recommended; the pseudo-regret of observed rewards.
 
     In aggregated mode mu of a cell X is Fbar(X), the mean of f over its representative points, and mu* is f(x*): the
     regret of a recommendation then is the aggregated regret f(x*) - Fbar(X_t) (Zhang, Tsuchida & Ong 2022,
@@ -44,7 +44,7 @@ def instant_regret(optimum: Optima, values: Array) -> Array:
 
 
 def cumulative_regret(optimum: Optima, expected: Array) -> Array:
-    """R_t = r_1 + ... + r_t."""
+    """Return R_t = r_1 + ... + r_t."""
     return np.cumsum(instant_regret(optimum, expected), axis=-1)
 
 
@@ -55,21 +55,21 @@ def running_mean(values: Array) -> Array:
 
 
 def average_regret(optimum: Optima, expected: Array) -> Array:
-    """R_t / t."""
+    """Return R_t / t."""
     return running_mean(instant_regret(optimum, expected))
 
 
 def best_so_far_regret(optimum: Optima, expected: Array) -> Array:
-    """mu* - max over s <= t of mu(a_s)."""
+    """Return mu* - max over s <= t of mu(a_s)."""
     return np.minimum.accumulate(instant_regret(optimum, expected), axis=-1)
 
 
 def normalised_score(optimum: Optima, random_value: Optima, expected: Array) -> Array:
-    """(mu - mu_random) / (mu* - mu_random): 1 at the optimum, 0 for random play, below 0 for worse.
+    """Return (mu - mu_random) / (mu* - mu_random): 1 at the optimum, 0 for random play, below 0 for worse.
 
     Args:
         optimum: mu*, a number or an array that broadcasts with ``expected``.
-        random_value: mu_random, likewise.
+        random_value: mu_random, a number or such an array.
         expected: mu, any shape.
 
     Raises:

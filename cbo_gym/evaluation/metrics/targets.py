@@ -13,7 +13,7 @@ TARGETS = (0.5, 0.8, 0.9, 0.95)
 
 
 def has_targets(run: Run) -> bool:
-    """Whether a run finished and has one optimum, which runs over slices of time do not."""
+    """Return whether a run finished and has one optimum, which runs over slices of time do not."""
     return run.status == "finished" and "slice" not in run.columns and run.optimum > run.random_value
 
 
@@ -23,9 +23,9 @@ def rounds_to(run: Run, targets: Sequence[float] = TARGETS) -> np.ndarray:
     return first_rounds(scores >= np.array(targets)[:, None])
 
 
-def first_rounds(there: np.ndarray) -> np.ndarray:
+def first_rounds(reached: np.ndarray) -> np.ndarray:
     """Return the first true round, from 1, infinite if there is none: shape ``(..., rounds)`` to ``(...)``."""
-    return np.where(there.any(-1), there.argmax(-1) + 1.0, np.inf)
+    return np.where(reached.any(-1), reached.argmax(-1) + 1.0, np.inf)
 
 
 def seconds_to(run: Run, targets: Sequence[float] = TARGETS) -> np.ndarray:
@@ -33,6 +33,6 @@ def seconds_to(run: Run, targets: Sequence[float] = TARGETS) -> np.ndarray:
     return run.reset_seconds + run.seconds_a_round * rounds_to(run, targets)
 
 
-def shares(times: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the share of times, some of them infinite, that are at most each of ``at``."""
-    return np.searchsorted(np.sort(times), at, side="right") / len(times)
+def shares(times: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Return the share of times, some of them infinite, that are at most each threshold."""
+    return np.searchsorted(np.sort(times), thresholds, side="right") / len(times)

@@ -1,4 +1,4 @@
-"""Agents that a sweep is given as objects: classes, instances and functions that make one, of any notebook or script.
+"""Agents that are passed to a sweep as objects: classes, instances and functions, of any notebook or script.
 
 An agent that other processes can import is known by its import path. Any other is sent by value with cloudpickle to the
 process in which it plays; one that cannot be pickled plays in this process.
@@ -37,7 +37,7 @@ class SentAgent:
         payload: Pickle of the agent, or of the class or function that makes it; empty if it plays in this process.
         stamps: Names and stamps of its code and state.
         modules: Modules in which it is defined.
-        modes: Feedback modes that it says it plays.
+        modes: Feedback modes that it declares.
         here: The agent, class or function, if it plays in this process.
     """
 
@@ -48,18 +48,19 @@ class SentAgent:
     here: Any = field(default=None, compare=False)
 
     def agent(self) -> Any:
-        """Return an agent that plays in this process; of an instance a copy, if it can be copied."""
+        """Return an agent that plays in this process: a copy of an instance, if it can be copied."""
         agent = agent_of(self.here)
         if agent is not self.here:
             return agent
         try:
             return deepcopy(self.here)
-        except Exception:  # something in it cannot be copied; its reset() starts afresh
+        # Something in the agent cannot be copied; its reset() clears its state.
+        except Exception:
             return self.here
 
 
 def labelled_agents(agents: Any) -> list[tuple[str | None, Any]]:
-    """Return the agents that a sweep was given, each with its label, or ``None`` for its own name."""
+    """Return the agents that are passed to a sweep, each with its label, or ``None`` for its own name."""
     if isinstance(agents, Mapping):
         return [(str(label), agent) for label, agent in agents.items()]
     if isinstance(agents, str | Spec | type) or not isinstance(agents, Iterable):
@@ -67,54 +68,57 @@ def labelled_agents(agents: Any) -> list[tuple[str | None, Any]]:
     return [(None, agent) for agent in agents]
 
 
-def import_path(given: Any) -> str | None:
+def import_path(source: Any) -> str | None:
     """Return the name by which other processes find a class or a function; ``None`` for anything else."""
-    module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
+    module, name = getattr(source, "__module__", None), getattr(source, "__qualname__", None)
     if not module or not name or module == "__main__" or not _is_in_file(module):
         return None
-    found: Any = sys.modules.get(module)
+    value: Any = sys.modules.get(module)
     for attribute in name.split("."):
-        found = getattr(found, attribute, None)
+        value = getattr(value, attribute, None)
     path = f"{module}:{name}"
-    return next((short for short, long in zoo().items() if long == path), path) if found is given else None
+    return next((short for short, long in zoo().items() if long == path), path) if value is source else None
 
 
 def _is_in_file(module: str) -> bool:
     try:
         spec = find_spec(module)
-    except (ValueError, ImportError):  # made in memory
+    # A module created in memory.
+    except (ValueError, ImportError):
         return False
     return spec is not None and spec.has_location
 
 
-def sent_agent(given: Any, label: str | None, taken: Iterable[str]) -> tuple[Spec, SentAgent]:
+def sent_agent(source: Any, label: str | None, taken_labels: Iterable[str]) -> tuple[Spec, SentAgent]:
     """Describe and pickle an agent that no other process can import.
 
     Args:
-        given: The agent, or the class or function that makes it.
+        source: The agent, or the class or function that makes it.
         label: Its name in the results; None for the name of its class, or of the function.
-        taken: Labels of other agents.
+        taken_labels: Labels of other agents.
 
     Raises:
         ArgumentError: if it cannot be made, or another agent has the name.
     """
-    is_maker = isinstance(given, type) or not hasattr(given, "act")
-    agent = agent_of(given)
-    name = label or str(getattr(given, "__name__", "") if is_maker else type(given).__name__)
+    is_maker = isinstance(source, type) or not hasattr(source, "act")
+    agent = agent_of(source)
+    name = label or str(getattr(source, "__name__", "") if is_maker else type(source).__name__)
     if not name.isidentifier() and label is None:
-        name = type(agent).__name__  # of a lambda
-    if name in taken or name in known_agents():
+        # The function is a lambda.
+        name = type(agent).__name__
+    if name in taken_labels or name in known_agents():
         raise ArgumentError(
-            f"another agent is called {name!r}; give this one a label of its own: sweep({{'my label': agent}}, ...)"
+            f"another agent has the name {name!r}; give this one a label of its own: sweep({{'my label': agent}}, ...)"
         )
     spec = Spec.parse(name)
     modules = modules_of(agent, None)
     stamps = stamps_of(modules)
     try:
-        payload = bytes(cloudpickle.dumps(given))
-    except Exception as error:  # it holds a file, a lock, anything
+        payload = bytes(cloudpickle.dumps(source))
+    # The agent holds a file, a lock or the like.
+    except Exception as error:
         payload = _warn_it_plays_here(name, error)
-    digest = hashlib.sha256(f"{sorted(stamps.items())}{_state_of(given, payload, stamps)}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{sorted(stamps.items())}{_state_of(source, payload, stamps)}".encode()).hexdigest()
     stamps[name] = f"{WORD}+{digest[:DIGITS]}"
     modes = modes_of(agent)
     if payload:
@@ -122,30 +126,32 @@ def sent_agent(given: Any, label: str | None, taken: Iterable[str]) -> tuple[Spe
             describe_isolated(payload)
         except CBOGymError as error:
             payload = _warn_it_plays_here(name, error)
-    return spec, SentAgent(payload, tuple(stamps.items()), modules, modes, None if payload else given)
+    return spec, SentAgent(payload, tuple(stamps.items()), modules, modes, None if payload else source)
 
 
 def _warn_it_plays_here(name: str, error: Exception) -> bytes:
     warnings.warn(
-        f"{name} plays in this process, one run after the other, without limits, since it cannot be sent to another: "
+        f"{name} plays in this process, one run after the other, without limits, because it cannot be sent to another: "
         f"{shown(str(error))}",
         stacklevel=3,
     )
     return b""
 
 
-def _state_of(given: Any, payload: bytes, stamps: Mapping[str, str]) -> str:
-    """What tells an agent from others of its class: its attributes, or its pickle if some source code is unknown."""
+def _state_of(source: Any, payload: bytes, stamps: Mapping[str, str]) -> str:
+    """Return the state that distinguishes agents of a class: attributes, or the pickle if source code is unknown."""
     if any(stamp.rpartition("+")[2] == WORD for stamp in stamps.values()):
         return hashlib.sha256(payload).hexdigest()
-    import joblib  # late: needed only here
+    # Late, because it is needed only here.
+    import joblib
 
     state: object = None
-    if isinstance(given, FunctionType):
-        state = given.__code__.co_firstlineno, inspect.getclosurevars(given).nonlocals, given.__defaults__
-    elif not isinstance(given, type):
-        state = vars(given)
+    if isinstance(source, FunctionType):
+        state = source.__code__.co_firstlineno, inspect.getclosurevars(source).nonlocals, source.__defaults__
+    elif not isinstance(source, type):
+        state = vars(source)
     try:
         return str(joblib.hash(state))
-    except (pickle.PicklingError, TypeError, AttributeError):  # it cannot be hashed
+    # The state cannot be hashed.
+    except (pickle.PicklingError, TypeError, AttributeError):
         return ""

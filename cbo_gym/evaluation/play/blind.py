@@ -2,8 +2,8 @@
 
 A referee keeps secret words. The instance that is played (see :mod:`cbo_gym.problems.variations.instance`), the noise,
 the initial data and the agent's seed follow from these words, the environment and the seed. So all agents that are
-played with the same words meet the same instances, and nobody else can predict them. A run stores the secret of its own
-cell, from which no other follows, so that it can be played again.
+played with the same words meet the same instances, which are unpredictable without the words. A run stores the secret
+of its own cell, from which no other follows, so that it can be played again.
 """
 
 from __future__ import annotations
@@ -69,10 +69,11 @@ def with_secret_instance(env: Spec, secret: str) -> Spec:
     """
     if "instance" in env.keywords:
         raise ArgumentError(f"{env} names its instance; blind play draws one")
-    instance = 1 + _draw(secret, INSTANCE) % (2**32 - 1)  # 0 is the system as published
+    # Instance 0 is the system as published.
+    instance = 1 + _draw(secret, INSTANCE) % (2**32 - 1)
     return Spec(env.name, tuple(sorted({**env.keywords, "instance": instance}.items())))
 
 
 def anonymous(task: Task) -> Task:
-    """Return the task without the environment's id, which no isolated agent gets, in blind play or not."""
+    """Return the task without the environment's id, which isolated agents never receive."""
     return replace(task, env_id=NO_ID)

@@ -1,4 +1,4 @@
-"""Callbacks that receive each round of a run after it was recorded."""
+"""Callbacks that receive each round of a run after it is recorded."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class PlayedRound:
         action: Action that was played.
         observation: Observation after it.
         reward: Observed reward; an array if there are several objectives.
-        info: The ``info`` of ``step``.
-        recommended: Action that the agent recommends after this round; None if it was not asked.
+        info: ``info`` of ``step``.
+        recommended: Action that the agent recommends after this round; None if it was not asked for one.
     """
 
     agent: str
@@ -57,7 +57,7 @@ class Sampled:
 
     Args:
         callback: Called after these rounds.
-        times: Largest number of them.
+        times: Largest number of these rounds.
     """
 
     callback: Callback

@@ -20,16 +20,16 @@ Result = TypeVar("Result")
 
 # Seconds until a scheduler must have answered; it may just be starting.
 ANSWER_SECONDS = 5
-# Seconds until a worker must have come.
+# Seconds until a worker must have joined.
 PATIENCE = 60
 # Number of workers in a message.
 MAX_NAMES = 5
 
 
-def completed(
+def map_on_cluster(
     function: Callable[[Item], Result], items: Sequence[Item], address: str, code: Mapping[str, str]
 ) -> Iterator[tuple[Item, Result | Exception]]:
-    """Call ``function`` on every item on the cluster; yield items with results or errors, in the order of ending.
+    """Call ``function`` on every item on the cluster; yield items with results or errors, in order of completion.
 
     A call whose worker dies is repeated on another one. Only a call that kills several workers (Dask's setting
     ``distributed.scheduler.allowed-failures``, 3 by default) yields an exception instead.
@@ -52,24 +52,27 @@ def completed(
 
 def _connect(address: str) -> Client:
     try:
-        from distributed import Client  # late: an extra, and slow to import
+        # Late, because it is an extra and slow to import.
+        from distributed import Client
     except ImportError as error:
         raise OperationError("sweeps on a cluster need Dask: pip install 'cbo-gym[dask]'") from error
     # A Client waits for ever for a listener that does not answer. An event loop may be running in this thread.
     with ThreadPoolExecutor(1) as thread:
         try:
-            kind = thread.submit(asyncio.run, _kind(address)).result()
-        except Exception as error:  # Dask may raise anything for a foreign answer
+            server_type = thread.submit(asyncio.run, _server_type(address)).result()
+        # Dask may raise anything for a foreign answer.
+        except Exception as error:
             raise OperationError(f"no Dask scheduler answers at {address!r}: {_reason(address, error)}") from error
-    if kind != "Scheduler":
-        raise OperationError(f"{address} is the address of a Dask {kind.lower()}; give that of the scheduler")
+    if server_type != "Scheduler":
+        raise OperationError(f"{address} is the address of a Dask {server_type.lower()}; give that of the scheduler")
     try:
         return Client(address, timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError) as error:  # a timeout is an OSError
+    # A timeout is an OSError.
+    except (OSError, ValueError) as error:
         raise OperationError(f"no Dask scheduler answers at {address}: {error}") from error
 
 
-async def _kind(address: str) -> str:
+async def _server_type(address: str) -> str:
     from distributed import Security, rpc
 
     async def ask() -> str:
@@ -80,7 +83,7 @@ async def _kind(address: str) -> str:
 
 
 def _reason(address: str, error: Exception) -> str:
-    """What is wrong with the address or the listener."""
+    """Return the fault of the address or the listener."""
     try:
         url = urlsplit(address if "://" in address else f"tcp://{address}")
         if not url.hostname or url.port is None or isinstance(error, ValueError | TypeError):
@@ -91,12 +94,13 @@ def _reason(address: str, error: Exception) -> str:
         return f"there is no host called {url.hostname}"
     except ConnectionRefusedError:
         return "nothing listens there; start 'dask scheduler' first"
-    except (OSError, ValueError, OverflowError) as other:  # the last two for invalid ports
+    # The last two are for invalid ports.
+    except (OSError, ValueError, OverflowError) as other:
         return str(other)
 
 
 def _workers(client: Client, address: str) -> list[str]:
-    """The workers, each of one thread."""
+    """Return the workers, each of one thread."""
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError as error:
@@ -105,9 +109,9 @@ def _workers(client: Client, address: str) -> list[str]:
         ) from error
     workers = client.nthreads()
     if crowded := [worker for worker, threads in workers.items() if threads > 1]:
-        # runs in one process would share torch's settings, global random generators and the core
+        # Runs in one process would share torch's settings, global random generators and the core.
         raise OperationError(
-            f"every worker must have one thread; {_listed(crowded)} have more: "
+            f"every worker must have one thread; {_join_names(crowded)} have more: "
             "start workers with 'dask worker --nthreads 1 --nworkers CORES'"
         )
     return list(workers)
@@ -115,22 +119,23 @@ def _workers(client: Client, address: str) -> list[str]:
 
 def _require_code(client: Client, workers: Sequence[str], code: Mapping[str, str]) -> None:
     """Check that every worker has the code of this process."""
-    faults: dict[str, list[str]] = {}  # what is wrong -> with which workers
-    for worker, found in client.sync(_ask, client, workers, list(code)).items():
-        for fault in _faults(found, code):
+    # Fault -> workers.
+    faults: dict[str, list[str]] = {}
+    for worker, versions in client.sync(_ask, client, workers, list(code)).items():
+        for fault in _faults(versions, code):
             faults.setdefault(fault, []).append(worker)
     if faults:
-        said = "; ".join(f"{fault} (on {_listed(its)})" for fault, its in sorted(faults.items()))
+        summary = "; ".join(f"{fault} (on {_join_names(names)})" for fault, names in sorted(faults.items()))
         raise OperationError(
-            f"the workers do not have the code that is here: {said}. Install the same on every machine, or start the "
-            "workers with a PYTHONPATH and in a folder where it is found; then restart the workers"
+            f"the workers do not have the code of this process: {summary}. Install the same on every machine, or start "
+            "the workers with a PYTHONPATH and in a folder where it is found; then restart the workers"
         )
 
 
 async def _ask(
     client: Client, workers: Sequence[str], names: list[str]
 ) -> dict[str, dict[str, str | None] | Exception]:
-    """The code of each worker, or the error that it raised."""
+    """Return the code of each worker, or the error that it raised."""
 
     async def ask(worker: str) -> dict[str, str | None] | Exception:
         try:
@@ -138,24 +143,25 @@ async def _ask(
             return answers[worker]
         except TimeoutError:
             return TimeoutError(f"no answer within {PATIENCE} s")
-        except Exception as error:  # a worker that cannot import this package may raise anything
+        # A worker that cannot import this package may raise anything.
+        except Exception as error:
             return error
 
     return dict(zip(workers, await asyncio.gather(*map(ask, workers)), strict=True))
 
 
-def _faults(found: Mapping[str, str | None] | Exception, code: Mapping[str, str]) -> Iterator[str]:
-    if isinstance(found, Exception):
-        yield f"cbo_gym cannot be asked, {type(found).__name__}: {found}"
+def _faults(versions: Mapping[str, str | None] | Exception, code: Mapping[str, str]) -> Iterator[str]:
+    if isinstance(versions, Exception):
+        yield f"cbo_gym cannot be asked, {type(versions).__name__}: {versions}"
         return
     for name, stamp in code.items():
-        if found[name] is None:
+        if versions[name] is None:
             yield f"{name} is missing"
-        elif found[name] != stamp:
-            yield f"{name} is {found[name]}, here it is {stamp}"
+        elif versions[name] != stamp:
+            yield f"{name} is {versions[name]}, here it is {stamp}"
 
 
-def _listed(workers: Sequence[str]) -> str:
+def _join_names(workers: Sequence[str]) -> str:
     more = len(workers) - MAX_NAMES
     return ", ".join(workers[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
@@ -171,4 +177,5 @@ def _results(
         if future.cancelled():
             raise OperationError(f"the Dask scheduler at {address} went away")
         yield item, future.exception() if future.status == "error" else future.result()
-        future.release()  # or the cluster keeps the result
+        # Otherwise the cluster keeps the result.
+        future.release()

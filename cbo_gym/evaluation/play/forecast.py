@@ -24,18 +24,18 @@ PUBLISHED = ", published"
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRuns:
     """The runs of an agent on an environment.
 
     Attributes:
         agent, env: Labels.
         horizon: Number of rounds.
-        plays: Whether the agent plays the environment's feedback mode; if not, its runs would be stored as skipped.
-        there: Number of runs that are stored already and would not be played again.
-        to_play: Number of the others.
-        seconds: Estimated time of the agent in one run; None if unknown.
-        source: Runs from which it is estimated: :data:`SAME` or :data:`OTHER`, with :data:`PUBLISHED` if published; or
-            empty.
+        plays: Whether the agent plays the environment's feedback mode; otherwise its runs would be stored as skipped.
+        there: Number of runs that are already stored and would not be played again.
+        to_play: Number of the other runs.
+        seconds: Estimated time of the agent in each run; None if unknown.
+        source: Runs from which the time is estimated: :data:`SAME` or :data:`OTHER`, with :data:`PUBLISHED` if
+            published; empty if unknown.
     """
 
     agent: str
@@ -49,6 +49,7 @@ class Planned:
 
     @property
     def runs(self) -> int:
+        """Number of all runs."""
         return self.there + self.to_play
 
 
@@ -56,7 +57,7 @@ class Planned:
 class Forecast:
     """The runs of a sweep by agent and environment."""
 
-    pairs: tuple[Planned, ...]
+    pairs: tuple[PlannedRuns, ...]
 
     @property
     def unknown(self) -> int:
@@ -69,7 +70,7 @@ class Forecast:
         return sum(pair.to_play * (pair.seconds or 0.0) for pair in self.pairs)
 
     def seconds_with(self, processes: int) -> float:
-        """Return the same with so many processes at a time, at least the time of the longest run."""
+        """Return the time with this number of parallel processes, at least the time of the longest run."""
         longest = max((pair.seconds or 0.0 for pair in self.pairs if pair.to_play), default=0.0)
         return max(longest, self.seconds / processes)
 
@@ -87,19 +88,19 @@ def forecast(jobs: Sequence[Job], store: Path | None = None) -> Forecast:
     pairs: dict[tuple[Spec, Spec], list[Job]] = {}
     for job in jobs:
         pairs.setdefault((job.agent, job.env), []).append(job)
-    return Forecast(tuple(_planned(group, sources) for group in pairs.values()))
+    return Forecast(tuple(_plan_runs(group, sources) for group in pairs.values()))
 
 
 def _seconds(runs: Iterable[Run]) -> Seconds:
-    found: Seconds = {}
+    seconds: Seconds = {}
     for run in runs:
         if run.status == "finished":
-            found.setdefault(run.agent, {}).setdefault(run.env, []).append(run.seconds_a_round)
-    return found
+            seconds.setdefault(run.agent, {}).setdefault(run.env, []).append(run.seconds_a_round)
+    return seconds
 
 
-def _planned(jobs: list[Job], sources: Sequence[tuple[str, Seconds]]) -> Planned:
-    """The jobs of one agent on one environment."""
+def _plan_runs(jobs: list[Job], sources: Sequence[tuple[str, Seconds]]) -> PlannedRuns:
+    """Plan the jobs of one agent on one environment."""
     first = jobs[0]
     agent, env = str(first.agent), str(first.env)
     there = sum(_is_there(job) for job in jobs)
@@ -110,7 +111,7 @@ def _planned(jobs: list[Job], sources: Sequence[tuple[str, Seconds]]) -> Planned
             seconds = by_env.get(env) or [second for rounds in by_env.values() for second in rounds]
             source = f"{SAME if env in by_env else OTHER}{where}"
             break
-    return Planned(
+    return PlannedRuns(
         agent=agent,
         env=env,
         horizon=first.horizon,
@@ -123,8 +124,9 @@ def _planned(jobs: list[Job], sources: Sequence[tuple[str, Seconds]]) -> Planned
 
 
 def _is_there(job: Job) -> bool:
-    """Whether a sweep would keep the stored run, if there is one."""
+    """Return whether a sweep would keep the stored run, if there is one."""
     try:
         return job.path.exists() and stored_run(job.path).status != "failed"
-    except ArgumentError:  # damaged: it would be moved aside
+    # A damaged file would be moved aside.
+    except ArgumentError:
         return False

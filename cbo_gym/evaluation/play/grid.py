@@ -1,4 +1,4 @@
-"""The grid of a sweep: agents, environments and seeds as a list of jobs, each with all that follows from it."""
+"""The grid of a sweep: agents, environments and seeds as a list of jobs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Player(NamedTuple):
 
     Attributes:
         modules: Modules in which it is defined.
-        modes: Feedback modes that it says it plays; empty if it says nothing.
+        modes: Feedback modes that it declares; empty if it declares none.
         isolated: Whether it is a third-party agent, which plays in a process of its own.
         sent: The agent itself, if other processes cannot import it.
     """
@@ -56,7 +56,7 @@ class Cell(NamedTuple):
         secret: Secret of blind play; empty otherwise.
         mode: Feedback mode.
         horizon: Number of rounds.
-        problem: Import path or path of a file by which the environment was made.
+        problem: Import path, or path of a file, of the environment's problem.
     """
 
     env: Spec
@@ -69,13 +69,13 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One cell of the grid, and what follows from it; other attributes are those of :class:`Player` and :class:`Cell`.
+    """One cell of the grid; attributes not listed are those of :class:`Player` and :class:`Cell`.
 
     Attributes:
-        recommend, batch, checkpoint_every: As in :func:`sweep`.
+        recommend, batch, checkpoint_every: Arguments of :func:`sweep`.
         sources: Names and stamps of the code, see :func:`cbo_gym.evaluation.runs.revisions.sources`.
-        folder: Where its run is stored, if it is.
-        leaves_no_trace: Whether a process that played it can play another job.
+        folder: Folder in which its run is stored, if it is.
+        leaves_no_trace: Whether a process that played the job can play another one.
         recorded: Actions of a run that are played instead of the agent's.
     """
 
@@ -123,15 +123,18 @@ def plan(
         raise ArgumentError("give the seeds; only a suite has seeds of its own")
     env_specs = _environments(envs, horizon)
     seed_list = seeds_in(seeds)
-    recommendation_rounds(recommend, 1)  # raises for another word
+    # Raises for an unknown word.
+    recommendation_rounds(recommend, 1)
     whole_number("batch", batch, at_least=1)
-    forget_sources()  # they may have been edited since the last sweep
+    # Sources may have been edited since the last sweep.
+    forget_sources()
     players = _players(agents)
     if not (players and env_specs and seed_list):
         raise ArgumentError("give at least one agent, one environment and one seed")
     published: set[tuple[Any, ...]] = set()
     if skip_published is not None:
-        from cbo_gym.evaluation.store.published import load_published  # late: slow to import, and needed only here
+        # Late, because it is slow to import and needed only here.
+        from cbo_gym.evaluation.store.published import load_published
 
         # Runs that failed are played again.
         runs = (run for run in load_published(skip_published) if run.status != "failed")
@@ -167,7 +170,7 @@ def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, batch:
 
 
 def seeds_in(seeds: Iterable[int] | int) -> list[int]:
-    """Return each seed once; a number stands for so many, counted from 0.
+    """Return each seed once; a number stands for that many seeds, counted from 0.
 
     Raises:
         ArgumentError: if a seed is invalid, or there are more than :data:`~cbo_gym.arguments.MAX_SEEDS`.
@@ -178,7 +181,7 @@ def seeds_in(seeds: Iterable[int] | int) -> list[int]:
 
 
 def player_of(spec: Spec, seconds: float = MAKING_SECONDS) -> Player:
-    """Make an agent and describe it; a third-party one in a process of its own, within so many seconds."""
+    """Make an agent and describe it; a third-party one in a process of its own, within a limit of seconds."""
     if spec.name in zoo():
         return Player(modules_of(create_agent(spec), spec), modes_of(find_agent(spec.name)))
     return Player(*describe_isolated(spec, seconds), isolated=True)
@@ -186,29 +189,30 @@ def player_of(spec: Spec, seconds: float = MAKING_SECONDS) -> Player:
 
 def _players(agents: Any) -> dict[Spec, Player]:
     players: dict[Spec, Player] = {}
-    for label, given in labelled_agents(agents):
-        if label is not None and isinstance(given, str | Spec):
-            raise ArgumentError(f"{given} already has a name; a label is for an agent without one")
-        path = given if isinstance(given, str | Spec) else None if label else import_path(given)
-        if isinstance(path, str) and path.startswith("__main__:"):  # no other process can import it
-            given, path = find_agent(path), None
+    for label, source in labelled_agents(agents):
+        if label is not None and isinstance(source, str | Spec):
+            raise ArgumentError(f"{source} already has a name; a label is for an agent without one")
+        path = source if isinstance(source, str | Spec) else None if label else import_path(source)
+        # No other process can import a path of __main__.
+        if isinstance(path, str) and path.startswith("__main__:"):
+            source, path = find_agent(path), None
         if path is not None:
             players |= {spec: player_of(spec) for spec in _agent_specs(path) if spec not in players}
         else:
-            spec, sent = sent_agent(given, label, map(str, players))
+            spec, sent = sent_agent(source, label, map(str, players))
             players[spec] = Player(sent.modules, sent.modes, isolated=bool(sent.payload), sent=sent)
     return players
 
 
-def _agent_specs(named: str | Spec) -> list[Spec]:
-    """Agents of a label or a pattern."""
-    if isinstance(named, str) and (fitting := expand([named], known_agents, AGENTS_LISTED_BY)) != [named]:
-        return list(map(Spec, usable_agents(partial(player_of, seconds=LISTING_SECONDS), fitting)))
-    return [named if isinstance(named, Spec) else Spec.parse(named)]
+def _agent_specs(agent: str | Spec) -> list[Spec]:
+    """Return the agents of a label or a pattern."""
+    if isinstance(agent, str) and (names := expand([agent], known_agents, AGENTS_LISTED_BY)) != [agent]:
+        return list(map(Spec, usable_agents(partial(player_of, seconds=LISTING_SECONDS), names)))
+    return [agent if isinstance(agent, Spec) else Spec.parse(agent)]
 
 
 def _cells(envs: Iterable[Spec], seeds: Sequence[int], horizon: int | None, blind: str | None) -> Iterator[list[Cell]]:
-    """Cells of all seeds for each environment; in blind play each cell has its own instance."""
+    """Yield the cells of all seeds for each environment; in blind play each cell has its own instance."""
     for env in dict.fromkeys(envs):
         if blind is None:
             first = cell_of(env, 0, horizon)
@@ -219,7 +223,7 @@ def _cells(envs: Iterable[Spec], seeds: Sequence[int], horizon: int | None, blin
 
 
 def _environments(envs: Any, horizon: int | None) -> list[Spec]:
-    """Labels of environments, patterns expanded, of strings, Specs and made environments."""
+    """Return the labels of environments, given as strings (patterns are expanded), Specs or instances."""
     known = [entry.id for entry in entries()]
     if isinstance(envs, str | Spec) or not isinstance(envs, Iterable):
         envs = [envs]
@@ -238,9 +242,9 @@ def cell_of(env: Spec, seed: int, horizon: int | None, secret: str = "") -> Cell
     Raises:
         ArgumentError: if the environment cannot be made.
     """
-    made: Any = make_env(env, horizon)
-    made.close()
-    return Cell(env, seed, secret, str(made.unwrapped.mode), made.spec.max_episode_steps, problem_of(made))
+    instance: Any = make_env(env, horizon)
+    instance.close()
+    return Cell(env, seed, secret, str(instance.unwrapped.mode), instance.spec.max_episode_steps, problem_of(instance))
 
 
 def guarded_cells() -> Callable[[Spec, int, int, str], Cell]:
@@ -253,13 +257,13 @@ def guarded_cells() -> Callable[[Spec, int, int, str], Cell]:
     @cache
     def first(env: Spec, horizon: int) -> Cell:
         try:
-            return Cell(env, 0, "", *worker.call(_made_cell, (env, horizon)))
+            return Cell(env, 0, "", *worker.call(_describe_cell, (env, horizon)))
         except DiedError as error:
             raise ArgumentError(f"cannot make the environment {env}: {last_line(str(error))}") from error
 
     return lambda env, seed, horizon, secret: first(env, horizon)._replace(seed=seed, secret=secret)
 
 
-def _made_cell(arguments: tuple[Spec, int]) -> tuple[str, int, object]:
+def _describe_cell(arguments: tuple[Spec, int]) -> tuple[str, int, object]:
     env, horizon = arguments
     return cell_of(env, 0, horizon)[3:]

@@ -17,9 +17,9 @@ from cbo_gym.player import play
 from cbo_gym.serialization import task_to_plain
 from cbo_gym.task import Action, Info, Observation, Task
 
-# Bytes; an action of any environment takes far less.
+# In bytes; an action of any environment takes far less.
 MAX_ANSWER_BYTES = 2**26
-# Seconds to import and make an agent that was asked for, and one that a pattern matches among others.
+# Seconds to import and make an agent: one that is named, and one that a pattern matches.
 MAKING_SECONDS = 300
 LISTING_SECONDS = 30
 # Errors that keep their class; others become a PlayerError.
@@ -30,7 +30,7 @@ KINDS: dict[str, type[CBOGymError]] = {
 
 
 class PlayerError(OperationError):
-    """An error that an agent raised in its own process; the message begins with its class, the trace is a note."""
+    """An error that an agent raised in its own process; the message begins with its class; its traceback is a note."""
 
 
 class IsolatedAgent:
@@ -39,26 +39,26 @@ class IsolatedAgent:
     Its answers are numbers, lists and dicts, which feedback reads as it reads any action.
 
     Args:
-        given: Name or import path with parameters, or a pickle of the agent. Its code is run in the new process.
+        agent: Name or import path with parameters, or a pickle of the agent. Its code is run in the new process.
         seconds: Time limit for importing and making it.
 
     Attributes:
-        modules: Modules in which the agent is defined, as its own process says.
-        modes: Feedback modes that it says it plays; empty if it says nothing.
+        modules: Modules in which the agent is defined, as its own process reports them.
+        modes: Feedback modes that it declares; empty if it declares none.
 
     Raises:
         ArgumentError: if there is no such agent, it does not take the parameters, or takes too long or ends its process
             before it is made.
     """
 
-    def __init__(self, given: Spec | bytes, seconds: float = MAKING_SECONDS) -> None:
+    def __init__(self, agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> None:
         self._worker = _worker()
-        if isinstance(given, Spec):
-            made = _begin(self._worker, f"make {given.shown}", seconds, "make", str(given))
+        if isinstance(agent, Spec):
+            description = _begin(self._worker, f"make {agent.shown}", seconds, "make", str(agent))
         else:
-            made = _begin(self._worker, "make the agent", seconds, "take", given)
-        self.modules = frozenset(map(str, made["modules"]))
-        self.modes = tuple(map(str, made["modes"]))
+            description = _begin(self._worker, "make the agent", seconds, "take", agent)
+        self.modules = frozenset(map(str, description["modules"]))
+        self.modes = tuple(map(str, description["modes"]))
 
     def reset(self, task: Task, seed: int) -> None:
         self._ask("reset", task_to_plain(task), seed)
@@ -89,11 +89,11 @@ class IsolatedAgent:
         return _ask(self._worker, None, name, *arguments)
 
 
-def describe_isolated(given: Spec | bytes, seconds: float = MAKING_SECONDS) -> tuple[frozenset[str], tuple[str, ...]]:
+def describe_isolated(agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the modules and modes of an agent, found in a process of its own; raises as :class:`IsolatedAgent`."""
-    agent = IsolatedAgent(given, seconds)
-    agent.close()
-    return agent.modules, agent.modes
+    isolated = IsolatedAgent(agent, seconds)
+    isolated.close()
+    return isolated.modules, isolated.modes
 
 
 def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
@@ -116,7 +116,7 @@ def _begin(worker: Worker, task: str, seconds: float, name: str, argument: Any) 
     """Return the first answer; without one in time, end the process.
 
     Raises:
-        ArgumentError: saying that the task cannot be done, and why.
+        ArgumentError: if the task cannot be done; the message says why.
     """
     try:
         return _ask(worker, seconds, name, argument)
@@ -124,7 +124,8 @@ def _begin(worker: Worker, task: str, seconds: float, name: str, argument: Any) 
         worker.close()
         if not isinstance(error, CBOGymError):
             raise
-        if isinstance(error, ArgumentError):  # which names the agent
+        # An ArgumentError names the agent.
+        if isinstance(error, ArgumentError):
             raise ArgumentError(str(error)) from error
         why = f"it took longer than {seconds:g} s" if isinstance(error.__cause__, LateError) else error
         raise ArgumentError(f"cannot {task}: {why}") from error

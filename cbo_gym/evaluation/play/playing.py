@@ -1,4 +1,4 @@
-"""The rounds of one run, and how an interrupted run resumes from its checkpoint."""
+"""The rounds of one run, and its resumption from a checkpoint."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from cbo_gym.files import write_bytes
 from cbo_gym.serialization import from_plain, read_message, to_plain, written
 from cbo_gym.task import Action, Observation, Task
 
-# Columns of a checkpoint: what cannot be played again, and the rewards to compare with.
+# Columns of a checkpoint: values that cannot be recomputed, and rewards for comparison.
 KEPT = ("action", "recommended", "reward", *TIMING_COLUMNS)
 Columns = dict[str, list[Any]]
 
 
 class AgentError(OperationError):
-    """An agent failed in a run; the message says which, where and in what round. The cause is chained."""
+    """An agent failed in a run; the message names the agent, the environment and the round. The cause is chained."""
 
 
 @dataclass(frozen=True)
@@ -120,16 +120,17 @@ class Playing:
         self._recommended: Action | None = None
 
     def play(self, checkpoint: Checkpoint | None = None) -> Columns:
-        """Play the run; return its columns, one entry per round, and one more of ``seen`` for the end."""
+        """Play the run; return its columns, with one entry per round, and one more entry of ``seen`` for the end."""
         kept = None if checkpoint is None else checkpoint.read()
         observation, _ = self._env.reset(seed=self._seeds.noise)
         self._columns["seen"].append(observation)
         if kept is None:
             self._reset()
             if checkpoint is not None:
-                self._state()  # raises at once if the agent has none
+                # Raises at once if the agent has no state.
+                self._state()
         else:
-            self._go_on(*kept)
+            self._resume(*kept)
         while (done := len(self._columns["action"])) < self._task.horizon:
             self._play_batch(done + 1, min(done + self._batch, self._task.horizon))
             now = len(self._columns["action"])
@@ -144,7 +145,8 @@ class Playing:
         return self._columns
 
     def _reset(self) -> None:
-        with blaming(f"{self._where}, reset", CBOGymError):  # the agent does not play the task
+        # The agent raises a CBOGymError if it does not play the task.
+        with blame_agent(f"{self._where}, reset", CBOGymError):
             own = deepcopy(self._task)
             start = perf_counter()
             self._agent.reset(own, seed=self._seeds.agent)
@@ -152,11 +154,11 @@ class Playing:
 
     def _state(self) -> bytes:
         if not callable(getattr(self._agent, "state", None)):
-            raise StateError(f"{self._where}: the agent has no state() to be kept; derive it from cbo_gym.Agent")
-        with blaming(f"{self._where}, state", StateError):
+            raise StateError(f"{self._where}: the agent has no state() to save; derive it from cbo_gym.Agent")
+        with blame_agent(f"{self._where}, state", StateError):
             return bytes(self._agent.state())
 
-    def _go_on(self, columns: Columns, agent: bytes) -> None:
+    def _resume(self, columns: Columns, agent: bytes) -> None:
         """Play the rounds of a checkpoint again, and restore the agent's state after them."""
         for index, action in enumerate(columns["action"]):
             self._record(action, self._env.step(action), columns["recommended"][index])
@@ -165,13 +167,13 @@ class Playing:
         for name in (*TIMING_COLUMNS, "reset_seconds"):
             self._columns[name] = list(columns[name])
         self._recommended = columns["recommended"][-1] if columns["action"] else None
-        with blaming(f"{self._where}, restore", CBOGymError):
+        with blame_agent(f"{self._where}, restore", CBOGymError):
             self._agent.restore(agent, deepcopy(self._task))
 
     def _play_batch(self, first: int, last: int) -> None:
-        """Rounds whose actions are chosen together."""
+        """Play rounds whose actions are chosen together."""
         rounds, count = range(first, last + 1), last - first + 1
-        with blaming(f"{self._where}, round {first}"):
+        with blame_agent(f"{self._where}, round {first}"):
             shown = deepcopy(self._columns["seen"][-1])
             start = perf_counter()
             chosen = [self._agent.act(shown)] if self._batch == 1 else self._agent.act_batch(shown, count)
@@ -192,15 +194,15 @@ class Playing:
     def _teach(self, number: int, action: Action, step: tuple[Any, ...]) -> tuple[float, float]:
         """Update the agent and ask for its recommendation; return the seconds of each."""
         observation, reward, _, _, info = step
-        with blaming(f"{self._where}, round {number}"):
+        with blame_agent(f"{self._where}, round {number}"):
             copies = deepcopy(action), deepcopy(observation), reward, deepcopy(info)
             start = perf_counter()
             self._agent.update(*copies)
             learned = perf_counter()
-            named = self._agent.recommend() if number in self._asked else None
+            recommendation = self._agent.recommend() if number in self._asked else None
             answered = perf_counter()
             if number in self._asked:
-                self._recommended = self._feedback.read_recommendation(named)
+                self._recommended = self._feedback.read_recommendation(recommendation)
         return learned - start, answered - learned
 
     def _record(self, action: Action, step: tuple[Any, ...], recommended: Action | None) -> None:
@@ -211,12 +213,12 @@ class Playing:
 
 
 @contextmanager
-def blaming(where: str, *let_pass: type[Exception]) -> Iterator[None]:
+def blame_agent(where: str, *let_pass: type[Exception]) -> Iterator[None]:
     """Turn any error of an agent into an AgentError, a request to end the process included."""
     try:
         yield
     except BaseException as error:
         if isinstance(error, (KeyboardInterrupt, *let_pass)):
             raise
-        said = str(error) if isinstance(error, PlayerError) else f"{type(error).__name__}: {text_of(error)}"
-        raise AgentError(f"{where}: {said}") from error
+        message = str(error) if isinstance(error, PlayerError) else f"{type(error).__name__}: {text_of(error)}"
+        raise AgentError(f"{where}: {message}") from error

@@ -1,4 +1,4 @@
-"""Calls in other processes: however a call ends, its caller learns how, and goes on.
+"""Calls in other processes, which report to the caller how each call ends.
 
 A worker is a fresh interpreter that receives calls through its standard streams. So a script that starts one needs no
 ``if __name__ == "__main__"``, a daemon process (such as Dask's) can start one, and it ends with its caller. It leads a
@@ -95,13 +95,13 @@ NO_LIMITS = Limits()
 
 
 class Worker:
-    """One process at a time, started when it is first needed and again after it died; it ends with its worker.
+    """One process at a time, started when it is first needed and again after it died; it ends with this object.
 
     Args:
         limits: Limits of each call. No call fails because of memory that an earlier one holds: a call that exceeds the
             limit in a used process is repeated in a new one.
         max_answer_bytes: Largest size of an answer.
-        variables: Environment variables of the process, besides those of this one.
+        variables: Environment variables of the process, in addition to those of this one.
     """
 
     def __init__(
@@ -130,10 +130,11 @@ class Worker:
         """Return ``function(item)``.
 
         Args:
-            function: Function that returns what :func:`cbo_gym.serialization.to_plain` can write.
+            function: Function that returns values that :func:`cbo_gym.serialization.to_plain` can write.
             item: Its argument.
             keep: Whether the process is used for the next call, with all that this one changes in it.
-            hear: Called with what the call sends by :func:`cbo_gym.player.say`; an exception in it ends the process.
+            hear: Called with each message that the call sends by :func:`cbo_gym.player.say`; if it raises, the process
+                is ended.
             time_limit: Seconds, instead of the worker's own limit.
             pack: Pickles function and item; ``pickle.dumps`` is faster if both are importable.
 
@@ -147,16 +148,18 @@ class Worker:
         process = self._running()
         try:
             answer = process.ask(pack((function, item)), limits, self._max_answer_bytes, hear)
-        except BaseException:  # also of hear
+        # Also an exception of hear.
+        except BaseException:
             self._end()
             raise
         if answer is None:
-            with suppress(subprocess.TimeoutExpired):  # its streams end shortly before the process
+            # The streams of a process end shortly before it does.
+            with suppress(subprocess.TimeoutExpired):
                 process.popen.wait(timeout=PATIENCE)
             self._end()
             if used and process.for_memory:
                 return self.call(function, item, keep=keep, hear=hear, time_limit=time_limit, pack=pack)
-            raise process.ended or DiedError(how_it_ended(process.popen.wait()))
+            raise process.ended or DiedError(describe_end(process.popen.wait()))
         kind, content = answer
         limit = self._limits.memory_limit
         if kind == FAILED or not keep or (limit is not None and _resident(process.popen.pid) > MAX_HELD * limit):
@@ -178,13 +181,15 @@ class Worker:
             if self._process is None:
                 self._process = _Process(self._variables)
                 self._ending = weakref.finalize(self, end_process, self._process.popen)
-                self._ending.atexit = False  # not in a fork of this process
+                # A fork of this process must not end it.
+                self._ending.atexit = False
             return self._process
 
     def _end(self) -> None:
         with self._lock:
             self._process, ending = None, self._ending
-        ending()  # a second time it does nothing
+        # A second call does nothing.
+        ending()
 
 
 class _Process:
@@ -194,8 +199,8 @@ class _Process:
 
     Attributes:
         popen: The process.
-        ended: Why the thread killed it, or None.
-        for_memory: Whether it used too much memory.
+        ended: Reason why the thread killed it; None otherwise.
+        for_memory: Whether the process used too much memory.
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -210,7 +215,7 @@ class _Process:
     def ask(
         self, message: bytes, limits: Limits, max_bytes: int, hear: Callable[[Any], object] | None
     ) -> tuple[str, Any] | None:
-        """Send a question; return the kind and the content of the answer, or None if the process ends.
+        """Send a message; return the kind and the content of the answer, or None if the process ends.
 
         Raises:
             GarbledError: if the answer is invalid.
@@ -219,7 +224,8 @@ class _Process:
         with self._lock:
             self._limits, self._begun = limits, time.monotonic()
         try:
-            with suppress(OSError):  # it has ended, which the next line notices
+            # If the process has ended, the next line notices it.
+            with suppress(OSError):
                 send(self.popen.stdin, number, message)
             while (received := receive(self.popen.stdout, max_bytes)) is not None:
                 if received[0] != number:
@@ -264,16 +270,18 @@ def start_process(variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start a process in its own group that receives calls through its standard streams.
 
     Args:
-        variables: Environment variables, besides those of this process.
+        variables: Environment variables, in addition to those of this process.
     """
-    path = [entry for entry in sys.path if isinstance(entry, str)]  # as Python itself reads it
-    guard_process()  # this process holds the pipes
+    # Python itself ignores other entries.
+    path = [entry for entry in sys.path if isinstance(entry, str)]
+    # This process holds the pipes.
+    guard_process()
     return _Starter.thread.submit(
         subprocess.Popen,
         [sys.executable, "-P", "-c", START.format(path=path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        # calls run in parallel, so each has one thread
+        # Calls run in parallel, so each has one thread.
         env={**dict.fromkeys(THREADS, "1"), **os.environ, **variables},
         process_group=0 if HAS_GROUPS else None,
     ).result()
@@ -284,7 +292,8 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
     kill(process)
     process.wait()
     for stream in (process.stdin, process.stdout):
-        with suppress(OSError):  # the rest cannot be written
+        # The rest cannot be written.
+        with suppress(OSError):
             stream.close()  # type: ignore[union-attr]
 
 
@@ -299,11 +308,12 @@ class _Starter:
 
 
 if HAS_GROUPS:
-    os.register_at_fork(after_in_child=_Starter.renew)  # a fork has no such thread
+    # A fork has no such thread.
+    os.register_at_fork(after_in_child=_Starter.renew)
 
 
 def _family(pid: int) -> list[Any]:
-    """A process and those that it started, if they still run."""
+    """Return a process and those that it started, if they still run."""
     import psutil
 
     try:
@@ -314,12 +324,13 @@ def _family(pid: int) -> list[Any]:
 
 
 def _resident(pid: int) -> float:
-    """Resident memory in MiB."""
+    """Return the resident memory in MiB of a process and those that it started."""
     import psutil
 
     total = 0
     for process in _family(pid):
-        with suppress(psutil.Error):  # it has just ended
+        # The process may just have ended.
+        with suppress(psutil.Error):
             total += process.memory_info().rss
     return total / MEBIBYTE
 
@@ -329,26 +340,28 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     import psutil
 
     family = _family(process.pid)
-    leaders = {process.pid} | {one.pid for one in family if _leads_a_group(one.pid)}
-    for one in family:
+    leaders = {process.pid} | {member.pid for member in family if _leads_a_group(member.pid)}
+    for member in family:
         with suppress(psutil.Error):
-            one.kill()
+            member.kill()
     for pid in leaders if HAS_GROUPS else ():
         with suppress(OSError):
             os.killpg(pid, signal.SIGKILL)
 
 
 def _leads_a_group(pid: int) -> bool:
-    """Whether the process leads its group, which could otherwise be that of this process."""
+    """Return whether the process leads its group, which could otherwise be that of this process."""
     if not HAS_GROUPS:
         return False
     try:
         return os.getpgid(pid) == pid
-    except OSError:  # it has just ended
+    # The process has just ended.
+    except OSError:
         return False
 
 
-def how_it_ended(status: int) -> str:
+def describe_end(status: int) -> str:
+    """Describe the end of a process by its exit status."""
     if status >= 0:
         return f"its process ended with status {status}"
     if -status == signal.SIGKILL:

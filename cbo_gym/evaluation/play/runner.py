@@ -83,20 +83,20 @@ def evaluate(
         OperationError: if a checkpoint is of another run, or its rounds cannot be repeated, or it cannot be written.
     """
     spec = env_spec(env, env_parameters)
-    named = Spec.parse(agent) if isinstance(agent, str) else agent if isinstance(agent, Spec) else None
-    agent = agent_of(named or agent)
-    label = label or str(named or type(agent).__name__)
-    made = make_env(spec, rounds_of(env) if horizon is None else horizon)
-    if any(isinstance(wrapper, OracleInfo) for wrapper in wrappers_of(made)):
-        raise ArgumentError(f"{made} tells expected rewards; agents that are evaluated may not see them")
+    spec_of_agent = Spec.parse(agent) if isinstance(agent, str) else agent if isinstance(agent, Spec) else None
+    agent = agent_of(spec_of_agent or agent)
+    label = label or str(spec_of_agent or type(agent).__name__)
+    instance = make_env(spec, rounds_of(env) if horizon is None else horizon)
+    if any(isinstance(wrapper, OracleInfo) for wrapper in wrappers_of(instance)):
+        raise ArgumentError(f"{instance} shows expected rewards, which agents that are evaluated may not see")
     try:
         seeds = seeds_of(seed_number(seed), secret)
-        task = make_task(made, seeds.data)
-        modules = agent.modules if isinstance(agent, IsolatedAgent) else modules_of(agent, named)
-        code = sources(modules, problem_of(made), spec)
+        task = make_task(instance, seeds.data)
+        modules = agent.modules if isinstance(agent, IsolatedAgent) else modules_of(agent, spec_of_agent)
+        code = sources(modules, problem_of(instance), spec)
         asked = recommendation_rounds(recommend, task.horizon, whole_number("batch", batch, at_least=1))
         if batch > 1:
-            _require_batches(agent, label, made)
+            _require_batches(agent, label, instance)
         calls, where_played = list(callbacks), (label, str(spec), int(seed))
 
         def hear(number: int, *after: Any) -> None:
@@ -104,27 +104,27 @@ def evaluate(
                 if not isinstance(callback, Sampled) or callback.is_due(number, task.horizon):
                     callback(PlayedRound(*where_played, number, task.horizon, *after))
 
-        shown = anonymous(task) if secret or isinstance(agent, IsolatedAgent) else task
+        agent_task = anonymous(task) if secret or isinstance(agent, IsolatedAgent) else task
         where = f"{label} on {task.env_id}, seed {seed}"
-        playing = Playing(agent, where, made, shown, seeds, asked, batch, hear)
+        playing = Playing(agent, where, instance, agent_task, seeds, asked, batch, hear)
         about: dict[str, Any] = {"agent": label, "env": str(spec), "seed": int(seed), "horizon": task.horizon}
         about |= {"recommend": recommend, "batch": batch}
-        kept = None
+        saved = None
         if checkpoint is not None:
-            kept = Checkpoint(Path(checkpoint), checkpoint_every, about | {"sources": code | package_stamp()})
-        played = playing.play(kept)
-        oracle = oracle_of(made)
-        table = _score(played, asked, oracle)
+            saved = Checkpoint(Path(checkpoint), checkpoint_every, about | {"sources": code | package_stamp()})
+        columns = playing.play(saved)
+        oracle = oracle_of(instance)
+        table = _score(columns, asked, oracle)
         optimum = oracle.optimum
         initial_expected, initial_reward = _initial_best(task, oracle)
     finally:
-        made.close()
+        instance.close()
     return Run(
         **about,
         mode=str(task.mode),
         sources=code,
         **provenance_fields(),
-        reset_seconds=played["reset_seconds"][0],
+        reset_seconds=columns["reset_seconds"][0],
         optimum=optimum.value,
         optimum_standard_error=optimum.standard_error,
         random_value=optimum.random_value,
@@ -141,7 +141,7 @@ def _require_batches(agent: Any, label: str, env: gym.Env[Observation, Action]) 
     feedback: Feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
     if feedback.remembers or feedback.looks_ahead:
         raise UnsupportedModeError(
-            f"what is best in {feedback.mode} mode depends on what is seen before each round, so that several actions "
+            f"the best action in {feedback.mode} mode depends on the observation before each round, so several actions "
             "cannot be chosen together; leave batch at 1"
         )
     if not callable(getattr(agent, "act_batch", None)):
@@ -157,7 +157,7 @@ def problem_of(env: gym.Env[Observation, Action]) -> object:
 
 
 def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
-    """The best expected reward in the initial data, and the best observed reward of an intervention in it.
+    """Return the best expected reward in the initial data, and the best observed reward of an intervention in it.
 
     Without feasible data, both are the random value. Actions are compared by their records: all observations are one
     action, and an empty record is not an intervention.
@@ -177,18 +177,18 @@ def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
     return float(expected.max()) if len(expected) else at_random, max(rewards, default=at_random)
 
 
-def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) -> pl.DataFrame:
+def _score(played: dict[str, list[Any]], rounds: frozenset[int], oracle: Oracle) -> pl.DataFrame:
     codec = oracle.feedback.codec
     reward = oracle.scalarize(rewards := np.asarray(played["reward"], dtype=float))
     seen: list[Observation] = played["seen"]
     first = next(action for action in played["recommended"] if action is not None)
-    # placeholders of rounds without one, which are scored but not stored
+    # Placeholders of rounds without a recommendation, which are scored but not stored.
     recommended = [first if action is None else action for action in played["recommended"]]
     scores = oracle.score(played["action"], recommended, seen)
     best: regret.Optima = scores.best if oracle.best_changes else oracle.optimum.value
     at_random = oracle.optimum.random_value if scores.missed is not None else 0.0
-    expected = regret.counted(scores.expected.value, scores.missed, at_random)
-    advised = regret.counted(scores.recommended.value, scores.missed_next, at_random)
+    expected = regret.penalized_rewards(scores.expected.value, scores.missed, at_random)
+    advised = regret.penalized_rewards(scores.recommended.value, scores.missed_next, at_random)
     of_recommendations: dict[str, Sequence[Any] | np.ndarray] = {
         "simple_regret": regret.instant_regret(scores.best_next, advised),
         "recommended_reward": scores.recommended.value,
@@ -197,17 +197,19 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     columns: dict[str, object] = {
         "round": np.arange(1, len(reward) + 1),
         "action": [codec.to_numbers(action) for action in played["action"]],
-        "recommended": [to_flat(codec, one) if t in asked else None for t, one in enumerate(recommended, start=1)],
+        "recommended": [
+            to_flat(codec, action) if t in rounds else None for t, action in enumerate(recommended, start=1)
+        ],
         "nodes": played["nodes"],
         "reward": reward,
     }
     if rewards.ndim > 1:
         columns["rewards"] = rewards.tolist()
     if "context" in seen[0]:
-        columns["context"] = [one["context"].tolist() for one in seen[:-1]]
+        columns["context"] = [observation["context"].tolist() for observation in seen[:-1]]
         columns["context_regret"] = regret.instant_regret(scores.best, expected)
     if "slice" in seen[0]:
-        columns["slice"] = [int(one["slice"][0]) for one in seen[:-1]]
+        columns["slice"] = [int(observation["slice"][0]) for observation in seen[:-1]]
         columns["random_reward"] = scores.at_random
     columns |= {
         "best_so_far_regret": regret.best_so_far_regret(scores.best, expected),
@@ -231,5 +233,5 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
         of_recommendations["recommended_violation"] = scores.missed_next.sum(axis=-1)
     columns |= scores.more
     for name, values in (of_recommendations | dict(scores.more_next)).items():
-        columns[name] = [v if t in asked else None for t, v in enumerate(list(values), start=1)]
+        columns[name] = [v if t in rounds else None for t, v in enumerate(list(values), start=1)]
     return pl.DataFrame(columns, schema={name: dtype for name, dtype in COLUMNS.items() if name in columns})

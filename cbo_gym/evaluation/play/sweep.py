@@ -1,8 +1,8 @@
 """Sweeps: many runs, a grid of agents, environments and seeds, played in parallel and resumable.
 
 Processes on this machine or the workers of a Dask cluster play the runs, each as a call to another process
-(:mod:`cbo_gym.evaluation.play.processes`), so that whatever kills a run ends it alone. The process that called
-:func:`sweep` writes the results, so that workers need no shared folder. A third-party agent has one more process
+(:mod:`cbo_gym.evaluation.play.processes`), so that a failure of one run does not end the others. The process that
+called :func:`sweep` writes the results, so that workers need no shared folder. A third-party agent has one more process
 (:mod:`cbo_gym.evaluation.play.isolated`). A process that made a third-party problem is not used again, because the
 problem may have changed its global state: modules, settings of NumPy and torch, the working directory, threads.
 """
@@ -81,10 +81,10 @@ def sweep(
 
     A run that is already in the folder is not repeated, so a sweep that was stopped resumes. Runs that failed are tried
     again, and so are those of other versions of the code, of cbo-gym or of your own agent or problem. A run that fails
-    is stored with its traceback, or with what ended its process; a pair of agent and environment whose mode does not
-    fit is stored as skipped. A damaged file is moved to ``damaged`` in the folder, with a warning, and its run played
-    again. If a suite was edited since the sweep began, the runs that still belong to it count; a warning names the
-    others. On a cluster, a run whose worker is killed is played again by another one.
+    is stored with its traceback, or with the reason why its process ended; a pair of agent and environment whose mode
+    does not fit is stored as skipped. A damaged file is moved to ``damaged`` in the folder, with a warning, and its run
+    played again. If a suite was edited since the sweep began, the runs that still belong to it count; a warning names
+    the others. On a cluster, a run whose worker is killed is played again by another one.
 
     A third-party agent plays in a process of its own, which receives the task, observations and rewards, and answers
     with actions; it never holds the environment, the oracle or the seed of the noise.
@@ -98,11 +98,11 @@ def sweep(
         envs: Environment ids, with parameters if wanted; ``"CBO/Alpine2*"`` stands for all that match. Also Specs, and
             environments from ``gym.make``, which are made again. Or a suite, ``cbo_gym.suites.load("survey2026")``.
         seeds: Seeds from 0 to 2**63 - 1; or their number, counted from 0; None for those of the suite.
-        folder: Where the runs are stored.
+        folder: Folder in which the runs are stored.
         horizon: Number of rounds; None for that of the suite, else the registered one.
         recommend: Rounds after which agents are asked for recommendations, see :func:`cbo_gym.evaluation.evaluate`.
-        skip_published: Folder or file of published results; runs that it has are left out of the grid, whatever code
-            they were played with. None leaves nothing out.
+        skip_published: Folder or file of published results; runs that it has are left out of the grid, with any
+            code. None leaves nothing out.
         n_jobs: Processes at a time; -1 for one per core. On a cluster, the workers decide.
         backend: ``"local"`` for processes on this machine (formerly ``"joblib"``); ``"dask"`` for a cluster.
         address: Address of the Dask scheduler: ``"tcp://host:8786"``.
@@ -113,7 +113,7 @@ def sweep(
         blind: Secret words of a referee for blind play: instances of the environments and all noise follow from them,
             and tasks name no id; see :mod:`cbo_gym.evaluation.play.blind`. None for ordinary play.
         batch: Number of actions that agents choose at a time, see :func:`cbo_gym.evaluation.evaluate`.
-        checkpoint_every: Rounds between checkpoints, which are written beside a run's file, so that a run that was
+        checkpoint_every: Rounds between checkpoints, which are written next to a run's file, so that a run that was
             interrupted resumes there. None for no checkpoints.
         callbacks: Each is called in this process with every :class:`PlayedRound` of all runs, one call at a time. An
             exception in a callback ends the sweep.
@@ -129,7 +129,8 @@ def sweep(
         OperationError: before anything runs, if runs cannot be written to the folder; during the sweep, if they no
             longer can, or if the cluster is not available or not fit.
     """
-    if backend == "joblib":  # its former name
+    # The former name of local.
+    if backend == "joblib":
         backend = "local"
     require_word("backend", backend, get_args(Backend))
     if (backend == "dask") != (address is not None):
@@ -215,7 +216,8 @@ def _store(job: Job, run: Run) -> Run:
     try:
         with lock_folder(job.folder):
             if run.status != "finished" and (other := resumed_run(path)) is not None and other.status == "finished":
-                return other  # of another sweep of the same
+                # A run of another sweep with the same grid.
+                return other
             save_run(path, run)
             return run
     except (OSError, OperationError) as error:
@@ -237,12 +239,14 @@ def _on_this_machine(
 
     calling = Lock()
     # Number of rounds per run that callbacks need.
-    times = max((one.times if isinstance(one, Sampled) else ALL_ROUNDS for one in callbacks), default=0)
+    times = max((callback.times if isinstance(callback, Sampled) else ALL_ROUNDS for callback in callbacks), default=0)
 
     def call_back(played: PlayedRound) -> None:
-        with calling:  # callbacks need not be thread-safe
+        # Callbacks need not be thread-safe.
+        with calling:
             for callback in callbacks:
-                callback(replace(played))  # which copies its arrays
+                # replace() copies the arrays.
+                callback(replace(played))
 
     def play(job: Job) -> tuple[Job, Run]:
         worker = idle.get()
@@ -251,7 +255,8 @@ def _on_this_machine(
         finally:
             idle.put(worker)
 
-    pool = ThreadPoolExecutor(max(1, len(workers)))  # each thread waits for a process; this thread receives Ctrl-C
+    # Each thread waits for a process; this thread receives Ctrl-C.
+    pool = ThreadPoolExecutor(max(1, len(workers)))
     ended: SimpleQueue[Future[tuple[Job, Run]]] = SimpleQueue()
     here = [job for job in jobs if _plays_here(job)]
     try:
@@ -277,42 +282,46 @@ def _plays_here(job: Job) -> bool:
 
 
 def _outcome(worker: Worker, job: Job, times: int = 0, hear: Callable[[Any], None] | None = None) -> Run:
-    """Play a job in a worker's process; ``hear`` receives so many of its rounds."""
+    """Play a job in a worker's process; ``hear`` receives at most ``times`` of its rounds."""
     try:
-        content = worker.call(partial(_played, times=times), job, keep=job.leaves_no_trace, hear=hear)
+        content = worker.call(partial(_play_and_encode, times=times), job, keep=job.leaves_no_trace, hear=hear)
         return run_from_bytes(b64decode(content), job.path)
     except (DiedError, ArgumentError) as error:
-        return _unfinished(job, "failed", str(error))
+        return _unfinished_run(job, "failed", str(error))
 
 
 def _on_cluster(jobs: Sequence[Job], address: str, limits: Limits) -> Generator[tuple[Job, Run]]:
     """Yield jobs with their runs in the order of ending."""
-    from cbo_gym.evaluation.play.cluster import completed
+    from cbo_gym.evaluation.play.cluster import map_on_cluster
 
-    if not jobs:  # then no cluster is needed
+    # Without jobs no cluster is needed.
+    if not jobs:
         return
     if unsent := {str(job.agent) for job in jobs if _plays_here(job)}:
-        raise ArgumentError(f"{', '.join(sorted(unsent))} cannot be sent to a cluster's workers; put it into a module")
+        raise ArgumentError(
+            f"{', '.join(sorted(unsent))} cannot be sent to a cluster's workers; define it in an importable module"
+        )
     play = partial(_on_worker, limits=limits)
     code = dict(stamp for job in jobs for stamp in job.sources) | package_stamp()
-    for job, outcome in completed(play, jobs, address, code):
+    for job, outcome in map_on_cluster(play, jobs, address, code):
         if isinstance(outcome, Exception):
-            outcome = _unfinished(job, "failed", f"{type(outcome).__name__}: {outcome}")
+            outcome = _unfinished_run(job, "failed", f"{type(outcome).__name__}: {outcome}")
         yield job, outcome
 
 
-@lru_cache(maxsize=1)  # the process of one that is dropped ends
+# The process of a worker that is dropped ends.
+@lru_cache(maxsize=1)
 def _kept_worker(limits: Limits, sources: object) -> Worker:
     return Worker(limits)
 
 
 def _on_worker(job: Job, limits: Limits) -> Run:
-    """On a machine of the cluster: play a job in a process of its worker's, which is kept for the next."""
+    """On a machine of the cluster, play a job in a process of its own, which is kept for the next job."""
     return _outcome(_kept_worker(limits, job.sources), job)
 
 
-def _played(job: Job, times: int) -> str:
-    """In a worker process, play a job and send so many rounds; return the content of the run's file in Base64."""
+def _play_and_encode(job: Job, times: int) -> str:
+    """Play a job in a worker process and send at most ``times`` rounds; return the run's file in Base64."""
     callbacks = [Sampled(lambda played: say(vars(played)), times)] if times else []
     return b64encode(run_to_bytes(run_job(job, callbacks))).decode()
 
@@ -336,14 +345,15 @@ def run_job(job: Job, callbacks: Sequence[Callback] = ()) -> Run:
             )
         return run if job.sent is None else replace(run, sources=run.sources | dict(job.sent.stamps))
     except UnsupportedModeError as error:
-        return _unfinished(job, "skipped", str(error))
-    except BaseException:  # an agent's module may raise anything, requests to end the process too
-        return _unfinished(job, "failed", traceback.format_exc())
+        return _unfinished_run(job, "skipped", str(error))
+    # An agent's module may raise anything, including requests to end the process.
+    except BaseException:
+        return _unfinished_run(job, "failed", traceback.format_exc())
 
 
 @contextmanager
 def _agent(job: Job) -> Iterator[Any]:
-    """The agent of a job: one of this package by its name, or an outside one in a process that ends with it."""
+    """Yield the agent of a job: one of this package by name, or a third-party one in a process that ends with it."""
     if job.recorded is not None or not job.isolated:
         yield job.recorded or (job.sent.agent() if job.sent else job.agent)
         return
@@ -351,7 +361,7 @@ def _agent(job: Job) -> Iterator[Any]:
         yield agent
 
 
-def _unfinished(job: Job, status: Status, error: str) -> Run:
+def _unfinished_run(job: Job, status: Status, error: str) -> Run:
     return Run(
         agent=str(job.agent),
         env=str(job.env),

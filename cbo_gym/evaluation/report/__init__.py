@@ -1,1 +1,1 @@
-"""All that is drawn or typeset: tables, figures, the page."""
+"""Presentation of results: tables, figures and the page."""

@@ -20,13 +20,13 @@ from cbo_gym.evaluation.report.palette import file_names, looks
 from cbo_gym.evaluation.report.tables import CaptionedTable, Table
 from cbo_gym.evaluation.runs.results import Run
 
-#: as many as fit a page
+#: columns that fit a page
 PAPER_COLUMNS = ("iqm", "score", "average_score", "seconds")
 #: decimals of probabilities on the page, so that many columns fit
 PAGE_DECIMALS = 2
 AGAINST: tuple[tuple[str, curves.Against, str], ...] = (
     ("", curves.Rounds, ""),
-    ("-cost", curves.CostPaid, " Against the cost paid: a run counts with what it had reached by then."),
+    ("-cost", curves.CostPaid, " Against the cost paid: a run counts with the value that it had reached by then."),
 )
 
 
@@ -36,7 +36,7 @@ class ReportFigure(NamedTuple):
     Attributes:
         file: name of the file without a suffix.
         draw: function that draws the figure with Matplotlib.
-        curves: curves of an interactive chart of it; None if there is none.
+        curves: curves of its interactive chart; None if it has no chart.
         caption: caption of the chart.
         by_agent: whether the lines of the chart are those of agents.
         on_page: whether the page shows the drawing itself.
@@ -55,7 +55,7 @@ class Section(NamedTuple):
 
     Attributes:
         name: title of the section, label of the environment, or name of the group.
-        file: the name as part of file names and of the page's address.
+        file: form of the name for file names and for the page's address.
         note: remark on the tables.
         tables: tables by kind or title.
         figures: figures by kind.
@@ -97,8 +97,8 @@ class Report(NamedTuple):
 
 def report_of(board: Leaderboard) -> Report:
     """Compute the content of a leaderboard's report."""
-    found = looks(board.table["agent"])
-    styles = {agent: found[agent] for agent in sorted(found, key=str.lower)}
+    all_looks = looks(board.table["agent"])
+    styles = {agent: all_looks[agent] for agent in sorted(all_looks, key=str.lower)}
     rankings = {group: ranking(board, group) for group in board.groups}
     groups = [_group(board, group, file, rankings[group], styles) for group, file in file_names(board.groups).items()]
     played, tried = curves.by_env(board.runs), set(board.per_env["env"])
@@ -168,7 +168,7 @@ def _papers(
         title = group.capitalize()
         caption = f"{title}: scores over environments with 95 % intervals."
         if isinstance(ranked, Ranking):
-            caption += f" Agents that share a letter are not told apart: {TEST}; {ranked.test_in_short}."
+            caption += f" Agents that share a letter do not differ significantly: {TEST}; {ranked.test_in_short}."
         overall.append((caption, tables.with_ranks(tables.overall_table(board, group, PAPER_COLUMNS), ranked)))
         if board.improvement.filter(pl.col("group") == group).height:
             caption = f"{title}: probability that a run of the agent in the row scores higher than one in the column."

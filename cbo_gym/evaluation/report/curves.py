@@ -14,7 +14,7 @@ import polars as pl
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.regret import running_frequencies
-from cbo_gym.evaluation.report.palette import Look, of_place
+from cbo_gym.evaluation.report.palette import Look, look_at
 from cbo_gym.evaluation.report.palette import looks as looks_of
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.results import Run, stack_curves
@@ -90,9 +90,9 @@ class Horizontal:
 
     Attributes:
         title: name of the axis.
-        in_figures: the same with mathematics, for Matplotlib.
+        in_figures: name of the axis with mathematics, for Matplotlib.
         x: values at which curves are drawn, shape ``(n,)``.
-        few: those of them that are enough for a page.
+        few: values of x that are enough for a page.
     """
 
     title: str
@@ -147,7 +147,7 @@ Against = type[Rounds] | type[CostPaid]
 
 
 def has_costs(run: Run) -> bool:
-    """Whether the actions of a finished run had costs."""
+    """Return whether the actions of a finished run had costs."""
     return "cost" in run.columns
 
 
@@ -177,7 +177,7 @@ class CurvesFigure:
         looks: looks of the legend's entries, in their order.
         panels: at least one panel.
         note: description of the curves, with the number of seeds.
-        read_at: index on the axis, and its name, at which a description of the figure lists values.
+        read_at: index on the axis at which a description of the figure lists values, and its name.
     """
 
     horizontal: Horizontal
@@ -195,8 +195,8 @@ def by_env(runs: Iterable[Run]) -> dict[str, list[Run]]:
 def by_agent(runs: Iterable[Run], agents: Iterable[str]) -> dict[str, list[Run]]:
     """Return the runs of each agent that has any, in the order of the agents."""
     runs = list(runs)
-    found = {agent: [run for run in runs if run.agent == agent] for agent in agents}
-    return {agent: own for agent, own in found.items() if own}
+    by_label = {agent: [run for run in runs if run.agent == agent] for agent in agents}
+    return {agent: own for agent, own in by_label.items() if own}
 
 
 def regret_figure(runs: Sequence[Run], looks: Looks, against: Against = Rounds) -> CurvesFigure:
@@ -249,17 +249,17 @@ def choice_figure(runs: Sequence[Run], agents: Iterable[str], against: Against =
 
 
 def choice_styles(runs: Sequence[Run]) -> dict[str, Look]:
-    """Return a look for each of the eight target sets or scopes chosen most, and one for the others together."""
+    """Return a look for each of the eight target sets or scopes chosen most, and one for all others."""
     often: Counter[str] = Counter()
     for run in runs:
         for choice, count in zip(*np.unique(run.curve("choice"), return_counts=True), strict=True):
             often[run.choices[choice]] += count / run.horizon
     names = [name for name, _ in often.most_common(MAX_CHOICES)] + ([OTHERS] if len(often) > MAX_CHOICES else [])
-    return {name: of_place(index) for index, name in enumerate(names)}
+    return {name: look_at(index) for index, name in enumerate(names)}
 
 
 def choice_frequencies(runs: Sequence[Run], shown: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return how often choices were made, shape ``(seeds, rounds)`` each: those shown by name, the others added up."""
+    """Return frequencies of choices, shape ``(seeds, rounds)`` each: those shown by name, and the sum of the others."""
     names = runs[0].choices
     curves = np.stack([running_frequencies(run.curve("choice"), len(names)) for run in runs])
     chosen = {name: index for index, name in enumerate(names) if curves[:, -1, index].any()}

@@ -49,7 +49,7 @@ LATEX = {
 
 
 def write_results(path: Path, board: Leaderboard) -> None:
-    """Replace what is between the lines :data:`BEGIN` and :data:`END` of a file by :func:`results`.
+    """Replace the content between the lines :data:`BEGIN` and :data:`END` of a file by :func:`results`.
 
     Raises:
         ArgumentError: as :func:`with_part`.
@@ -57,19 +57,21 @@ def write_results(path: Path, board: Leaderboard) -> None:
     write_text(path, with_part(path, "results", results(board)))
 
 
-def with_part(path: Path, name: str, part: str) -> str:
+def with_part(path: Path, name: str, section: str) -> str:
     """Return the content of a file with other lines between the :func:`marks` of a name.
 
     Raises:
         ArgumentError: if the file is missing, or does not have each of the two marks once, in this order.
     """
-    marked = list(marks(name))
+    marker_lines = list(marks(name))
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
-    found = [(index, line.strip()) for index, line in enumerate(lines) if line.strip() in marked]
-    if [mark for _, mark in found] != marked:
-        raise ArgumentError(f"{path} must have the lines {marked[0]!r} and {marked[1]!r} once each, in this order")
-    (begin, _), (end, _) = found
-    return "".join([*lines[: begin + 1], part, *lines[end:]])
+    matches = [(index, line.strip()) for index, line in enumerate(lines) if line.strip() in marker_lines]
+    if [mark for _, mark in matches] != marker_lines:
+        raise ArgumentError(
+            f"{path} must have the lines {marker_lines[0]!r} and {marker_lines[1]!r} once each, in this order"
+        )
+    (begin, _), (end, _) = matches
+    return "".join([*lines[: begin + 1], section, *lines[end:]])
 
 
 def results(board: Leaderboard) -> str:
@@ -81,11 +83,11 @@ def results(board: Leaderboard) -> str:
 
 def markdown(tables: Iterable[CaptionedTable]) -> str:
     """Format tables in Markdown, each below its caption, the best values in bold."""
-    parts = []
+    sections = []
     for caption, table in tables:
         body = [[f"**{escape(str(cell))}**" if cell.best else escape(str(cell)) for cell in row] for row in table.rows]
-        parts.append(f"{escape(caption)}\n\n{_lines(list(map(escape, table.header)), body)}")
-    return "\n".join(parts)
+        sections.append(f"{escape(caption)}\n\n{_lines(list(map(escape, table.header)), body)}")
+    return "\n".join(sections)
 
 
 def _lines(header: list[str], rows: list[list[str]]) -> str:
@@ -119,14 +121,14 @@ def _cell(row: dict[str, Any], seeds: int) -> str:
     return f"{score} ({', '.join(remarks)})" if remarks else score
 
 
-def escape(text: str) -> str:
-    """Escape what Markdown would not show literally; it does show an underscore inside a word."""
-    return re.sub(r"[\\|<*`$~&]|(?<!\w)_|_(?!\w)|(?<=\])\(", r"\\\g<0>", printable(text))
+def escape(string: str) -> str:
+    """Escape characters that Markdown would not show literally; an underscore inside a word is shown."""
+    return re.sub(r"[\\|<*`$~&]|(?<!\w)_|_(?!\w)|(?<=\])\(", r"\\\g<0>", printable(string))
 
 
 def latex(tables: Iterable[CaptionedTable]) -> str:
     """Format tables in LaTeX, each with its caption; a comment names the packages that they need."""
-    parts = ["% \\usepackage{booktabs, longtable}"]
+    lines = ["% \\usepackage{booktabs, longtable}"]
     for title, table in tables:
         header, rows = table.header, [list(map(_latex_cell, row)) for row in table.rows]
         columns = "l" + "r" * (len(header) - 1)
@@ -140,16 +142,16 @@ def latex(tables: Iterable[CaptionedTable]) -> str:
         else:
             begin = [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{columns}}}"]
             end = [r"\end{tabular}", r"\end{table}"]
-        parts += [*begin, *inner, *body, r"\bottomrule", *end]
-    return "\n".join([*parts, ""])
+        lines += [*begin, *inner, *body, r"\bottomrule", *end]
+    return "\n".join([*lines, ""])
 
 
 def _latex_cell(cell: Cell) -> str:
-    text = str(cell)
-    shown = "--" if text == MISSING else re.sub(r"(?<![\w.])-(?=\d)", "$-$", escape_latex(text))
-    return rf"\textbf{{{shown}}}" if cell.best else shown
+    formatted = str(cell)
+    latex = "--" if formatted == MISSING else re.sub(r"(?<![\w.])-(?=\d)", "$-$", escape_latex(formatted))
+    return rf"\textbf{{{latex}}}" if cell.best else latex
 
 
-def escape_latex(text: str) -> str:
-    """Escape what LaTeX would not show literally."""
-    return "".join(LATEX.get(character, character) for character in printable(text))
+def escape_latex(string: str) -> str:
+    """Escape characters that LaTeX would not show literally."""
+    return "".join(LATEX.get(character, character) for character in printable(string))

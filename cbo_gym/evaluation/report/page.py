@@ -24,7 +24,7 @@ from cbo_gym.evaluation.compare.significance import TEST
 from cbo_gym.evaluation.report.contents import Report, report_of
 from cbo_gym.evaluation.report.curves import Curve, CurvesFigure, Panel
 from cbo_gym.evaluation.report.markdown import latex, markdown
-from cbo_gym.evaluation.report.palette import shortened
+from cbo_gym.evaluation.report.palette import shorten
 from cbo_gym.evaluation.report.plots import FORMATS, plot_board, plot_run, require_formats, save
 from cbo_gym.evaluation.report.tables import HEADS, SCORE_NOTE, SECONDS_NOTE, overall_table
 from cbo_gym.evaluation.runs.results import Run, last_line
@@ -103,7 +103,7 @@ def _page(report: Report, drawings: Mapping[str, str], formats: Sequence[str]) -
     )
     board, agents = report.board, [printable(agent) for agent in report.looks]
     envs = sorted(set(board.table["env"]))
-    short, modes = shortened(agents, NAME_WIDTH), dict(board.table.select("env", "mode").unique().iter_rows())
+    short, modes = shorten(agents, NAME_WIDTH), dict(board.table.select("env", "mode").unique().iter_rows())
     source, *mixed = provenance_sentences(board)
     return environment.get_template("report.html.jinja").render(
         uplot=_uplot,
@@ -138,7 +138,7 @@ def _uplot(name: str) -> str:
 
 
 def chart(shown: CurvesFigure) -> dict[str, Any]:
-    """Return what the page needs of a chart: columns, titles and descriptions of panels, and numbers.
+    """Return the data of a chart: columns, titles and descriptions of panels, and numbers.
 
     The numbers are deflated JSON in base64.
     """
@@ -168,21 +168,21 @@ def chart(shown: CurvesFigure) -> dict[str, Any]:
 
 
 def _line(curve: Curve, x: np.ndarray) -> dict[str, Any]:
-    """Return a curve at ``x`` with a few digits, None where it is not known."""
+    """Return a curve at ``x`` with a few digits; None if it is not known there."""
     indices = np.searchsorted(curve.x, x)
     known = np.isin(x, curve.x)
 
-    def rounded(values: np.ndarray) -> list[float | None]:
+    def to_digits(values: np.ndarray) -> list[float | None]:
         return [float(f"{values[k]:.{DIGITS}g}") if there else None for k, there in zip(indices, known, strict=True)]
 
-    ends = {name: None if end is None else rounded(end) for name, end in (("low", curve.low), ("high", curve.high))}
-    return {"mean": rounded(curve.mean), **ends, "runs": list(map(rounded, curve.runs))}
+    ends = {name: None if end is None else to_digits(end) for name, end in (("low", curve.low), ("high", curve.high))}
+    return {"mean": to_digits(curve.mean), **ends, "runs": list(map(to_digits, curve.runs))}
 
 
 def _description(panel: Panel, read_at: tuple[int, str]) -> str:
     """Describe a panel in a sentence, for readers who cannot see it."""
     index, where = read_at
-    short = shortened(panel.curves, 40)
+    short = shorten(panel.curves, 40)
     ends = sorted((float(curve.mean[index]), short[name]) for name, curve in panel.curves.items())
     values = ", ".join(f"{name} {value:.3g}" for value, name in ends[:MAX_DESCRIBED])
     more = f" and {len(ends) - MAX_DESCRIBED} more" if len(ends) > MAX_DESCRIBED else ""
@@ -215,6 +215,6 @@ def show_board(board: Leaderboard) -> str:
         table(f"{group.capitalize()}, over environments", scores.header, scores.lines)
         for group, scores in overall.items()
     ]
-    notes = [f"<p>{text}</p>" for text in (completeness(board), SCORE_NOTE) if text]
+    notes = [f"<p>{note}</p>" for note in (completeness(board), SCORE_NOTE) if note]
     few = board.per_env["env"].n_unique() <= MAX_NOTEBOOK_ENVS
     return "".join([*shown, *notes, svg_of(plot_board(board)) if few else ""])

@@ -53,7 +53,7 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     """Return the look of each agent.
 
     Agents of the zoo have a fixed look, whatever other agents are shown: Random is grey, and agents of one mode differ
-    in colour. Agents of your own take the colours that are left, in the order of their names. Variants of an agent with
+    in colour. Third-party agents take the remaining colours, in the order of their names. Variants of an agent with
     other parameters share its colour and differ in dash and marker.
 
     Args:
@@ -63,15 +63,15 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     indices = _indices({bare_name(label) for label in distinct})
     # labels without parameters first, so that a variant never takes the look of another agent
     ordered = sorted(distinct, key=lambda label: (label != bare_name(label), indices[bare_name(label)], label))
-    found: dict[str, Look] = {}
+    styles: dict[str, Look] = {}
     for label in ordered:
         possible = list(_possible(bare_name(label), indices[bare_name(label)]))
-        taken = set(found.values())
-        found[label] = next((look for look in possible if look not in taken), possible[0])
-    return found
+        taken = set(styles.values())
+        styles[label] = next((look for look in possible if look not in taken), possible[0])
+    return styles
 
 
-def of_place(index: int) -> Look:
+def look_at(index: int) -> Look:
     """Return the look of a line that is not an agent's, by its index among the lines of a figure."""
     return next(_possible("", index))
 
@@ -99,14 +99,14 @@ def _possible(name: str, index: int) -> Iterator[Look]:
         yield Look(colour, DASHES[(tier + step) % len(DASHES)], marker)
 
 
-def for_figure(text: str) -> str:
+def for_figure(label: str) -> str:
     r"""Escape a label for Matplotlib: ``$`` starts no formula, a leading ``_`` does not hide it in legends."""
-    literal = printable(text).replace("$", r"\$")
+    literal = printable(label).replace("$", r"\$")
     return f"\N{HAIR SPACE}{literal}" if literal.startswith("_") else literal
 
 
-def shortened(labels: Iterable[str], width: int) -> dict[str, str]:
-    """Return each label in at most ``width`` printable characters, with an ellipsis for what is cut.
+def shorten(labels: Iterable[str], width: int) -> dict[str, str]:
+    """Return each label in at most ``width`` printable characters, with an ellipsis where it is cut.
 
     Different labels stay different: those that would look alike end with a number.
 
@@ -126,12 +126,12 @@ def shortened(labels: Iterable[str], width: int) -> dict[str, str]:
     return short
 
 
-def _cut(text: str, width: int) -> str:
+def _cut(label: str, width: int) -> str:
     """Keep the beginning and the end of a long label, because parameters differ at the end."""
-    if len(text) <= width:
-        return text
+    if len(label) <= width:
+        return label
     head = (width - 1) // 2
-    return f"{text[:head]}{ELLIPSIS}{text[len(text) - (width - 1 - head) :]}"
+    return f"{label[:head]}{ELLIPSIS}{label[len(label) - (width - 1 - head) :]}"
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:

@@ -43,7 +43,7 @@ from cbo_gym.evaluation.report.curves import (
     profile_figure,
     regret_figure,
 )
-from cbo_gym.evaluation.report.palette import GREY, Look, for_figure, looks, shortened
+from cbo_gym.evaluation.report.palette import GREY, Look, for_figure, looks, shorten
 from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.files import write_bytes
 from cbo_gym.fronts import non_dominated
@@ -198,7 +198,7 @@ def draw_regrets(shown: Mapping[str, CurvesFigure]) -> Figure:
 
 def _names_with_seeds(curves: Mapping[str, Curve]) -> dict[str, str]:
     """Return the agents' labels, with the number of seeds if it differs among them."""
-    short = shortened(curves, LABEL_WIDTH)
+    short = shorten(curves, LABEL_WIDTH)
     if len({drawn.seeds for drawn in curves.values()}) == 1:
         return short
     return {agent: f"{short[agent]} ({_number(drawn.seeds, 'seed')})" for agent, drawn in curves.items()}
@@ -230,7 +230,7 @@ def score_intervals(board: Leaderboard, group: str, styles: Looks | None = None)
                 axis.hlines(height, low, high, color=look.colour, linewidth=1.6, alpha=0.6)
             face = look.colour if filled else "white"
             axis.plot(row[name], height, look.marker, color=look.colour, markerfacecolor=face)
-    names = shortened(rows["agent"], LABEL_WIDTH)
+    names = shorten(rows["agent"], LABEL_WIDTH)
     labels = [
         for_figure(names[row["agent"]]) + (f" ({row['envs']} of {row['of']} envs)" if row["envs"] < row["of"] else "")
         for row in rows.iter_rows(named=True)
@@ -253,7 +253,7 @@ def draw_profiles(group: str, shown: CurvesFigure) -> Figure:
     """Draw the share of runs above each score, see :func:`profile_figure`."""
     figure, ((axis,),) = _panels(1, 1, 3.0)
     (panel,) = shown.panels
-    _draw_curves(axis, panel.curves, shortened(panel.curves, LABEL_WIDTH), shown)
+    _draw_curves(axis, panel.curves, shorten(panel.curves, LABEL_WIDTH), shown)
     axis.set(ylabel="Share of runs with a score above $s$", xlim=(0, 1), ylim=(-0.02, 1.02))
     axis.set_title(f"{group}: performance profiles", loc="left")
     shared_legend(figure)
@@ -267,7 +267,7 @@ def improvement_matrix(board: Leaderboard, group: str) -> Figure:
     pairs = board.improvement.filter(pl.col("group") == group).select("agent", "other", "probability").rows()
     known = {(agent, other): probability for agent, other, probability in pairs}
     matrix = np.array([[known.get((agent, other), np.nan) for other in agents] for agent in agents])
-    short = shortened(agents, LABEL_WIDTH)
+    short = shorten(agents, LABEL_WIDTH)
     names = [for_figure(short[agent]) for agent in agents]
     margin = 0.4 + 0.062 * max(len(short[agent]) for agent in agents)
     size = max(1.4, 0.34 * len(agents))
@@ -292,7 +292,7 @@ def critical_differences(ranking: Ranking, styles: Looks | None = None) -> Figur
     styles = styles or looks(ranking.agents)
     heights = np.arange(len(ranking.agents))
     figure, ((axis,),) = _panels(1, 1, 1.1 + 0.24 * len(heights))
-    names = shortened(ranking.agents, LABEL_WIDTH)
+    names = shorten(ranking.agents, LABEL_WIDTH)
     for height, agent, rank in zip(heights, ranking.agents, ranking.ranks, strict=True):
         look = styles[agent]
         axis.plot(rank, height, look.marker, color=look.colour, markersize=6)
@@ -307,7 +307,7 @@ def critical_differences(ranking: Ranking, styles: Looks | None = None) -> Figur
     axis.set(xlim=(0.7, end + 0.2 + 0.25 * len(ranking.groups)), ylim=(len(heights) - 0.4, -0.6))
     axis.set_xticks([tick for tick in axis.get_xticks() if 1 <= tick <= len(heights) and tick == int(tick)])
     axis.set_xlabel("Mean rank (1 is best)")
-    title = f"{ranking.group}: bars join what {_number(ranking.envs, 'environment')} do not tell apart"
+    title = f"{ranking.group}: bars join agents that {_number(ranking.envs, 'environment')} do not distinguish"
     axis.set_title(f"{title}\n{ranking.test_in_short}", loc="left")
     return figure
 
@@ -317,7 +317,7 @@ def draw_choices(env: str, shown: CurvesFigure) -> Figure:
     """Draw how often each target set or scope had been chosen after t rounds, a panel per agent."""
     columns = min(3, len(shown.panels))
     figure, axes = _panels(-(-len(shown.panels) // columns), columns, 2.1)
-    short = shortened([panel.title for panel in shown.panels], LABEL_WIDTH)
+    short = shorten([panel.title for panel in shown.panels], LABEL_WIDTH)
     for axis, panel in zip(axes.flat, shown.panels, strict=False):
         _draw_shares(axis, panel.curves, shown)
         axis.set_title(f"{for_figure(_short(env, 34))}\n{for_figure(short[panel.title])}", loc="left", fontsize=8)
@@ -374,7 +374,7 @@ def draw_fronts(env: str, runs: Sequence[Run], front: Front, styles: Looks) -> F
 def known_front(runs: Sequence[Run]) -> Front | None:
     """Return the names of the objectives and the recorded Pareto front of the runs' environment.
 
-    None if a run does not hold what it recommended, or if no front is recorded.
+    None if a run does not hold its recommended rewards, or if no front is recorded.
     """
     env = runs[0].env
     entry = find_entry(env) if Spec.parse(env).name == env else None
@@ -397,7 +397,7 @@ def draw_targets(runs: Sequence[Run], styles: Looks | None = None) -> Figure:
     """
     timed = list(filter(has_targets, runs))
     of_agent = by_agent(timed, dict.fromkeys(run.agent for run in timed))
-    styles, names = styles or looks(of_agent), shortened(of_agent, LABEL_WIDTH)
+    styles, names = styles or looks(of_agent), shorten(of_agent, LABEL_WIDTH)
     figure, axes = _panels(2, len(TARGETS), 1.8, sharex="row", sharey=True)
     for row, label, times in zip(axes, ("Round", "Seconds of the agent"), (rounds_to, seconds_to), strict=True):
         for agent, own in of_agent.items():
@@ -495,5 +495,5 @@ def _panels(rows: int, columns: int, height: float, width: float = WIDTH, **shar
     return figure, figure.subplots(rows, columns, squeeze=False, **share)
 
 
-def _short(text: str, width: int) -> str:
-    return shortened([text], width)[text]
+def _short(label: str, width: int) -> str:
+    return shorten([label], width)[label]

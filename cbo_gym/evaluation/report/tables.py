@@ -45,10 +45,10 @@ HEADS = {
     "P(first scores higher)": "probability that a run of the agent in the first row scores higher",
     "seconds a round": "act, update and recommend together",
     "mean rank": "mean over environments; 1 is the best",
-    "not told apart": "agents with a letter in common may be equally good",
+    "not distinguished": "agents with a letter in common may be equally good",
 }
 MISSING = "-"
-#: note beside every table of scores
+#: note next to every table of scores
 SCORE_NOTE = (
     "Score: 0 is the mean of a random action, 1 the optimum. It is of the action recommended after the last round, so "
     "that random play that recommends the best that it saw scores above 0 in most tasks; the score of play "
@@ -75,19 +75,19 @@ class Cell(NamedTuple):
     """Content of one cell of a table.
 
     Attributes:
-        text: the value as text.
-        detail: its interval or a remark, written after it.
-        value: the number that the text shows; None if it shows none.
+        formatted: the value as a string.
+        detail: its interval or a remark, shown after the value.
+        value: the number that is shown; None if the cell has no number.
         best: whether it is the best of the cells that it is compared with.
     """
 
-    text: str
+    formatted: str
     detail: str = ""
     value: float | None = None
     best: bool = False
 
     def __str__(self) -> str:
-        return f"{self.text} {self.detail}" if self.detail else self.text
+        return f"{self.formatted} {self.detail}" if self.detail else self.formatted
 
 
 class Table(NamedTuple):
@@ -142,8 +142,8 @@ def with_ranks(table: Table, ranking: Ranking | str) -> Table:
         return table
     letters = {printable(agent): string for agent, string in ranking.letters.items()}
     ranks = {printable(agent): f"{rank:.2f}" for agent, rank in zip(ranking.agents, ranking.ranks, strict=True)}
-    rows = [[*row, *(values.get(row[0].text, MISSING) for values in (ranks, letters))] for row in table.rows]
-    return table_of([*table.header, "mean rank", "not told apart"], rows)
+    rows = [[*row, *(values.get(row[0].formatted, MISSING) for values in (ranks, letters))] for row in table.rows]
+    return table_of([*table.header, "mean rank", "not distinguished"], rows)
 
 
 def _failures(board: Leaderboard, group: str, agent: str) -> str:
@@ -176,9 +176,9 @@ def with_interval(value: float | None, low: float | None, high: float | None, de
     """Return ``0.612 [0.553, 0.681]``; the value alone if the interval is unknown or has no width at these decimals."""
     if value is None:
         return Cell(MISSING)
-    text = f"{value:.{decimals}f}"
+    formatted = f"{value:.{decimals}f}"
     ends = [f"{end:.{decimals}f}" for end in (low, high) if end is not None]
-    return Cell(text, f"[{', '.join(ends)}]" if len(ends) == 2 and {text} != set(ends) else "", value)
+    return Cell(formatted, f"[{', '.join(ends)}]" if len(ends) == 2 and {formatted} != set(ends) else "", value)
 
 
 def env_table(board: Leaderboard, env: str) -> Table:
@@ -236,7 +236,7 @@ def _matrix(
     cells: Mapping[tuple[str, str], Cell | str],
     empty: str = MISSING,
 ) -> Table:
-    """Make a table of cells that are given by the names of their row and column."""
+    """Make a table of cells, by the names of their rows and columns."""
     body = [[printable(row), *(cells.get((row, column), empty) for column in columns)] for row in rows]
     return table_of([title, *map(printable, columns)], body)
 
@@ -320,7 +320,7 @@ def graph_loss_tables(board: Leaderboard) -> dict[str, Table]:
         lost = [(with_graph_scores[name] - scores[name]).to_numpy() for name in LOST]
         cells = [number(values.mean(), float(half_width(values))) for values in lost]
         rows[env].append([agent, knowledge, str(len(both)), *cells])
-    return {env: table_of(["agent", "told", "seeds", *LOST.values()], own) for env, own in rows.items()}
+    return {env: table_of(["agent", "graph", "seeds", *LOST.values()], own) for env, own in rows.items()}
 
 
 def _graph_knowledge(run: Run) -> tuple[str, str]:

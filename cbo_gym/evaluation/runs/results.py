@@ -274,8 +274,8 @@ class Run:
         return "feasible" in self.columns
 
     @property
-    def average_counted(self) -> float:
-        """Mean over all rounds of the penalized reward, see :func:`~cbo_gym.evaluation.metrics.regret.counted`."""
+    def average_penalized_reward(self) -> float:
+        """Mean over all rounds of the penalized reward, see :func:`.regret.penalized_rewards`."""
         name = "average_regret" if self.is_constrained else "average_reward"
         last = self.curve(name)[-1]
         return float(self.optimum - last if self.is_constrained else last)

@@ -53,7 +53,7 @@ def _row(run: Run) -> dict[str, Any]:
 
 
 def _type(name: str) -> Any:
-    """The type of a field without None."""
+    """Return the type of a field without None."""
     hint = _HINTS[name]
     options = get_args(hint) if isinstance(hint, UnionType) else [hint]
     return next(option for option in options if option is not type(None))
@@ -64,7 +64,7 @@ def _is_json(name: str) -> bool:
 
 
 def _dtype(name: str) -> Any:
-    """The type of a field's column."""
+    """Return the type of a field's column."""
     kinds: dict[Any, Any] = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
     return kinds.get(_type(name), pl.String)
 
@@ -84,7 +84,7 @@ def file_content(name: str, runs: Sequence[Run]) -> bytes:
     return seal_table(pl.DataFrame(columns), about, **COMPRESSED)
 
 
-def read_part(path: Path) -> list[Run]:
+def read_store_file(path: Path) -> list[Run]:
     """Read the runs of one file of a store, in its order; their tables are computed on demand from shared curves.
 
     Raises:
@@ -95,15 +95,15 @@ def read_part(path: Path) -> list[Run]:
     try:
         about = metadata_of(content)
         if "schema" not in about:
-            raise ArgumentError("it is a single run; cbo-gym publish makes a file of published results from a folder")
+            raise ArgumentError("it is a single run; cbo-gym publish writes a file of published results from a folder")
         if about["schema"] not in READ:
             which = f"its schema is {shown(about['schema'])}, this version reads {SCHEMA}; install a newer one"
             raise NewerError(f"{path} is of another version of cbo-gym: {which}")
-        described = _described(content)
-        runs = _runs(described)
+        descriptions = _read_descriptions(content)
+        runs = _runs(descriptions)
         lists = [name for name, dtype in pl.read_parquet_schema(BytesIO(content)).items() if dtype == pl.List]
         curves = Lists(pl.read_parquet(BytesIO(content), columns=lists) if lists else pl.DataFrame())
-        return share_curves(runs, curves, described)
+        return share_curves(runs, curves, descriptions)
     except NewerError:
         raise
     except ValidationError as error:
@@ -112,8 +112,8 @@ def read_part(path: Path) -> list[Run]:
         raise ArgumentError(f"{path} has no published results of cbo-gym: {error}") from error
 
 
-def _described(content: bytes) -> pl.DataFrame:
-    """The fields of the runs of a file, without their curves."""
+def _read_descriptions(content: bytes) -> pl.DataFrame:
+    """Read the fields of the runs of a file, without their curves."""
     schema = pl.read_parquet_schema(BytesIO(content))
     if wrong := [name for name, dtype in schema.items() if _known_columns().get(name) != dtype]:
         raise ArgumentError(f"its columns are wrong: {', '.join(wrong)}")
@@ -127,7 +127,7 @@ def _described(content: bytes) -> pl.DataFrame:
 
 
 def _known_columns() -> dict[str, Any]:
-    """Every column that is read, with its type; ``restamps`` is of older versions."""
+    """Return every column that is read, with its type; ``restamps`` is of older versions."""
     known = dict.fromkeys(("key", "restamps"), pl.String) | {name: _dtype(name) for name in _HINTS}
     known |= dict.fromkeys(TIMING_COLUMNS, pl.Float32)
     known |= {f"{name}{DOUBLE}": pl.List(pl.Float64) for name in EXACT}
@@ -138,22 +138,22 @@ def _known_columns() -> dict[str, Any]:
     }
 
 
-def _runs(described: pl.DataFrame) -> list[Run]:
-    """The runs without their tables; equal values are in memory once."""
+def _runs(descriptions: pl.DataFrame) -> list[Run]:
+    """Return the runs without their tables; equal values are in memory once."""
     known: dict[Any, Any] = {}
     parsed: dict[str, Any] = {}
 
-    def value(name: str, found: Any) -> Any:
+    def value(name: str, stored: Any) -> Any:
         if not _is_json(name):
-            return known.setdefault(found, found) if isinstance(found, str) else found
-        if found not in parsed:
-            parsed[found] = from_json(found)
-        return parsed[found]
+            return known.setdefault(stored, stored) if isinstance(stored, str) else stored
+        if stored not in parsed:
+            parsed[stored] = from_json(stored)
+        return parsed[stored]
 
     runs = []
-    for row in described.iter_rows(named=True):
+    for row in descriptions.iter_rows(named=True):
         run = run_of({name: value(name, row[name]) for name in _HINTS if name in row}, _EMPTY)
         if row["key"] != run.id:
-            raise ArgumentError(f"the run of {run.agent} on {run.env}, seed {run.seed}, is not what its key says")
+            raise ArgumentError(f"the run of {run.agent} on {run.env}, seed {run.seed}, does not match its key")
         runs.append(run)
     return runs

@@ -31,7 +31,7 @@ from cbo_gym.evaluation.runs.results import (
     require_choices,
     with_curves,
 )
-from cbo_gym.evaluation.store.rounding import rounded
+from cbo_gym.evaluation.store.rounding import round_rewards
 
 ALWAYS = ("reward", "instant_regret", "simple_regret")
 NEVER = ("round", *TIMING_COLUMNS, "expected_reward_standard_error", "recommended_reward_standard_error")
@@ -59,7 +59,7 @@ FOLLOWING: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
 
 
 def _follows(optimum: float | np.ndarray, kept: Kept, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """Those of some columns that follow from the kept ones, in double precision; rounds are on the last axis."""
+    """Return those of some columns that follow from the kept ones, in double precision; rounds are on the last axis."""
     return {name: FOLLOWING[name](optimum, kept) for name in names if name in FOLLOWING}
 
 
@@ -68,24 +68,25 @@ def kept_curves(run: Run) -> dict[str, pl.Series]:
     table = run.table
     kept = {name: table[name].cast(KEPT_AS[table.schema[name].base_type()]) for name in ALWAYS}
     others = [name for name in table.columns if name not in (*ALWAYS, *NEVER)]
-    for name in sorted(others, key=lambda name: name != "context_regret"):  # from which another one follows
+    # Another column follows from context_regret.
+    for name in sorted(others, key=lambda name: name != "context_regret"):
         form = KEPT_AS.get(table.schema[name].base_type())
         if form is None or table[name].null_count() == table.height:
             continue
         follows = _follows(run.optimum, _double(kept), [name])
-        if not (follows and _alike(table[name].cast(pl.Float64).to_numpy(), follows[name], run.optimum)):
+        if not (follows and _all_close(table[name].cast(pl.Float64).to_numpy(), follows[name], run.optimum)):
             kept[name] = table[name].cast(form)
-    shorter = kept | {"reward": _rounded(run, kept)}
+    shorter = kept | {"reward": _round_rewards(run, kept)}
     for candidate in (shorter, kept):
         if _same_gaps(gaps_of(run), gaps_of(_with_kept(run, candidate))):
             return candidate
     return kept | {f"{name}{DOUBLE}": table[name] for name in EXACT}
 
 
-def _rounded(run: Run, kept: Mapping[str, pl.Series]) -> pl.Series:
+def _round_rewards(run: Run, kept: Mapping[str, pl.Series]) -> pl.Series:
     double = _double(kept)
     expected = run.optimum - double["instant_regret"]
-    return pl.Series("reward", rounded(double["reward"], expected, run.optimum - run.random_value), pl.Float32)
+    return pl.Series("reward", round_rewards(double["reward"], expected, run.optimum - run.random_value), pl.Float32)
 
 
 def as_published(run: Run) -> Run:
@@ -94,35 +95,37 @@ def as_published(run: Run) -> Run:
 
 
 def _with_kept(run: Run, kept: Mapping[str, pl.Series]) -> Run:
-    """The run as it is read from a store that keeps these curves."""
+    """Return the run as it is read from a store that keeps these curves."""
     return replace(run, table=_table(run.horizon, run.optimum, dict.fromkeys(TIMING_COLUMNS, 0.0), kept))
 
 
-def _same_gaps(ones: Mapping[str, float | None], others: Mapping[str, float | None]) -> bool:
-    known = [name for name, one in ones.items() if one is not None]
-    return all(abs((ones[name] or 0.0) - (others[name] or 0.0)) <= SLACK for name in known)
+def _same_gaps(gaps: Mapping[str, float | None], others: Mapping[str, float | None]) -> bool:
+    known = [name for name, gap in gaps.items() if gap is not None]
+    return all(abs((gaps[name] or 0.0) - (others[name] or 0.0)) <= SLACK for name in known)
 
 
 def _double(kept: Mapping[str, pl.Series]) -> dict[str, np.ndarray]:
     return {name: column.cast(pl.Float64).to_numpy() for name, column in kept.items()}
 
 
-def _alike(values: np.ndarray, others: np.ndarray, optimum: float) -> bool:
+def _all_close(values: np.ndarray, others: np.ndarray, optimum: float) -> bool:
     size = max(np.nanmax(np.abs(values), initial=0.0), abs(optimum))
     return bool(np.allclose(values, others, rtol=SLACK, atol=SLACK * size, equal_nan=True))
 
 
-def share_curves(runs: Sequence[Run], curves: Lists, described: pl.DataFrame) -> list[Run]:
+def share_curves(runs: Sequence[Run], curves: Lists, descriptions: pl.DataFrame) -> list[Run]:
     """Return the runs; the finished ones share their curves."""
-    part = _Part(runs, curves, {name: described[name].cast(pl.Float64).to_numpy() for name in TIMING_COLUMNS})
+    shared = _SharedCurves(
+        runs, curves, {name: descriptions[name].cast(pl.Float64).to_numpy() for name in TIMING_COLUMNS}
+    )
     finished = [row for row, run in enumerate(runs) if run.status == "finished"]
     for row in finished:
-        part.require_whole(row, runs[row])
+        shared.require_whole(row, runs[row])
     for name in curves.names if finished else ():
         if name.removesuffix(DOUBLE) in ALWAYS_KNOWN and not all_finite(curves.flat[name]):
             raise ArgumentError(f"there must be a finite number in every round of {name}")
     for row in finished:
-        with_curves(runs[row], _Curves(part, row))
+        with_curves(runs[row], _Curves(shared, row))
     return list(runs)
 
 
@@ -162,8 +165,8 @@ class Lists:
 
     def of_rows(self, name: str, rows: Array, length: int) -> Array:
         """Return the values of rows of one length in a column, shape ``(rows, length)``; null is NaN."""
-        found: Array = self._of(name)[self._starts[name][rows][:, None] + np.arange(length)]
-        return found
+        values: Array = self._of(name)[self._starts[name][rows][:, None] + np.arange(length)]
+        return values
 
     def last(self, name: str, row: int) -> float:
         """Return the last value of a row in a column."""
@@ -176,7 +179,7 @@ class Lists:
         return self._numbers[name]
 
 
-class _Part:
+class _SharedCurves:
     """The curves that the runs of a file share.
 
     Args:
@@ -195,7 +198,7 @@ class _Part:
         self.columns = {kind: _columns(names) for kind, names in self.kept.items()}
 
     def kind(self, row: int) -> int:
-        """Which curves a run has."""
+        """Return the kind of a run's curves."""
         return int(self.curves.kinds[row])
 
     def require_whole(self, row: int, run: Run) -> None:
@@ -203,7 +206,7 @@ class _Part:
         names = self.kept[self.kind(row)]
         what = f"the run of {run.agent} on {run.env}, seed {run.seed},"
         if not set(ALWAYS) <= set(names) or any(self.curves.lengths[name][row] != run.horizon for name in names):
-            raise ArgumentError(f"{what} has not {run.horizon} rounds in all of its curves")
+            raise ArgumentError(f"{what} must have {run.horizon} rounds in all of its curves")
         last = self.curves.last("simple_regret", row)
         if not all(map(math.isfinite, [last, *(seconds[row] for seconds in self.seconds.values())])):
             raise ArgumentError(f"{what} has no finite simple_regret after the last round, or took no finite time")
@@ -212,7 +215,7 @@ class _Part:
 
 
 def _columns(kept: Iterable[str]) -> tuple[str, ...]:
-    """The columns of the table of a run that keeps some curves."""
+    """Return the columns of the table of a run that keeps some curves."""
     names = {name.removesuffix(DOUBLE) for name in kept}
     return tuple(name for name in COLUMNS if name in names or name not in OPTIONAL_COLUMNS)
 
@@ -220,41 +223,43 @@ def _columns(kept: Iterable[str]) -> tuple[str, ...]:
 class _Curves:
     """The curves of one run of a file."""
 
-    __slots__ = ("part", "row")
+    __slots__ = ("row", "shared")
 
-    def __init__(self, part: _Part, row: int) -> None:
-        self.part, self.row = part, row
+    def __init__(self, shared: _SharedCurves, row: int) -> None:
+        self.shared, self.row = shared, row
 
     @property
     def kind(self) -> Hashable:
         """The file and the kept curves."""
-        return id(self.part), self.part.kind(self.row)
+        return id(self.shared), self.shared.kind(self.row)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the table."""
-        return self.part.columns[self.part.kind(self.row)]
+        return self.shared.columns[self.shared.kind(self.row)]
 
     def table(self) -> pl.DataFrame:
         """Return the table."""
-        part, row = self.part, self.row
-        seconds = {name: float(values[row]) for name, values in part.seconds.items()}
-        return _table(int(part.horizons[row]), float(part.optima[row]), seconds, part.curves.of_row(row))
+        shared, row = self.shared, self.row
+        seconds = {name: float(values[row]) for name, values in shared.seconds.items()}
+        return _table(int(shared.horizons[row]), float(shared.optima[row]), seconds, shared.curves.of_row(row))
 
     def stack(self, others: Sequence[_Curves], names: Sequence[str]) -> dict[str, np.ndarray]:
         """Return columns of several runs that keep the same curves."""
-        part, rounds = self.part, int(self.part.horizons[self.row])
-        rows = np.array([one.row for one in others])
-        curves = part.kept[part.kind(self.row)]
-        kept = {name: part.curves.of_rows(name, rows, rounds) for name in curves}
+        shared, rounds = self.shared, int(self.shared.horizons[self.row])
+        rows = np.array([curves.row for curves in others])
+        kept_names = shared.kept[shared.kind(self.row)]
+        kept = {name: shared.curves.of_rows(name, rows, rounds) for name in kept_names}
         kept |= {name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}
         doubled = {name: _doubled(values) for name, values in kept.items()}
-        follows = _follows(part.optima[rows][:, None], doubled, names)
-        found = {"round": np.broadcast_to(np.arange(1, rounds + 1), (len(rows), rounds)), **follows}
-        found |= {name: np.repeat(values[rows][:, None], rounds, axis=1) for name, values in part.seconds.items()}
-        found |= {name: _doubled(kept[name]) if COLUMNS.get(name) == pl.Float64 else kept[name] for name in kept}
-        found |= {name: np.full((len(rows), rounds), np.nan) for name in set(names) & set(self.columns) - set(found)}
-        return {name: found[name] for name in names}
+        follows = _follows(shared.optima[rows][:, None], doubled, names)
+        columns = {"round": np.broadcast_to(np.arange(1, rounds + 1), (len(rows), rounds)), **follows}
+        columns |= {name: np.repeat(values[rows][:, None], rounds, axis=1) for name, values in shared.seconds.items()}
+        columns |= {name: _doubled(kept[name]) if COLUMNS.get(name) == pl.Float64 else kept[name] for name in kept}
+        columns |= {
+            name: np.full((len(rows), rounds), np.nan) for name in set(names) & set(self.columns) - set(columns)
+        }
+        return {name: columns[name] for name in names}
 
 
 def _doubled(values: np.ndarray) -> np.ndarray:
@@ -262,7 +267,7 @@ def _doubled(values: np.ndarray) -> np.ndarray:
 
 
 def _table(rounds: int, optimum: float, seconds: Mapping[str, float], kept: Mapping[str, pl.Series]) -> pl.DataFrame:
-    """The table of a finished run: one row per round."""
+    """Return the table of a finished run: one row per round."""
     kept = {**kept, **{name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}}
     follows = _follows(optimum, _double(kept), FOLLOWING)
     columns: dict[str, Any] = {"round": np.arange(1, rounds + 1)}
@@ -270,7 +275,8 @@ def _table(rounds: int, optimum: float, seconds: Mapping[str, float], kept: Mapp
     for name, dtype in COLUMNS.items():
         if name in kept:
             columns[name] = kept[name].cast(dtype)
-        elif name in follows:  # nothing follows where there is no recommendation
+        # A column that follows is null in rounds without a recommendation.
+        elif name in follows:
             columns[name] = pl.Series(follows[name], dtype=dtype, nan_to_null=True)
         elif name not in columns and name not in OPTIONAL_COLUMNS:
             columns[name] = pl.Series([None], dtype=dtype).new_from_index(0, rounds)

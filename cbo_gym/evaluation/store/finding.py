@@ -1,4 +1,4 @@
-"""Finding a published run by its id."""
+"""Search for a published run by its id."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ def find_published(run_id: str, store: Path | str | None = None) -> Run:
     Args:
         run_id: The id, or at least six characters with which no other id begins.
         store: Published results as for :func:`cbo_gym.evaluation.load_published`; None for those of the package. Their
-            history is searched too, which a checkout has but an installed package has not.
+            history is searched too, which only a checkout has.
 
     Raises:
         ArgumentError: if the id is malformed, or if there is no such run, or several.
         OperationError: without a store, if the package has no results.
     """
     if not ID.fullmatch(run_id):
-        raise ArgumentError(f"an id has 24 digits and letters a to f, of which 6 may do; given {shown(run_id)}")
+        raise ArgumentError(
+            f"an id has 24 digits and letters a to f, of which the first 6 may suffice; given {shown(run_id)}"
+        )
     past = (own_store() if store is None else Path(store)) / HISTORY
-    found = _beginning_with(run_id, store) or (_beginning_with(run_id, past) if past.is_dir() else {})
-    if len(found) != 1:
-        which = f"the ids of {len(found)} published runs begin with" if found else "no published run has the id"
-        there = "" if past.is_dir() else "; the repository has replaced runs in results/history"
-        raise ArgumentError(f"{which} {run_id}; load_published() has them all, as run.id{there}")
-    return next(iter(found.values()))
+    matches = _beginning_with(run_id, store) or (_beginning_with(run_id, past) if past.is_dir() else {})
+    if len(matches) != 1:
+        which = f"the ids of {len(matches)} published runs begin with" if matches else "no published run has the id"
+        hint = "" if past.is_dir() else "; the repository has replaced runs in results/history"
+        raise ArgumentError(f"{which} {run_id}; load_published() has them all, as run.id{hint}")
+    return next(iter(matches.values()))
 
 
 def _beginning_with(run_id: str, store: Path | str | None) -> dict[str, Run]:

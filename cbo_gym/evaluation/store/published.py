@@ -1,9 +1,9 @@
-"""The published results: a store of runs, compact enough to lie in the repository.
+"""The published results: a store of runs, compact enough for the repository.
 
 A store is a folder with one Parquet file per suite, with one row per run. A published run has the table of a full one,
 with these differences: regrets and rewards are in single precision, and expected rewards follow from the regrets.
 Seconds are the run's mean in every round. Actions, the nodes' values, contexts and the standard errors of expected
-rewards are null: ``cbo-gym verify`` plays a run again. Of the error of a failed run the last line is kept.
+rewards are null: ``cbo-gym verify`` plays a run again. Only the last line of a failed run's error is kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cbo_gym.evaluation.runs.results import (
     last_line,
     metadata_of,
 )
-from cbo_gym.evaluation.store.codec import file_content, read_part
+from cbo_gym.evaluation.store.codec import file_content, read_store_file
 from cbo_gym.files import write_bytes
 from cbo_gym.labels import bare_name
 from cbo_gym.seed_ranges import PUBLICATION
@@ -45,9 +45,9 @@ class Published:
 
     Attributes:
         path: Path of the file.
-        added, replaced, unchanged: Numbers of runs that are new in it, that replaced others, and that stay.
+        added, replaced, unchanged: Numbers of new runs, of runs that replaced others, and of runs that stay.
         left_out: Number of runs of the folder on environments that are not of the suite.
-        outdated: Number of runs of the folder of which the file has a newer one, or the same.
+        outdated: Number of runs of the folder that the file already has, or has a newer version of.
         bytes: Size of the file.
     """
 
@@ -68,7 +68,7 @@ def publish(
     submission: bool = False,
     track: Callable[[Sequence[Path]], Iterable[Path]] = lambda paths: paths,
 ) -> Published:
-    """Put those runs of a folder into a store that it lacks, or that are newer than its own.
+    """Put the runs of a folder into a store, except those that the store already has or has newer versions of.
 
     One run is kept of each environment, number of rounds, agent and seed: see
     :func:`cbo_gym.evaluation.runs.counted.newest`. The file is written in one step, or left unchanged; processes that
@@ -84,25 +84,25 @@ def publish(
         track: Wraps the files that are read, to show progress.
 
     Raises:
-        ArgumentError: if a run is damaged; if there is none; if a run has a seed that the suite's verdicts do not take;
-            for a name with characters other than lower case letters, digits, ``-`` and ``_``; if the file of the store
-            is damaged; if the store would be larger than :data:`MAX_BYTES`.
+        ArgumentError: if a run is damaged; if there are no runs; if a run has a seed that the suite's verdicts do not
+            take; for a name with characters other than lower case letters, digits, ``-`` and ``_``; if the file of the
+            store is damaged; if the store would be larger than :data:`MAX_BYTES`.
         OperationError: if the store cannot be written, or another process has locked it for too long.
     """
     store, name = Path(store), suite if suite is not None else Path(folder).resolve().name
     if not NAME.fullmatch(name):
         raise ArgumentError(f"name the suite by lower case letters, digits, - and _; given {name!r}")
-    found = [stored_run(path) for path in track(run_files(Path(folder)))]
+    runs = [stored_run(path) for path in track(run_files(Path(folder)))]
     known = next((suite for suite in load_all() if suite.name == name), None)
     patterns = known.environments if known else ["*"]
-    new = [run for run in found if matches(run.env, patterns)]
+    new = [run for run in runs if matches(run.env, patterns)]
     _require_seeds(new, known)
     if not new:
-        where = f"; {len(found)} are on environments that the suite {name} has not" if found else ""
+        where = f"; {len(runs)} are on environments that are not of the suite {name}" if runs else ""
         raise ArgumentError(f"there are no runs in {folder} to publish{where}")
     with lock_folder(store):
         kept = [replace(with_actions(run), unverified=True) for run in new] if submission else new
-        left_out = len(found) - len(new)
+        left_out = len(runs) - len(new)
         return _merge(store, name, list(map(_compact, kept)), left_out, overrule=submission, suite=known)
 
 
@@ -142,16 +142,17 @@ def _merge(
     Runs that are replaced, or that the suite's verdicts no longer take, move to :data:`HISTORY` first.
     """
     path = store / f"{name}.parquet"
-    there = old = read_part(path) if path.exists() else []
+    stored = old = read_store_file(path) if path.exists() else []
     if suite is not None:
         old = [run for run in old if suite.takes(run.seed, run.env)]
     if overrule:
-        theirs = set(map(identity, new))
+        new_cells = set(map(identity, new))
         blind = {_blind_group(run) for run in new if run.secret}
-        old = [run for run in old if identity(run) not in theirs and not (run.secret and _blind_group(run) in blind)]
-    kept = newest([*new, *old])  # the last of two that are equally new counts
+        old = [run for run in old if identity(run) not in new_cells and not (run.secret and _blind_group(run) in blind)]
+    # The last of two that are equally new counts.
+    kept = newest([*new, *old])
     content = _fitting(path, kept)
-    _set_aside(store / HISTORY / path.name, there, {run.id for run in kept})
+    _set_aside(store / HISTORY / path.name, stored, {run.id for run in kept})
     write_bytes(path, content)
     before = {id(run) for run in old}
     stay = sum(id(run) in before for run in kept)
@@ -167,9 +168,9 @@ def _merge(
 
 
 def _fitting(path: Path, runs: Sequence[Run]) -> bytes:
-    """The content of a file with these runs; checks the size of its store."""
+    """Return the content of a file with these runs; checks the size of its store."""
     content = file_content(path.stem, runs)
-    size = len(content) + sum(other.stat().st_size for other in parts(path.parent) if other != path)
+    size = len(content) + sum(other.stat().st_size for other in store_files(path.parent) if other != path)
     if size > MAX_BYTES:
         raise ArgumentError(
             f"with these runs {path.parent} would take {size / 2**20:.1f} MiB; at most {MAX_BYTES / 2**20:g} may be"
@@ -183,12 +184,12 @@ def _set_aside(path: Path, runs: Iterable[Run], kept: Collection[str]) -> None:
     if not past:
         return
     with lock_folder(path.parent):
-        past |= {run.id: run for run in (read_part(path) if path.exists() else [])}
+        past |= {run.id: run for run in (read_store_file(path) if path.exists() else [])}
         write_bytes(path, _fitting(path, sorted(past.values(), key=lambda run: (identity(run), run.date))))
 
 
 def _blind_group(run: Run) -> tuple[str, str]:
-    """The agent and the environment, without parameters, for which blind runs are played."""
+    """Return the agent and the environment, without parameters, for which blind runs are played."""
     return run.agent, bare_name(run.env)
 
 
@@ -206,39 +207,41 @@ def load_published(store: Path | str | None = None, suite: str | None = None) ->
         ArgumentError: if there is no such folder or file, or one is damaged or not of published results.
         OperationError: without a folder, if the package was installed without its results.
     """
-    path = own_store() if store is None else _named(store)
+    path = own_store() if store is None else _resolve(store)
     if suite is not None:
         path = path / f"{suite}.parquet"
     if not path.exists():
-        there = f"; there are {', '.join(part.stem for part in parts(path.parent))}" if path.parent.is_dir() else ""
-        raise ArgumentError(f"there are no published results {path}{there if suite is not None else ''}")
-    return [run for part in parts(path) for run in read_part(part)]
+        names = (
+            f"; there are {', '.join(file.stem for file in store_files(path.parent))}" if path.parent.is_dir() else ""
+        )
+        raise ArgumentError(f"there are no published results {path}{names if suite is not None else ''}")
+    return [run for file in store_files(path) for run in read_store_file(file)]
 
 
-def _named(store: Path | str) -> Path:
-    """The path, or the file of the package with that name."""
+def _resolve(store: Path | str) -> Path:
+    """Return the path, or the file of the package with that name."""
     path = Path(store)
     if isinstance(store, str) and NAME.fullmatch(store) and not path.exists():
         own = own_store()
         if (own / f"{store}.parquet").exists():
             return own / f"{store}.parquet"
-        there = ", ".join(part.stem for part in parts(own))
+        names = ", ".join(file.stem for file in store_files(own))
         raise ArgumentError(
-            f"there are no published results {store}, neither here nor in the package, which has {there}"
+            f"there are no published results {store}, neither here nor in the package, which has {names}"
         )
     return path
 
 
 def own_store() -> Path:
-    """Return ``results`` of the package: within it if installed, beside it in a checkout.
+    """Return ``results`` of the package: within it if installed, next to it in a checkout.
 
     Raises:
         OperationError: if it is not there.
     """
-    found = suites_path().parent / "results"
-    if not found.is_dir():
-        raise OperationError(f"the published results are missing from this installation ({found}); reinstall cbo-gym")
-    return found
+    folder = suites_path().parent / "results"
+    if not folder.is_dir():
+        raise OperationError(f"the published results are missing from this installation ({folder}); reinstall cbo-gym")
+    return folder
 
 
 def runs_in(path: Path | str) -> Iterable[Run]:
@@ -252,7 +255,7 @@ def runs_in(path: Path | str) -> Iterable[Run]:
 
 def is_published(path: Path) -> bool:
     """Return whether a file, or the first Parquet file of a folder, declares published results."""
-    first = next(iter(parts(path)), None)
+    first = next(iter(store_files(path)), None)
     try:
         if first is None or not first.is_file() or first.stat().st_size > MAX_FILE_BYTES:
             return False
@@ -261,7 +264,7 @@ def is_published(path: Path) -> bool:
         return False
 
 
-def parts(store: Path) -> list[Path]:
+def store_files(store: Path) -> list[Path]:
     """Return the files of a store, or the file itself."""
     if not store.is_dir():
         return [store]

@@ -17,7 +17,7 @@ MIN_NOISE = 2.0
 Array = np.ndarray
 
 
-def rounded(rewards: Array, expected: Array, gap: float) -> Array:
+def round_rewards(rewards: Array, expected: Array, gap: float) -> Array:
     """Return the rewards as a store keeps them; rounding is idempotent.
 
     Args:

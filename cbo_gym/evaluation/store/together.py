@@ -1,4 +1,4 @@
-"""Your own runs beside those of other folders: on the same environments, with warnings of what differs."""
+"""Your own runs with those of other folders on the same environments, with warnings of differences."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cbo_gym.evaluation.runs.revisions import parts_of
 from cbo_gym.evaluation.store.published import runs_in
 
 
-class _Seen:
-    """Numbers of rounds and code of the runs of one place."""
+class _Summary:
+    """Numbers of rounds and code of the runs of one folder or file."""
 
     def __init__(self) -> None:
         self.rounds: dict[str, set[int]] = defaultdict(set)
@@ -27,40 +27,40 @@ class _Seen:
                 self.code[name].add(stamp)
 
 
-def together(mine: Iterable[Run], others: Iterable[Path | str]) -> Iterator[Run]:
-    """Yield the given runs, then those of other places on the same environments.
+def combine_runs(mine: Iterable[Run], others: Iterable[Path | str]) -> Iterator[Run]:
+    """Yield the given runs, then those of other folders or files on the same environments.
 
-    Warns of places that have other numbers of rounds, or other code of environments or agents.
+    Warns of those that have other numbers of rounds, or other code of environments or agents.
 
     Args:
         mine: The given runs.
         others: Folders that sweeps wrote, or published results.
     """
-    own = _Seen()
+    own = _Summary()
     for run in mine:
         own.add(run)
         yield run
-    for place in others:
-        theirs = _Seen()
-        for run in runs_in(place):
+    for path in others:
+        summary = _Summary()
+        for run in runs_in(path):
             if run.env in own.rounds:
-                theirs.add(run)
+                summary.add(run)
                 yield run
-        _warn(own, theirs, place)
+        _warn(own, summary, path)
 
 
-def _warn(own: _Seen, theirs: _Seen, place: Path | str) -> None:
+def _warn(own: _Summary, theirs: _Summary, path: Path | str) -> None:
     if not theirs.rounds:
-        warnings.warn(f"{place} has no finished run on any of the {len(own.rounds)} environments", stacklevel=4)
+        warnings.warn(f"{path} has no finished run on any of the {len(own.rounds)} environments", stacklevel=4)
     rounds = [
-        f"{env} ({_or(found)} there, {_or(own.rounds[env])} here)"
-        for env, found in theirs.rounds.items()
-        if not own.rounds[env] & found
+        f"{env} ({_join(values)} there, {_join(own.rounds[env])} here)"
+        for env, values in theirs.rounds.items()
+        if not own.rounds[env] & values
     ]
     code = [
-        f"{' '.join(name)} ({_or(found)} there, {_or(own.code[name])} here)"
-        for name, found in theirs.code.items()
-        if name in own.code and found != own.code[name]
+        f"{' '.join(name)} ({_join(values)} there, {_join(own.code[name])} here)"
+        for name, values in theirs.code.items()
+        if name in own.code and values != own.code[name]
     ]
     for differences, what, advice in (
         (rounds, "have other numbers of rounds, and are listed apart", "play yours with the horizon that is there"),
@@ -69,9 +69,9 @@ def _warn(own: _Seen, theirs: _Seen, place: Path | str) -> None:
         if differences:
             more = f" and {len(differences) - FEW_NAMES} more" if len(differences) > FEW_NAMES else ""
             listed = ", ".join(differences[:FEW_NAMES])
-            warnings.warn(f"runs of {place} {what}: {listed}{more}; {advice}", stacklevel=4)
+            warnings.warn(f"runs of {path} {what}: {listed}{more}; {advice}", stacklevel=4)
 
 
-def _or(values: Iterable[object]) -> str:
-    texts = sorted(map(str, values))
-    return " or ".join(texts[:3]) + (f" or {len(texts) - 3} others" if len(texts) > 3 else "")
+def _join(values: Iterable[object]) -> str:
+    strings = sorted(map(str, values))
+    return " or ".join(strings[:3]) + (f" or {len(strings) - 3} others" if len(strings) > 3 else "")

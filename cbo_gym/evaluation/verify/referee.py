@@ -67,7 +67,9 @@ class Blind:
 def scores(runs: Sequence[Run]) -> np.ndarray:
     """Return the scores of play and of the last recommendation of the finished runs, shape ``(n, 2)``."""
     finished = [run for run in runs if run.status == "finished"]
-    rewards = [np.array([run.average_counted, run.optimum - run.table["simple_regret"][-1]]) for run in finished]
+    rewards = [
+        np.array([run.average_penalized_reward, run.optimum - run.table["simple_regret"][-1]]) for run in finished
+    ]
     normalised = [
         normalised_score(run.optimum, run.random_value, pair) for run, pair in zip(finished, rewards, strict=True)
     ]

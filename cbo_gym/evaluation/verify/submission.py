@@ -24,7 +24,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.play.processes import DiedError, Limits, RaisedError, Worker
 from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.evaluation.runs.suite_runs import describe_run, differences
-from cbo_gym.evaluation.store.codec import read_part
+from cbo_gym.evaluation.store.codec import read_store_file
 from cbo_gym.evaluation.store.published import Published, put
 from cbo_gym.evaluation.verify.admission import admit_agent, admit_env
 from cbo_gym.evaluation.verify.referee import Blind, blind_scores, drops, gains, replay_sample, rescore_runs
@@ -190,11 +190,11 @@ def _read(path: Path) -> list[Run]:
         raise ArgumentError(f"{path} is not read: {last_line(str(error))}") from error
     finally:
         worker.close()
-    return read_part(path)
+    return read_store_file(path)
 
 
 def _count_runs(path: Path) -> int:
-    return len(read_part(path))
+    return len(read_store_file(path))
 
 
 def enter(checked: Checked, path: Path) -> Published:
