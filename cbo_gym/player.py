@@ -26,7 +26,7 @@ from cbo_gym.channel import FAILED, INTERIM, RETURNED, die_with_parent, own_stre
 from cbo_gym.errors import text_of
 from cbo_gym.import_guard import is_isolated
 from cbo_gym.labels import Spec
-from cbo_gym.serialization import action_to_plain, task_of, to_plain, written
+from cbo_gym.serialization import action_to_plain, task_of, to_plain, write_message
 
 # Characters of an error.
 MAX_ERROR_LENGTH = 10_000
@@ -58,7 +58,7 @@ class _Channel:
 
 def say(value: Any) -> None:
     """In a call to a worker, send plain data to the caller before the answer."""
-    send(_Channel.stream, _Channel.number, written(to_plain([INTERIM, value])))
+    send(_Channel.stream, _Channel.number, write_message(to_plain([INTERIM, value])))
 
 
 def _listen(calls: BinaryIO, waiting: SimpleQueue[tuple[int, bytes] | None]) -> None:
@@ -73,10 +73,10 @@ def _answer(message: bytes) -> bytes:
     """The result or the error of a call, as plain data."""
     try:
         function, item = pickle.loads(message)
-        return written(to_plain([RETURNED, function(item)]))
+        return write_message(to_plain([RETURNED, function(item)]))
     except BaseException as error:  # also SystemExit: only the caller ends this process
         strings = (type(error).__name__, text_of(error), traceback.format_exc())
-        return written([FAILED, [_short(string) for string in strings]])
+        return write_message([FAILED, [_short(string) for string in strings]])
 
 
 def _short(string: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from cbo_gym.evaluation import leaderboard, load_published
 from cbo_gym.evaluation.report.markdown import BEGIN, END, results, with_part, write_results
-from cbo_gym.evaluation.runs.results import stacked
+from cbo_gym.evaluation.runs.results import stack_curves
 from cbo_gym.evaluation.store.published import MAX_BYTES, own_store
 from cbo_gym.evaluation.verify.admission import admit
 from cbo_gym.evaluation.verify.submission import read_card
@@ -74,7 +74,7 @@ def test_every_file_is_of_a_suite_or_a_submission_and_its_numbers_can_be(path):
         if status != "finished":
             continue
         column, entry = lucky.get(Mode(mode), "instant_regret"), find_entry(env)
-        for run, regrets in zip(own, stacked(own, [column])[column], strict=True):
+        for run, regrets in zip(own, stack_curves(own, [column])[column], strict=True):
             gap = run.optimum - run.random_value
             assert gap > 0
             assert entry is None or entry.optimum is None or abs(entry.optimum.value - run.optimum) <= 1e-6 * gap

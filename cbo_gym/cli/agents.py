@@ -26,7 +26,7 @@ def list_agents(
         list[str] | None,
         typer.Argument(
             metavar="[AGENT]...",
-            help=f"Tell all about these. {AGENT_HELP}{WILDCARD_HELP}",
+            help=f"Show all details of these. {AGENT_HELP}{WILDCARD_HELP}",
             autocompletion=agent_names,
             callback=add_cwd,
         ),
@@ -34,7 +34,7 @@ def list_agents(
     mode: Annotated[Mode | None, typer.Option(metavar="MODE", help=MODE_HELP)] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the agents, what each plays and its parameters with defaults; name some for all details.
+    """List the agents with their modes and parameters; name some for all details.
 
     Example: [b]cbo-gym agents GP-UCB MCBO[/b]
     """
@@ -59,7 +59,9 @@ def list_agents(
             for card in cards
         ]
         header = ["agent", "plays", "parameters", "method"]
-        print_hidden(print_table("", header, rows, droppable=["method"]), "cbo-gym agents AGENT tells all of one")
+        print_hidden(
+            print_table("", header, rows, droppable=["method"]), "cbo-gym agents AGENT shows all details of one"
+        )
 
 
 def _cards(names: list[str]) -> list[AgentCard]:

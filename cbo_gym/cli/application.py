@@ -24,7 +24,7 @@ STOPPED = 130
 
 IMPORT_PATH_HELP = (
     "Its code is run, so name only what you trust; a file of the working directory is found too, after all that is "
-    "installed: [b]mine:KeepBest[/b] beside mine.py"
+    "installed: [b]mine:KeepBest[/b] next to mine.py"
 )
 AGENT_HELP = (
     "An installed agent ([b]GP-UCB[/b]; see cbo-gym agents), with parameters ([b]'GP-UCB(beta=4)'[/b]), or an import "
@@ -46,12 +46,12 @@ class Group(typer.core.TyperGroup):
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
         for command in self.commands.values():
-            command.help = _unbroken(command.help or "")
+            command.help = _join_lines(command.help or "")
 
     def invoke(self, ctx: Any) -> Any:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = lambda message, *_, **__: _say("[yellow]Warning:[/yellow]", str(message))
+                warnings.showwarning = lambda warning, *_, **__: _say("[yellow]Warning:[/yellow]", str(warning))
                 return super().invoke(ctx)
         except typer.BadParameter as error:
             error.message = _with_hint(error.message)
@@ -63,8 +63,8 @@ class Group(typer.core.TyperGroup):
             raise typer.Exit(STOPPED) from error
         except (CBOGymError, OSError) as error:
             is_of_file = isinstance(error, OSError) and error.filename is not None
-            text = f"{error.filename}: {error.strerror}" if is_of_file else str(error)  # type: ignore[union-attr]
-            _say("[red]Error:[/red]", text)
+            message = f"{error.filename}: {error.strerror}" if is_of_file else str(error)  # type: ignore[union-attr]
+            _say("[red]Error:[/red]", message)
             raise typer.Exit(2) from error
 
 
@@ -74,15 +74,15 @@ def _with_hint(message: str) -> str:
     return message if match is None else match[1] + did_you_mean(match[2], re.findall("'(.*?)'", match[3]))
 
 
-def _unbroken(text: str) -> str:
+def _join_lines(text: str) -> str:
     """Join each paragraph to one line, so that the terminal breaks lines."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
 
 
-def _say(kind: str, text: str) -> None:
+def _say(label: str, message: str) -> None:
     """Print a line on the error stream, above a progress bar if there is one, without colours."""
-    plain = printable(" ".join(COLOUR.sub("", text).split()))
-    Console(stderr=True).print(f"{kind} {escape(plain)}", soft_wrap=True)
+    plain = printable(" ".join(COLOUR.sub("", message).split()))
+    Console(stderr=True).print(f"{label} {escape(plain)}", soft_wrap=True)
 
 
 app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
@@ -104,12 +104,12 @@ def options(
 
 
 def add_cwd(names: Names) -> Names:
-    """Append the working directory to Python's search path if an import path is given.
+    """Append the working directory to Python's search path if one of the names is an import path.
 
-    So a file beside the caller is found, but it neither replaces an installed module nor is run unless it is named.
+    So a file there is found, but it neither replaces an installed module nor is run unless it is named.
     """
-    given: list[str] = [names] if isinstance(names, str) else names or []
+    paths: list[str] = [names] if isinstance(names, str) else names or []
     here = str(Path.cwd())
-    if any(map(import_paths, given)) and here not in sys.path:
+    if any(map(import_paths, paths)) and here not in sys.path:
         sys.path.append(here)
     return names

@@ -106,7 +106,7 @@ def print_leaderboard(
 
     Example: [b]cbo-gym leaderboard runs --mode soft -a 'MCBO*' -a Random[/b]
 
-    Your runs beside the published ones: [b]cbo-gym leaderboard runs --with results[/b]
+    Your runs with the published ones: [b]cbo-gym leaderboard runs --with results[/b]
     """
     from cbo_gym.evaluation.compare.leaderboard import leaderboard
     from cbo_gym.evaluation.report.markdown import write_results
@@ -227,11 +227,13 @@ def compare(
         str,
         typer.Argument(
             metavar="A",
-            help="Label of an agent, or a name or pattern that one label fits." + WILDCARD_HELP,
+            help="Label of an agent, or a name or pattern that fits exactly one label." + WILDCARD_HELP,
             autocompletion=agent_names,
         ),
     ],
-    other: Annotated[str, typer.Argument(metavar="B", help="The one to compare it with.", autocompletion=agent_names)],
+    other: Annotated[
+        str, typer.Argument(metavar="B", help="The agent to compare it with.", autocompletion=agent_names)
+    ],
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -286,7 +288,7 @@ def _print_comparison(result: Comparison) -> None:
     print_hidden(hidden, SEE_CSV)
     least, fewest = max(result.overall["least_p_value"].to_list()), min(result.per_env["seeds"].to_list())
     notes = [
-        "A difference above 0 is to the credit of the first. Wins count seeds on one environment, and environments "
+        "A difference above 0 favours the first. Wins count seeds on one environment, and environments "
         f"over several. p: two-sided, {TEST}; with the fewest pairs here it cannot be below {least:.2g}.",
     ]
     if fewest < FEW_SEEDS:
@@ -317,7 +319,7 @@ def choose(
     horizon: Annotated[int | None, typer.Option(min=1, help="Only runs with this many rounds.")] = None,
     write: Annotated[Path | None, typer.Option(help="Also record the choice in this YAML file.")] = None,
 ) -> None:
-    """Choose an agent's parameter for each environment: the value that does best on all the others.
+    """Choose an agent's parameter for each environment: the value with the best scores on all others.
 
     First sweep the agent with every value: -a 'MCBO(beta=0.5)' -a 'MCBO(beta=5)'. The table shows each value's mean
     score on the other environments. Choices of other agents and metrics in the YAML file are kept.

@@ -46,7 +46,7 @@ COMPUTED = ("id", "value", "standard_error", "action", "in_words", "random_value
 def list_envs(
     mode: Annotated[Mode | None, typer.Option(metavar="MODE", help=MODE_HELP)] = None,
     tag: Annotated[str | None, typer.Option(help="Only environments with this tag.", autocompletion=tags)] = None,
-    paper: Annotated[str | None, typer.Option(help="Only papers whose citation holds this text.")] = None,
+    paper: Annotated[str | None, typer.Option(help="Only papers whose citation contains this string.")] = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -55,7 +55,7 @@ def list_envs(
     Example: [b]cbo-gym list --mode hard[/b]
     """
     form = output_format(as_json, as_csv)
-    listed = [_listed(entry) for entry in _chosen(mode, tag, paper)]
+    listed = [_entry_row(entry) for entry in _select_entries(mode, tag, paper)]
     if form is Format.JSON:
         print_json(listed)
     elif form is Format.CSV:
@@ -70,15 +70,15 @@ def list_envs(
         print_hidden(print_table("", header, rows, droppable=["horizon", "optimum", "mode"]), SEE_CSV)
 
 
-def _chosen(mode: Mode | None, tag: str | None, paper: str | None) -> list[EnvEntry]:
-    chosen = [
+def _select_entries(mode: Mode | None, tag: str | None, paper: str | None) -> list[EnvEntry]:
+    selected = [
         entry
         for entry in entries()
         if (mode is None or entry.mode == mode)
         and (tag is None or tag in entry.tags)
         and (paper is None or paper.lower() in f"{entry.paper} {entry.section}".lower())
     ]
-    if not chosen:
+    if not selected:
         known = {
             "modes": {entry.mode.value for entry in entries()},
             "tags": {tag for entry in entries() for tag in entry.tags},
@@ -87,10 +87,10 @@ def _chosen(mode: Mode | None, tag: str | None, paper: str | None) -> list[EnvEn
         hint = did_you_mean(tag, known["tags"]) if tag is not None else ""
         choices = "; ".join(f"the {name} are {', '.join(sorted(values))}" for name, values in known.items())
         raise ArgumentError(f"no environment matches{hint}; {choices}")
-    return chosen
+    return selected
 
 
-def _listed(entry: EnvEntry) -> dict[str, Any]:
+def _entry_row(entry: EnvEntry) -> dict[str, Any]:
     """Return an entry with the keys of :data:`LISTED`."""
     best = entry.optimum
     numbers = (best.value, best.standard_error, best.random_value, best.random_standard_error) if best else (None,) * 4
@@ -121,20 +121,20 @@ def show(
 
     form = output_format(as_json, as_csv)
     spec = Spec.parse(env_id)
-    made = make_env(spec)
-    assert made.spec is not None
-    oracle = oracle_of(made)
+    instance = make_env(spec)
+    assert instance.spec is not None
+    oracle = oracle_of(instance)
     with Console(stderr=True).status("Looking for the optimum ..."):
-        shown = _shown(spec, oracle, made.spec.max_episode_steps)
+        document = _describe_env(spec, oracle, instance.spec.max_episode_steps)
     if form is Format.JSON:
-        print_json(shown)
+        print_json(document)
     elif form is Format.CSV:
-        print_csv(["field", "value"], ({"field": path, "value": value} for path, value in flatten(shown)))
+        print_csv(["field", "value"], ({"field": path, "value": value} for path, value in flatten(document)))
     else:
-        print_table("", ["", ""], _fields(shown))
+        print_table("", ["", ""], _fields(document))
 
 
-def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
+def _describe_env(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
     """Return the JSON document of an environment."""
     from cbo_gym.feedback.contextual import name_scope
     from cbo_gym.problems.modes.contextual import Contexts
@@ -195,30 +195,30 @@ def _bounds(name: str, ends: tuple[float, float]) -> dict[str, Any]:
     return {"name": name, "low": float(ends[0]), "high": float(ends[1])}
 
 
-def _fields(shown: dict[str, Any]) -> list[tuple[str, str]]:
+def _fields(document: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the document of an environment as rows of a table."""
-    best = shown["optimum"]
+    best = document["optimum"]
     return [
-        (shown["id"], shown["description"]),
-        ("mode", f"{shown['mode']}, {shown['horizon']} rounds"),
-        ("action space", shown["action_space"]),
-        ("observation space", shown["observation_space"]),
-        *((action["name"], _range(action)) for action in shown["actions"]),
-        *((f"do({variable['name']})", _range(variable)) for variable in shown["settable"]),
-        *((f"scope {i}", scope) for i, scope in enumerate(shown["scopes"])),
-        *((f"arm {i}", arm) for i, arm in enumerate(shown["arms"][:MAX_ARMS])),
-        *([("...", f"{more} more arms")] if (more := len(shown["arms"]) - MAX_ARMS) > 0 else []),
+        (document["id"], document["description"]),
+        ("mode", f"{document['mode']}, {document['horizon']} rounds"),
+        ("action space", document["action_space"]),
+        ("observation space", document["observation_space"]),
+        *((action["name"], _range(action)) for action in document["actions"]),
+        *((f"do({variable['name']})", _range(variable)) for variable in document["settable"]),
+        *((f"scope {i}", scope) for i, scope in enumerate(document["scopes"])),
+        *((f"arm {i}", arm) for i, arm in enumerate(document["arms"][:MAX_ARMS])),
+        *([("...", f"{more} more arms")] if (more := len(document["arms"]) - MAX_ARMS) > 0 else []),
         ("optimum", f"{best['value']:.6g} (standard error {best['standard_error']:.1g})"),
         ("reached at", best["in_words"]),
         ("random action", f"{best['random_value']:.6g} (standard error {best['random_standard_error']:.1g})"),
-        *(("objective", objective) for objective in shown["objectives"]),
-        *(("constraint", constraint) for constraint in shown["constraints"]),
-        *([("costs", ", ".join(shown["costs"]))] if shown["costs"] else []),
-        ("agents are told", shown["told_of_graph"]),
-        ("problem from", shown["citation"]),
-        *([("paper", f"{shown['paper']}, {shown['section']}")] if shown["paper"] else []),
-        *([("tags", ", ".join(shown["tags"]))] if shown["tags"] else []),
-        *(("" if index else "graph", _causes(node)) for index, node in enumerate(shown["graph"])),
+        *(("objective", objective) for objective in document["objectives"]),
+        *(("constraint", constraint) for constraint in document["constraints"]),
+        *([("costs", ", ".join(document["costs"]))] if document["costs"] else []),
+        ("agents know", document["told_of_graph"]),
+        ("problem from", document["citation"]),
+        *([("paper", f"{document['paper']}, {document['section']}")] if document["paper"] else []),
+        *([("tags", ", ".join(document["tags"]))] if document["tags"] else []),
+        *(("" if index else "graph", _causes(node)) for index, node in enumerate(document["graph"])),
     ]
 
 
@@ -252,20 +252,20 @@ def optimum(
     if unknown := [name for name in wanted if name not in by_id]:
         hints = "".join(did_you_mean(name, by_id) for name in unknown)
         raise ArgumentError(f"not registered: {', '.join(unknown)}{hints}; see cbo-gym list")
-    found = _optima([by_id[name] for name in wanted], write)
+    optima = _optima([by_id[name] for name in wanted], write)
     if form is Format.JSON:
-        print_json(list(found))
+        print_json(list(optima))
     elif form is Format.CSV:
-        print_csv(COMPUTED, found)
+        print_csv(COMPUTED, optima)
     else:
-        for best in found:
+        for best in optima:
             value = f"{best['value']:.8g} (standard error {best['standard_error']:.1g})"
             say(f"{best['id']}: {value} at {best['in_words']}; random action {best['random_value']:.6g}")
             sys.stdout.flush()
 
 
 def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
-    """Yield the optimum of each environment, with the keys of :data:`COMPUTED`, as soon as it is found."""
+    """Yield the optimum of each environment, with the keys of :data:`COMPUTED`, as soon as it is computed."""
     import gymnasium as gym
 
     from cbo_gym.oracle import oracle_of
@@ -274,16 +274,16 @@ def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
     with progress_bar() as progress:
         for entry in progress.track(wanted, description="optima"):
             oracle = oracle_of(gym.make(entry.id))
-            found, codec = oracle.find_optimum(), oracle.feedback.codec
-            record = to_record(codec, found.action)
+            solution, codec = oracle.find_optimum(), oracle.feedback.codec
+            record = to_record(codec, solution.action)
             optimum = RecordedOptimum(
-                value=found.value,
+                value=solution.value,
                 action=record,
-                standard_error=found.standard_error,
-                random_value=found.random_value,
-                random_standard_error=found.random_standard_error,
+                standard_error=solution.standard_error,
+                random_value=solution.random_value,
+                random_standard_error=solution.random_standard_error,
                 command=f"cbo-gym optimum {entry.id} --write",
-                **found.more,
+                **solution.more,
             )
             if write:
                 write_optimum(registry_path(), entry.id, optimum)

@@ -50,15 +50,15 @@ def output_format(as_json: bool, as_csv: bool) -> Format:
     return Format.JSON if as_json else Format.CSV if as_csv else Format.TEXT
 
 
-def say(text: str, style: str = "", *, whole: bool = False) -> None:
+def say(line: str, style: str = "", *, whole: bool = False) -> None:
     """Print a line of results, without interpreting markup.
 
     Args:
-        text: the line. Characters that cannot be printed are shown as escapes.
+        line: the line. Characters that cannot be printed are shown as escapes.
         style: style of Rich.
         whole: leave line breaks to the terminal, so that a path can be copied.
     """
-    console.print(Text(printable(text), style), highlight=False, soft_wrap=whole or None)
+    console.print(Text(printable(line), style), highlight=False, soft_wrap=whole or None)
 
 
 def print_table(
@@ -87,9 +87,9 @@ def print_table(
     if title:
         say(title, "bold")
     for line in Segment.split_lines(console.render(table)):
-        text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
-        text.rstrip()
-        console.print(text, soft_wrap=True, highlight=False)
+        line_of_cells = Text.assemble(*((segment.text, segment.style or "") for segment in line))
+        line_of_cells.rstrip()
+        console.print(line_of_cells, soft_wrap=True, highlight=False)
     if title:
         console.print()
     return dropped

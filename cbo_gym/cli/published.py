@@ -63,11 +63,11 @@ def publish(
 
     Example: [b]cbo-gym publish runs/survey --suite survey2026[/b]
     """
-    from cbo_gym.evaluation.store.published import publish as published
+    from cbo_gym.evaluation.store.published import publish as publish_runs
     from cbo_gym.progress import progress_bar
 
     with progress_bar() as progress:
-        done = published(
+        done = publish_runs(
             folder, store, suite, submission=submission, track=lambda paths: progress.track(paths, description="runs")
         )
     say(
@@ -76,25 +76,28 @@ def publish(
         whole=True,
     )
     if done.outdated:
-        say(f"{done.outdated} runs of {folder} are there already, or newer ones are.", whole=True)
+        say(f"{done.outdated} runs of {folder} are already in the store, or newer ones are.", whole=True)
     if done.left_out:
-        say(f"Left out: {done.left_out} runs on environments that the suite has not.")
+        say(f"Left out: {done.left_out} runs on environments that are not of the suite.")
     if submission:
         _warn_of_differences(done.path)
 
 
 def _warn_of_differences(path: Path) -> None:
-    """Print where a submission differs from the suite of its name, which check-submission would refuse."""
+    """Print the differences of a submission from the suite of its name, for which check-submission would refuse it."""
     from cbo_gym.evaluation.runs.suite_runs import differences
     from cbo_gym.evaluation.store.codec import read_store_file
     from cbo_gym.suites import load_all
 
     suite = next((suite for suite in load_all() if suite.name == path.stem), None)
-    found = list(differences(suite, read_store_file(path))) if suite else []
-    for what in found[:MAX_DIFFERENCES]:
-        say(printable(what), "yellow")
-    if found:
-        say(f"{len(found)} differences from the suite {path.stem} as it is now; check-submission refuses it so.", "red")
+    messages = list(differences(suite, read_store_file(path))) if suite else []
+    for message in messages[:MAX_DIFFERENCES]:
+        say(printable(message), "yellow")
+    if messages:
+        say(
+            f"{len(messages)} differences from the suite {path.stem} as it is now; check-submission refuses it so.",
+            "red",
+        )
 
 
 @app.command()
@@ -127,32 +130,33 @@ def verify(
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=len(chosen))
         again = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
-    # A single parted run says nothing of hardware or code; its group counts.
-    played = [replace(one, verdict="parts") if one.parted else one for one in again]
-    found = agreements(played, stored)
+    # A single run that parts is no evidence of other hardware or code; its group counts.
+    played = [replace(replay, verdict="parts") if replay.parted else replay for replay in again]
+    groups = agreements(played, stored)
     if as_json:
         names = ("agent", "env", "horizon", "verdict", "why", "p_value")
         print_json(
             [
-                {name: getattr(one, name) for name in names} | {"replays": [_document(each) for each in one.replays]}
-                for one in found
+                {name: getattr(group, name) for name in names} | {"replays": list(map(_document, group.replays))}
+                for group in groups
             ]
         )
     else:
         _print_replays(played)
         header = ["agent", "environment", "replays", "verdict", "why"]
         rows = [
-            [one.agent, f"{one.env}, T={one.horizon}", str(len(one.replays)), one.verdict, one.why] for one in found
+            [group.agent, f"{group.env}, T={group.horizon}", str(len(group.replays)), group.verdict, group.why]
+            for group in groups
         ]
         print_table("Groups of runs", header, rows)
-        say(_counted((one.verdict for one in found), "groups"))
-    if any(one.verdict in ("differs", "skipped") for one in found):
+        say(_count_verdicts((group.verdict for group in groups), "groups"))
+    if any(group.verdict in ("differs", "skipped") for group in groups):
         raise typer.Exit(1)
 
 
 @app.command()
 def replay(
-    run_id: Annotated[str, typer.Argument(metavar="ID", help="Of a published run, or its first characters.")],
+    run_id: Annotated[str, typer.Argument(metavar="ID", help="Id of a published run, or its first characters.")],
     store: Annotated[
         Path | None, typer.Option(help="Published results: a folder or a file; the package's own by default.")
     ] = None,
@@ -161,50 +165,50 @@ def replay(
 ) -> None:
     """Play one published run again and compare: the status is 1 if it differs or cannot be played here.
 
-    On other hardware, or with other libraries or code, a run may part from what is stored without fault: see verify,
-    which plays groups of runs.
+    On other hardware, or with other libraries or code, a run may part from the stored one although nothing is wrong:
+    see verify, which plays groups of runs.
 
     Example: [b]cbo-gym replay 5f2c1e0b9a77[/b]
     """
     from cbo_gym.evaluation.store.finding import find_published
     from cbo_gym.evaluation.verify.replay import replays
 
-    (found,) = replays([find_published(run_id, store)], allow=allow or ())
-    if found.parted:
-        found = replace(found, verdict="parts")
+    (outcome,) = replays([find_published(run_id, store)], allow=allow or ())
+    if outcome.parted:
+        outcome = replace(outcome, verdict="parts")
     if as_json:
-        print_json({"id": found.run.id, **_document(found)})
+        print_json({"id": outcome.run.id, **_document(outcome)})
     else:
-        _print_replays([found])
-    if found.verdict in ("skipped", "differs"):
+        _print_replays([outcome])
+    if outcome.verdict in ("skipped", "differs"):
         raise typer.Exit(1)
 
 
-def _document(one: Replay) -> dict[str, object]:
-    run = one.run
-    named = {"agent": run.agent, "env": run.env, "seed": run.seed, "horizon": run.horizon}
-    return {**named, "verdict": one.verdict, "elsewhere": list(one.elsewhere), "why": one.why}
+def _document(replay: Replay) -> dict[str, object]:
+    run = replay.run
+    description = {"agent": run.agent, "env": run.env, "seed": run.seed, "horizon": run.horizon}
+    return {**description, "verdict": replay.verdict, "elsewhere": list(replay.elsewhere), "why": replay.why}
 
 
-def _print_replays(found: Sequence[Replay]) -> None:
+def _print_replays(replays: Sequence[Replay]) -> None:
     header = ["agent", "environment", "seed", "verdict", "other", "where"]
     rows = []
-    for one in found:
-        run = one.run
+    for replay in replays:
+        run = replay.run
         played = [run.agent, f"{run.env}, T={run.horizon}", str(run.seed)]
-        rows.append([*played, one.verdict, ", ".join(one.elsewhere), one.why])
+        rows.append([*played, replay.verdict, ", ".join(replay.elsewhere), replay.why])
     print_table("", header, rows)
-    say(_counted((one.verdict for one in found), "runs"))
+    say(_count_verdicts((replay.verdict for replay in replays), "runs"))
 
 
-def _counted(verdicts: Iterable[str], what: str) -> str:
+def _count_verdicts(verdicts: Iterable[str], what: str) -> str:
     counts = Counter(verdicts)
     return f"{sum(counts.values())} {what}: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
 
 
 @app.command("check-submission")
 def check_submission(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="One file that cbo-gym publish --submission made.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that cbo-gym publish --submission wrote.")],
     card: Annotated[Path, typer.Option(metavar="CARD.yaml", help="Agent, suite, paper, code, contact and hardware.")],
     sample: Annotated[
         int, typer.Option(min=1, help="At least how many runs to play again; all of them if that is cheap.")
@@ -218,22 +222,22 @@ def check_submission(
         ),
     ] = None,
 ) -> None:
-    """Check results before they enter a store: the status is 1 if they may not.
+    """Check results before they enter a store: the status is 1 if they are refused.
 
     Nothing in the file is trusted. It must have the whole suite, with its rounds and seeds. Every number is recomputed
     from the actions. The agent, in a process of its own, plays randomly chosen runs again; and it plays blind, without
-    knowing which system it faces or how that was transformed. An agent that is not installed, and not
+    knowing which system it faces or how the system was transformed. An agent that is not installed, and not
     allowed, stays unverified: shown apart and never ranked.
 
     Example: [b]cbo-gym check-submission my-agent.parquet --card my-agent.yaml --allow my_package:MyAgent[/b]
     """
-    from cbo_gym.evaluation.verify.submission import check_submission as checked
+    from cbo_gym.evaluation.verify.submission import check_submission as check_file
     from cbo_gym.evaluation.verify.submission import enter
     from cbo_gym.progress import progress_bar
 
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
-        found = checked(
+        outcome = check_file(
             file,
             card,
             sample,
@@ -242,24 +246,24 @@ def check_submission(
             on_start=lambda what, count: progress.reset(bar, total=count, description=f"runs {what}"),
             on_run=lambda _: progress.advance(bar),
         )
-    if found.replays:
-        _print_replays(found.replays)
-    if found.blind:
+    if outcome.replays:
+        _print_replays(outcome.replays)
+    if outcome.blind:
         header = ["environment", "submitted", "blind", "Random, blind", "runs"]
         rows = [
-            [one.env, *(f"{score:.2f}" for score in one.scores), f"{len(one.submitted)}, {len(one.runs)}"]
-            for one in found.blind
+            [played.env, *(f"{score:.2f}" for score in played.scores), f"{len(played.submitted)}, {len(played.runs)}"]
+            for played in outcome.blind
         ]
         print_table("Mean scores of play", header, rows)
-    for remark in found.remarks:
+    for remark in outcome.remarks:
         say(remark)
-    for problem in found.problems:
+    for problem in outcome.problems:
         say(printable(problem), "red")
-    if found.standing == "refused":
-        say(f"{len(found.problems)} problems: {shlex.quote(str(file))} cannot enter as it is.", whole=True)
+    if outcome.standing == "refused":
+        say(f"{len(outcome.problems)} problems: {shlex.quote(str(file))} cannot enter as it is.", whole=True)
         raise typer.Exit(1)
-    apart = ": it is shown apart and never ranked" if found.standing == "unverified" else ""
-    say(f"{file} can enter, {found.standing}{apart}.", whole=True)
+    apart = ": it is shown apart and never ranked" if outcome.standing == "unverified" else ""
+    say(f"{file} can enter, {outcome.standing}{apart}.", whole=True)
     if into is not None:
-        done = enter(found, into)
+        done = enter(outcome, into)
         say(f"{done.path}: {done.added} runs added, {done.replaced} replaced.", whole=True)

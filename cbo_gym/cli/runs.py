@@ -79,7 +79,8 @@ def run(
             env_id,
             seed,
             horizon=horizon,
-            recommend=cast("Recommend", recommend),  # checked there
+            # evaluate checks the word.
+            recommend=cast("Recommend", recommend),
             batch=batch,
             callbacks=[lambda played: progress.update(bar, completed=played.round, total=played.horizon)],
         )
@@ -96,7 +97,7 @@ def _print_run(result: Run) -> None:
     from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 
     rounds = result.table.height
-    shown = sorted({1, rounds, *(max(1, round(rounds * part / 10)) for part in range(1, 10))})
+    shown = sorted({1, rounds, *(max(1, round(rounds * tenth / 10)) for tenth in range(1, 10))})
     columns = {
         "reward": "reward",
         "expected_reward": "E[Y | action]",
@@ -110,13 +111,15 @@ def _print_run(result: Run) -> None:
         [str(row["round"]), *("-" if row[name] is None else f"{row[name]:.5g}" for name in columns)] for row in taken
     ]
     print_table(title, ["round", *columns.values()], rows)
-    parts = ", ".join(f"{name.partition('_')[0]} {result.table[name].to_numpy().mean():.3g}" for name in TIMING_COLUMNS)
-    say(f"{result.seconds_a_round:.3g} s a round: {parts}", "dim")
+    seconds = ", ".join(
+        f"{name.partition('_')[0]} {result.table[name].to_numpy().mean():.3g}" for name in TIMING_COLUMNS
+    )
+    say(f"{result.seconds_a_round:.3g} s a round: {seconds}", "dim")
 
 
 @app.command()
 def sweep(
-    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the runs are kept.")],
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the runs.")],
     agents: Annotated[
         list[str],
         typer.Option("--agent", "-a", help=AGENT_HELP + PATTERN_HELP, autocompletion=agent_names, callback=add_cwd),
@@ -159,8 +162,8 @@ def sweep(
         str | None,
         typer.Option(
             metavar="WORDS",
-            help="Play blind: instances and all noise follow from these words, which nobody but you should know; "
-            "agents are not told which environment it is. The same words give the same runs.",
+            help="Play blind: instances and all noise follow from these words, which only you should know; "
+            "agents do not know which environment it is. The same words give the same runs.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -189,7 +192,8 @@ def sweep(
     from cbo_gym.evaluation.runs.results import last_line
     from cbo_gym.progress import progress_bar
 
-    when = cast("Recommend", recommend)  # checked by the sweep, as the backend is
+    # The sweep checks the word, as it does the backend.
+    when = cast("Recommend", recommend)
     chosen, counted = grid(suite, envs, seeds)
     if dry_run:
         grid_jobs = plan(agents, chosen, counted, out, horizon, when, skip_published, blind, batch)
@@ -197,7 +201,7 @@ def sweep(
         return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
-        # Share of the rounds played of each run that is being played.
+        # Share of the rounds that are played, of each run in progress.
         ended, playing = 0, dict[tuple[str, str, int], float]()
 
         def show() -> None:
@@ -208,8 +212,8 @@ def sweep(
             ended = total - to_do
             progress.update(bar, total=total, completed=ended)
 
-        def played(one: PlayedRound) -> None:
-            playing[one.agent, one.env, one.seed] = one.round / one.horizon
+        def show_round(last: PlayedRound) -> None:
+            playing[last.agent, last.env, last.seed] = last.round / last.horizon
             show()
 
         def end(finished: Run) -> None:
@@ -240,7 +244,7 @@ def sweep(
                 batch=batch,
                 checkpoint_every=checkpoint_every,
                 # Workers of a cluster report whole runs only.
-                callbacks=[Sampled(played, PROGRESS_STEPS)] if address is None else (),
+                callbacks=[Sampled(show_round, PROGRESS_STEPS)] if address is None else (),
                 on_start=start,
                 on_run=end,
             )
@@ -269,26 +273,26 @@ def _print_plan(grid_jobs: Sequence[Job], store: Path | None, processes: int | N
     if store is None and is_published(Path("results")):
         store = Path("results")
     planned = forecast(grid_jobs, store)
-    header = ["agent", "environment", "runs", "there", "to play", "s a run", "guessed from"]
+    header = ["agent", "environment", "runs", "there", "to play", "s a run", "estimated from"]
     rows = []
     for pair in (pair for pair in planned.pairs if pair.plays):
         seconds = "?" if pair.seconds is None else f"{pair.seconds:.3g}"
         counts = map(str, (pair.runs, pair.there, pair.to_play))
         rows.append([pair.agent, f"{pair.env}, T={pair.horizon}", *counts, seconds, pair.source])
-    print_hidden(print_table("", header, rows, droppable=["guessed from"]), "a wider terminal or a pipe shows it")
-    for line in _planned_lines(planned, processes):
+    print_hidden(print_table("", header, rows, droppable=["estimated from"]), "a wider terminal or a pipe shows it")
+    for line in _describe_plan(planned, processes):
         say(line)
 
 
-def _planned_lines(planned: Forecast, processes: int | None) -> list[str]:
-    """Numbers of runs, of those that will be skipped, and the time."""
+def _describe_plan(planned: Forecast, processes: int | None) -> list[str]:
+    """Describe the numbers of runs, of those that will be skipped, and the time."""
     playing = [pair for pair in planned.pairs if pair.plays]
     there, to_play = (sum(getattr(pair, name) for pair in playing) for name in ("there", "to_play"))
     lines = [f"{to_play} runs to play, {there} there already."]
     if skipped := [pair for pair in planned.pairs if not pair.plays]:
         names = ", ".join(dict.fromkeys(pair.agent for pair in skipped))
         runs = sum(pair.runs for pair in skipped)
-        lines.append(f"{runs} runs would only be listed as skipped, since modes do not fit: those of {names}.")
+        lines.append(f"{runs} runs would only be listed as skipped, because modes do not fit: those of {names}.")
     if not to_play:
         return lines
     if planned.unknown == to_play:

@@ -34,10 +34,10 @@ def grid(
         ArgumentError: unless exactly one of suite and environments is given; if there is no such suite.
     """
     if (suite is None) == (not envs):
-        raise ArgumentError("give environments by --env, or a suite by --suite, one of the two")
+        raise ArgumentError("give either environments by --env, or a suite by --suite")
     if suite is not None:
-        found = load(suite)
-        return found, None if seeds is None else found.seed_numbers(seeds)
+        loaded = load(suite)
+        return loaded, None if seeds is None else loaded.seed_numbers(seeds)
     return envs or (), range(SEEDS if seeds is None else whole_number("--seeds", seeds, 1, MAX_SEEDS))
 
 
@@ -66,9 +66,9 @@ def suites(
 
 def _print_suite(suite: Suite) -> None:
     say(f"{suite.name}: {suite.title}", "bold")
-    for text in (suite.description, suite.paper):
-        if text:
-            say(text)
+    for paragraph in (suite.description, suite.paper):
+        if paragraph:
+            say(paragraph)
     say(f"{_rounds(suite)} rounds, {suite.seeds} seeds, compared by {suite.metric}")
     header = ["environment", "mode", "optimum", *(["its paper's reference"] if suite.references else [])]
     print_hidden(print_table("", header, [_row(suite, label) for label in suite.labels()]), SEE_JSON)

@@ -34,15 +34,15 @@ DASHES = (0, (4, 2.5))
 
 @dataclass(frozen=True)
 class Line:
-    """A line at the foot of a box, which says what an action does there.
+    """A line at the foot of a box, which describes an action on the node.
 
     Args:
-        text: the line.
-        widest: the longest text that the line can have, which sets the width of the box.
+        label: the line.
+        widest: the longest label that the line can have, which sets the width of the box.
         used: whether the action uses it; other lines are pale.
     """
 
-    text: str
+    label: str
     widest: str
     used: bool = True
 
@@ -52,10 +52,10 @@ class Box:
     """Contents and style of a node's box.
 
     Args:
-        value: text below the name; None for a box without a value.
+        value: label below the name; None for a box without a value.
         lines: lines at the foot.
         fill: colour of the box.
-        is_set: whether the border says that an action sets the node.
+        is_set: whether an action sets the node, which the border shows.
     """
 
     value: str | None = None
@@ -77,7 +77,7 @@ class Picture:
         figure: figure of Matplotlib.
         axes: axes with one unit per inch.
         sheet: positions of the boxes.
-        texts: all texts except key and title.
+        texts: Matplotlib's texts, except key and title.
     """
 
     def __init__(
@@ -107,14 +107,14 @@ class Picture:
 
     def _sizes(self) -> Sizes:
         boxes = self._boxes.values()
-        texts = [(name, NAME_SIZE, True) for name in self._diagram.nodes]
-        texts += [(line.widest, LINE_SIZE, False) for box in boxes for line in box.lines]
+        labels = [(name, NAME_SIZE, True) for name in self._diagram.nodes]
+        labels += [(line.widest, LINE_SIZE, False) for box in boxes for line in box.lines]
         valued = any(box.value is not None for box in boxes)
-        texts += [(WIDEST_VALUE, VALUE_SIZE, False)] * valued
-        width = 0.18 + max(width_of(*text) for text in texts)
+        labels += [(WIDEST_VALUE, VALUE_SIZE, False)] * valued
+        width = 0.18 + max(width_of(*label) for label in labels)
         self._lines = max(len(box.lines) for box in boxes)
         height = NAME_ROW + VALUE_ROW * valued + LINE_ROW * self._lines + PADDING * (1 + (self._lines > 0))
-        title = max((width_of(text, TITLE_SIZE, True) for text in self._title[:1]), default=0.0)
+        title = max((width_of(label, TITLE_SIZE, True) for label in self._title[:1]), default=0.0)
         key = sum(0.7 + width_of(meaning, KEY_SIZE, False) for _, meaning in self._key)
         least = max(title, key, SUBTITLE_WIDTH * (len(self._title) > 1)) + 0.3
         head = 0.27 * len(self._title) + 0.1 * bool(self._title)
@@ -147,9 +147,9 @@ class Picture:
         self._add_arrow(edge[2], path=path, mutation_scale=10 * sheet.scale, linewidth=1.1 * sheet.scale, **more)
 
     def _draw_chord(self, tail: str, head: str, bidirected: bool, faint: bool = False) -> None:
-        """Draw a slightly bent arrow from box to box, so that the two of a pair lie apart."""
+        """Draw a slightly bent arrow from box to box, so that the two of a pair are apart."""
         sheet = self.sheet
-        (x0, y0), (x1, y1) = sheet.places[tail], sheet.places[head]
+        (x0, y0), (x1, y1) = sheet.centres[tail], sheet.centres[head]
         margin = 0.5 * sheet.box_height + 0.05
         across, along = abs(x1 - x0), abs(y1 - y0)
         # a steep arrow leaves the box by its upper or lower side
@@ -172,7 +172,7 @@ class Picture:
     def _draw_box(self, name: str, box: Box) -> None:
         from matplotlib.patches import FancyBboxPatch
 
-        x, y = self.sheet.places[name]
+        x, y = self.sheet.centres[name]
         w, h, s = self.sheet.box_width, self.sheet.box_height, self.sheet.scale
         shape = f"round,pad=0,rounding_size={min(0.11 * s, 0.25 * h)}"
         body = FancyBboxPatch((x - w / 2, y - h / 2), w, h, boxstyle=shape, facecolor=box.fill, zorder=3)
@@ -195,18 +195,18 @@ class Picture:
         x, y = corner
         colour, ink = (ACTION, ON_ACTION) if line.used else (UNUSED, ON_UNUSED)
         self.axes.add_patch(Rectangle((x - w / 2, y), w, (LINE_ROW - 0.015) * s, facecolor=colour, zorder=3.5))
-        self._write(x, y + 0.5 * (LINE_ROW - 0.015) * s, line.text, LINE_SIZE * s, color=ink)
+        self._write(x, y + 0.5 * (LINE_ROW - 0.015) * s, line.label, LINE_SIZE * s, color=ink)
 
-    def _write(self, x: float, y: float, text: str, size: float, **style: Any) -> None:
+    def _write(self, x: float, y: float, label: str, size: float, **style: Any) -> None:
         centred: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": INK, "zorder": 4, **style}
-        self.texts.append(self.axes.text(x, y, text, size=size, **centred))
+        self.texts.append(self.axes.text(x, y, label, size=size, **centred))
 
     def _draw_title(self) -> None:
         (left, right), (_, top) = self.axes.get_xlim(), self.axes.get_ylim()
         style: dict[str, Any] = {"ha": "center", "va": "center", "color": INK}
         fonts: tuple[dict[str, Any], ...] = ({"weight": "bold", "size": TITLE_SIZE}, {"size": SUBTITLE_SIZE})
-        for index, (text, font) in enumerate(zip(self._title, fonts, strict=False)):
-            self.axes.text(0.5 * (left + right), top - 0.25 - 0.27 * index, text, **style, **font)
+        for index, (line, font) in enumerate(zip(self._title, fonts, strict=False)):
+            self.axes.text(0.5 * (left + right), top - 0.25 - 0.27 * index, line, **style, **font)
 
     def _draw_key(self) -> None:
         from matplotlib.lines import Line2D
@@ -228,10 +228,10 @@ class Picture:
 
 
 @lru_cache(maxsize=4096)
-def width_of(text: str, size: float, bold: bool) -> float:
-    """Return the width of a text in inches, at a font size in points."""
+def width_of(label: str, size: float, bold: bool) -> float:
+    """Return the width of a label in inches, at a font size in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
     font = FontProperties(size=size, weight="bold" if bold else "normal")
-    return text_to_path.get_text_width_height_descent(text, font, False)[0] / 72.0
+    return text_to_path.get_text_width_height_descent(label, font, False)[0] / 72.0

@@ -30,7 +30,7 @@ def crowds(layout: Layout) -> dict[Edge, int]:
 def _curve(sheet: Layers, route: Sequence[Slot], bidirected: bool) -> list[Point]:
     """Return a curve that is level inside the columns and bends between them."""
     half = 0.5 * sheet.box_width
-    start, *passed, end = [sheet.places[slot] for slot in route]
+    start, *passed, end = [sheet.centres[slot] for slot in route]
     # apart from the directed edges
     leave = 0.3 * sheet.box_height if bidirected else 0.0
     stops = [(start[0] + half, start[1] + leave)]
@@ -44,7 +44,7 @@ def _curve(sheet: Layers, route: Sequence[Slot], bidirected: bool) -> list[Point
 
 
 def _port(sheet: Layers, route: Sequence[Slot]) -> float:
-    """Return where on the head's left side a curve ends, from its middle: in the order in which curves arrive."""
+    """Return the height at which a curve ends on the head's left side, from its middle, in the order of arrival."""
     order = sheet.arrivals[route[-1]]
     spread = sheet.box_height * (1.0 - 1.0 / len(order))
     return spread * (order.index(route[-2]) / max(len(order) - 1, 1) - 0.5)
@@ -52,7 +52,7 @@ def _port(sheet: Layers, route: Sequence[Slot]) -> float:
 
 def _arc(sheet: Layers, tail: str, head: str) -> list[Point]:
     """Return an arc for confounding between neighbouring layers or inside one."""
-    (x0, y0), (x1, y1) = sheet.places[tail], sheet.places[head]
+    (x0, y0), (x1, y1) = sheet.centres[tail], sheet.centres[head]
     half, lift = 0.5 * sheet.box_width, 0.3 * sheet.box_height
     if x0 == x1:
         bulge = x0 - half - 0.7 * sheet.gap

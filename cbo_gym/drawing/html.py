@@ -34,5 +34,5 @@ def svg_of(figure: Figure) -> str:
     """Return a figure as an SVG element, without the header of a file."""
     content = StringIO()
     figure.savefig(content, format="svg")
-    text = content.getvalue()
-    return text[text.index("<svg") :]
+    document = content.getvalue()
+    return document[document.index("<svg") :]

@@ -49,7 +49,7 @@ class Layout:
 
 @lru_cache(maxsize=32)
 def lay_out(diagram: Diagram) -> Layout:
-    """Place nodes in layers by longest path; an edge that skips a layer has a slot there, so that it meets no node.
+    """Assign nodes to layers by longest path; an edge that skips a layer has a slot there, so that it meets no node.
 
     Long edges of one tail share their slots, which bundles them. The order within a layer comes from
     barycentre sweeps (Sugiyama, Tagawa & Toda 1981), the heights from least squares under minimal distances.
@@ -88,7 +88,7 @@ def _sweeps(
 ) -> Iterator[tuple[list[Slot], list[list[Slot]]]]:
     """Yield layers from left to right and back, and to the right once more so that the reward's comes last.
 
-    Each comes with the neighbours of its slots in the layer that was placed before it.
+    Each comes with the neighbours of its slots in the layer that precedes it in the sweep.
     """
     forth = [(layer, -1) for layer in layers[1:]]
     back = [(layer, +1) for layer in layers[-2::-1]]

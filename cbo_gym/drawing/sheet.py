@@ -12,7 +12,7 @@ from cbo_gym.drawing.layout import Diagram, Layout, Slot, lay_out
 
 Point = tuple[float, float]
 
-#: beside the diagram
+#: on either side of the diagram
 MARGIN = 0.3
 
 
@@ -41,13 +41,13 @@ class Sheet:
         box_width, box_height: size of every node's box.
         width: width of the picture.
         above, below: heights of the picture above the diagram's middle, title included, and below it, key included.
-        places: centres of nodes' boxes, and points at which long edges pass a layer.
+        centres: centres of nodes' boxes, and points at which long edges pass a layer.
     """
 
     width: float
     above: float
     below: float
-    places: dict[Slot, Point]
+    centres: dict[Slot, Point]
 
     def __init__(self, scale: float, sizes: Sizes) -> None:
         self.scale = scale
@@ -74,7 +74,7 @@ class Layers(Sheet):
         inner = columns * self.box_width + (columns - 1) * self.gap
         self.width = max(inner + 2.0 * MARGIN, sizes.least)
         left = 0.5 * (self.width - inner + self.box_width)
-        self.places = {
+        self.centres = {
             slot: (left + column * (self.box_width + self.gap), layout.height[slot] * row)
             for slot, column in layout.column.items()
         }
@@ -106,18 +106,18 @@ class Circle(Sheet):
         degrees = {name: (diagram.graph.in_degree(name), diagram.graph.out_degree(name)) for name in diagram.nodes}
         self.inmost = next((name for name in diagram.nodes if degrees[name] == (len(diagram.nodes) - 1, 0)), None)
         around = [name for name in diagram.nodes if name != self.inmost]
-        # at the top and the bottom neighbours lie side by side
+        # at the top and the bottom neighbours are side by side
         across = max(2.2, (self.box_width + 0.2) / np.sin(2.0 * np.pi / max(len(around), 4)))
         along = max(0.75 * across, (self.box_height + 0.2) / np.sin(2.0 * np.pi / max(len(around), 4)))
         self.width = max(2.0 * across + self.box_width + 2.0 * MARGIN, sizes.least)
         angles = 0.5 * np.pi - 2.0 * np.pi * np.arange(len(around)) / len(around)
         middle = 0.5 * self.width
-        self.places = {
+        self.centres = {
             name: (middle + across * float(x), along * float(y))
             for name, x, y in zip(around, np.cos(angles), np.sin(angles), strict=True)
         }
         if self.inmost is not None:
-            self.places[self.inmost] = middle, 0.0
+            self.centres[self.inmost] = middle, 0.0
         half = along + 0.5 * self.box_height + MARGIN
         self.above, self.below = half + sizes.head, half + sizes.foot
 

@@ -1,7 +1,7 @@
-"""Sets of reward vectors: Pareto dominance, hypervolume, distances to a front, and search for one.
+"""Sets of reward vectors: Pareto dominance, hypervolume, distances to a front, and a search for the front.
 
 All objectives are maximised. Vectors are the rows of arrays of shape ``(n, m)``, with a column per objective. The
-functions are pure and know nothing of problems, so that methods may use them.
+functions are pure and independent of problems, so that methods may use them.
 """
 
 from cbo_gym.fronts.measures import (

@@ -23,7 +23,7 @@ def non_dominated(vectors: Array) -> Array:
 
 
 def _non_dominated_in_order(ordered: Array) -> Array:
-    """Return which of vectors in descending lexicographic order no earlier one dominates or equals."""
+    """Return which of vectors in descending lexicographic order no earlier vector dominates or equals."""
     count, m = ordered.shape
     if m <= 2 or count < 2:
         best = np.maximum.accumulate(ordered[:, -1])
@@ -117,10 +117,10 @@ def _shortfalls(vectors: Array, front: Array) -> Array:
 
 
 def spread_out(vectors: Array, count: int) -> Array:
-    """Return the indices of at most ``count`` vectors that lie far from each other, in ascending order.
+    """Return the indices of at most ``count`` vectors that are far from each other, in ascending order.
 
-    The largest of each objective are taken first, then repeatedly the vector that is farthest from those taken, with
-    each objective in units of its range.
+    The largest vectors of each objective are taken first, then repeatedly the vector that is farthest from those taken,
+    with each objective in units of its range.
 
     Args:
         vectors: shape ``(n, m)``, n at least 1.

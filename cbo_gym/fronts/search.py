@@ -20,14 +20,14 @@ PATIENCE = 20
 ALONE = 40
 #: largest number of coordinates redrawn on average
 MAX_REDRAWN = 3
-#: how far a point between two others may lie outside, as a share of their distance
+#: largest distance of a combination of two points beyond them, as a share of their distance
 BEYOND = 0.25
 #: share of children that move to another box
 SWITCHED = 0.1
 
 
 class ParetoSet(NamedTuple):
-    """Points that no other point found dominates.
+    """Points that no other evaluated point dominates.
 
     Attributes:
         box: index of each point's box, shape ``(n,)``.
@@ -56,7 +56,7 @@ def search_pareto_set(
 ) -> ParetoSet:
     """Search boxes for points whose vectors no other point dominates, by an evolution with an archive.
 
-    Each box is first searched alone, so that none is lost because its random points are all dominated, then all
+    Each box is first searched alone, so that no box is lost because its random points are all dominated, then all
     together. Each generation makes children of archived points. Half are a point moved in some coordinates, by steps of
     many sizes. A quarter combine two points: between them or a little beyond, which fills gaps in the front, or with
     each coordinate from one of them. A quarter have up to three coordinates redrawn, which leads from one local front
@@ -98,8 +98,8 @@ def search_pareto_set(
         first = rng.random((FIRST if box else 1, width))
         alone = _best(evaluate_points(np.full(len(first), index), first), size)
         sets.append(evolve(alone, np.array([index]), ALONE if len(columns) > 1 and box else 0, children // 2))
-    together = _best(_join(sets), size)
-    return evolve(together, np.arange(len(columns)), generations, children)
+    combined = _best(_join(sets), size)
+    return evolve(combined, np.arange(len(columns)), generations, children)
 
 
 def _best(candidates: ParetoSet, size: int) -> ParetoSet:

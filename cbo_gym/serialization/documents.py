@@ -21,7 +21,8 @@ from cbo_gym.scm import components, noise
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.expression import Expression
 
-Document = Any  # what JSON can hold
+# Values of JSON.
+Document = Any
 # Longer arrays are written as bytes.
 MANY = 64
 # Kinds of numbers in arrays.
@@ -78,7 +79,7 @@ _BY_ARGUMENTS: dict[type, Callable[[Any], Arguments]] = {
         "allow_cycles": diagram.allow_cycles,
     },
 }  # fmt: skip
-KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_BY_ARGUMENTS,)}
+KINDS: dict[str, type] = {kind.__name__: kind for kind in _BY_ARGUMENTS}
 KINDS |= {f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}": kind for kind in _BY_FIELDS}
 NAMES = {kind: name for name, kind in KINDS.items()}
 
@@ -87,7 +88,7 @@ def to_plain(value: Any) -> Document:
     """Return a value as plain data; an object that occurs twice is one object again when it is read.
 
     Raises:
-        ArgumentError: if something in it is of a class that has no form in plain data.
+        ArgumentError: if the value contains an object of a class that has no form in plain data.
     """
     return _Writer().write(value)
 
@@ -120,19 +121,19 @@ class _Writer:
             case np.ndarray():
                 return _array(value)
             case dict() | MappingProxyType():
-                return {"map": [[write(key), write(part)] for key, part in value.items()]}
+                return {"map": [[write(key), write(item)] for key, item in value.items()]}
             case tasks.Mode():
                 return {"mode": value.value}
             case np.generic():
                 return {"number": _array(np.asarray(value))}
             case tasks.Round():
-                return {"round": [write(part) for part in value]}
+                return {"round": [write(item) for item in value]}
             case list():
-                return [write(part) for part in value]
+                return [write(item) for item in value]
             case tuple():
-                return {"tuple": [write(part) for part in value]}
+                return {"tuple": [write(item) for item in value]}
             case frozenset():
-                return {"set": [write(part) for part in value]}
+                return {"set": [write(item) for item in value]}
             case type() if value in NAMES:
                 return {"class": NAMES[value]}
         return self._object(value)
@@ -146,11 +147,11 @@ class _Writer:
             )
         if id(value) in self._numbers:
             return {"again": self._numbers[id(value)]}
-        own = _BY_ARGUMENTS.get(type(value), _fields)(value)
-        written = {key: self.write(part) for key, part in own.items()}
+        arguments = _BY_ARGUMENTS.get(type(value), _fields)(value)
+        written_arguments = {key: self.write(argument) for key, argument in arguments.items()}
         self._numbers[id(value)] = len(self._numbers)
         self._kept.append(value)
-        return {"kind": name, "of": written}
+        return {"kind": name, "of": written_arguments}
 
 
 def _fields(value: Any) -> Arguments:
@@ -161,11 +162,11 @@ class _Reader:
     """Reads what a :class:`_Writer` wrote."""
 
     def __init__(self) -> None:
-        self._made: list[Any] = []
+        self._objects: list[Any] = []
 
     def read(self, document: Document) -> Any:
         if type(document) is list:
-            return [self.read(part) for part in document]
+            return [self.read(item) for item in document]
         if type(document) is not dict:
             return document
         # The first key names the kind.
@@ -173,29 +174,29 @@ class _Reader:
         content: Any = document.get(kind)
         match kind:
             case "map":
-                return {self.read(key): self.read(part) for key, part in content}
+                return {self.read(key): self.read(item) for key, item in content}
             case "array":
                 return _array_of(content, document)
             case "number":
                 return self.read(content)[()]
             case "tuple":
-                return tuple([self.read(part) for part in content])
+                return tuple([self.read(item) for item in content])
             case "set":
-                return frozenset([self.read(part) for part in content])
+                return frozenset([self.read(item) for item in content])
             case "round":
-                return tasks.Round(*[self.read(part) for part in content])
+                return tasks.Round(*[self.read(item) for item in content])
             case "mode":
                 return tasks.Mode(content)
             case "class":
                 return KINDS[content]
             case "again":
-                return self._made[content]
+                return self._objects[content]
             case "kind":
-                own = {key: self.read(part) for key, part in document["of"].items()}
+                own = {key: self.read(item) for key, item in document["of"].items()}
                 if content == "Box":
                     own["dtype"] = np.dtype(own["dtype"]).type
-                self._made.append(KINDS[content](**own))
-                return self._made[-1]
+                self._objects.append(KINDS[content](**own))
+                return self._objects[-1]
         raise ArgumentError(f"unknown kind {kind!r}")
 
 

@@ -20,7 +20,7 @@ def task_to_plain(task: Task) -> Document:
     """Return a task as plain data, its known composition step by step.
 
     Raises:
-        ArgumentError: if something in it has no form in plain data.
+        ArgumentError: if the task contains an object that has no form in plain data.
     """
     composition = getattr(task, "composition", None)
     if composition is not None:
@@ -41,27 +41,27 @@ def task_of(document: Document) -> Task:
 
 
 def action_to_plain(space: Space, action: Any) -> Document:
-    """Return an action that an environment accepts as numbers, lists and dicts.
+    """Return a valid action of an environment as numbers, lists and dicts.
 
     Raises:
-        gymnasium.error.InvalidAction: if it holds anything but real numbers.
+        gymnasium.error.InvalidAction: if it holds values other than real numbers.
     """
     return _numbers(copy_action(space, action))
 
 
 def _numbers(action: Any) -> Document:
     if isinstance(action, dict):
-        return {key: _numbers(part) for key, part in action.items()}
+        return {key: _numbers(item) for key, item in action.items()}
     return action.tolist() if isinstance(action, np.ndarray) else action
 
 
-def written(message: Document) -> bytes:
-    """Return the bytes of a message."""
+def write_message(message: Document) -> bytes:
+    """Write a message as bytes."""
     return json.dumps(message, separators=(",", ":")).encode()
 
 
 def read_message(message: bytes) -> Document:
-    """Read the bytes of a message.
+    """Read a message from bytes.
 
     Raises:
         ArgumentError: if it is not JSON, or nested too deeply.

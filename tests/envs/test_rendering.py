@@ -121,7 +121,7 @@ def test_the_picture_is_an_rgb_array_with_margins_that_changes_with_the_values_a
 
 
 def box_of(sheet: Sheet, name: str) -> tuple[float, float, float, float]:
-    x, y = sheet.places[name]
+    x, y = sheet.centres[name]
     w, h = 0.5 * sheet.box_width, 0.5 * sheet.box_height
     return x - w, y - h, x + w, y + h
 
@@ -210,7 +210,7 @@ def test_the_boxes_of_a_cyclic_diagram_are_apart_and_inside_the_picture(count: i
     sheet = sheet_for(SeparableSEM([Uniform()] * count, ring).diagram, Sizes((1.2, 0.44)))
     assert isinstance(sheet, Circle)
     assert sheet.inmost == "Y"
-    boxes = np.array([box_of(sheet, name) for name in sheet.places])
+    boxes = np.array([box_of(sheet, name) for name in sheet.centres])
     assert len(boxes) == count + 1
     assert overlapping(boxes) == []
     assert (boxes[:, [0, 1]] > [0.0, -sheet.below]).all()
@@ -223,7 +223,7 @@ def lines_of(env_id: str, action: Any) -> dict[str, list[tuple[str, bool]]]:
     env.reset(seed=0)
     env.step(action)
     drawn = picture_of(env.unwrapped._snapshot())._boxes
-    return {name: [(line.text, line.used) for line in box.lines] for name, box in drawn.items() if box.lines}
+    return {name: [(line.label, line.used) for line in box.lines] for name, box in drawn.items() if box.lines}
 
 
 def test_the_picture_shows_a_soft_action_where_it_acts() -> None:
@@ -249,7 +249,7 @@ def test_vectorised_environments_show_each_its_own_action() -> None:
     envs = gym.make_vec("CBO/GPBandit1-v0", 2, vectorization_mode="vector_entry_point", render_mode="rgb_array")
     envs.reset(seed=0)
     envs.step(np.array([[[0.0], [0.5]], [[0.5], [1.0]]]))
-    shown = [picture_of(envs.unwrapped._snapshot(i))._boxes["Y"].lines[0].text for i in range(2)]
+    shown = [picture_of(envs.unwrapped._snapshot(i))._boxes["Y"].lines[0].label for i in range(2)]
     assert shown == ["a0 in [0.00, 0.50]", "a0 in [0.50, 1.00]"]
 
 

@@ -19,7 +19,7 @@ from cbo_gym.agents import GPUCB
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation import load_runs
-from cbo_gym.serialization import from_plain, read_message, to_plain, written
+from cbo_gym.serialization import from_plain, read_message, to_plain, write_message
 from cbo_gym.specs import Spec, create_agent, find_agent, make_env, modes_of
 from tests.helpers import Centre
 from tests.together import ALONE, TOGETHER, by_family, rounds_alike
@@ -222,7 +222,7 @@ def test_a_checkpoint_of_a_stranger_runs_nothing(tmp_path):
     with pytest.raises(StopError):
         evaluate("GP-UCB", ENV, 100, horizon=6, checkpoint=path, checkpoint_every=2, callbacks=[stop_at(5)])
     document = read_message(path.read_bytes())
-    forged = written(
+    forged = write_message(
         to_plain({**from_plain(document), "agent": b64encode(HEAD + b"0" * 64 + pickle.dumps(Runs(made))).decode()})
     )
     for content in (pickle.dumps(Runs(made)), b"[1]", b"PK\3\4", forged, forged[:-9]):

@@ -22,7 +22,7 @@ from cbo_gym.evaluation.play.isolated import PlayerError
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.feedback import Feedback
 from cbo_gym.files import write_bytes
-from cbo_gym.serialization import from_plain, read_message, to_plain, written
+from cbo_gym.serialization import from_plain, read_message, to_plain, write_message
 from cbo_gym.task import Action, Observation, Task
 
 # Columns of a checkpoint: values that cannot be recomputed, and rewards for comparison.
@@ -58,7 +58,7 @@ class Checkpoint:
         """Write the rounds so far as plain data, and the agent's state after them, in one step."""
         kept = {name: columns[name] for name in (*KEPT, "reset_seconds")}
         state = b64encode(agent).decode()
-        write_bytes(self.path, written(to_plain({"about": dict(self.about), "columns": kept, "agent": state})))
+        write_bytes(self.path, write_message(to_plain({"about": dict(self.about), "columns": kept, "agent": state})))
 
     def read(self) -> tuple[Columns, bytes] | None:
         """Read the rounds and the agent's state; None if there is no file.
