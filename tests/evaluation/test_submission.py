@@ -233,7 +233,7 @@ def test_actions_that_were_not_played_are_found_by_playing(folder, file, card, m
     assert found.standing == "refused"
     again = [problem for problem in found.problems if "played again" in problem]
     assert len(again) >= SEEDS, "where the optimum earns more than what was played"
-    assert not any("differs from what its actions give" in problem for problem in found.problems)
+    assert not any("differs from the result of its actions" in problem for problem in found.problems)
 
 
 def test_the_whole_suite_is_required(file, said):

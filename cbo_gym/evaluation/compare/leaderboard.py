@@ -215,7 +215,7 @@ def leaderboard(
 
 
 def _explain_no_finished_run(source: Path | str | Iterable[Run], runs: Sequence[Run]) -> str:
-    """Say why there is no finished run, and what to do."""
+    """Explain why there is no finished run, and how to get one."""
     if not runs:
         where = f" in {source}" if isinstance(source, str | Path) else ""
         return (
@@ -283,7 +283,7 @@ def _without_empty_types(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _describe_available(runs: Iterable[Run], asked: Mapping[str, Iterable[str]]) -> str:
-    """List the modes, environments and agents of runs for a message, after those closest to what was asked for."""
+    """List the modes, environments and agents of runs for a message, after those closest to the names in ``asked``."""
     names = zip(*((run.mode, run.env, run.agent) for run in runs), strict=True)
     known = {field: sorted(set(column)) for field, column in zip(asked, names, strict=True)}
     hints = "".join(

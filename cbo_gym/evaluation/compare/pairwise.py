@@ -85,7 +85,7 @@ def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
         runs: runs of any agents. Unverified ones are left out; if several versions of the package played the same run,
             the newest counts.
         agent: label, or a name or pattern that matches a single label.
-        other: label, name or pattern, likewise.
+        other: label, name or pattern, as ``agent``.
 
     Raises:
         ArgumentError: if a name matches no agent or several, or both match the same; if the agents share no seed.

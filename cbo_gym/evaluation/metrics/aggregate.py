@@ -4,7 +4,7 @@ After Agarwal, Schwarzer, Castro, Courville & Bellemare (2021), Deep Reinforceme
 Statistical Precipice (NeurIPS), sec. 4. Scores have shape ``(envs, seeds)``, with NaN if there is no run, so that
 environments may differ in their number of runs. A statistic also takes *weights* of the same shape:
 :func:`equal_weights` gives its value, and :func:`bootstrap_weights` stacks the weights of many resamples, of which
-:func:`interval` takes the quantiles. Every environment has the same weight, whatever its number of runs.
+:func:`interval` takes the quantiles. Every environment has the same weight, independent of its number of runs.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ TIE_DECIMALS = 9
 def penalized_rewards(expected: Array, missed: Array | None, random_value: float) -> Array:
     """Return values of actions under constraints: mu(a) if feasible, else the value of a random action.
 
-    So an infeasible action has the regret mu* - mu_random and the score 0, whatever its reward. Aglietti et al. (2023),
+    So an infeasible action has the regret mu* - mu_random and the score 0, with any reward. Aglietti et al. (2023),
     sec. 5, report the best value of feasible actions so far and the share of feasible actions; the value of an
     infeasible one is our choice.
 

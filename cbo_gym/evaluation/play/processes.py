@@ -4,7 +4,7 @@ A worker is a fresh interpreter that receives calls through its standard streams
 ``if __name__ == "__main__"``, a daemon process (such as Dask's) can start one, and it ends with its caller. It leads a
 process group, which is ended as a whole.
 
-A worker unpickles what its caller sends and answers in plain data, because untrusted code may run in it. The pools of
+A worker unpickles its caller's messages and answers in plain data, because untrusted code may run in it. The pools of
 loky and pebble unpickle answers, limit no memory and end no process groups.
 """
 
@@ -336,7 +336,7 @@ def _resident(pid: int) -> float:
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and all that it started, with what is left of their groups."""
+    """Kill a process and its descendants, with the rest of their process groups."""
     import psutil
 
     family = _family(process.pid)

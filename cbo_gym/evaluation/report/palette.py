@@ -52,7 +52,7 @@ class Look:
 def looks(labels: Iterable[str]) -> dict[str, Look]:
     """Return the look of each agent.
 
-    Agents of the zoo have a fixed look, whatever other agents are shown: Random is grey, and agents of one mode differ
+    Agents of the zoo have a fixed look, independent of the other agents: Random is grey, and agents of one mode differ
     in colour. Third-party agents take the remaining colours, in the order of their names. Variants of an agent with
     other parameters share its colour and differ in dash and marker.
 

@@ -1,1 +1,1 @@
-"""Runs: their fields and curves, their files, the folder of a sweep, and what they were played with."""
+"""Runs: their fields and curves, their files, the folder of a sweep, and their provenance."""

@@ -20,7 +20,7 @@ PROBE = bytes(2**20)
 
 
 class DamagedRunWarning(UserWarning):
-    """A file of a run is damaged; the message names it and says what was done about it."""
+    """A file of a run is damaged; the message names the file and the remedy."""
 
 
 def require_writable(folder: Path) -> None:

@@ -130,7 +130,7 @@ def _column_differences(submitted: pl.DataFrame, recomputed: pl.DataFrame, optim
             size = max(np.nanmax(np.abs(now), initial=0.0), abs(optimum))
             apart = np.where(np.isnan(before) & np.isnan(now), 0.0, np.abs(before - now))
             if not (worst := np.where(np.isnan(apart), np.inf, apart).max()) <= SLACK * size:
-                yield f"{name} differs from what its actions give by up to {worst:.3g}"
+                yield f"{name} differs from the result of its actions by up to {worst:.3g}"
 
 
 def _is_close(submitted: object, recomputed: object, optimum: float) -> bool:

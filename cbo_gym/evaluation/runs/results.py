@@ -1,4 +1,4 @@
-"""Runs, and the file of one: Parquet with a checksum, whose name is a hash of what was run."""
+"""Runs and their files: Parquet with a checksum, named by a hash of the run's description."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        """Permanent id of 24 hexadecimal digits, a hash of what was run.
+        """Permanent id of 24 hexadecimal digits, a hash of the run's description.
 
         That is its agent and environment with their parameters, seed, rounds, ``recommend``, batch and
         :attr:`sources`. ``cbo-gym replay ID`` plays a published run again.

@@ -251,18 +251,18 @@ class _Curves:
         kept_names = shared.kept[shared.kind(self.row)]
         kept = {name: shared.curves.of_rows(name, rows, rounds) for name in kept_names}
         kept |= {name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}
-        doubled = {name: _doubled(values) for name, values in kept.items()}
+        doubled = {name: _to_double(values) for name, values in kept.items()}
         follows = _follows(shared.optima[rows][:, None], doubled, names)
         columns = {"round": np.broadcast_to(np.arange(1, rounds + 1), (len(rows), rounds)), **follows}
         columns |= {name: np.repeat(values[rows][:, None], rounds, axis=1) for name, values in shared.seconds.items()}
-        columns |= {name: _doubled(kept[name]) if COLUMNS.get(name) == pl.Float64 else kept[name] for name in kept}
+        columns |= {name: _to_double(kept[name]) if COLUMNS.get(name) == pl.Float64 else kept[name] for name in kept}
         columns |= {
             name: np.full((len(rows), rounds), np.nan) for name in set(names) & set(self.columns) - set(columns)
         }
         return {name: columns[name] for name in names}
 
 
-def _doubled(values: np.ndarray) -> np.ndarray:
+def _to_double(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64)
 
 

@@ -123,7 +123,9 @@ def p_value_of(stored: np.ndarray, replayed: np.ndarray, others: np.ndarray) -> 
         replayed: Scores of the same runs as played here, shape ``(n, k)``.
         others: Scores of the other stored runs of the group, shape ``(m - n, k)``.
     """
-    return min(1.0, 2 * min(_paired(replayed - stored), _unpaired(replayed, np.concatenate([stored, others]))))
+    return min(
+        1.0, 2 * min(_paired_p_value(replayed - stored), _unpaired_p_value(replayed, np.concatenate([stored, others])))
+    )
 
 
 def min_p_value(replays: int, stored: int) -> float:
@@ -168,14 +170,14 @@ def _with_verdict(agreement: Agreement, stored: int, rejected: bool, tested: int
     return replace(agreement, verdict="agrees", why=why)
 
 
-def _paired(differences: np.ndarray) -> float:
+def _paired_p_value(differences: np.ndarray) -> float:
     """Return the p value of the largest mean difference under swaps within pairs."""
     signs, exact = _swaps(len(differences))
     scale = np.sqrt((differences**2).sum(axis=0))
     return _rearrangement_p_value(differences.sum(axis=0), signs @ differences, scale, exact)
 
 
-def _unpaired(first: np.ndarray, second: np.ndarray) -> float:
+def _unpaired_p_value(first: np.ndarray, second: np.ndarray) -> float:
     """Return the p value of the difference of two means under divisions of all into two groups of the same sizes."""
     pooled = np.concatenate([first, second])
     centred = pooled - pooled.mean(axis=0)
