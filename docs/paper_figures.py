@@ -11,7 +11,7 @@ from environment_pictures import svg_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cbo_gym.evaluation.report.palette import Look, for_figure, looks, look_at
+from cbo_gym.evaluation.report.palette import Look, for_figure, look_at, looks
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, scale_to_lines, shared_legend
 from cbo_gym.evaluation.runs.results import Run
 
