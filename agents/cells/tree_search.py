@@ -113,7 +113,7 @@ class GPTreeSearch(TreeSearch):
     """Base class of the searches whose estimates come from a Gaussian process over cells.
 
     Args:
-        max_depth: as for :class:`TreeSearch`.
+        max_depth: greatest depth, as for :class:`TreeSearch`.
         fit: fit the kernel even if the task has one.
 
     Attributes:

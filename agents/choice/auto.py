@@ -36,7 +36,7 @@ class Auto(Agent):
     """The agent that published results recommend for the task. Plays every mode, but not several objectives.
 
     Args:
-        seconds: how long a round may take, act, update and recommend together, in seconds; above 0, or None for no
+        seconds: limit of the time of a round, act, update and recommend together, in seconds; above 0, or None for no
             limit. It is compared with the slowest published mean of each method, on the machine of that run; running
             methods are not interrupted. If every method takes longer, ``Random`` plays.
 

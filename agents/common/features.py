@@ -194,7 +194,7 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
 
     Args:
         task: the task whose actions become inputs.
-        searched: of a hard or contextual task, the sets of the points that are drawn; None for all of them.
+        searched: sets of the points that are drawn, for a hard or contextual task; None for all of them.
 
     Raises:
         ArgumentError: for any other mode.

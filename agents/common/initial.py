@@ -1,4 +1,4 @@
-"""How agents begin: the first action without data, and how many initial data they use."""
+"""Start of an agent: the first action without data, and the number of initial data used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_OBSERVATIONS = 200  # a Gaussian process learns next to nothing from more of
 def first_action(task: Task, seed: int) -> Action:
     """The action to play without data: only observe if the mode has that, else act at random.
 
-    Observing informs about every mechanism; afterwards a model's prior replaces what is missing.
+    Observing informs about every mechanism; afterwards a model's prior replaces missing data.
     """
     if isinstance(task, HardTask) and frozenset() in task.targets:
         values = np.full(len(task.manipulable), UNSET)
@@ -41,7 +41,7 @@ def few_observations(task: Task) -> Sequence[Round]:
 
 
 class SearchAgent(Agent):
-    """Learns from few observations, begins with :func:`first_action`, and then plays what :meth:`search` finds."""
+    """Base class of agents that begin with :func:`first_action` and then play the result of :meth:`search`."""
 
     def initial_rounds(self) -> Sequence[Round]:
         return few_observations(self.task)

@@ -22,7 +22,7 @@ from cbo_gym.task import Action, AdversarialTask, Info, Mode, Observation
 
 
 class MultiplicativeWeights(Agent):
-    """Draws actions by weights that follow :meth:`optimistic_rewards`. Plays adversarial tasks.
+    """Agent that draws actions by weights that follow :meth:`optimistic_rewards`. Plays adversarial tasks.
 
     Args:
         beta: standard deviations of the optimistic rewards above the mean; finite, at least 0.
@@ -32,7 +32,7 @@ class MultiplicativeWeights(Agent):
 
     Attributes:
         actions: all actions of the task, ``(n, q)``.
-        gains: estimates of what each would have earned so far, ``(n,)``.
+        gains: estimates of the total reward that each would have earned, ``(n,)``.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -54,7 +54,7 @@ class MultiplicativeWeights(Agent):
         self._grid = space
         self.actions = space.all()
         self.gains = np.zeros(len(self.actions))
-        self._rounds = 0  # that the gains are of
+        self._rounds = 0  # number of rounds that the gains count
         self._acted = False
         self._rate = sqrt(8.0 * log(len(self.actions)) / self.task.horizon) if self.rate is None else self.rate
 

@@ -9,4 +9,4 @@ Members = tuple[frozenset[str], frozenset[str]]  # variables, contexts
 
 def members(scope: Scope) -> Members:
     """The variables of a scope, and the contexts on which any of them may depend."""
-    return frozenset(variable for variable, _ in scope), frozenset().union(*[given for _, given in scope])
+    return frozenset(variable for variable, _ in scope), frozenset().union(*[contexts for _, contexts in scope])

@@ -93,7 +93,7 @@ def screen(
     """Promising search points, shape ``n x search_dim``, the best of all that were screened first.
 
     Args:
-        acquisition: as in :func:`maximise`.
+        acquisition: acquisition function, as in :func:`maximise`.
         features: features of the task's actions.
         played: actions played, from the best to the worst; the first distinct ones come last.
         seed: seed of the random points. The global random state of torch does not change.

@@ -27,7 +27,7 @@ class ArmAgent(Agent):
 
     Attributes:
         considered: indices of the arms among which it chooses, in random order.
-        counts: how often each of the task's arms was played.
+        counts: number of plays of each of the task's arms.
         sums: the sum of each one's rewards.
 
     Raises:

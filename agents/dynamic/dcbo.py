@@ -1,7 +1,7 @@
 """DCBO: dynamic causal Bayesian optimisation (Aglietti, Dhir, Gonzalez & Damoulas 2021), Algorithm 1.
 
 In each time slice every minimal intervention set of the slice's diagram has a dynamic causal GP, whose prior is the
-estimate of E[Y_t | do(x_t), what was implemented before] (sec. 3.1 and 3.2). A trial maximises expected improvement
+estimate of E[Y_t | do(x_t), earlier implemented actions] (sec. 3.1 and 3.2). A trial maximises expected improvement
 over all sets; the last round of a slice implements the best of the trials.
 """
 

@@ -106,7 +106,7 @@ def slice_view(task: DynamicTask, sets: Sequence[frozenset[str]], initial: Seque
     Args:
         task: dynamic.
         sets: target sets; the first one should be empty if there are initial rounds.
-        initial: rounds that the agent is given, whose targets are indices of ``sets``.
+        initial: initial data of the agent, whose targets are indices of ``sets``.
     """
     indices = [task.targets.index(target) for target in sets]
     return HardView(task, indices, sets, horizon=task.trials, initial_data=tuple(initial))

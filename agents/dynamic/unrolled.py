@@ -86,7 +86,7 @@ class UnrolledModel(ObservationalModel):
         return super().informs(self._own(target))
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """As of the base class, for a target set of variables of the slice, without its index."""
+        """As in the base class, for a target set of variables of the slice, without its index."""
         held = self._before.expand(len(values), -1)
         return super().effect(self._own(target), torch.cat([held, values], -1))
 

@@ -1,1 +1,1 @@
-"""Methods for hard interventions: which variables to set, and to what."""
+"""Methods for hard interventions: the choice of variables and of their values."""

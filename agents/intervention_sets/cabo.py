@@ -23,9 +23,9 @@ class CaBO(Agent):
     """CBO on the possibly optimal minimal intervention sets, blind to contexts. Plays contextual tasks.
 
     Args:
-        max_observations: as for CBO; 1 to 10,000.
+        max_observations: number of observations, as for CBO; 1 to 10,000.
         scaling: "divide" or "multiply" the coverage by N / N_max.
-        in_common: as for CBO; False for one GP a set, the paper's method.
+        in_common: whether all sets share a GP, as for CBO; False for one GP a set, the paper's method.
         device: torch device.
 
     Attributes:

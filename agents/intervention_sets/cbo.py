@@ -99,8 +99,8 @@ class CBO(Agent):
         device: torch device.
 
     Raises:
-        ArgumentError: if an argument is out of range; by :meth:`reset` if ``targets`` or ``costs`` name what the task
-            does not have.
+        ArgumentError: if an argument is out of range; by :meth:`reset` if ``targets`` or ``costs`` name variables that
+            the task does not have.
     """
 
     modes = frozenset({Mode.HARD})

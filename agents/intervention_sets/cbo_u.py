@@ -23,8 +23,8 @@ class CBOU(CBO):
 
     Args:
         nonlinear: Gaussian processes instead of linear functions of the parents.
-        most_parents: sets of parents are no larger, 1 to 100.
-        costs: as for CBO.
+        most_parents: largest number of parents considered, 1 to 100.
+        costs: costs of the target sets, as for CBO.
         device: torch device.
 
     Attributes:

@@ -38,11 +38,12 @@ class CCBO(CBO):
     Args:
         multi_task: one GP per target set for all outcomes, with their correlations, instead of one for each.
         causal_prior: take prior means and variances from the observations; False for constant means.
-        costs: as for CBO.
+        costs: costs of the target sets, as for CBO.
         device: torch device.
 
     Raises:
-        ArgumentError: if an argument is out of range; by :meth:`reset` if ``costs`` name what the task does not have.
+        ArgumentError: if an argument is out of range; by :meth:`reset` if ``costs`` name a variable that the task does
+            not have.
         HiddenGraphError: by :meth:`reset` if the diagram is hidden.
     """
 

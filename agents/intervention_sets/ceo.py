@@ -24,8 +24,8 @@ class CEO(CBO):
     """CBO that learns which of the candidate graphs is the true one. Plays hard tasks.
 
     Args:
-        costs: as for CBO.
-        in_common: as for CBO; False for the paper's method.
+        costs: costs of the target sets, as for CBO.
+        in_common: whether all sets share a GP, as for CBO; False for the paper's method.
         device: torch device.
 
     Attributes:

@@ -18,7 +18,7 @@ class HardView:
 
     Args:
         task: the other task; its codec is a :class:`ChoiceCodec`.
-        indices: of the choices, in the order of ``targets``.
+        indices: indices of the choices, in the order of ``targets``.
         targets: the variables that each of them sets.
         changes: fields of the hard task that differ from ``task``.
 

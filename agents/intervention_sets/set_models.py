@@ -27,7 +27,7 @@ RADII = (0.03, 0.005)
 
 
 class Setting(NamedTuple):
-    """What the set models of an agent share: its task, effect model and costs, and the torch device."""
+    """The data that the set models of an agent share: its task, effect model and costs, and the torch device."""
 
     task: HardTask
     effects: EffectModel
@@ -40,7 +40,7 @@ class InterventionSetModel(ABC):
 
     Attributes:
         index: position of the set among the task's targets.
-        cost: cost of playing the set, without what depends on the values.
+        cost: cost of playing the set, without the part that depends on the values.
     """
 
     def __init__(self, task: HardTask, index: int, cost: float) -> None:

@@ -21,13 +21,15 @@ from cbo_gym.task import Action, HardTask, Info, Mode, Observation, SoftTask
 
 
 class NetworkAgent(SearchAgent):
-    """Learns from every node; plays :func:`first_action` without data, and afterwards what :meth:`choose` finds.
+    """Base class of agents that learn from every node and play the action that :meth:`choose` returns.
+
+    Without data they play :func:`first_action`.
 
     Attributes:
-        make_surrogate: makes the surrogate of a node.
-        network: the surrogates of the nodes; subclasses make it in ``setup``.
-        warmup: exploration in some of the first rounds; made there too, or None.
-        exploration: replacement of actions that teach nothing; made there too, or None.
+        make_surrogate: factory of the surrogate of a node.
+        network: the surrogates of the nodes; subclasses set it in ``setup``.
+        warmup: exploration in some of the first rounds, set in ``setup``; or None.
+        exploration: replacement of actions that teach nothing, set in ``setup``; or None.
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.ADVERSARIAL})

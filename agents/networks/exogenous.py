@@ -144,7 +144,7 @@ class EncoderDecoder:
 class DecoderGP(GaussianProcess):
     """A GP with a :class:`DecoderKernel`, for points and draws of u^ that are combined.
 
-    The kernel is a product, so what depends on the draws alone is computed once for all points.
+    The kernel is a product, so the factor that depends on the draws alone is computed once for all points.
     """
 
     _error: Tensor

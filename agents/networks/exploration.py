@@ -1,4 +1,4 @@
-"""Exploration: what a network agent plays instead of an action that teaches nothing.
+"""Exploration: actions that a network agent plays instead of one that teaches nothing.
 
 Optimism within a model's bounds finds nothing where the model has no data, such as the rings of Dropwave that no action
 has reached. So once its action is known, an agent plays another one, at most ``RATE * sqrt(t)`` times in t rounds: in

@@ -168,7 +168,7 @@ class MCBO(NetworkAgent):
 
         Args:
             starts: search points of :class:`WithEta`, ``r x search_dim``.
-            noise: as :meth:`GPNetwork.draw_noise` gives it.
+            noise: noise from :meth:`GPNetwork.draw_noise`.
             seed: seed of the networks' first layers.
 
         Returns:

@@ -49,7 +49,7 @@ class GPNetworkModel(Model):
         outputs: names of the nodes, in the order of the outputs.
 
     Raises:
-        ArgumentError: if an output is not a modelled node, or there is none.
+        ArgumentError: if an output is not a modelled node, or ``outputs`` is empty.
     """
 
     def __init__(self, network: GPNetwork, outputs: Sequence[str] | None = None) -> None:
@@ -65,7 +65,7 @@ class GPNetworkModel(Model):
 
         Args:
             task: a task from :func:`cbo_gym.make_task`.
-            outputs: as for the class.
+            outputs: names of the outputs, as for the class.
             device: torch device.
 
         Raises:

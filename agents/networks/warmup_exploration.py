@@ -1,4 +1,4 @@
-"""Warm-up exploration: what a nearly greedy agent plays in some of the first rounds of a noisy network.
+"""Warm-up exploration: actions that a nearly greedy agent plays in some of the first rounds of a noisy network.
 
 Where nodes are noisy it takes long until an action is known, and the agent settles before. So every second one of the
 first rounds is another action, and for some time after one in five. In hard mode it is the action on the minimal target

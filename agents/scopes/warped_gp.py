@@ -1,6 +1,6 @@
 """WarpedGP: the GP with learned warpings of inputs and outputs, after HEBO (Cowen-Rivers et al. 2022).
 
-HEBO's package needs NumPy below 1.25, so what makes its model robust is built here from BoTorch's parts: Kumaraswamy
+HEBO's package needs NumPy below 1.25, so the robust parts of its model are built here from BoTorch's parts: Kumaraswamy
 warpings of the inputs, fitted under lognormal priors, and the Yeo-Johnson transform of the outputs. Not taken over are
 the linear part of HEBO's kernel and its acquisition functions.
 """
@@ -58,7 +58,7 @@ class WarpedGP(GaussianProcess):
     about the median. The Yeo-Johnson parameter and the scale are fitted whenever the hyper-parameters are.
 
     Args:
-        name: as for :class:`~cbo_gym.agents.surrogates.gp.GaussianProcess`.
+        name: name of the modelled node, as for :class:`~cbo_gym.agents.surrogates.gp.GaussianProcess`.
         dim: the same.
         settings: the same; but the noise is learned here, and there is no other kernel.
 

@@ -1,1 +1,1 @@
-"""Methods for several objectives, whose rewards are vectors: what they recommend is a Pareto set of actions."""
+"""Methods for several objectives, whose rewards are vectors; they recommend a Pareto set of actions."""

@@ -24,7 +24,7 @@ MARGIN = 0.1  # distance of the reference point below the front, as a share of t
 
 
 class SeveralObjectivesAgent(SearchAgent):
-    """Plays at random without data, and afterwards the action that :meth:`search` returns.
+    """Base class of agents that play at random without data, and then the action that :meth:`search` returns.
 
     Attributes:
         features: features of the task's actions, the inputs of models; subclasses make them in ``setup``.

@@ -22,7 +22,8 @@ class IGPUCB(SuperArmAgent):
     """Upper confidence bound on a Gaussian process over super arms. Plays masked tasks.
 
     Args:
-        lengthscale: of the kernel, above 0; two super arms that differ in d base arms are ``sqrt(d)`` apart.
+        lengthscale: lengthscale of the kernel, above 0; two super arms that differ in d base arms are ``sqrt(d)``
+            apart.
         delta: the probability with which the bounds may fail, between 0 and 1.
 
     Raises:

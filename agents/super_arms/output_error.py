@@ -1,6 +1,6 @@
 """Fits of an acyclic separable system by output error: the error of its predictions from the signals alone.
 
-A regression of every node on its causes considers one equation at a time, and errors of earlier equations spoil its
+A regression of every node on its causes considers one equation at a time, and errors of earlier equations distort its
 arguments, whereas the reward of a super arm is the output of all of them. Systems that regressions propose are
 therefore polished until their solutions are as near to the observed nodes as their edges allow, and compared by that
 error (Ljung 1999, System identification, sec. 7.2: the output-error model).

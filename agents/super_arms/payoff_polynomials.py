@@ -65,7 +65,7 @@ class PayoffPolynomials:
         reach: factor of the distances of the grid from the centre, above 0.
 
     Attributes:
-        exponents: of the columns, shape ``(terms, N)``.
+        exponents: exponents of the columns, shape ``(terms, N)``.
     """
 
     about_means: ClassVar[bool] = True
@@ -138,8 +138,8 @@ class PayoffPolynomials:
         """Least and greatest product of moments of every term, for moments in intervals of their own.
 
         Args:
-            lower: of the moments, shape ``(q + 1, N)``, by order; of order 0 it is 1.
-            upper: the same.
+            lower: lower ends of the moments by order, shape ``(q + 1, N)``; 1 for order 0.
+            upper: upper ends, likewise.
 
         Returns:
             two arrays of shape ``(terms,)``.
@@ -244,8 +244,8 @@ class Expansion:
         """Variance of the expected payoffs due to one more signal of a base arm (delta method).
 
         Args:
-            moments: by order, shape ``(q + 1, N)`` or more orders.
-            covariances: of the signals' powers 1 to q, shape ``(q, q, N)``, or more powers.
+            moments: moments by order, shape ``(q + 1, N)`` or more orders.
+            covariances: covariances of the signals' powers 1 to q, shape ``(q, q, N)``, or more powers.
 
         Returns:
             the variance of each expected payoff due to one signal of each base arm, shape ``(A, N)``.

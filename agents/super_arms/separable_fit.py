@@ -106,9 +106,9 @@ def fit_jointly(
         exogenous: the observed z, shape ``(rounds, N)``.
         nodes: the observed y, of the same shape.
         components: candidate functions of every edge.
-        acyclic: drop the weakest edges on cycles until there are none, and polish what is left; see
+        acyclic: drop the weakest edges on cycles until there are none, and polish the rest; see
             :mod:`cbo_gym.agents.super_arms.output_error`.
-        former: an earlier fit, whose edges may explain the rounds better; None if there is none.
+        former: an earlier fit, whose edges may explain the rounds better; or None.
 
     Returns:
         a system that can be solved for the observed z.
@@ -271,8 +271,8 @@ def backward_elimination(
 
     Args:
         proposed: which features are in the set, shape ``(features,)``.
-        gram: of all features, with its ridge, shape ``(features, features)``.
-        correlation: of the features with the target, shape ``(features,)``.
+        gram: Gram matrix of all features, with its ridge, shape ``(features, features)``.
+        correlation: inner products of the features with the target, shape ``(features,)``.
         total: sum of squares of the target.
 
     Yields:

@@ -53,7 +53,7 @@ class Surrogate(Protocol):
 
 
 class NodeSurrogate(Surrogate, Protocol):
-    """Model of a node of a network, with what rollouts, joint samples and exploration need in addition."""
+    """Model of a node of a network, with the methods that rollouts, joint samples and exploration need in addition."""
 
     @property
     def dim(self) -> int:

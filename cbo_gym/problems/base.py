@@ -54,7 +54,7 @@ Data = TypeVar("Data", bound=ModeData)
 
 @dataclass(frozen=True)
 class ProblemStatement:
-    """A :class:`Problem` whose mechanisms may be unknown, as of a study; for the arguments see there.
+    """A :class:`Problem` whose mechanisms may be unknown, as in a study; :class:`Problem` describes the arguments.
 
     ``scm`` is a system, or its structure alone.
 
@@ -160,7 +160,7 @@ class Problem(ProblemStatement):
     """A named benchmark: the SCM, the interventions allowed on it, and its source.
 
     Args:
-        name: as in the environment ids.
+        name: name, as in the environment ids.
         scm: the system; its reward is maximised.
         description: one or two sentences for users.
         citation: paper and section.
@@ -184,7 +184,7 @@ class Problem(ProblemStatement):
         knowledge: agents' knowledge of the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; None
             if they know all of it.
         modes: data of single feedback modes, at most one of a type, see :mod:`cbo_gym.problems.modes`.
-        transform: how an instance differs from the published problem, see
+        transform: difference of an instance from the published problem, see
             :mod:`cbo_gym.problems.variations.instance`; None for the published problem.
 
     Raises:

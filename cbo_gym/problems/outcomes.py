@@ -48,8 +48,8 @@ class Outcomes:
         """The objectives' values in rounds, by name, where there are several; of the rounds' shape or numbers.
 
         Args:
-            values: of the rounds, by variable.
-            cost: their costs.
+            values: values of the rounds, by variable.
+            cost: costs of the rounds.
         """
         return {
             objective.name: cost if objective.name == COST else values[objective.name] for objective in self.objectives
@@ -111,7 +111,7 @@ def check_objectives(name: str, outcomes: Outcomes, scm: Structure, settable: It
     """Refuse several objectives that do not fit a system.
 
     Args:
-        name: of the problem.
+        name: name of the problem.
         outcomes: with several objectives or none.
         scm: the system.
         settable: variables that interventions may set.

@@ -49,7 +49,7 @@ class EffectModel(Protocol):
 
         Args:
             target: one of the task's target sets, not empty.
-            values: of its variables in the order of ``task.manipulable``, in [0, 1], shape ``n x d``.
+            values: values of its variables in the order of ``task.manipulable``, in [0, 1], shape ``n x d``.
         """
 
     def informs(self, target: frozenset[str]) -> bool:
@@ -324,7 +324,7 @@ def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str
 
 
 def adjustment_set(diagram: CausalDiagram, target: frozenset[str], reward: str) -> frozenset[str] | None:
-    """A minimal set that satisfies the back-door criterion for ``target`` on ``reward``, or None if there is none.
+    """A minimal set that satisfies the back-door criterion for ``target`` on ``reward``, or None.
 
     Z has no descendants of the targets and separates them from the reward once the edges out of them are cut; then
     ``E[Y | do(x)]`` is the mean over Z of ``E[Y | x, Z]`` (Pearl, *Causality*, 2009, sec. 3.3 and 3.4). If any set

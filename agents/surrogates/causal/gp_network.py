@@ -252,7 +252,7 @@ class GPNetwork:
         Args:
             inputs: features of actions, ``b x input_dim``.
             nodes: some of the modelled nodes.
-            noise: as of :meth:`draw_noise`, perhaps without some nodes.
+            noise: noise from :meth:`draw_noise`, perhaps without some nodes.
             functions: number of networks.
             samples: number of draws in ``noise``.
         """
@@ -284,7 +284,7 @@ class GPNetwork:
             inputs: features of the actions, ``b x input_dim``: soft mode the action; hard mode the values of the
                 manipulable variables, then the membership of the target set.
             plausible: picks f between the GP's bounds.
-            noise: of shape ``(s,)`` a node, or empty.
+            noise: noise of shape ``(s,)`` for each node, or empty.
 
         Returns:
             node -> tensor of shape ``b x s`` (``b x 1`` where nothing upstream is noisy), differentiable.
@@ -311,7 +311,7 @@ class GPNetwork:
         Args:
             inputs: features of the actions, ``b x q x input_dim``.
             draws: node -> standard normal numbers, ``b x s x q`` or ``1 x s x q``.
-            noise: of the same shapes, of some nodes or none.
+            noise: noise of the same shapes, for some nodes or none.
 
         Returns:
             node -> tensor of shape ``b x s x q`` (``b x 1 x q`` where it is set), differentiable.
@@ -358,7 +358,7 @@ class GPNetwork:
             inputs: features of the actions, ``b x input_dim``.
             value: makes the value ``b x s`` of a node that is not set from the inputs of its GP, ``b x s x d``.
             nodes: modelled nodes in topological order, with all their ancestors; all if None.
-            noise: of shape ``(s,)``, of some nodes.
+            noise: noise of shape ``(s,)``, for some nodes.
         """
         groups = [(node,) for node in (self.nodes if nodes is None else nodes)]
         return self._propagate_groups(inputs, groups, lambda own, points: list(map(value, own, points)), noise or {})

@@ -10,7 +10,9 @@ from torch import Tensor
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.protocols import NodeSurrogate
 
-KNOWN = 0.002  # of the prior standard deviation; half of that is left at exact data, by what steadies the matrices
+KNOWN = (
+    0.002  # of the prior standard deviation; half of that is left at exact data, because of the jitter of the matrices
+)
 KNOWN_NOISE = 0.5  # of the noise's standard deviation
 UNKNOWN = 0.5  # of the prior standard deviation
 PLAUSIBLE = 3.0  # posterior standard deviations above the mean
@@ -69,7 +71,7 @@ def reward_inputs(network: GPNetwork, inputs: Tensor) -> Tensor:
 def distance_to_data(network: GPNetwork, inputs: Tensor, best: float) -> Tensor:
     """Distances of the reward node's inputs from the nearest in the data, in units of the inputs' ranges, ``(b,)``.
 
-    They are -1 where there is nothing to look for: where the reward is half known, its posterior standard deviation
+    They are -1 where a search is useless: where the reward is half known, its posterior standard deviation
     being below ``UNKNOWN`` prior ones, or not plausibly above ``best``, which is beyond ``PLAUSIBLE`` of them.
     """
     gp, points = network.surrogates[network.task.reward], reward_inputs(network, inputs)

@@ -71,7 +71,7 @@ class RawParameters(Hyperparameters):
         return float(total.detach()), self._gradient(total, torch.ones_like(total))
 
     def covariances(self, points: Tensor, values: np.ndarray) -> Any:
-        """The covariances of points ``n x d``, and their gradient, as of :class:`Covariances`."""
+        """The covariances of points ``n x d``, and their gradient, as in :class:`Covariances`."""
         self._vary(values)
         with torch.enable_grad():
             matrix = self._kernel.forward(points, points)

@@ -94,7 +94,7 @@ class GaussianProcess:
     torch's global random state.
 
     Args:
-        name: of the modelled node, for error messages.
+        name: name of the modelled node, for error messages.
         dim: number of inputs d, at least 1.
         noise_std: standard deviation of the outputs' noise where it is known, 0 for exact outputs; None to learn it.
         covariance: makes the kernel for d inputs.

@@ -42,7 +42,7 @@ class Stack:
         return len(sizes) == 1 and 0 < max(sizes) * count <= MAX_ENTRIES
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Means and standard deviations as of :meth:`GaussianProcess.posterior`, for ``g x b x d``: ``g x b`` each."""
+        """Return posterior means and standard deviations at points ``g x b x d``, ``g x b`` each."""
         states = [gp.state() for gp in self._gps]
         if not self._states or any(
             new.posterior is not old.posterior for new, old in zip(states, self._states, strict=True)

@@ -82,8 +82,8 @@ def custom_problem(
         arms: the interventions of the discrete mode, each a mapping from variables to the values that they are set to,
             ``{}`` to only observe. The reward must then be in [0, 1].
         latent: variables that are not observed.
-        name: of the problem.
-        description: for users.
+        name: name of the problem.
+        description: description for users.
 
     Raises:
         ArgumentError: naming the item that is unknown, unused, missing, of a wrong type, or contradicts the diagram;

@@ -62,7 +62,7 @@ def load_problem(path: str | Path) -> Problem:
     ``targets``, ``contexts``, ``scopes`` and ``arms`` are those of :func:`~cbo_gym.custom_problem`.
 
     Raises:
-        ArgumentError: naming the file and what is wrong in it.
+        ArgumentError: naming the file and the error in it.
     """
     path = Path(path)
     failed = f"cannot load the problem {shortened(str(path))}"

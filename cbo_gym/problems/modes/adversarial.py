@@ -21,7 +21,7 @@ class Adversary(ModeData):
     the bounds of multiplicative weights ask.
 
     Args:
-        coordinates: how many soft parameters of the system are the adversary's: the last ones.
+        coordinates: number of soft parameters of the adversary, the last ones of the system.
         levels: values that each coordinate of either player may take.
         luck: name of a latent U(0, 1) variable without effects: the adversary's own randomness.
     """

@@ -30,7 +30,7 @@ class Contexts(ModeData):
             name, for those whose distribution the contexts change. None if the mechanisms are unknown.
         best_response: the contexts' values to the native values of an intervention that maximises E[Y | x, c] over
             the values of all scopes (the variables set are the same in every context), where theory gives one.
-        policy: that intervention in words.
+        policy: description of that intervention.
         value: E[Y] under it, where it is known exactly.
     """
 

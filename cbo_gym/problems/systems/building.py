@@ -25,7 +25,7 @@ def read_equations(
 
     Args:
         equations: variable -> its equation in other variables, actions and ``u``, its own noise.
-        noise: of all equations with a ``u``, or by variable.
+        noise: distribution of every ``u``, or distributions by variable.
         actions: names of the soft parameters in the equations.
         latent: names of the latent variables, separated by blanks.
     """

@@ -78,7 +78,7 @@ def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: fl
         causes: number N, 2 to 200.
         rare: number of rare causes, at least 1 and less than ``causes``.
         q: P(X = 1) of each of them, from 0 to 1/2.
-        epsilon: what the best arm earns above 1/2; above 0, at most 1/2.
+        epsilon: excess of the best arm's mean reward over 1/2; above 0, at most 1/2.
     """
     names = _check_causes(causes, rare, epsilon)
     if not (is_finite_number(q) and 0.0 <= q <= 0.5):
@@ -106,7 +106,7 @@ def confounded_bandit(causes: int = 50, rare: int = 1, epsilon: float = 0.3) -> 
     Args:
         causes: number N, 2 to 200.
         rare: number of rare causes, at least 1 and less than ``causes``.
-        epsilon: what the best arm earns above 1/2; above 0, at most 1/2.
+        epsilon: excess of the best arm's mean reward over 1/2; above 0, at most 1/2.
     """
     names = _check_causes(causes, rare, epsilon)
     chances = [(RARELY, RARELY)] * rare + [COMMON] * (causes - rare)

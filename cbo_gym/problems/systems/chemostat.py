@@ -77,7 +77,7 @@ class Mixture(StrictModel):
 
 
 class ForecastErrors(StrictModel):
-    """Of every node."""
+    """Mixtures of every node."""
 
     N: Mixture
     P: Mixture
@@ -168,7 +168,7 @@ def algae(gain: Floats, loss: Floats, before: Floats, nitrogen_now: Floats, u: F
     """Algae, umol N/l: dP = F_P(N) - delta P.
 
     Algae turn over in less than a day, so the stock that grows is taken at its typical level, part of ``gain``, and not
-    at yesterday's. The grazers are no parents in the paper's Eq. 10; they are part of ``loss``.
+    at yesterday's. The grazers are not parents in the paper's Eq. 10; they are part of ``loss``.
     """
     return _scattered(_after_a_day(before, loss * DILUTION, gain * _algae_uptake(nitrogen_now)), u)
 
@@ -209,7 +209,7 @@ def _living(
 
     Args:
         scales: the free factors.
-        noise: of each node, added to the square root of its forecast.
+        noise: noise of each node, added to the square root of its forecast.
         before: N, P and E of the day before: values, or the names of the nodes that hold them.
         today: Suffix of the names of this day's nodes.
         first: Index of N_in among the actions; the juveniles and the adults of the day before follow.
@@ -252,7 +252,7 @@ def daily_map(
     Args:
         scales: the free factors.
         yesterday: values of N, P, E and D: numbers, or arrays that broadcast with actions and noise.
-        noise: of each node, added to the square root of its forecast.
+        noise: noise of each node, added to the square root of its forecast.
     """
     died = partial(_negated_dead, scales.D.gain, scales.D.loss, yesterday["D"])
     variables = [*_living(scales, noise, yesterday, "", 0), Variable("Y", died, ("J", "A"), (), noise["D"])]

@@ -47,15 +47,15 @@ def dynamic_problem(
     """A problem with slices.
 
     Args:
-        name: of the problem.
+        name: name of the problem.
         description: one or two sentences for users.
-        section: of the paper.
-        equations: of the slices; the last ones hold for all that follow.
+        section: section of the paper.
+        equations: equations of the slices; the last ones hold for all that follow.
         manipulable: variable of a slice -> native ``(low, high)``.
         slices: the number T of slices, 1 to 100.
         trial_noise: factor of the noise in trials, finite and at least 0.
         noise: variable of a slice -> its noise, if not standard normal; standard deviation 0 for none.
-        measured: in how many slices, the first ones, there are observational data; None for all.
+        measured: number of slices, from the first on, with observational data; None for all.
     """
     count = whole_number("slices", slices, at_least=1, at_most=MAX_SLICES)
     require_not_negative("trial_noise", trial_noise)

@@ -51,7 +51,7 @@ def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, 
         density: expected number of edges a variable, above 0; at most that of a complete graph, (nodes - 1) / 2, and
             5,000 / nodes.
         nonlinear: sines and tanh instead of linear functions.
-        instance_seed: of the graph and the functions, at least 0.
+        instance_seed: seed of the graph and the functions, at least 0.
     """
     count = whole_number("nodes", nodes, at_least=2, at_most=MAX_NODES)
     densest = min((count - 1) / 2, MAX_EDGES / count)

@@ -3,7 +3,7 @@
 The mechanisms are those of :mod:`cbo_gym.problems.systems.function_networks`; new is the noise, and how it enters:
 added (Dropwave-GMM), multiplied by a function of the parents (Alpine2-DGM, a decomposable generation mechanism), or
 inside the mechanism (Alpine2-NonDGM). The paper gives only ranges for most constants of the mixtures; the builders have
-no defaults for them, and the registry's entries hold what was chosen.
+no defaults for them, and the registry's entries hold our choice.
 
 Agents do not know the noise. EXCBO learns it; methods that assume normal noise fit its standard deviation, as they do
 in the paper.

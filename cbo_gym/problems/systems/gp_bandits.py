@@ -38,7 +38,7 @@ class PosteriorMean:
     Args:
         centres: the points x_i, shape ``(m,)``.
         weights: variance times the weights w_i, shape ``(m,)``.
-        lengthscale: of k.
+        lengthscale: lengthscale of k.
     """
 
     centres: np.ndarray

@@ -80,7 +80,7 @@ def hierarchical(degree: int = 3, layers: int = 3, instance_seed: int = 0) -> Pr
     Args:
         degree: nodes a layer, at least 1; the paper has 2 to 4.
         layers: at least 1; the paper has 1 to 4. With the reward there are at most 17 nodes.
-        instance_seed: of the weights, at least 0.
+        instance_seed: seed of the weights, at least 0.
     """
     causes = _connect_layers(degree, layers)
     rng = np.random.default_rng(whole_number("instance_seed", instance_seed, at_least=0))
@@ -95,7 +95,7 @@ def enhanced_parallel(nodes: int = 9, instance_seed: int = 0) -> Problem:
 
     Args:
         nodes: their number with the reward, 3 to 17; the paper has 5 to 9.
-        instance_seed: of the graph and the weights, at least 0.
+        instance_seed: seed of the graph and the weights, at least 0.
     """
     count = whole_number("nodes", nodes, at_least=3, at_most=MAX_NODES)
     rng = np.random.default_rng(whole_number("instance_seed", instance_seed, at_least=0))

@@ -36,8 +36,8 @@ class PooledTest:
         sensitivity: share of infected people detected by a test of their own, in (0, 1].
         dilution: the sensitivity falls with the pool size n as ``exp(-(n - 1) / dilution)``; above 0.
         false_positive_rate: share of pools without an infected person that are positive, in [0, 1).
-        test_cost: of a test a person, in units of the loss of one infection; at least 0.
-        isolation_cost: of a person isolated, in the same units; at least 0.
+        test_cost: cost of a test for each person, in units of the loss of one infection; at least 0.
+        isolation_cost: cost for each person isolated, in the same units; at least 0.
     """
 
     sensitivity: float
@@ -118,11 +118,11 @@ def pooled_testing(
         noise: ``(weight, mean, c)`` of each component of every node's noise, see
             :func:`~cbo_gym.problems.base.mixture_noise`.
         noise_std: sigma, in percent; 0.2 and 0.4 in the paper.
-        sensitivity: of the test, see :class:`PooledTest` for this and what follows.
+        sensitivity: sensitivity of the test; see :class:`PooledTest` for this and the following.
         dilution: loss of sensitivity in pools.
-        false_positive_rate: of a pool.
-        test_cost: of a test a person.
-        isolation_cost: of a person isolated.
+        false_positive_rate: false positive rate of a pool.
+        test_cost: cost of a test for each person.
+        isolation_cost: cost for each person isolated.
     """
     test = PooledTest(sensitivity, dilution, false_positive_rate, test_cost, isolation_cost)
     u = mixture_noise(noise, noise_std)

@@ -1,4 +1,4 @@
-"""Constraints: what actions must meet in expectation, as a keyword on any environment.
+"""Constraints that actions must meet in expectation, as a keyword of any environment.
 
 ``gym.make("CBO/ToyGraph-v0", constraints=["X0 <= 3"])`` is ToyGraph where only actions with E[X0 | action] <= 3 count.
 """
@@ -31,8 +31,8 @@ def constrain(outcomes: Outcomes, constraints: object, names: Collection[str]) -
     """The outcomes of a problem, with other constraints than its own.
 
     Args:
-        outcomes: of the problem.
-        constraints: as :func:`read_constraints` takes them; None for the problem's own.
+        outcomes: outcomes of the problem.
+        constraints: constraints, as :func:`read_constraints` takes them; None for the problem's own.
         names: the system's variables.
 
     Raises:
@@ -87,7 +87,7 @@ class _Match(NamedTuple):
 def _read(value: object, names: Collection[str]) -> list[Constraint]:
     string = value if isinstance(value, str) else ""
     known = list(_matches(string, names))
-    # a part that is neither a name nor a number is an unknown name, which the system reports
+    # an operand that is neither a name nor a number is an unknown name, which the system reports
     operands = [operand.strip() for operand in re.split(SIGN, string)]
     unknown = _matches(
         string, [operand for operand in operands if operand and "=" not in operand and number_in(operand) is None]

@@ -1,4 +1,4 @@
-"""What agents know of a problem's causal graph: all of it, the names alone, a wrong diagram, or candidates.
+"""Agents' knowledge of a problem's causal graph: all of it, the names alone, a wrong diagram, or candidates.
 
 Rewards, optimum and regret are those of the true problem. Actions and observations follow from the known graph:
 
@@ -85,7 +85,7 @@ def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> P
 
 
 def describe_knowledge(problem: Problem) -> str:
-    """A summary of what agents know of a problem's graph, which tells the true one."""
+    """Return a summary of the agents' knowledge of a problem's graph, which reveals the true one."""
     knowledge, truth = problem.knowledge, problem.scm.diagram
     if knowledge is None:
         return "the true graph"
@@ -241,7 +241,7 @@ def _is_comparable(value: object) -> bool:
 
 
 def _unfit(problem: Problem, diagram: CausalDiagram) -> str | None:
-    """The reason why agents cannot be given a diagram; None if there is none."""
+    """The reason why agents cannot use a diagram; None if they can."""
     reward, scm = problem.scm.reward, problem.scm
     if children := diagram.children(reward):
         return f"it has edges from the reward to {list(children)}"

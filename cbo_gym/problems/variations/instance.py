@@ -65,7 +65,7 @@ def transform_problem(problem: Problem, mode: Mode, instance: int = 0, truth: Pr
 
 
 class _Draw:
-    """A random transform; what may change follows from the mode and from what agents know."""
+    """A random transform; the mode and the agents' knowledge decide which properties may change."""
 
     def __init__(self, problem: Problem, mode: Mode, instance: int) -> None:
         self.problem, self.mode, self.instance = problem, mode, instance
