@@ -14,7 +14,7 @@ GROUP = "cbo_gym.agents"
 
 @cache
 def zoo() -> dict[str, str]:
-    """The agents of this package by their published names: ``{"GP-UCB": "cbo_gym.agents.black_box.gp_ucb:GPUCB"}``.
+    """Return the agents of this package by name: ``{"GP-UCB": "cbo_gym.agents.black_box.gp_ucb:GPUCB"}``.
 
     In a checkout they are read from the source, so that a new agent is known before the next installation.
     """

@@ -43,7 +43,7 @@ class AskTell(Agent):
 
     @abstractmethod
     def ask(self) -> np.ndarray:
-        """The next point to try, in [0, 1], shape ``(dim,)``."""
+        """Return the next point to try, in [0, 1], shape ``(dim,)``."""
 
     def tell(self, point: np.ndarray, reward: float) -> None:
         """Learn the reward of a point, which was proposed or belongs to the initial data."""

@@ -100,16 +100,16 @@ class LearnedGraph(Agent):
             self._player.update(action, self._reorder(observation), reward, info)
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        """The player's posterior; ``None`` before it plays."""
+        """Return the player's posterior; ``None`` before it plays."""
         return None if self._player is None else self._player.reward_posterior(actions)
 
     def estimated_rewards(self) -> np.ndarray:
-        """The player's estimates; before it plays, the observed rewards."""
+        """Return the player's estimates; before it plays, the observed rewards."""
         return super().estimated_rewards() if self._player is None else self._player.estimated_rewards()
 
 
 def learn_edges(rows: np.ndarray, nodes: tuple[str, ...], reward: str, alpha: float) -> tuple[set[Edge], set[Edge]]:
-    """The directed and the undirected edges that PC finds in observations of shape ``(n, len(nodes))``."""
+    """Return the directed and the undirected edges that PC finds in observations of shape ``(n, len(nodes))``."""
     from causallearn.graph.GraphNode import GraphNode
     from causallearn.search.ConstraintBased.PC import pc
     from causallearn.utils.PCUtils.BackgroundKnowledge import BackgroundKnowledge
@@ -140,7 +140,7 @@ def learn_edges(rows: np.ndarray, nodes: tuple[str, ...], reward: str, alpha: fl
 def direct_edges(
     nodes: Collection[str], arrows: Collection[Edge], lines: Collection[Edge], reward: str
 ) -> CausalDiagram:
-    """A diagram with these edges, every line directed, the nodes in topological order.
+    """Return a diagram with these edges, every line directed, the nodes in topological order.
 
     The last variable is one without effects among those left, whose undirected neighbours are adjacent to all its other
     neighbours, so that its edges create no new collider. If there is none, the one with the fewest effects is taken.

@@ -25,7 +25,7 @@ SAMPLERS = {
 
 
 def coordinates(dim: int) -> list[str]:
-    """Names of the coordinates of a unit box in trials."""
+    """Return names of the coordinates of a unit box in trials."""
     return [f"x{index:03d}" for index in range(dim)]
 
 

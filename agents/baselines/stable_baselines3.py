@@ -133,7 +133,7 @@ class StableBaselines3(Agent):
     def act_given_pending(
         self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
     ) -> list[Action]:
-        """The last pending action again, because the algorithm needs its outcome to choose another."""
+        """Return the last pending action again, because the algorithm needs its outcome to choose another."""
         return [pending[-1]] * count
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:

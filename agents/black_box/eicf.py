@@ -43,7 +43,7 @@ class EICF(NodeImprovement):
         return self.improvement_over(float(estimates.max()))
 
     def improvement_over(self, incumbent: float) -> qLogExpectedImprovement:
-        """The logarithm of the expected improvement over ``incumbent``: GP inputs ``b x 1 x d`` to values ``b``."""
+        """Return the log expected improvement over ``incumbent``: GP inputs ``b x 1 x d`` to values ``b``."""
         return qLogExpectedImprovement(self.model, incumbent, self.sampler, self._objective)
 
     def reward_belief(self, inputs: Tensor) -> tuple[Tensor, Tensor]:

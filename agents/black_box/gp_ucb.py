@@ -90,7 +90,7 @@ class GPUCB(SearchAgent):
         return torch.cat([inputs, self._context.expand(*inputs.shape[:-1], -1)], -1)
 
     def upper_bound(self, inputs: Tensor) -> Tensor:
-        """The acquisition function in the last context: inputs of actions ``b x 1 x d`` to values ``b``."""
+        """Return the acquisition function in the last context: inputs of actions ``b x 1 x d`` to values ``b``."""
         return self.surrogate.bound(self._with_context(inputs), self.beta).squeeze(-1)
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
@@ -104,7 +104,7 @@ class GPUCB(SearchAgent):
         return mean.cpu().numpy(), std.cpu().numpy()
 
     def estimated_rewards(self) -> np.ndarray:
-        """Posterior means of the actions played; in contextual mode in the last context."""
+        """Return posterior means of the actions played; in contextual mode in the last context."""
         inputs = self.surrogate.inputs[:, : self.features.input_dim]
         with torch.no_grad():
             return self.surrogate.bound(self._with_context(inputs), 0.0).cpu().numpy()

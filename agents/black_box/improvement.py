@@ -39,7 +39,7 @@ class IndependentGPs(GPOutputs[Surrogate]):
     """Independent outputs, one GP each, at single points (``q = 1``): only marginals are computed."""
 
     def posterior(self, X: Tensor, *args: object, **kwargs: object) -> IndependentNormals:  # noqa: N803
-        """Marginals of the latent functions at ``X`` of shape ``b x 1 x d``.
+        """Return marginals of the latent functions at ``X`` of shape ``b x 1 x d``.
 
         Raises:
             ArgumentError: if ``X`` asks for the joint distribution of several points.
@@ -77,11 +77,11 @@ class NodeImprovement(SearchAgent):
 
     @abstractmethod
     def modelled(self) -> list[str]:
-        """The nodes that have a GP, each once."""
+        """Return the nodes that have a GP, each once."""
 
     @abstractmethod
     def improvement(self, estimates: np.ndarray) -> qLogExpectedImprovement:
-        """The logarithm of the expected improvement over the actions played: GP inputs ``b x 1 x d`` to values ``b``.
+        """Return the log expected improvement over the actions played: GP inputs ``b x 1 x d`` to values ``b``.
 
         Args:
             estimates: estimates from :meth:`estimated_rewards`.
@@ -112,7 +112,7 @@ class NodeImprovement(SearchAgent):
 
     @abstractmethod
     def reward_belief(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of the expected reward, GP inputs ``b x d`` to ``(b,)`` each."""
+        """Return the mean and standard deviation of the expected reward, GP inputs ``b x d`` to ``(b,)`` each."""
 
     def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()

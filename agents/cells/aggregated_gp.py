@@ -34,7 +34,7 @@ class AverageKernel:
         self._lengthscale, self._variance, self._points = lengthscale, variance, points
 
     def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Covariances of the means over cells ``(m, 2, d)`` and ``(n, 2, d)``, shape ``(m, n)``."""
+        """Return covariances of the means over cells ``(m, 2, d)`` and ``(n, 2, d)``, shape ``(m, n)``."""
         most = max(MAX_PAIRS // (self._points**2 * max(len(left), 1)), 1)
         if len(right) <= most:
             return self._covariance(left, right)
@@ -49,7 +49,7 @@ class AverageKernel:
         return self._variance * pairs.mean(axis=(1, 3))
 
     def variance(self, cells: np.ndarray) -> np.ndarray:
-        """Variances of the means over cells ``(m, 2, d)``, shape ``(m,)``."""
+        """Return variances of the means over cells ``(m, 2, d)``, shape ``(m,)``."""
         points = representative_points(cells, self._points) / self._lengthscale
         squared = np.square(points[:, :, None] - points[:, None]).sum(axis=-1)
         return self._variance * np.exp(-0.5 * squared).mean(axis=(1, 2))
@@ -179,7 +179,7 @@ class AggregatedGP:
         self.mean, self._variance = np.append(self.mean, mean), np.append(self._variance, variance)
 
     def posterior(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior mean and standard deviation of the means over any cells ``(m, 2, d)``, each ``(m,)``."""
+        """Return the posterior mean and standard deviation of the means over any cells ``(m, 2, d)``, each ``(m,)``."""
         _, mean, variance = self._condition(cells)
         return mean, np.sqrt(np.maximum(variance, 0.0))
 

@@ -62,5 +62,5 @@ class CellGPUCB(Agent):
         return self.model.posterior(np.stack(actions))
 
     def estimated_rewards(self) -> np.ndarray:
-        """Posterior means of the cells played, in the rewards' units."""
+        """Return posterior means of the cells played, in the rewards' units."""
         return self.model.posterior(np.stack([past.action for past in self.history]))[0]

@@ -69,7 +69,7 @@ class CellModel:
         self.gp = self._new_process()
 
     def posterior(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior means and standard deviations of any cells ``(m, 2, d)``, in the rewards' units."""
+        """Return posterior means and standard deviations of any cells ``(m, 2, d)``, in the rewards' units."""
         mean, std = self.gp.posterior(cells)
         return self.location + self.scale * mean, self.scale * std
 

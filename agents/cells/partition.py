@@ -46,7 +46,7 @@ class PartitionTree:
         return np.flatnonzero(self.is_leaf)
 
     def find(self, cell: np.ndarray) -> int | None:
-        """The node whose cell this is, or None."""
+        """Return the node whose cell this is, or None."""
         return self._nodes.get(np.ascontiguousarray(cell, dtype=np.float64).tobytes())
 
     def expand(self, node: int) -> np.ndarray:
@@ -68,7 +68,7 @@ class PartitionTree:
         return children
 
     def deepest_expanded(self) -> np.ndarray:
-        """The indices of the expanded nodes of greatest depth; the root if no node is expanded."""
+        """Return the indices of the expanded nodes of greatest depth; the root if no node is expanded."""
         expanded = np.flatnonzero(~self.is_leaf)
         if not len(expanded):
             return np.zeros(1, dtype=int)

@@ -43,7 +43,7 @@ class EmpiricalSearch(TreeSearch):
 
     @abstractmethod
     def radius(self, draws: np.ndarray, t: int) -> np.ndarray:
-        """Confidence radii in round t after ``draws`` plays, for rewards in [0, 1]."""
+        """Return confidence radii in round t after ``draws`` plays, for rewards in [0, 1]."""
 
     def estimates(self, nodes: np.ndarray) -> np.ndarray:
         return self._sums[nodes] / np.maximum(self.draws[nodes], 1)

@@ -51,29 +51,29 @@ class TreeSearch(Agent):
 
     @abstractmethod
     def estimates(self, nodes: np.ndarray) -> np.ndarray:
-        """Estimated mean rewards of nodes, of the same shape."""
+        """Return estimated mean rewards of nodes, of the same shape."""
 
     @abstractmethod
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
-        """Confidence radii of nodes in round t, counted from 1."""
+        """Return confidence radii of nodes in round t, counted from 1."""
 
     @abstractmethod
     def variation(self, depth: Floats) -> Floats:
-        """``delta(h)`` for depths h."""
+        """Return ``delta(h)`` for depths h."""
 
     def upper_bounds(self, nodes: np.ndarray, t: int) -> np.ndarray:
-        """The b-values of nodes in round t."""
+        """Return the b-values of nodes in round t."""
         return self.estimates(nodes) + self.radii(nodes, t) + self.variation(self.tree.depth[nodes])
 
     def learn(self, cell: np.ndarray, reward: float) -> None:
         """Update the estimates with a round."""
 
     def is_known(self, node: int, t: int) -> bool:
-        """Whether a leaf's uncertainty is down to its variation."""
+        """Return whether a leaf's uncertainty is down to its variation."""
         return bool(self.radii(np.array([node]), t)[0] <= self.variation(self.tree.depth[node]))
 
     def may_expand(self, node: int, t: int) -> bool:
-        """Whether a leaf is known well enough to be split, and not too deep."""
+        """Return whether a leaf is known well enough to be split, and not too deep."""
         return bool(self.tree.depth[node] <= self.max_depth * self._dim) and self.is_known(node, t)
 
     def grow(self, node: int, t: int) -> None:
@@ -87,7 +87,7 @@ class TreeSearch(Agent):
         self.draws = np.append(self.draws, np.zeros(len(children), dtype=int))
 
     def best_leaf(self, t: int) -> int:
-        """The leaf with the highest b-value; of equals the oldest."""
+        """Return the leaf with the highest b-value; of equals the oldest."""
         leaves = self.tree.leaves
         return int(leaves[np.argmax(self.upper_bounds(leaves, t))])
 

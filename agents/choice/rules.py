@@ -26,14 +26,14 @@ MAX_SWITCHES, SINGLE_ROUNDS = 14, 500  # of GA-LCB
 
 
 def parallel(task: Task) -> bool:
-    """Whether all nodes are independent causes of the reward."""
+    """Return whether all nodes are independent causes of the reward."""
     diagram = task.graph.diagram
     edges = {(name, task.reward) for name in task.nodes if name != task.reward}
     return diagram is not None and not diagram.bidirected and diagram.directed == edges
 
 
 def learnable(task: Any) -> bool:
-    """Whether single interventions take less than half of the rounds, and the subsets can be enumerated."""
+    """Return whether single interventions take less than half of the rounds, and the subsets can be enumerated."""
     count = len(task.action_domains)
     return count <= MAX_SWITCHES and 2 * SINGLE_ROUNDS * (count + 1) <= task.horizon
 
@@ -70,7 +70,7 @@ class Rule(NamedTuple):
     evidence: str = ""
 
     def holds(self, task: Any) -> bool:
-        """Whether all conditions hold for a task of the rule's mode."""
+        """Return whether all conditions hold for a task of the rule's mode."""
         return all(CONDITIONS[name](task) for name in self.when)
 
 
@@ -86,11 +86,11 @@ SECONDS: Mapping[Mode, Mapping[str, float]] = {Mode(mode): seconds for mode, sec
 
 
 def ranking(task: Task) -> Iterator[Rule]:
-    """The rules that hold for a task, in their order; at the end ``Random``, which plays every task."""
+    """Yield the rules that hold for a task, in their order; at the end ``Random``, which plays every task."""
     yield from (rule for rule in RULES.get(task.mode, ()) if rule.holds(task))
     yield LAST
 
 
 def seconds_of(rule: Rule, mode: Mode) -> float:
-    """How long a round of the rule's agent may take, in seconds; 0 for ``Random``."""
+    """Return the longest time of a round of the rule's agent, in seconds; 0 for ``Random``."""
     return SECONDS.get(mode, {}).get(rule.agent, 0.0)

@@ -18,12 +18,12 @@ def standardised_slack(constraint: Constraint, mean: Tensor, std: Tensor) -> Ten
 
 
 def log_feasibility(constraint: Constraint, mean: Tensor, std: Tensor) -> Tensor:
-    """log P(the expected value meets the constraint) if its posterior is Normal(mean, std)."""
+    """Return log P(the expected value meets the constraint) if its posterior is Normal(mean, std)."""
     return torch.special.log_ndtr(standardised_slack(constraint, mean, std))
 
 
 def violations(constraints: Sequence[Constraint], mean: Tensor, std: Tensor, caution: float = CAUTION) -> Tensor:
-    """The total violation of constraints at the cautious end of posteriors, in units of the thresholds' nodes.
+    """Return the total violation of constraints at the cautious end of posteriors, in units of the thresholds' nodes.
 
     Args:
         constraints: k constraints.

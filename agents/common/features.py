@@ -37,10 +37,10 @@ class ActionFeatures(ABC):
 
     @abstractmethod
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        """About ``count`` random search points, quasi-random in their values; shape ``n x search_dim``."""
+        """Return about ``count`` random search points, quasi-random in their values; shape ``n x search_dim``."""
 
     def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """Random points around ``points`` that choose the same coordinates, same shape.
+        """Return random points around ``points`` that choose the same coordinates, same shape.
 
         Every second one is close in all values; the others have about two values redrawn, so that a search gets from
         one local optimum of a network to the next.
@@ -57,23 +57,23 @@ class ActionFeatures(ABC):
 
     @abstractmethod
     def encode(self, action: Action) -> Tensor:
-        """The search point of an action, shape ``(search_dim,)``."""
+        """Return the search point of an action, shape ``(search_dim,)``."""
 
     @abstractmethod
     def decode(self, point: Tensor) -> Action:
-        """The action of a search point, clipped to the action space."""
+        """Return the action of a search point, clipped to the action space."""
 
     @abstractmethod
     def inputs(self, points: Tensor) -> Tensor:
-        """The GP inputs of search points: ``... x search_dim`` to ``... x input_dim``, differentiable."""
+        """Return the GP inputs of search points: ``... x search_dim`` to ``... x input_dim``, differentiable."""
 
     def of_actions(self, actions: Sequence[Action]) -> Tensor:
-        """The GP inputs of actions, ``n x input_dim``."""
+        """Return the GP inputs of actions, ``n x input_dim``."""
         return self.inputs(torch.stack([self.encode(action) for action in actions]))
 
     @abstractmethod
     def membership(self, points: Tensor) -> Tensor:
-        """The coordinates that search points choose: ``... x m``, boolean; m is 0 where there is no choice."""
+        """Return the coordinates that search points choose: ``... x m``, boolean; m is 0 where there is no choice."""
 
 
 class BoxFeatures(ActionFeatures):
@@ -190,7 +190,7 @@ class ChoiceFeatures(ActionFeatures):
 
 
 def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) -> ActionFeatures:
-    """The features of the actions of a soft, adversarial, hard or contextual task.
+    """Return the features of the actions of a soft, adversarial, hard or contextual task.
 
     Args:
         task: the task whose actions become inputs.

@@ -17,7 +17,7 @@ MAX_OBSERVATIONS = 200  # a Gaussian process learns next to nothing from more of
 
 
 def first_action(task: Task, seed: int) -> Action:
-    """The action to play without data: only observe if the mode has that, else act at random.
+    """Return the action to play without data: only observe if the mode has that, else act at random.
 
     Observing informs about every mechanism; afterwards a model's prior replaces missing data.
     """
@@ -28,7 +28,7 @@ def first_action(task: Task, seed: int) -> Action:
 
 
 def few_observations(task: Task) -> Sequence[Round]:
-    """The task's initial data, with the first ``MAX_OBSERVATIONS`` of the rounds in which nothing was set."""
+    """Return the task's initial data, with the first ``MAX_OBSERVATIONS`` of the rounds in which nothing was set."""
     if not isinstance(task, HardTask):
         return task.initial_data
     observed = [not task.targets[int(past.action["target"])] for past in task.initial_data]
@@ -52,4 +52,4 @@ class SearchAgent(Agent):
 
     @abstractmethod
     def search(self, seed: int) -> Action:
-        """The next action, after at least one round."""
+        """Return the next action, after at least one round."""

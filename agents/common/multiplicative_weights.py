@@ -78,7 +78,7 @@ class MultiplicativeWeights(Agent):
             self._rounds += 1
 
     def with_move(self, move: np.ndarray) -> Tensor:
-        """Every action followed by one move, ``n x (q + k)``."""
+        """Return every action followed by one move, ``n x (q + k)``."""
         both = np.concatenate([self.actions, np.broadcast_to(move, (len(self.actions), len(move)))], axis=1)
         return torch.from_numpy(both).to(self.device)
 
@@ -88,15 +88,15 @@ class MultiplicativeWeights(Agent):
 
     @abstractmethod
     def optimistic_rewards(self, inputs: Tensor) -> Tensor:
-        """Upper bounds on the rewards of actions followed by moves, ``n x (q + k)`` to ``(n,)``."""
+        """Return upper bounds on the rewards of actions followed by moves, ``n x (q + k)`` to ``(n,)``."""
 
     def estimated_rewards(self) -> np.ndarray:
-        """Estimated mean rewards of the actions played against all moves; at first the rewards seen."""
+        """Return estimated mean rewards of the actions played against all moves; at first the rewards seen."""
         if not self._rounds:
             return super().estimated_rewards()
         indices = self._grid.indices(np.stack([past.action for past in self.history]))
         return self.gains[indices] / self._rounds
 
     def recommend(self) -> Action:
-        """The action with the greatest weight, played or not."""
+        """Return the action with the greatest weight, played or not."""
         return self.actions[np.argmax(self.gains)].copy() if self._rounds else super().recommend()

@@ -8,5 +8,5 @@ Members = tuple[frozenset[str], frozenset[str]]  # variables, contexts
 
 
 def members(scope: Scope) -> Members:
-    """The variables of a scope, and the contexts on which any of them may depend."""
+    """Return the variables of a scope, and the contexts on which any of them may depend."""
     return frozenset(variable for variable, _ in scope), frozenset().union(*[contexts for _, contexts in scope])

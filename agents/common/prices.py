@@ -10,7 +10,7 @@ from cbo_gym.task import HardTask, SoftTask, Task
 
 
 def cost_of(task: Task, inputs: Tensor) -> Tensor:
-    """The cost of rounds, differentiable: features of actions ``... x input_dim`` to ``...``.
+    """Return the cost of rounds, differentiable: features of actions ``... x input_dim`` to ``...``.
 
     Raises:
         ArgumentError: unless the task is soft or hard, and has costs.

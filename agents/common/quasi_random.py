@@ -12,12 +12,12 @@ EDGE = 1e-9  # least distance of uniform numbers from 0 and 1, where quantiles m
 
 
 def uniforms(names: Collection[str], count: int, seed: int) -> dict[str, Tensor]:
-    """Numbers in (0, 1), ``(count,)`` for each name."""
+    """Return numbers in (0, 1), ``(count,)`` for each name."""
     return _columns(names, _draw(names, count, seed))
 
 
 def normals(names: Collection[str], count: int, seed: int) -> dict[str, Tensor]:
-    """Standard normal numbers, ``(count,)`` for each name."""
+    """Return standard normal numbers, ``(count,)`` for each name."""
     return _columns(names, torch.special.ndtri(_draw(names, count, seed)))
 
 

@@ -40,7 +40,7 @@ Acquisition = Callable[[Tensor], Tensor]
 
 
 def best_first(history: Sequence[Round], estimates: np.ndarray) -> list[Action]:
-    """The actions played, from the highest estimate to the lowest; ``estimates`` has one for each round."""
+    """Return the actions played, from the highest estimate to the lowest; ``estimates`` has one for each round."""
     return [history[index].action for index in np.argsort(-estimates, kind="stable")]
 
 
@@ -90,7 +90,7 @@ def screen(
     restarts: int = RESTARTS,
     device: str | torch.device = "cpu",
 ) -> Tensor:
-    """Promising search points, shape ``n x search_dim``, the best of all that were screened first.
+    """Return promising search points, shape ``n x search_dim``, the best of all that were screened first.
 
     Args:
         acquisition: acquisition function, as in :func:`maximise`.

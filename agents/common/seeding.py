@@ -8,7 +8,7 @@ from cbo_gym.actions import Space
 
 
 def seeded_copy(space: Space, seed: int) -> Space:
-    """A copy of ``space`` with a random stream of its own; the original's is left alone."""
+    """Return a copy of ``space`` with a random stream of its own; the original's is left alone."""
     copy = deepcopy(space)
     copy.seed(seed)
     return copy

@@ -55,17 +55,17 @@ class ArmAgent(Agent):
         self.sums[int(action)] += reward
 
     def recommend(self) -> Action:
-        """The considered arm with the highest estimate."""
+        """Return the considered arm with the highest estimate."""
         if not self.history:
             return super().recommend()
         return self.considered[np.argmax(self.means()[self.considered])]
 
     def means(self) -> np.ndarray:
-        """Estimates of every arm's expected reward: the mean with one success and one failure added."""
+        """Return estimates of every arm's expected reward: the mean with one success and one failure added."""
         return (self.sums + 1.0) / (self.counts + 2.0)
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Means and standard deviations of the arms' Beta distributions, which were uniform before any reward."""
+        """Return means and standard deviations of the arms' Beta posteriors, from uniform priors."""
         arms = np.array([int(action) for action in actions])
         mean = self.means()[arms]
         return mean, np.sqrt(mean * (1.0 - mean) / (self.counts[arms] + 3.0))
@@ -75,7 +75,7 @@ class ArmAgent(Agent):
 
 
 def arms_of(task: DiscreteTask, sets: Sets) -> list[int]:
-    """The indices of the task's arms on these sets.
+    """Return the indices of the task's arms on these sets.
 
     Raises:
         UnsupportedModeError: if ``sets`` is "possibly_optimal" and one of these sets has no arm, so that another arm

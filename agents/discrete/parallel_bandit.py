@@ -66,7 +66,7 @@ class ParallelBandit(ArmAgent):
         """``None``: the paper gives no standard deviation for estimates from observations."""
 
     def means(self) -> np.ndarray:
-        """Mean rewards of the arms: of the rarest ones when played, of the others when their value was observed."""
+        """Return mean rewards of the arms: of the rarest ones when played, of the others when observed."""
         played = np.zeros(len(self.counts), dtype=bool)
         if self._rare is not None:
             played[self._rare] = self.counts[self._rare] > 0.0
@@ -75,7 +75,7 @@ class ParallelBandit(ArmAgent):
 
 
 def rarest(shares: np.ndarray) -> np.ndarray:
-    """The indices of the m rarest arms, given their ``shares`` of the rounds, ``(K,)``."""
+    """Return the indices of the m rarest arms, given their ``shares`` of the rounds, ``(K,)``."""
     order = np.argsort(shares, kind="stable")
     enough = shares[order] >= 1.0 / np.arange(1, len(shares) + 1)
     return order[: max(1, int(np.argmax(enough)))]

@@ -58,12 +58,12 @@ class POMISUCB(UCB):
 
 
 def confidence(t: int) -> float:
-    """log t + 3 log log t; 1 in the first two rounds."""
+    """Return log t + 3 log log t; 1 in the first two rounds."""
     return math.log(t) + 3.0 * math.log(math.log(t)) if t > 2 else 1.0
 
 
 def upper_bound(mean: float, divergence: float) -> float:
-    """The greatest q with kl(mean, q) <= divergence, for a mean in [0, 1] and a divergence above 0.
+    """Return the greatest q with kl(mean, q) <= divergence, for a mean in [0, 1] and a divergence above 0.
 
     Newton's method from above: kl is convex in q. It starts from the lower of two bounds, Pinsker's and that of
     kl(p, q) >= p log p + (1 - p) log((1 - p) / (1 - q)).

@@ -55,7 +55,7 @@ class SliceAgent(Agent):
 
     @abstractmethod
     def explore(self) -> Action:
-        """The next trial."""
+        """Return the next trial."""
 
     @abstractmethod
     def learn(self, past: Round) -> None:
@@ -63,7 +63,7 @@ class SliceAgent(Agent):
 
     @abstractmethod
     def slice_estimates(self) -> np.ndarray:
-        """Estimates of E[Y | action] for the rounds of the slice, in their order."""
+        """Return estimates of E[Y | action] for the rounds of the slice, in their order."""
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -71,7 +71,7 @@ class SliceAgent(Agent):
             self.learn(self.history[-1])
 
     def recommend(self) -> Action:
-        """The action with the best estimate among the rounds of the slice.
+        """Return the action with the best estimate among the rounds of the slice.
 
         Raises:
             ArgumentError: if nothing has been played yet.
@@ -83,14 +83,14 @@ class SliceAgent(Agent):
         return self.played[int(np.argmax(self.slice_estimates()))].action
 
     def estimated_rewards(self) -> np.ndarray:
-        """Estimates for the rounds of the slice; for earlier ones the observed rewards."""
+        """Return estimates for the rounds of the slice; for earlier ones the observed rewards."""
         rewards = super().estimated_rewards()
         if self.slice >= 0 and self.played:
             rewards[self._first :] = self.slice_estimates()
         return rewards
 
     def observed_rounds(self, index: int) -> tuple[Round, ...]:
-        """The observational data of a slice as rounds in which nothing was set; empty if nothing was measured."""
+        """Return the observational data of a slice as rounds in which nothing was set; may be empty."""
         series = self.task.observational
         names = [f"{name}_{index}" for name in self.task.nodes]
         if names[0] not in series:
@@ -101,7 +101,7 @@ class SliceAgent(Agent):
 
 
 def slice_view(task: DynamicTask, sets: Sequence[frozenset[str]], initial: Sequence[Round] = ()) -> HardView:
-    """A slice by itself as a hard task.
+    """Return a slice by itself as a hard task.
 
     Args:
         task: dynamic.
@@ -113,6 +113,6 @@ def slice_view(task: DynamicTask, sets: Sequence[frozenset[str]], initial: Seque
 
 
 def sets_to_explore(task: DynamicTask) -> list[frozenset[str]]:
-    """The minimal intervention sets of a slice that the task offers, the empty one first."""
+    """Return the minimal intervention sets of a slice that the task offers, the empty one first."""
     minimal = minimal_intervention_sets(task.diagram, task.reward, task.manipulable)
     return [frozenset(), *(target for target in task.targets if target and target in minimal)]

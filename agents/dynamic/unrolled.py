@@ -82,11 +82,11 @@ class UnrolledModel(ObservationalModel):
         return "simulation" if known else "none"
 
     def informs(self, target: frozenset[str]) -> bool:
-        """Whether the series identify the effects of ``target``, a set of the slice's variables."""
+        """Return whether the series identify the effects of ``target``, a set of the slice's variables."""
         return super().informs(self._own(target))
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """As in the base class, for a target set of variables of the slice, without its index."""
+        """Return the effect as in the base class, for a target set of variables of the slice, without its index."""
         held = self._before.expand(len(values), -1)
         return super().effect(self._own(target), torch.cat([held, values], -1))
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:
-    """log E[max(f - best, 0)] for f ~ Normal(mean, std), also where the expectation underflows.
+    """Return log E[max(f - best, 0)] for f ~ Normal(mean, std), also where the expectation underflows.
 
     With ``z = (mean - best) / std`` it is ``log std + log(phi(z) + z Phi(z))`` (Jones, Schonlau & Welch 1998); for
     negative z the second term is written as ``log phi(z) + log(1 - |z| Phi(z) / phi(z))``.
@@ -32,7 +32,7 @@ def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:
 
 
 def log_augmented_ei_factor(std: Tensor, noise: float) -> Tensor:
-    """log of the share of its standard deviation that a belief loses by one noisy observation.
+    """Return the log of the share of its standard deviation that a belief loses by one noisy observation.
 
     The share ``1 - noise / sqrt(sd^2 + noise^2)`` is written as a product, which does not cancel for small sd.
 

@@ -68,13 +68,13 @@ class CaBO(Agent):
             self.cbo.update(self._view.to_hard(action), observation, reward, info)
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Posterior of E[reward], averaged over all contexts; ``None`` if the scope of an action is not explored."""
+        """Return the posterior of E[reward] over all contexts; ``None`` if an action's scope is not explored."""
         if not all(map(self._view.has, actions)):
             return None
         return self.cbo.reward_posterior(list(map(self._view.to_hard, actions)))
 
     def estimated_rewards(self) -> np.ndarray:
-        """Estimates of E[Y | action] over all contexts; in scopes that are not explored, the rewards themselves."""
+        """Return estimates of E[Y | action] over all contexts; observed rewards in scopes that are not explored."""
         estimates = super().estimated_rewards()
         known = [self._view.has(past.action) for past in self.history]
         if any(known):

@@ -106,11 +106,11 @@ class CandidateGraphs:
         return self._explained[key]
 
     def informs(self, target: frozenset[str]) -> bool:
-        """Whether the observations identify the effects of ``target`` in any likely graph."""
+        """Return whether the observations identify the effects of ``target`` in any likely graph."""
         return any(self._model(index).informs(target) for index, _ in self._likely())
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """E[Y | do(x)] over the graphs, and its standard deviation, which includes that between the graphs."""
+        """Return E[Y | do(x)] over the graphs, and its standard deviation, which includes that between the graphs."""
         first, second = torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
         likely = self._likely()
         for index, weight in likely:
@@ -138,7 +138,7 @@ class CandidateGraphs:
         return self._models[index]
 
     def information(self, target: frozenset[str], values: Tensor) -> np.ndarray:
-        """Expected decrease of the posterior's entropy by a round, in nats, ``(n,)``.
+        """Return expected decrease of the posterior's entropy by a round, in nats, ``(n,)``.
 
         Rounds are simulated in every likely graph, from its own predictions. The target set may be empty.
         """

@@ -180,7 +180,7 @@ class CBO(Agent):
         self._stale = True
 
     def choose_targets(self) -> Collection[frozenset[str]]:
-        """The target sets whose improvement is to be maximised."""
+        """Return the target sets whose improvement is to be maximised."""
         task, targets = self.task, self.targets
         if targets is None:
             return task.targets
@@ -214,7 +214,7 @@ class CBO(Agent):
         return max((model.maximise(best, self.rng, augmented) for model in self._explored), key=lambda pair: pair[1])[0]
 
     def incumbent(self) -> float:
-        """The expected reward that is to be improved upon."""
+        """Return the expected reward that is to be improved upon."""
         return float(self.estimated_rewards().max())
 
     @property
@@ -241,7 +241,7 @@ class CBO(Agent):
         return SCALINGS[self.scaling](coverage(observed, self._domains), self._count / self.max_observations)
 
     def estimated_rewards(self) -> np.ndarray:
-        """Posterior means of E[Y | action], shape ``(len(history),)``.
+        """Return posterior means of E[Y | action], shape ``(len(history),)``.
 
         Actions on sets that are not explored, which may have a few initial rewards, are estimated from observations
         alone: otherwise the luckiest of many would seem the best.
@@ -283,7 +283,7 @@ class CBO(Agent):
 
 
 def coverage(observed: np.ndarray, domains: np.ndarray) -> float:
-    """The share of a box that the convex hull of observations fills.
+    """Return the share of a box that the convex hull of observations fills.
 
     Args:
         observed: points, shape ``(n, d)``; they are clipped to the box.

@@ -63,7 +63,7 @@ class CBOU(CBO):
         return 0.0
 
     def estimated_rewards(self) -> np.ndarray:
-        """Posterior means of E[Y | action]; an action on none of the likely parents is worth as much as observing."""
+        """Return posterior means of E[Y | action]; observing and actions on unlikely parents have one estimate."""
         parents = self.posterior.parents()
         idle = np.array([not self.task.targets[int(past.action["target"])] & parents for past in self.history])
         estimates = super().estimated_rewards()

@@ -87,7 +87,7 @@ class CCBO(CBO):
         super().update(action, observation, reward, info)
 
     def incumbent(self) -> float:
-        """The best estimate among actions that are feasible in posterior mean; minus infinity if there is none."""
+        """Return the best estimate among actions that are feasible in posterior mean, or minus infinity."""
         estimates = self.estimated_rewards()
         return float(np.max(estimates[self._violations(caution=0.0) == 0.0], initial=-math.inf))
 
@@ -147,14 +147,14 @@ class OutcomeEffects:
         return self.effect_on(self._task.reward, target, values)
 
     def effect_on(self, node: str, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """:meth:`effect` on any of the nodes."""
+        """Return :meth:`effect` on any of the nodes."""
         if self._informed:
             return self._models[node].effect(target, values)
         mean = self._sums[node] / max(1, self._rounds)
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
 
     def natural(self, node: str) -> tuple[float, float]:
-        """Mean of a node without intervention, and its standard error, which is infinite with too few observations."""
+        """Return the mean of a node without intervention, and its standard error, infinite without two observations."""
         observed = self.observations[:, self._task.nodes.index(node)]
         if len(observed) < 2:
             return float(observed.sum()), math.inf
@@ -180,7 +180,7 @@ class SetConstraints:
         self._scales = [task.codec.domains.scales[list(task.manipulable).index(name)] for name in members]
 
     def excess(self, values: Tensor) -> Tensor:
-        """By how much points ``n x d`` set variables beyond their limits, in all, in native units: ``(n,)``."""
+        """Return the total excess of points ``n x d`` over the limits of their variables, in native units: ``(n,)``."""
         excesses = [
             constraint.excess(self._scales[column].to_native(values[:, column])).clamp_min(0.0)
             for column, constraint in self.on_values
@@ -259,7 +259,7 @@ class ConstrainedSetModel(SetModel):
         raise NotImplementedError("constrained expected improvement does not depend on the noise")
 
     def violations(self, caution: float) -> np.ndarray:
-        """Estimates for the rounds in which the set was played, see :func:`violations`."""
+        """Return estimates for the rounds in which the set was played, see :func:`violations`."""
         mean, root = self._at_data()
         std = root.square().sum(-1).sqrt()
         modelled = violations(self._constraints.modelled, mean[:, :-1], std[:, :-1], caution)
@@ -285,7 +285,7 @@ class ConstrainedSetModel(SetModel):
 
 
 def natural_log_feasibility(constraints: Sequence[Constraint], effects: OutcomeEffects) -> float:
-    """Log probability that constraints are met on nodes without intervention."""
+    """Return the log probability that constraints are met on nodes without intervention."""
     total = 0.0
     for constraint in constraints:
         mean, error = torch.tensor(effects.natural(constraint.node), dtype=torch.float64)
@@ -294,7 +294,7 @@ def natural_log_feasibility(constraints: Sequence[Constraint], effects: OutcomeE
 
 
 def natural_violation(constraints: Sequence[Constraint], effects: OutcomeEffects, caution: float) -> float:
-    """By how much constraints on nodes without intervention are missed, ``caution`` standard errors added."""
+    """Return the violation of constraints on nodes without intervention, plus ``caution`` standard errors."""
     beliefs = [effects.natural(constraint.node) for constraint in constraints]
     excesses = [c.excess(mean) + caution * error for c, (mean, error) in zip(constraints, beliefs, strict=True)]
     return float(add_up(max(0.0, excess) for excess in excesses if math.isfinite(excess)))
@@ -303,7 +303,9 @@ def natural_violation(constraints: Sequence[Constraint], effects: OutcomeEffects
 def log_constrained_improvement(
     mean: Tensor, root: Tensor, constraints: Sequence[Constraint], best: float, draws: Tensor
 ) -> Tensor:
-    """log E[max(f - best, 0) 1(constraints are met)] of jointly normal constrained nodes and f, which comes last.
+    """Return log E[max(f - best, 0) 1(constraints are met)] of jointly normal constrained nodes and f.
+
+    f comes last.
 
     The nodes are sampled in turn from their distributions given those before, truncated at the thresholds. Given them
     all, f is normal, so that its expected improvement has a closed form. If they are independent, one draw is exact.

@@ -69,7 +69,7 @@ class CEO(CBO):
 
 
 def greatest_rewards(mean: Tensor, std: Tensor) -> Tensor:
-    """Quantiles of the greatest of many normal variables ``(n,)``, taken as independent: shape ``(QUANTILES,)``."""
+    """Return quantiles ``(QUANTILES,)`` of the greatest of normal variables ``(n,)``, taken as independent."""
     levels = (torch.arange(QUANTILES).to(mean) + 0.5) / QUANTILES
     low = torch.full_like(levels, float((mean - 8.0 * std).max()))
     high = torch.full_like(levels, float((mean + 8.0 * std).max()))
@@ -81,7 +81,7 @@ def greatest_rewards(mean: Tensor, std: Tensor) -> Tensor:
 
 
 def information_on_greatest(mean: Tensor, std: Tensor, noise: float, greatest: Tensor) -> Tensor:
-    """A lower bound, in nats, on the information that noisy observations of normal variables give of the greatest one.
+    """Return a lower bound, in nats, on the information of noisy observations about the greatest normal variable.
 
     Given the greatest, a variable's normal distribution is truncated there. A normal one with the same variance, and
     the noise on top, has at least the entropy of the observation. If the noise were ignored, the best variable, about

@@ -39,12 +39,12 @@ class SmoothExplanation:
     _units: tuple[np.ndarray, np.ndarray, float]
 
     def mean(self, causes: np.ndarray) -> np.ndarray:
-        """Mean of f at causes of shape ``(..., d)``."""
+        """Return the mean of f at causes of shape ``(..., d)``."""
         flat = causes.reshape(math.prod(causes.shape[:-1]), causes.shape[-1])
         return (self._units[2] + self._cross(flat) @ self._weights).reshape(causes.shape[:-1])
 
     def predict(self, causes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Mean and variance of f at causes of shape ``(m, d)``, each ``(m,)``; and the variance of the noise."""
+        """Return means and variances of f at causes of shape ``(m, d)``, each ``(m,)``; and the noise's variance."""
         _, signal, noise = self._scales
         cross = self._cross(causes)
         reduced = np.linalg.solve(self._factor, cross.T)
@@ -82,7 +82,7 @@ Explanation = SmoothExplanation | LinearExplanation
 
 
 def explain_linearly(causes: np.ndarray, effect: np.ndarray) -> LinearExplanation:
-    """Bayesian linear regression of a variable on its causes; arguments as of :func:`explain`."""
+    """Return Bayesian linear regression of a variable on its causes; arguments as of :func:`explain`."""
     location, scale, mean = causes.mean(axis=0), np.maximum(causes.std(axis=0), 1e-12), float(effect.mean())
     inputs, centred = (causes - location) / scale, effect - mean
     inverse = np.linalg.inv(inputs.T @ inputs + np.eye(causes.shape[1]) / LINEAR_SIGNAL)
@@ -92,7 +92,7 @@ def explain_linearly(causes: np.ndarray, effect: np.ndarray) -> LinearExplanatio
 
 
 def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
-    """Gaussian process regression of a variable on its causes, on a grid of scales.
+    """Return Gaussian process regression of a variable on its causes, on a grid of scales.
 
     Args:
         causes: shape ``(n, d)``; d may be 0.
@@ -125,7 +125,7 @@ def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
 def linear_log_evidence(
     gram: np.ndarray, products: np.ndarray, total: float, count: int, sets: Sequence[Sequence[int]]
 ) -> np.ndarray:
-    """Log evidence of linear functions of several sets of causes, all of one size.
+    """Return the log evidence of linear functions of several sets of causes, all of one size.
 
     Args:
         gram: Gram matrix of the standardised causes, ``(d, d)``.

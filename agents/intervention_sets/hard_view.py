@@ -42,13 +42,13 @@ class HardView:
         self.task = HardTask(**(common | changes), manipulable=task.manipulable, targets=tuple(targets))
 
     def has(self, action: Action) -> bool:
-        """Whether the hard task has the choice of an action of the other task."""
+        """Return whether the hard task has the choice of an action of the other task."""
         return int(action[self._key]) in self.indices
 
     def to_hard(self, action: Action) -> Action:
-        """The hard task's action for one of the other task's."""
+        """Return the hard task's action for one of the other task's."""
         return {"target": np.int64(self.indices.index(int(action[self._key]))), "values": action["values"]}
 
     def from_hard(self, action: Action) -> Action:
-        """The other task's action for one of the hard task's."""
+        """Return the other task's action for one of the hard task's."""
         return {self._key: np.int64(self.indices[int(action["target"])]), "values": action["values"]}

@@ -133,7 +133,7 @@ class FlatEffects:
         self._rewards.append(reward)
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean of the rewards, without uncertainty, for each of the values."""
+        """Return the mean of the rewards, without uncertainty, for each of the values."""
         mean = float(np.mean(self._rewards)) if self._rewards else 0.0
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
 
@@ -142,7 +142,7 @@ class FlatEffects:
 
 
 def relative_weights(best: Mapping[str, float]) -> dict[str, float]:
-    """Variable -> weight from the best reward of setting it, relative to the worst variable; weights sum to 1."""
+    """Return weights by variable from the best reward of setting each, relative to the worst; they sum to 1."""
     if not best:
         return {}
     low, high = min(best.values()), max(best.values())
@@ -151,7 +151,7 @@ def relative_weights(best: Mapping[str, float]) -> dict[str, float]:
 
 
 def coverage_of(diagram: CausalDiagram, reward: str, target: frozenset[str], weights: Mapping[str, float]) -> float:
-    """The weight of the reward: a set variable has its own, another the mean of its parents', a root 0."""
+    """Return the weight of the reward: a set variable has its own, another the mean of its parents', a root 0."""
     scores: dict[str, float] = {}
     for name in diagram.topological_order:
         parents = diagram.parents(name)

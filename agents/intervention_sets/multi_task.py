@@ -58,7 +58,7 @@ class SeparateGPs:
                 gp.refresh()
 
     def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
-        """Means, ``n x m``, and lower triangular roots of the covariances, ``n x m x m``, at ``values`` ``n x d``.
+        """Return means, ``n x m``, and lower triangular roots of covariances, ``n x m x m``, at ``values`` ``n x d``.
 
         ``priors`` are the causal priors there, if known.
         """
@@ -69,7 +69,7 @@ class SeparateGPs:
         return torch.stack(means, -1), torch.diag_embed(torch.stack(stds, -1))
 
     def at_data(self) -> tuple[Tensor, Tensor]:
-        """:meth:`predict` at the data."""
+        """Return :meth:`predict` at the data."""
         return self.predict(self._values)
 
 

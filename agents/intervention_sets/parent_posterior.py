@@ -73,15 +73,15 @@ class ParentPosterior:
         return {frozenset(self._names[index] for index in s): w for s, w in self._posterior().items()}
 
     def parents(self) -> frozenset[str]:
-        """The variables in any set that is not negligible."""
+        """Return the variables in any set that is not negligible."""
         return frozenset().union(*self.weights)
 
     def informs(self, target: frozenset[str]) -> bool:
-        """True, because the estimates do not depend on identification."""
+        """Return True, because the estimates do not depend on identification."""
         return True
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """E[Y | do(x)] over the sets of parents, and the standard deviation of that estimate.
+        """Return E[Y | do(x)] over the sets of parents, and the standard deviation of that estimate.
 
         The estimate given a set is its function, averaged over the observed values of the parents that are not set, as
         if no parent affected another.

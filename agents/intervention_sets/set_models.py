@@ -62,24 +62,24 @@ class InterventionSetModel(ABC):
 
     @abstractmethod
     def estimates(self) -> np.ndarray:
-        """Posterior means of the actions played, in their order."""
+        """Return posterior means of the actions played, in their order."""
 
     @abstractmethod
     def prior_means(self) -> np.ndarray:
-        """Estimates of the actions played from observations alone, in their order."""
+        """Return estimates of the actions played from observations alone, in their order."""
 
     @abstractmethod
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of E[Y | do(x)] at points ``n x d`` of the set, each ``(n,)``."""
+        """Return the mean and standard deviation of E[Y | do(x)] at points ``n x d`` of the set, each ``(n,)``."""
 
     def posterior_of(self, values: np.ndarray) -> np.ndarray:
-        """:meth:`posterior`, ``2 x n``, at values ``n x d`` of all manipulable variables."""
+        """Return :meth:`posterior`, ``2 x n``, at values ``n x d`` of all manipulable variables."""
         with torch.no_grad():
             return torch.stack(self.posterior(torch.as_tensor(values[:, self._members]))).cpu().numpy()
 
     @abstractmethod
     def candidates(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Points ``n x d`` of the set, and mean and standard deviation of E[Y | do(x)] there, each ``(n,)``."""
+        """Return points ``n x d`` of the set, and mean and standard deviation of E[Y | do(x)] there, each ``(n,)``."""
 
     @abstractmethod
     def maximise(self, best: float, rng: np.random.Generator, augmented: bool = False) -> tuple[Action, float]:
@@ -94,15 +94,15 @@ class InterventionSetModel(ABC):
         """Standard deviation of a reward about E[Y | do(x)]."""
 
     def unexplained_noise(self) -> float | None:
-        """Standard deviation of the set's rewards according to the observations; ``None`` if unknown."""
+        """Return the standard deviation of the set's rewards according to the observations; ``None`` if unknown."""
         return None
 
     def log_surcharge(self, values: Tensor) -> Tensor:
-        """log(cost of playing the values / ``cost``), shape ``(n,)`` for values ``n x d`` in [0, 1]."""
+        """Return log(cost of playing the values / ``cost``), shape ``(n,)`` for values ``n x d`` in [0, 1]."""
         return values.new_zeros(len(values))
 
     def action(self, values: np.ndarray) -> Action:
-        """The action that sets the set's variables to values in [0, 1]."""
+        """Return the action that sets the set's variables to values in [0, 1]."""
         chosen = np.full(self._count, UNSET)
         chosen[self._members] = values
         return {"target": np.int64(self.index), "values": chosen}
@@ -134,7 +134,7 @@ class EmptySetModel(InterventionSetModel):
         return np.full(len(self._rewards), self._mean)
 
     def prior_means(self) -> np.ndarray:
-        """:meth:`estimates`, because the set's rewards are observations."""
+        """Return :meth:`estimates`, because the set's rewards are observations."""
         return self.estimates()
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -146,7 +146,7 @@ class EmptySetModel(InterventionSetModel):
         return point, *self.posterior(point)
 
     def act(self) -> Action:
-        """The action that sets nothing."""
+        """Return the action that sets nothing."""
         return self.action(np.empty(0))
 
     def maximise(self, best: float, rng: np.random.Generator, augmented: bool = False) -> tuple[Action, float]:

@@ -70,11 +70,11 @@ class NetworkAgent(SearchAgent):
 
     @abstractmethod
     def estimate(self) -> Tensor:
-        """Estimates of the expected rewards of the rounds played, ``(rounds,)``."""
+        """Return estimates of the expected rewards of the rounds played, ``(rounds,)``."""
 
     @abstractmethod
     def choose(self, played: list[Action], best: float, seed: int) -> Action:
-        """The next action.
+        """Return the next action.
 
         Args:
             played: actions played, from the best to the worst estimate of their expected rewards.

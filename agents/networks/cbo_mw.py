@@ -82,7 +82,7 @@ class CBOMW(MultiplicativeWeights):
 
 
 def as_one_player(task: AdversarialTask) -> SoftTask:
-    """The soft task in which an action also contains the adversary's move, after the agent's own coordinates."""
+    """Return the soft task in which an action also contains the adversary's move, after the agent's own coordinates."""
     own = len(task.action_domains)
     entering = {
         node: (*task.action_nodes.get(node, ()), *(own + i for i in task.adversary_nodes.get(node, ())))

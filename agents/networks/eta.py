@@ -30,7 +30,7 @@ class WithEta(ActionFeatures):
         self.input_dim = len(nodes) + features.input_dim
 
     def split(self, points: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-        """Eta by node, ``b x 1`` each, and the rest, of inputs or search points of shape ``b x d``."""
+        """Return eta by node, ``b x 1`` each, and the rest, of inputs or search points of shape ``b x d``."""
         count = len(self._nodes)
         eta = 2.0 * points[:, :count] - 1.0
         return dict(zip(self._nodes, eta.split(1, -1), strict=True)), points[:, count:]
@@ -46,7 +46,7 @@ class WithEta(ActionFeatures):
         return eta[torch.randperm(count, generator=generator)]
 
     def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """As of ``features``; each eta is redrawn in one of four cases."""
+        """Perturb as ``features`` does; each eta is redrawn in one of four cases."""
         eta = points[:, : len(self._nodes)]
         redraw = torch.rand(eta.shape, generator=generator) < 0.25
         eta = torch.where(redraw, self._draw_eta(len(points), generator), eta)
@@ -70,7 +70,7 @@ class WithEta(ActionFeatures):
 def rewards_within(
     network: GPNetwork, width: float, eta: Mapping[str, Tensor], inputs: Tensor, noise: Mapping[str, Tensor]
 ) -> Tensor:
-    """Expected rewards ``(b,)`` where each node is at its eta between bounds, the reward at the upper one.
+    """Return expected rewards ``(b,)`` where each node is at its eta between bounds, the reward at the upper one.
 
     Args:
         network: the network.
@@ -106,7 +106,7 @@ class EtaNetworks:
 
     @classmethod
     def random(cls, network: GPNetwork, eta: Mapping[str, Tensor], seed: int) -> EtaNetworks:
-        """Networks with random hidden layers, from ``seed``.
+        """Return networks with random hidden layers, from ``seed``.
 
         ``eta`` gives each node its constant output at the start, ``r x 1``, in [-1, 1].
         """
@@ -122,7 +122,7 @@ class EtaNetworks:
         return cls(network, layers)
 
     def select(self, starts: Tensor) -> EtaNetworks:
-        """Copies of the networks of the starts with some indices."""
+        """Return copies of the networks of the starts with some indices."""
         return EtaNetworks(
             self._network, {node: [layer[starts] for layer in own] for node, own in self._layers.items()}
         )

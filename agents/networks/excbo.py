@@ -71,7 +71,7 @@ class EXCBO(NetworkAgent):
         )
 
     def upper_bound(self, draws: Draws) -> Acquisition:
-        """The acquisition function on some draws of u^: GP inputs ``b x 1 x d`` to values ``(b,)``."""
+        """Return the acquisition function on some draws of u^: GP inputs ``b x 1 x d`` to values ``(b,)``."""
 
         def value(inputs: Tensor) -> Tensor:
             mean, std = self.network.reward_mean_and_std(inputs.squeeze(-2), draws)

@@ -131,12 +131,12 @@ class EncoderDecoder:
         return torch.cat([*columns, self.encoder.inputs[:, len(columns) :]], -1)
 
     def decode(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of the decoder, as :meth:`DecoderGP.combined`."""
+        """Return the mean and standard deviation of the decoder, as :meth:`DecoderGP.combined`."""
         self.update()
         return self.decoder.combined(points, exogenous)
 
     def decode_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
-        """Mean of the decoder, as :meth:`DecoderGP.combined_mean`."""
+        """Return the mean of the decoder, as :meth:`DecoderGP.combined_mean`."""
         self.update()
         return self.decoder.combined_mean(points, exogenous)
 
@@ -164,12 +164,12 @@ class DecoderGP(GaussianProcess):
         self.replace(inputs, outputs)
 
     def combined_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
-        """The means of :meth:`combined` alone."""
+        """Return the means of :meth:`combined` alone."""
         self.update()
         return self._with_draws(exogenous).mean(self._mechanism_points(points))
 
     def combined(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation, ``b x s`` each, differentiable in the points.
+        """Return the mean and standard deviation, ``b x s`` each, differentiable in the points.
 
         Args:
             points: parents and own actions, ``b x s x d``, or ``b x 1 x d`` for the same with every draw.
@@ -218,7 +218,7 @@ class DecoderKernel(VarianceKernel):
             self.mechanism.set_origin(zeros[:-1])
 
     def along(self, u: Tensor, other: Tensor, diag: bool = False) -> Tensor:
-        """The factor of u alone: ``n x 1`` and ``m x 1`` to ``n x m``, or to ``(n,)`` for the diagonal."""
+        """Return the factor of u alone: ``n x 1`` and ``m x 1`` to ``n x m``, or to ``(n,)`` for the diagonal."""
         linear = (u * other).squeeze(-1) if diag else u @ other.transpose(-1, -2)
         return 1.0 + self.variances[0] * linear + self.variances[1] * self.smooth.forward(u, other, diag=diag)
 
@@ -322,7 +322,7 @@ class ExogenousNetwork(GPNetwork):
         return surrogate
 
     def draw(self, count: int, seed: int) -> Draws:
-        """``count`` pairs of quasi-random draws, which share u^ and whose deviations are opposite."""
+        """Draw ``count`` pairs of quasi-random draws, which share u^ and whose deviations are opposite."""
         columns = uniforms(self.exogenous, count, seed)
         exogenous = {node: self._from_mixture(node, column).repeat(2) for node, column in columns.items()}
         upstream = self.nodes[:-1]
@@ -338,7 +338,7 @@ class ExogenousNetwork(GPNetwork):
         return torch.from_numpy(surrogate.distribution.from_uniform(uniforms.numpy())).to(self.device)
 
     def reward_mean_and_std(self, inputs: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of E[reward] under actions ``b x input_dim``, ``(b,)`` each; differentiable.
+        """Return the mean and standard deviation of E[reward] under actions ``b x input_dim``, ``(b,)`` each.
 
         The means of the decoders lead from the roots to the reward, moved by the deviations. The standard deviation of
         the reward's decoder is averaged over u^ (sec. 5.2). To its square is added what the deviations upstream do to
@@ -367,7 +367,7 @@ class ExogenousNetwork(GPNetwork):
         return mean.mean(-1), variance.sqrt()
 
     def estimates(self, inputs: Tensor, draws: Draws) -> Tensor:
-        """The mean of E[reward] under many actions, ``b x input_dim`` to ``(b,)``, without deviations."""
+        """Return the mean of E[reward] under many actions, ``b x input_dim`` to ``(b,)``, without deviations."""
         half = {node: u.chunk(2)[0] for node, u in draws.exogenous.items()}
         centres: dict[str, Tensor] = {}
 
@@ -385,7 +385,7 @@ class ExogenousNetwork(GPNetwork):
         return self.reward_mean_and_std(inputs, self.draw(POSTERIOR_SAMPLES, seed=0))
 
     def expected_nodes(self, action: Action) -> dict[str, float]:
-        """The reward under an action; only decoders predict the other nodes."""
+        """Return the reward under an action; only decoders predict the other nodes."""
         inputs = self.features.of_actions([action]).to(self.inputs)
         with torch.no_grad():
             return {self.task.reward: float(self.estimates(inputs, self.draw(POSTERIOR_SAMPLES, seed=0))[0])}

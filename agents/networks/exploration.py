@@ -46,7 +46,7 @@ class Effort(TypedDict):
 
 
 def effort_on(network: GPNetwork) -> Effort:
-    """The size of searches over the actions of a network."""
+    """Return the size of searches over the actions of a network."""
     share = min(1.0, SEARCHED_NODES / len(network.nodes))
     return Effort(
         raw_samples=round(RAW_SAMPLES * share),
@@ -79,7 +79,7 @@ class Exploration:
         self._edges = deque((column, sign) for column in driven for sign in (1.0, -1.0))
 
     def replacement(self, action: Action, played: list[Action], best: float, seed: int) -> Action:
-        """``action``, unless it teaches nothing: then an exploring one if one is due.
+        """Return ``action``, or an exploring action if ``action`` teaches nothing and exploration is due.
 
         Otherwise ``action``, or where nothing is noisy one close to it, so that no action is played twice.
 

@@ -28,13 +28,13 @@ class HeteroscedasticGP(GaussianProcess):
     """
 
     def spread(self, points: Tensor) -> Tensor:
-        """Standard deviation of the noise at points: ``... x d`` to ``...``."""
+        """Return the standard deviation of the noise at points: ``... x d`` to ``...``."""
         self.update()
         flat = self.rescaled(points).reshape(-1, self.dim)
         return (self._scale * self._noise_at(flat).sqrt()).reshape(points.shape[:-1])
 
     def mean_error(self) -> Tensor:
-        """Covariance of the errors of the means at the data, ``n x n``: ``N - N (K + N)^-1 N``, N being the noise's."""
+        """Return the covariance of the means' errors at the data, ``n x n``: ``N - N (K + N)^-1 N``, N the noise's."""
         self.update()
         noise = self._noise_at(self._points)
         explained = self._inverse_root * noise
@@ -84,7 +84,7 @@ class BumpyNoise(Noise):
         return -0.5 * float(away @ away) - constant, -slope
 
     def at(self, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """Beyond the range of the data of the fit the variance is that at its edge."""
+        """Return the noise at points; beyond the range of the data of the fit the variance is that at its edge."""
         features = self._features(points)
         varying = np.exp(features @ values)
         return NO_NOISE + varying, lambda gradient: (gradient * varying) @ features

@@ -127,7 +127,7 @@ class MCBO(NetworkAgent):
         return self._maximise_with_networks(played, seed)
 
     def acquisition(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-        """The acquisition function with one eta a node, for inputs of :class:`WithEta`, ``b x 1 x d``: values ``(b,)``.
+        """Return the acquisition function with one eta a node: inputs of :class:`WithEta`, ``b x 1 x d``, to ``(b,)``.
 
         ``noise`` is as :meth:`GPNetwork.draw_noise` gives it, or empty.
         """
@@ -164,7 +164,7 @@ class MCBO(NetworkAgent):
         return self.search_points.decode(best)
 
     def optimise(self, starts: Tensor, noise: Mapping[str, Tensor], seed: int) -> tuple[Tensor, float]:
-        """Adam on actions and networks from all starts at once, and after some steps from the best alone.
+        """Run Adam on actions and networks from all starts at once, and after some steps from the best alone.
 
         Args:
             starts: search points of :class:`WithEta`, ``r x search_dim``.

@@ -61,7 +61,7 @@ class GPNetworkModel(Model):
 
     @classmethod
     def of_task(cls, task: Task, outputs: Sequence[str] | None = None, device: str = "cpu") -> Self:
-        """The model of a soft or hard task, with its initial data.
+        """Return the model of a soft or hard task, with its initial data.
 
         Args:
             task: a task from :func:`cbo_gym.make_task`.
@@ -93,7 +93,7 @@ class GPNetworkModel(Model):
         observation_noise: bool | Tensor = False,
         posterior_transform: Any = None,
     ) -> Any:
-        """The joint distribution of the outputs at sets of q points.
+        """Return the joint distribution of the outputs at sets of q points.
 
         Args:
             X: ``batch_shape x q x d``.
@@ -120,11 +120,11 @@ class GPNetworkModel(Model):
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def subset_output(self, idcs: list[int]) -> GPNetworkModel:
-        """The model with some of the outputs, on the same network."""
+        """Return the model with some of the outputs, on the same network."""
         return type(self)(self.network, [self.outputs[index] for index in idcs])
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **_: Any) -> GPNetworkModel:  # noqa: N803
-        """A new model with further rounds. Hyper-parameters are refitted on schedule.
+        """Return a new model with further rounds. Hyper-parameters are refitted on schedule.
 
         Args:
             X: actions played, ``n x d``.

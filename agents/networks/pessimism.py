@@ -34,7 +34,7 @@ class Pessimism:
         self._network, self._constraints = network, constraints
 
     def penalty(self, inputs: Tensor) -> Tensor:
-        """The penalty of actions ``b x input_dim``, ``(b,)``; differentiable, 0 where they are safe."""
+        """Return the penalty of actions ``b x input_dim``, ``(b,)``; differentiable, 0 where they are safe."""
         mean, std = self._expectations(inputs)
         missed = [
             (constraint.excess(mean[:, index]) + SAFE * std[:, index]).clamp_min(0.0) / self._spread(constraint.node)
@@ -43,7 +43,7 @@ class Pessimism:
         return PRICE * self._spread(self._network.task.reward) * torch.stack(missed).sum(0)
 
     def violations(self, inputs: Tensor) -> Tensor:
-        """The estimated violations of actions, with less caution: ``b x input_dim`` to ``(b,)``."""
+        """Return the estimated violations of actions, with less caution: ``b x input_dim`` to ``(b,)``."""
         return violations(self._constraints, *self._expectations(inputs), CAUTION)
 
     def _expectations(self, inputs: Tensor) -> tuple[Tensor, Tensor]:

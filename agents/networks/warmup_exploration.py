@@ -45,18 +45,18 @@ class WarmupExploration:
         self.device = device
 
     def due(self, rounds: int) -> bool:
-        """Whether the agent explores after this number of rounds, initial data apart."""
+        """Return whether the agent explores after this number of rounds, initial data apart."""
         if rounds < FIRST_ROUNDS:
             return rounds % 2 == 1
         return self._goes_on and rounds < LAST_ROUND and rounds % PERIOD == 0
 
     def replacement(self, history: Sequence[Round], played: Sequence[Action], seed: int) -> Action | None:
-        """The exploring action of the next round, or None if none is due; arguments are those of :meth:`explore`."""
+        """Return the exploring action of the next round, or None if the agent does not explore; see :meth:`explore`."""
         past = [round_.action for round_ in history[self._initial :]]
         return self.explore(past, played, seed) if self.due(len(past)) else None
 
     def explore(self, past: Sequence[Action], played: Sequence[Action], seed: int) -> Action:
-        """The action of an exploring round.
+        """Return the action of an exploring round.
 
         Args:
             past: actions of the rounds so far, initial data apart.
@@ -78,7 +78,7 @@ class WarmupExploration:
         return self.wide_optimum(played, 0.0, seed)
 
     def wide_optimum(self, played: Sequence[Action], best: float, seed: int) -> Action:
-        """The best action within wide bounds, an :data:`~cbo_gym.agents.networks.exploration.Explorer`."""
+        """Return the best action within wide bounds, an :data:`~cbo_gym.agents.networks.exploration.Explorer`."""
         network, noise = self.network, self.network.draw_noise(SAMPLES, seed)
         few = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
         search = WithEta(network.features, [node for node in network.nodes if node != network.task.reward])

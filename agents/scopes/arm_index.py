@@ -29,18 +29,18 @@ class ArmIndex(ABC):
 
     @abstractmethod
     def first_plays(self, arms: int, horizon: int) -> int:
-        """Number of plays of each of ``arms`` arms before they are compared."""
+        """Return number of plays of each of ``arms`` arms before they are compared."""
 
     @abstractmethod
     def plays(self, arm: ScopeArm, rounds: int) -> int:
-        """The number n with which beta and rho grow, after ``rounds`` rounds of all arms."""
+        """Return the number n with which beta and rho grow, after ``rounds`` rounds of all arms."""
 
     def note(self, arm: ScopeArm, action: Action, context: np.ndarray, width: float) -> None:  # noqa: B027
         """Note an action before the arm learns its reward."""
 
     @abstractmethod
     def value(self, arm: ScopeArm, contexts: np.ndarray, width: float) -> float:
-        """U_i of an arm that has been played, given the contexts ``(n, k)`` of all rounds, and the width of bounds."""
+        """Return U_i of a played arm, given the contexts ``(n, k)`` of all rounds, and the width of bounds."""
 
 
 class HighestBounds(ArmIndex):

@@ -29,7 +29,7 @@ class CoBO(CoCaBO):
         super().__init__(beta=beta, backend=backend, device=device)
 
     def choose_scopes(self) -> list[tuple[int, frozenset[str]]]:
-        """The scope that sets all manipulable variables, with all contexts."""
+        """Return the scope that sets all manipulable variables, with all contexts."""
         everything = frozenset(self.task.manipulable)
         for index, scope in enumerate(self.task.scopes):
             if members(scope)[0] == everything:

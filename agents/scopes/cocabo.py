@@ -98,7 +98,7 @@ class CoCaBO(Agent):
             )
 
     def choose_scopes(self) -> list[tuple[int, frozenset[str]]]:
-        """The arms: indices of the task's scopes, and their relevant contexts.
+        """Return the arms: indices of the task's scopes, and their relevant contexts.
 
         They are the possibly optimal scopes over the variables and contexts of the task's scopes, without redundant
         ones. A possibly optimal scope is played through a scope of the task that sets the same variables and allows at
@@ -151,7 +151,7 @@ class CoCaBO(Agent):
         return max(self.arms, key=lambda arm: self.score(arm, contexts))
 
     def score(self, arm: ScopeArm, contexts: np.ndarray) -> float:
-        """The index of an arm that has been played: ``U_i + rho_i(n) / sqrt(n)``, given the contexts of all rounds."""
+        """Return the index of a played arm, ``U_i + rho_i(n) / sqrt(n)``, given the contexts of all rounds."""
         bonus = self.rho * float(arm.gp.noise_scale) * self._growth(arm) / math.sqrt(len(arm.rounds))
         return self._index.value(arm, contexts, self._width(arm)) + bonus
 
@@ -180,7 +180,7 @@ class CoCaBO(Agent):
         return {} if arm is None or not arm.rounds else {self.task.reward: arm.bound_of(action, self._context, 0.0)}
 
     def recommend(self) -> Action:
-        """The best action of the arm with the most plays, in the context that was observed last.
+        """Return the best action of the arm with the most plays, in the context that was observed last.
 
         Raises:
             ArgumentError: if none of the arms has been played yet.
@@ -191,7 +191,7 @@ class CoCaBO(Agent):
         return most_played.recommend(self._context)
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        """By the model of each scope's arm, of several the one with most plays; ``None`` for a scope without plays."""
+        """Return the posterior of each scope's most-played arm; ``None`` for a scope without plays."""
         by_scope = {arm.scope: arm for arm in sorted(self.arms, key=lambda arm: len(arm.rounds)) if arm.rounds}
         scopes = np.array([int(action["scope"]) for action in actions])
         if not set(scopes.tolist()) <= by_scope.keys():
@@ -203,7 +203,7 @@ class CoCaBO(Agent):
         return posterior[0], posterior[1]
 
     def estimated_rewards(self) -> np.ndarray:
-        """Estimates of E[Y | x, c] for every round, in its own context; observed rewards of rounds without an arm."""
+        """Return estimates of E[Y | x, c] for every round, in its context; rewards for rounds without an arm."""
         estimates = super().estimated_rewards()
         for arm in self.arms:
             if arm.rounds:

@@ -72,9 +72,9 @@ class ScopeArm:
         self.gp = BACKENDS[backend](name, inputs, rescale=range(dim, inputs), device=device)
 
     def act(self, context: np.ndarray, width: float, seed: int) -> Action:
-        """The action with the highest bound, ``width`` standard deviations above the mean, by a search from ``seed``.
+        """Return the action with the highest bound, ``width`` standard deviations above the mean.
 
-        ``context`` has all of the task's context variables, shape ``(k,)``.
+        ``context`` has all of the task's context variables, shape ``(k,)``; ``seed`` is that of the search.
         """
 
         def bound(values: Tensor) -> Tensor:
@@ -102,18 +102,18 @@ class ScopeArm:
         self.rounds.append(round_)
 
     def first(self) -> Action:
-        """The next of values that fill the box evenly, for the plays before there is a model."""
+        """Return the next of values that fill the box evenly, for the plays before there is a model."""
         return self._action(self._spread[len(self.rounds) % len(self._spread)].cpu().numpy())
 
     def bound_of(self, action: Action, context: np.ndarray, width: float) -> float:
-        """The bound of an action, in its context; without data that of a prior with mean 0 and variance 1."""
+        """Return the bound of an action, in its context; without data that of a prior with mean 0 and variance 1."""
         if not self.rounds:
             return width
         with torch.no_grad():
             return float(self.gp.bound(self._inputs(self._values(action)[None], context), width))
 
     def posterior(self, values: np.ndarray, context: np.ndarray) -> np.ndarray:
-        """Means and standard deviations, ``2 x n``, of E[Y | x, c] in a context ``(k,)``, after the first play.
+        """Return means and standard deviations, ``2 x n``, of E[Y | x, c] in a context ``(k,)``, after the first play.
 
         ``values`` are the values ``n x d`` of all manipulable variables.
         """
@@ -122,7 +122,7 @@ class ScopeArm:
             return torch.stack(self.gp.posterior(self._inputs(own, context))).cpu().numpy()
 
     def highest_bounds(self, contexts: np.ndarray, width: float) -> np.ndarray:
-        """The highest bound in each of at most ``MAX_CONTEXTS`` contexts, evenly spaced among ``(n, k)``."""
+        """Return the highest bound in each of at most ``MAX_CONTEXTS`` contexts, evenly spaced among ``(n, k)``."""
         indices = np.linspace(0, len(contexts) - 1, min(len(contexts), MAX_CONTEXTS)).round().astype(int)
         values = torch.cat([self._spread, self.gp.inputs[-LATEST:, : len(self._members)]])
         points = torch.stack([self._inputs(values, context) for context in contexts[indices]])
@@ -130,7 +130,7 @@ class ScopeArm:
             return self.gp.bound(points, width).amax(-1).cpu().numpy()
 
     def estimates(self, context: np.ndarray | None = None) -> np.ndarray:
-        """Estimates of E[Y | x, c] for the values played, in their own contexts or all in ``context``."""
+        """Return estimates of E[Y | x, c] for the values played, in their own contexts or all in ``context``."""
         inputs = self.gp.inputs
         if context is not None:
             inputs = self._inputs(inputs[:, : len(self._members)], context)
@@ -138,7 +138,7 @@ class ScopeArm:
             return self.gp.bound(inputs, 0.0).cpu().numpy()
 
     def recommend(self, context: np.ndarray) -> Action:
-        """The values with the best estimate in ``context`` among those played."""
+        """Return the values with the best estimate in ``context`` among those played."""
         best = int(np.argmax(self.estimates(context)))
         return self._action(self.gp.inputs[best, : len(self._members)].cpu().numpy())
 

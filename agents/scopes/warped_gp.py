@@ -84,7 +84,7 @@ class WarpedGP(GaussianProcess):
         super().update()
 
     def bound(self, points: Tensor, width: float) -> Tensor:
-        """The bound in the outputs' own units."""
+        """Return the bound in the outputs' own units."""
         transformed = super().bound(points, width)
         return self._centre + self._unit * inverse_yeo_johnson(transformed, self._power)
 
@@ -112,7 +112,7 @@ class WarpedGP(GaussianProcess):
 
 
 def inverse_yeo_johnson(values: Tensor, power: float) -> Tensor:
-    """The inverse of the Yeo-Johnson transform with a parameter from 0 to 2, differentiable."""
+    """Return the inverse of the Yeo-Johnson transform with a parameter from 0 to 2, differentiable."""
     up, down = values.clamp_min(0.0), (-values).clamp_min(0.0)
     positive = torch.expm1(up) if power < 1e-9 else torch.expm1(torch.log1p(power * up) / power)
     other = 2.0 - power

@@ -47,7 +47,7 @@ class SeveralObjectivesAgent(SearchAgent):
         self._is_paid_for = len(self.observed) < len(self.task.objectives)
 
     def front_first(self, estimates: np.ndarray, searched: Collection[frozenset[str]] | None) -> list[Action]:
-        """The actions played, those whose estimates no other dominates first.
+        """Return the actions played, those whose estimates no other dominates first.
 
         Actions on target sets that are not in ``searched`` are left out, unless all are; None stands for all sets.
         """
@@ -59,7 +59,7 @@ class SeveralObjectivesAgent(SearchAgent):
         return [action for action in actions if targets[int(action["target"])] in searched] or actions
 
     def rewards_of(self, nodes: Tensor, inputs: Tensor) -> Tensor:
-        """Reward vectors, ``... x m``, of values of the observed objectives; costs are computed from the inputs.
+        """Return reward vectors, ``... x m``, of values of the observed objectives; costs are computed from the inputs.
 
         Args:
             nodes: ``... x len(observed)``.
@@ -80,7 +80,7 @@ class SeveralObjectivesAgent(SearchAgent):
         raw_samples: int,
         restarts: int,
     ) -> Action:
-        """The action with the greatest value of ``many``, of which ``few`` is a rough and cheap version."""
+        """Return the action with the greatest value of ``many``, of which ``few`` is a rough and cheap version."""
         return maximise(
             many,
             self.features,
@@ -95,12 +95,12 @@ class SeveralObjectivesAgent(SearchAgent):
         )
 
     def objective_values(self, observation: Observation) -> dict[str, float]:
-        """The values of the observed objectives."""
+        """Return the values of the observed objectives."""
         return {name: float(observation["nodes"][self.task.nodes.index(name)]) for name in self.observed}
 
 
 def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozenset[str]]:
-    """The target sets that can be Pareto-optimal on the diagram, in the order of the task.
+    """Return the target sets that can be Pareto-optimal on the diagram, in the order of the task.
 
     If the cost of actions is an objective, these are all minimal sets, because setting another variable is never free.
 
@@ -123,7 +123,7 @@ def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozen
 def reference_of(
     estimates: np.ndarray, predict: Callable[[Tensor], np.ndarray], features: ActionFeatures, seed: int
 ) -> np.ndarray:
-    """A reference point below the front that a model predicts, of actions played or not, as BoTorch infers one.
+    """Return a reference point below the front that a model predicts, of actions played or not, as BoTorch infers one.
 
     A reference point below the front of the actions played alone would ignore ends of the front further out.
 
@@ -143,7 +143,7 @@ def reference_of(
 
 
 def baseline_of(estimates: np.ndarray) -> np.ndarray:
-    """Indices of the actions played that form the baseline of an improvement: at most :data:`MAX_BASELINE`.
+    """Return indices of the actions played that form the baseline of an improvement: at most :data:`MAX_BASELINE`.
 
     These are the actions whose estimates ``(n, m)`` are on the front, spread out over it if there are too many, and
     then those on the front of the rest.

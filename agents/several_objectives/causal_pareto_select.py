@@ -158,7 +158,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         return point
 
     def estimated_rewards(self) -> np.ndarray:
-        """Posterior means of the sets' models; the rewards themselves of actions on other sets."""
+        """Return posterior means of the sets' models; the rewards themselves of actions on other sets."""
         rewards = np.array([past.reward for past in self.history])
         indices = [self._index_of(self.features.inputs(self.features.encode(past.action))) for past in self.history]
         for index, local in enumerate(self._locals):

@@ -57,7 +57,7 @@ class LinearSEMAgent(Agent):
         self.model.learn(action, observation["nodes"])
 
     def recommend(self) -> Action:
-        """The best subset by the estimates, played or not."""
+        """Return the best subset by the estimates, played or not."""
         return self.model.subset(self.model.network.best(self.model.estimates).options)
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:

@@ -53,13 +53,13 @@ class SwitchedRegressions:
         self._moments = np.zeros((count, 2, width))
 
     def options(self, actions: np.ndarray) -> np.ndarray:
-        """The index of each node's vector under subsets ``(..., q)``, shape ``(..., N)``."""
+        """Return the index of each node's vector under subsets ``(..., q)``, shape ``(..., N)``."""
         options = np.zeros((*actions.shape[:-1], len(self._switched)), dtype=int)
         options[..., self._switched] = actions[..., self._coordinates]
         return options
 
     def subset(self, options: np.ndarray) -> Action:
-        """The action under which nodes have the vectors with these indices."""
+        """Return the action under which nodes have the vectors with these indices."""
         action = np.zeros(len(self._coordinates), dtype=np.int8)
         action[self._coordinates] = options[self._switched]
         return action
@@ -78,6 +78,6 @@ class SwitchedRegressions:
         self.estimates[own] = (inverses @ self._moments[own][:, :, None])[:, :, 0]
 
     def expected(self, action: Action) -> dict[int, float]:
-        """Estimates of the nodes' expected values under a subset, by their indices in ``nodes``."""
+        """Return estimates of the nodes' expected values under a subset, by their indices in ``nodes``."""
         means = self.network.means(self.estimates, self.options(np.asarray(action))[None])[0]
         return dict(zip(self._columns, means.tolist(), strict=True))

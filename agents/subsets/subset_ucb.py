@@ -51,7 +51,7 @@ class SubsetUCB(Agent):
         self.sums[index] += reward
 
     def recommend(self) -> Action:
-        """The subset with the greatest mean among those played."""
+        """Return the subset with the greatest mean among those played."""
         if not self.history:
             return super().recommend()
         return self._subset(int(np.argmax(np.where(self.counts > 0, self._means(), -np.inf))))

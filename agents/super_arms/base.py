@@ -27,7 +27,7 @@ def require_separable(task: MaskedTask, agent: str) -> None:
 
 
 def payoff_of(task: MaskedTask) -> Callable[[np.ndarray], np.ndarray]:
-    """h of a separable task: from nodes of shape ``(..., N)`` to payoffs of shape ``(...)``."""
+    """Return h of a separable task: from nodes of shape ``(..., N)`` to payoffs of shape ``(...)``."""
     return partial(_compose, task)
 
 
@@ -69,11 +69,11 @@ class SuperArmAgent(Agent):
         self.played.append(self._row_of[np.asarray(action, dtype=self.super_arms.dtype).tobytes()])
 
     def best(self, scores: np.ndarray) -> Action:
-        """The super arm with the highest of the ``scores`` of shape ``(A,)``, ties broken at random."""
+        """Return the super arm with the highest of the ``scores`` of shape ``(A,)``, ties broken at random."""
         return self.super_arms[self.rng.choice(np.flatnonzero(scores == scores.max()))].copy()
 
     def covering(self, counts: np.ndarray) -> Action:
-        """A super arm of the largest size of the base arms with the lowest ``counts``, ``(N,)``; ties are random."""
+        """Return the largest super arm of the base arms with the lowest ``counts``, ``(N,)``; ties are random."""
         order = np.lexsort((self.rng.random(len(counts)), counts))
         super_arm = np.zeros(len(counts), dtype=self.super_arms.dtype)
         super_arm[order[: self.limit]] = 1

@@ -87,7 +87,7 @@ class IGPUCB(SuperArmAgent):
         return math.sqrt(max(self._surprise - float(residuals @ residuals) / self._regulariser, 0.0))
 
     def estimated_rewards(self) -> np.ndarray:
-        """Posterior means of the super arms played."""
+        """Return posterior means of the super arms played."""
         if len(self.history) < INITIAL_ROUNDS:
             return super().estimated_rewards()
         return self._location + self._scale * self._mean[self.played]

@@ -69,7 +69,7 @@ class METS(SuperArmAgent):
         return self.super_arms[rows[int(scores.argmax())]].copy()
 
     def candidates(self) -> np.ndarray:
-        """Rows of the super arms to compare in this round, a random part if there are many."""
+        """Return rows of the super arms to compare in this round, a random part if there are many."""
         count = len(self.super_arms)
         if count <= MAX_COMPARED:
             return np.arange(count)
@@ -97,7 +97,7 @@ class METS(SuperArmAgent):
         return self.rng.random(len(super_arms))
 
     def estimated_rewards(self) -> np.ndarray:
-        """Expected payoffs of the super arms played, under the likeliest parameters and the fitted equations."""
+        """Return expected payoffs of the super arms played, under the likeliest parameters and the fitted equations."""
         if self.model.system is None:
             return super().estimated_rewards()
         rows, inverse = np.unique(self.played, return_inverse=True)
@@ -126,7 +126,7 @@ class SignalPrior:
         self._log_shares = np.log(blurred + 1e-3 / BINS)
 
     def log_likelihoods(self, signals: np.ndarray) -> np.ndarray:
-        """Log likelihood of each signal, ``(n,)``, under every distribution, shape ``(n, PARTICLES)``."""
+        """Return the log likelihood of each signal, ``(n,)``, under every distribution, shape ``(n, PARTICLES)``."""
         return self._log_shares[:, np.searchsorted(self._edges, signals)].T
 
     def signals(self, particles: np.ndarray, uniforms: np.ndarray) -> np.ndarray:

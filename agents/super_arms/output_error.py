@@ -37,7 +37,7 @@ class Solution(NamedTuple):
 
 
 def polish_best(systems: Iterable[SeparableSystem], exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-    """The best of some acyclic systems by the Bayesian information criterion, after :func:`polish`."""
+    """Return the best of some acyclic systems by the Bayesian information criterion, after :func:`polish`."""
     polished_systems = (polish(system, exogenous, nodes) for system in systems)
     return min(polished_systems, key=lambda system: _criterion(system, exogenous, nodes))
 
@@ -50,7 +50,7 @@ def _criterion(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray
 
 
 def polish(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-    """The system with the coefficients that are not zero fitted to minimise the squared errors of its solutions.
+    """Return the system with the coefficients that are not zero fitted to minimise the squared errors of its solutions.
 
     Levenberg and Marquardt's method starts from the present coefficients, so that the result is never worse.
 

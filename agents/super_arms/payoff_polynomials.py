@@ -27,7 +27,7 @@ Payoff = Callable[[np.ndarray], np.ndarray]
 
 
 def monomials(variables: int, degree: int) -> np.ndarray:
-    """All products of up to ``degree`` variables, with repetition, lowest degree first.
+    """Return all products of up to ``degree`` variables, with repetition, lowest degree first.
 
     Returns:
         the variables of each in ascending order, padded with ``variables``, shape ``(terms, degree)``.
@@ -41,7 +41,7 @@ def monomials(variables: int, degree: int) -> np.ndarray:
 
 
 def exponents_of(chosen: np.ndarray, variables: int) -> np.ndarray:
-    """The exponents alpha of :func:`monomials`, shape ``(terms, variables)``."""
+    """Return the exponents alpha of :func:`monomials`, shape ``(terms, variables)``."""
     return (chosen[:, :, None] == np.arange(variables)).sum(axis=1)
 
 
@@ -105,7 +105,7 @@ class PayoffPolynomials:
         return self._starts[group.rows][:, None] + np.arange(group.columns.shape[1])
 
     def fit(self, payoff: Payoff, centre: np.ndarray, spread: np.ndarray) -> Expansion:
-        """The polynomials of the payoffs under one model.
+        """Return the polynomials of the payoffs under one model.
 
         Args:
             payoff: from z of shape ``(..., N)`` to the payoff of shape ``(...)``.
@@ -135,7 +135,7 @@ class PayoffPolynomials:
         return Expansion(self, sparse.csr_array((data, self._indices, self._starts), shape=shape))
 
     def products(self, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Least and greatest product of moments of every term, for moments in intervals of their own.
+        """Return the least and greatest product of moments of every term, for moments in intervals.
 
         Args:
             lower: lower ends of the moments by order, shape ``(q + 1, N)``; 1 for order 0.
@@ -153,7 +153,7 @@ class PayoffPolynomials:
         return low, high
 
     def values(self, deviations: np.ndarray) -> np.ndarray:
-        """Values of the terms at signals less their centre, ``(samples, N)`` to ``(samples, terms)``."""
+        """Return values of the terms at signals less their centre, ``(samples, N)`` to ``(samples, terms)``."""
         members, orders = self._factors
         padded = _with_padding(deviations)
         products = np.ones((len(deviations), len(members)))
@@ -162,7 +162,7 @@ class PayoffPolynomials:
         return products
 
     def slopes(self, moments: np.ndarray) -> np.ndarray:
-        """Derivatives of every term's product of moments by each moment, shape ``(terms, N * q)``; orders 1 to q."""
+        """Return derivatives of the terms' products of moments by the moments of order 1 to q, ``(terms, N * q)``."""
         members, orders = self._factors
         factors = _with_padding(moments)[orders, members]
         derivatives = np.zeros((len(members), moments.shape[1], self.degree))
@@ -184,7 +184,7 @@ class PolynomialsAboutZero(PayoffPolynomials):
     nodes = NODES_ABOUT_ZERO
 
     def fit(self, payoff: Payoff, centre: np.ndarray, spread: np.ndarray) -> Expansion:
-        """As of the base class; ``centre`` must be zero."""
+        """Fit as the base class does; ``centre`` must be zero."""
         shared = np.zeros(len(self.exponents))
         for group in self._groups:
             if group.members.shape[1] <= self.degree:
@@ -228,20 +228,20 @@ class Expansion:
         )
 
     def plus(self, remainder: np.ndarray) -> Expansion:
-        """The same polynomials with an additional correction of the expected payoffs."""
+        """Return the same polynomials with an additional correction of the expected payoffs."""
         return Expansion(self._polynomials, self.coefficients, self.remainder + remainder)
 
     def expected(self, moments: np.ndarray) -> np.ndarray:
-        """Expected payoffs, shape ``(A,)``, for moments by order of shape ``(q + 1, N)`` or more orders."""
+        """Return expected payoffs, shape ``(A,)``, for moments by order of shape ``(q + 1, N)`` or more orders."""
         product, _ = self._polynomials.products(moments, moments)
         return self.coefficients @ product + self.remainder
 
     def mean_over(self, deviations: np.ndarray) -> np.ndarray:
-        """The mean of each polynomial over signals less their centre, ``(samples, N)``; shape ``(A,)``."""
+        """Return the mean of each polynomial over signals less their centre, ``(samples, N)``; shape ``(A,)``."""
         return self.coefficients @ self._polynomials.values(deviations).mean(axis=0) + self.remainder
 
     def variances(self, moments: np.ndarray, covariances: np.ndarray) -> np.ndarray:
-        """Variance of the expected payoffs due to one more signal of a base arm (delta method).
+        """Return the variance of the expected payoffs due to one more signal of a base arm (delta method).
 
         Args:
             moments: moments by order, shape ``(q + 1, N)`` or more orders.
@@ -256,6 +256,6 @@ class Expansion:
         return np.maximum(np.einsum("xip,pqi,xiq->xi", slopes, covariances, slopes, optimize=True), 0.0)
 
     def optimistic(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Upper bounds of the expected payoffs for moments in intervals: each addend at the better end by its sign."""
+        """Return upper bounds of the expected payoffs for moments in intervals, each addend at its better end."""
         low, high = self._polynomials.products(lower, upper)
         return self.coefficients @ (0.5 * (low + high)) + self._sizes @ (0.5 * (high - low)) + self.remainder

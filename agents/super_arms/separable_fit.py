@@ -65,7 +65,7 @@ class SeparableModel:
             self._errors.append(self._error(self.system, exogenous, nodes))
 
     def rounds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Super arms, z and y of all rounds, each of shape ``(rounds, N)``."""
+        """Return super arms, z and y of all rounds, each of shape ``(rounds, N)``."""
         super_arms, exogenous, nodes = (np.array(column) for column in zip(*self._rounds, strict=True))
         return super_arms, exogenous, nodes
 
@@ -100,7 +100,7 @@ def fit_jointly(
     acyclic: bool,
     former: SeparableSystem | None = None,
 ) -> SeparableSystem:
-    """The sparse system that explains all rounds (Eq. 3).
+    """Return the sparse system that explains all rounds (Eq. 3).
 
     Args:
         exogenous: the observed z, shape ``(rounds, N)``.
@@ -265,7 +265,7 @@ def _proposals(
 def backward_elimination(
     proposed: np.ndarray, gram: np.ndarray, correlation: np.ndarray, total: float
 ) -> Iterator[tuple[float, np.ndarray]]:
-    """Residual sums of squares of a set of features, and of its subsets as the least useful are removed one by one.
+    """Yield residual sums of squares of a set of features as the least useful are removed one by one.
 
     The inverse of the normal equations is updated by a rank-one step for each removed feature.
 
@@ -335,7 +335,7 @@ def _solve_near(
 def fit_by_base_arm(
     super_arms: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction]
 ) -> SeparableSystem:
-    """An acyclic system assembled from one fit for each base arm, to the rounds in which it was selected (Eq. 5).
+    """Return an acyclic system of one fit for each base arm, to the rounds in which it was selected (Eq. 5).
 
     The fit of base arm o gives the response of the nodes to an impulse at node o. The response of node i that does not
     pass through other nodes is the edge from o to i. Eq. 5 gives it pointwise; it is projected on the components. The
@@ -367,7 +367,7 @@ def fit_by_base_arm(
 
 
 def coefficient_posterior(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> partial[np.ndarray]:
-    """A function that draws coefficients of a fitted system, ``(K, N, N)``, from their posterior given its edges.
+    """Return a function that draws coefficients ``(K, N, N)`` of a fitted system from their posterior, given its edges.
 
     The prior is N(0, 1) for each coefficient; nodes are independent.
 

@@ -48,7 +48,7 @@ class SeparableSystem:
         return edges
 
     def influence(self, nodes: np.ndarray) -> np.ndarray:
-        """F(y) for ``nodes`` of shape ``(..., N)``."""
+        """Return F(y) for ``nodes`` of shape ``(..., N)``."""
         total = np.zeros((nodes.shape[-1], *nodes.shape[:-1]))
         by_node = np.moveaxis(nodes, -1, 0)
         for edges in (*self._within, *self._out_of):
@@ -56,7 +56,7 @@ class SeparableSystem:
         return np.moveaxis(total, 0, -1)
 
     def solve(self, exogenous: np.ndarray) -> np.ndarray:
-        """The y that solve the equations for z of shape ``(..., N)``.
+        """Return the y that solve the equations for z of shape ``(..., N)``.
 
         Nodes are computed from their causes; those on a common cycle by fixed-point sweeps. Values are clipped to
         :data:`LARGEST`.
@@ -74,7 +74,7 @@ class SeparableSystem:
         return np.moveaxis(nodes, 0, -1)
 
     def mean_square_error(self, exogenous: np.ndarray, nodes: np.ndarray) -> float:
-        """Mean square error of the solution for z against nodes of shape ``(..., N)``.
+        """Return the mean square error of the solution for z against nodes of shape ``(..., N)``.
 
         Raises:
             ArithmeticError: as :meth:`solve`.
@@ -91,20 +91,20 @@ class SeparableSystem:
         return all(len(block) == 1 for block in self._blocks)
 
     def without_weakest_edge_on_a_cycle(self) -> SeparableSystem:
-        """The system without one edge; the same system if there is no cycle."""
+        """Return the system without one edge; the same system if there is no cycle."""
         if self.is_acyclic:
             return self
         return SeparableSystem(self.components, _without_weakest_edge_on_a_cycle(self.coefficients))
 
     def without_cycles(self) -> SeparableSystem:
-        """The system without the weakest edges on cycles, so that it is acyclic."""
+        """Return the system without the weakest edges on cycles, so that it is acyclic."""
         coefficients = self.coefficients
         while _on_a_cycle(coefficients).any():
             coefficients = _without_weakest_edge_on_a_cycle(coefficients)
         return SeparableSystem(self.components, coefficients)
 
     def damp_cycles(self, low: np.ndarray, high: np.ndarray) -> SeparableSystem:
-        """The system with edges on cycles scaled down so that there is one solution; itself if there is one.
+        """Return the system with edges on cycles scaled down so that there is one solution; itself if there is one.
 
         They are scaled until the spectral radius of the matrix of largest slopes on the box is at most
         :data:`MAX_RADIUS`, which makes the equations a contraction there (Bertsekas & Tsitsiklis 1989, sec. 3.1).
@@ -151,12 +151,12 @@ def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
 
 
 def edges_of(coefficients: np.ndarray) -> np.ndarray:
-    """Boolean adjacency matrix: ``[i, j]`` is an edge from j to i."""
+    """Return boolean adjacency matrix: ``[i, j]`` is an edge from j to i."""
     return np.any(coefficients != 0.0, axis=0)
 
 
 def reached_by(coefficients: np.ndarray) -> np.ndarray:
-    """Boolean matrix of paths: ``[i, j]`` from j to i, true also if i is j."""
+    """Return boolean matrix of paths: ``[i, j]`` from j to i, true also if i is j."""
     edges = edges_of(coefficients)
     paths = edges | np.eye(len(edges), dtype=bool)
     while True:

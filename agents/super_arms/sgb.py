@@ -69,7 +69,7 @@ class SGB(Agent):
             self._begin_phase()
 
     def estimated_rewards(self) -> np.ndarray:
-        """The mean reward of the super arm of every round, over the rounds in which it was played."""
+        """Return the mean reward of the super arm of every round, over the rounds in which it was played."""
         keys = [past.action.tobytes() for past in self.history]
         _, arm = np.unique(keys, return_inverse=True)
         rewards = np.array([past.reward for past in self.history])

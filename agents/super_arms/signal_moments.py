@@ -44,17 +44,17 @@ class SignalMoments:
         self._sums = (super_arms * powers).sum(axis=1)
 
     def moments(self) -> np.ndarray:
-        """Empirical moments about the centre by order, shape ``(q + 1, N)``; without data those of the centre."""
+        """Return empirical moments about the centre by order, ``(q + 1, N)``; those of the centre without data."""
         moments = self._sums / np.maximum(self.counts, 1.0)
         moments[0] = 1.0
         return moments
 
     def spread(self) -> np.ndarray:
-        """Root mean squares of the distances from the centre, at least a hundredth of the width, shape ``(N,)``."""
+        """Return root mean squares of the distances from the centre, at least 1 % of the width, shape ``(N,)``."""
         return np.sqrt(np.maximum(self.moments()[2], (0.01 * self.width) ** 2))
 
     def covariances(self, moments: np.ndarray) -> np.ndarray:
-        """Covariances of the powers 1 to q / 2 of a signal's distance from the centre, ``(q / 2, q / 2, N)``.
+        """Return covariances of the powers 1 to q / 2 of a signal's distance from the centre, ``(q / 2, q / 2, N)``.
 
         The pooled covariance of all base arms is added as :data:`PRIOR_COUNT` observations of each, because a few
         signals may lie close together by chance.
@@ -68,11 +68,11 @@ class SignalMoments:
         return (self.counts * own + PRIOR_COUNT * common) / (self.counts + PRIOR_COUNT)
 
     def confidence(self, rounds: int, limit: int) -> np.ndarray:
-        """C, shape ``(N,)``; ``limit`` is the largest number s of base arms in a super arm."""
+        """Return C, shape ``(N,)``; ``limit`` is the largest number s of base arms in a super arm."""
         return np.sqrt((limit + 1) * np.log(max(rounds, 1)) / np.maximum(self.counts, 1.0))
 
     def intervals(self, confidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ends of the intervals of all moments, for C of shape ``(N,)``; each has the shape ``(q + 1, N)``."""
+        """Return ends of the intervals of all moments, for C of shape ``(N,)``; each has the shape ``(q + 1, N)``."""
         moments, most = self.moments(), self.width**self._orders
         radius = 2.0 ** (self._orders % 2) * confidence * most
         radius[0] = 0.0
@@ -80,7 +80,7 @@ class SignalMoments:
         return np.maximum(moments - radius, least), np.minimum(moments + radius, most)
 
     def normal_moments(self) -> np.ndarray:
-        """The moments of normal signals with the empirical means and variances, shape ``(q + 1, N)``."""
+        """Return the moments of normal signals with the empirical means and variances, shape ``(q + 1, N)``."""
         _, shift, second, *_ = self.moments()
         variance = self.counts / np.maximum(self.counts - 1.0, 1.0) * (second - shift**2)
         moments = [np.ones_like(shift), shift]

@@ -121,23 +121,23 @@ class SSEMUCB(SuperArmAgent):
         return "means" if self.task.graph.is_acyclic and points <= MAX_POINTS else "zero"
 
     def components(self) -> tuple[EdgeFunction, ...]:
-        """Candidate functions of the edges."""
+        """Return candidate functions of the edges."""
         return tuple(self.task.components)
 
     def fit(self, super_arms: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-        """The structural equations fitted to all rounds, arrays of shape ``(rounds, N)``."""
+        """Return the structural equations fitted to all rounds, arrays of shape ``(rounds, N)``."""
         return fit_by_base_arm(super_arms, exogenous, nodes, self.components())
 
     def growth(self, rounds: int) -> float:
-        """Factor of the external bound after so many rounds."""
+        """Return factor of the external bound after so many rounds."""
         return 1.0
 
     def signal_moments(self) -> np.ndarray:
-        """Moments of the signals by order, shape ``(2 q + 1, N)``."""
+        """Return moments of the signals by order, shape ``(2 q + 1, N)``."""
         return self.moments.moments()
 
     def internal(self, expansion: Expansion) -> np.ndarray:
-        """Internal upper confidence bound of every super arm, shape ``(A,)``."""
+        """Return the internal upper confidence bound of every super arm, shape ``(A,)``."""
         moments = self.signal_moments()
         # variances change little between two fits
         if self._variances is None or self._variances[0] is not expansion:
@@ -165,7 +165,7 @@ class SSEMUCB(SuperArmAgent):
         return self.best(self.scores(self.expansion))
 
     def scores(self, expansion: Expansion) -> np.ndarray:
-        """Internal plus external upper confidence bound of every super arm (Eq. 9), shape ``(A,)``."""
+        """Return the internal plus external upper confidence bound of every super arm (Eq. 9), shape ``(A,)``."""
         rounds = len(self.history)
         confidence = self.moments.confidence(rounds, self.limit)
         internal = self.internal(expansion)
@@ -174,13 +174,13 @@ class SSEMUCB(SuperArmAgent):
         return internal + weight * 4.0 * math.sqrt(math.log(rounds)) * external
 
     def estimated_rewards(self) -> np.ndarray:
-        """Payoffs of the super arms played under the fitted equations and the empirical moments."""
+        """Return payoffs of the super arms played under the fitted equations and the empirical moments."""
         if self.expansion is None:
             return super().estimated_rewards()
         return self.expansion.expected(self.signal_moments())[self.played]
 
     def expand(self) -> Expansion:
-        """The payoffs' polynomials at the present fit, of the degree asked for."""
+        """Return the payoffs' polynomials at the present fit, of the degree asked for."""
         samples = min(REMAINDER_POINTS // len(self.super_arms), MAX_SAMPLES)
         is_corrected = self.corrected and samples >= MIN_SAMPLES
         if self.degree == "search":
@@ -216,7 +216,7 @@ class SSEMUCB(SuperArmAgent):
         return lambda exogenous: self._payoff(system.solve(exogenous))
 
     def remainder(self, expansion: Expansion, payoff: Payoff, samples: int) -> np.ndarray:
-        """The mean of payoff less polynomial over samples of the observed signals, shape ``(A,)``.
+        """Return the mean of payoff less polynomial over samples of the observed signals, shape ``(A,)``.
 
         Both are evaluated at the same signals, so that only their difference is noisy.
         """

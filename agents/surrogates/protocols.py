@@ -43,13 +43,13 @@ class Surrogate(Protocol):
         """Bring the model up to date with the data, as every prediction does."""
 
     def mean(self, points: Tensor) -> Tensor:
-        """Posterior means of the noiseless function, differentiable."""
+        """Return posterior means of the noiseless function, differentiable."""
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Posterior means and standard deviations of the noiseless function, differentiable."""
+        """Return posterior means and standard deviations of the noiseless function, differentiable."""
 
     def bound(self, points: Tensor, width: float) -> Tensor:
-        """The value ``width`` standard deviations above the mean, differentiable."""
+        """Return the value ``width`` standard deviations above the mean, differentiable."""
 
 
 class NodeSurrogate(Surrogate, Protocol):
@@ -60,16 +60,16 @@ class NodeSurrogate(Surrogate, Protocol):
         """Number of inputs d."""
 
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Posterior means ``... x q``, and roots of covariances ``... x q x q``, of sets of points ``... x q x d``."""
+        """Return posterior means ``... x q`` and roots of covariances ``... x q x q`` of points ``... x q x d``."""
 
     def prior_std(self, points: Tensor) -> Tensor:
-        """Standard deviations before any data."""
+        """Return standard deviations before any data."""
 
     def rescaled(self, points: Tensor) -> Tensor:
-        """Points in units in which the data fill about [0, 1]."""
+        """Return points in units in which the data fill about [0, 1]."""
 
     def draw(self, generator: torch.Generator) -> Function:
-        """A function drawn from the posterior."""
+        """Return a function drawn from the posterior."""
 
 
 MakeSurrogate = Callable[..., Surrogate]

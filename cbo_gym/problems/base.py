@@ -129,11 +129,11 @@ class ProblemStatement:
             data.check(self)
 
     def data(self, kind: type[Data]) -> Data | None:
-        """The problem's data for a feedback mode; None if it has none of this kind."""
+        """Return the problem's data for a feedback mode; None if it has none of this kind."""
         return next((data for data in self.modes if isinstance(data, kind)), None)
 
     def with_data(self, data: ModeData, **changes: Any) -> Self:
-        """The problem with other data of one mode, and other changed fields."""
+        """Return the problem with other data of one mode, and other changed fields."""
         return replace(self, modes=[*(other for other in self.modes if type(other) is not type(data)), data], **changes)
 
     def require_settable(self, names: Iterable[str]) -> None:
@@ -217,7 +217,7 @@ def require_interval(what: str, value: object) -> None:
 
 
 def minimal_targets(scm: System, manipulable: Iterable[str], constrained: Iterable[str] = ()) -> list[frozenset[str]]:
-    """The minimal intervention sets of the manipulable variables, smaller ones first, the empty one included.
+    """Return the minimal intervention sets of the manipulable variables, smaller ones first, the empty one included.
 
     Args:
         scm: the system.
@@ -233,7 +233,7 @@ def minimal_targets(scm: System, manipulable: Iterable[str], constrained: Iterab
 
 
 def gaussian_noise(std: float, name: str = "noise_std") -> Distribution:
-    """Zero-mean normal noise; no noise for ``std == 0``.
+    """Return zero-mean normal noise; no noise for ``std == 0``.
 
     Raises:
         ArgumentError: if ``std`` is negative or not finite; ``name`` is the argument's name in the message.
@@ -243,7 +243,7 @@ def gaussian_noise(std: float, name: str = "noise_std") -> Distribution:
 
 
 def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: float = 1.0) -> GaussianMixture:
-    """Noise with several modes, as Ren et al. (2024) write it, Eq. 6 and 15.
+    """Return noise with several modes, as Ren et al. (2024) write it, Eq. 6 and 15.
 
     Args:
         components: ``(weight, mean, c)`` of each: a normal with that mean and the variance c sigma^2.
@@ -268,7 +268,7 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
 
 
 def clip_fraction(x: Any) -> Floats:
-    """``x`` clipped to [0, 1]; arithmetic is several times faster on a single float. Never a rounding error outside."""
+    """Clip ``x`` to [0, 1]; arithmetic is several times faster on a single float. Never a rounding error outside."""
     twice_low = x + abs(x)
     twice_rest = 2.0 - twice_low
     return 1.0 - 0.25 * (twice_rest + abs(twice_rest))

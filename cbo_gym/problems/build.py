@@ -16,7 +16,7 @@ FAULTS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, M
 
 
 def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
-    """A problem from its builder's import path, ``"package.module:function"``, or from a YAML file's path.
+    """Return a problem from its builder's import path, ``"package.module:function"``, or from a YAML file's path.
 
     A Problem is returned unchanged. An import path runs that module's code; reading a YAML file runs none.
 
@@ -43,7 +43,7 @@ def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
 
 
 def builder_parameters(builder: str | Problem) -> list[str]:
-    """The keyword arguments that a builder takes; a ready Problem and a YAML file take none.
+    """Return the keyword arguments that a builder takes; a ready Problem and a YAML file take none.
 
     Raises:
         ArgumentError: if there is nothing at the import path.
@@ -72,12 +72,12 @@ def _is_file(builder: str | None) -> bool:
 
 
 def is_yaml_file(path: str) -> bool:
-    """Whether a path ends as that of a YAML file."""
+    """Return whether a path ends as that of a YAML file."""
     return path.lower().endswith((".yaml", ".yml"))
 
 
 def builder_of(path: str) -> Callable[..., Problem]:
-    """The object at an import path; importing it runs that module's code.
+    """Return the object at an import path; importing it runs that module's code.
 
     Raises:
         ArgumentError: if there is nothing there.

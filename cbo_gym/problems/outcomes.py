@@ -45,7 +45,7 @@ class Outcomes:
         return itemgetter(self.objective)
 
     def several(self, values: Mapping[str, Floats], cost: Floats) -> dict[str, Floats]:
-        """The objectives' values in rounds, by name, where there are several; of the rounds' shape or numbers.
+        """Return the objectives' values in rounds, by name, where there are several; of the rounds' shape or numbers.
 
         Args:
             values: values of the rounds, by variable.
@@ -56,7 +56,7 @@ class Outcomes:
         }
 
     def rewards(self, found: Mapping[str, Floats], shape: tuple[int, ...]) -> np.ndarray:
-        """The reward vectors of these values, of shape ``(*shape, number of objectives)``."""
+        """Return the reward vectors of these values, of shape ``(*shape, number of objectives)``."""
         rewards = np.empty((*shape, len(self.objectives)))
         for index, objective in enumerate(self.objectives):
             rewards[..., index] = objective.sign * found[objective.name]

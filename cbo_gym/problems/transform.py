@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 
 def instance_generator(instance: int, stream: int) -> np.random.Generator:
-    """The random stream of one part of an instance."""
+    """Return the random stream of one part of an instance."""
     return np.random.default_rng(np.random.SeedSequence(instance, spawn_key=(INSTANCE_STREAM, stream)))
 
 
@@ -51,11 +51,11 @@ class Transform:
         return not any(unit.bend for unit in (*self.units.values(), *(unit for _, unit in self.coordinates)))
 
     def unit(self, name: str) -> Unit:
-        """The unit of a node by its old name."""
+        """Return the unit of a node by its old name."""
         return self.units.get(name, SAME)
 
     def point(self, point: Sequence[float]) -> tuple[float, ...]:
-        """Soft parameters in [0, 1], each at its new index."""
+        """Return soft parameters in [0, 1], each at its new index."""
         transformed = [0.0] * len(point)
         for value, (index, unit) in zip(point, self.coordinates, strict=True):
             (low, high), (first, last) = unit.old, unit.new
@@ -64,11 +64,11 @@ class Transform:
         return tuple(transformed)
 
     def values(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Native values by variable."""
+        """Return native values by variable."""
         return {self.names[name]: float(self.unit(name).to_new(value)) for name, value in values.items()}
 
     def record(self, record: Record, mode: Mode, parameters: Sequence[str]) -> Record:
-        """An action as the registry writes it.
+        """Return an action as the registry writes it.
 
         Args:
             record: The action in the published problem.
@@ -90,24 +90,24 @@ class Transform:
         return list(self.point(record))
 
     def in_words(self, policy: str) -> str:
-        """The description of a policy, in words of the published problem."""
+        """Return the description of a policy, in words of the published problem."""
         return f"as in instance 0, transformed: {policy}"
 
     def rename(self, names: Iterable[str]) -> frozenset[str]:
-        """A set of variables by their new names."""
+        """Return a set of variables by their new names."""
         return frozenset(self.names[name] for name in names)
 
     def reorder(self, items: Sequence[Item]) -> list[Item]:
-        """Items of the soft parameters in their new order."""
+        """Return items of the soft parameters in their new order."""
         indices = [index for index, _ in self.coordinates]
         return [items[indices.index(index)] for index in range(len(items))]
 
     def shuffle(self, items: Sequence[Item], stream: int) -> list[Item]:
-        """Items in another order, which depends on their number, the instance and the stream."""
+        """Return items in another order, which depends on their number, the instance and the stream."""
         return [items[index] for index in instance_generator(self.instance, stream).permutation(len(items))]
 
     def domains(self, domains: Mapping[str, Interval]) -> dict[str, Interval]:
-        """Domains of hard interventions, in another order."""
+        """Return domains of hard interventions, in another order."""
         pairs = [(self.names[name], self._interval(name, domain)) for name, domain in domains.items()]
         return dict(self.shuffle(pairs, DOMAINS))
 
@@ -118,7 +118,7 @@ class Transform:
         return low, high
 
     def system(self, system: System, nodes: Sequence[str]) -> TransformedSystem:
-        """A system in new names and units, its nodes in the order of ``nodes``, which has old names.
+        """Return a system in new names and units, its nodes in the order of ``nodes``, which has old names.
 
         Noise of a bent node, and noise without a form in the new unit, is known by its old distribution.
         """
@@ -128,5 +128,5 @@ class Transform:
         return TransformedSystem(system, self.names, self.units, nodes, self.coordinates, known)
 
     def composition(self, known: Callable[..., Any], nodes: Sequence[str]) -> TransformedComposition:
-        """A known function of the nodes, which gives the reward."""
+        """Return a known function of the nodes, which gives the reward."""
         return TransformedComposition(known, {name: (self.names[name], self.unit(name)) for name in nodes}, self.reward)

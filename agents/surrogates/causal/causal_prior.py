@@ -45,7 +45,7 @@ class EffectModel(Protocol):
         """Learn from a round."""
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """E[Y | do(x)] and the standard deviation of that estimate, ``(n,)`` each, in the reward's units.
+        """Return E[Y | do(x)] and the standard deviation of that estimate, ``(n,)`` each, in the reward's units.
 
         Args:
             target: one of the task's target sets, not empty.
@@ -53,7 +53,7 @@ class EffectModel(Protocol):
         """
 
     def informs(self, target: frozenset[str]) -> bool:
-        """Whether the observations identify the effects of ``target``."""
+        """Return whether the observations identify the effects of ``target``."""
 
 
 class ObservationalModel:
@@ -100,7 +100,7 @@ class ObservationalModel:
             self._add_to_regression(target, row[None])
 
     def rule(self, target: frozenset[str]) -> str:
-        """How the effect of ``target`` is estimated: ``"simulation"``, ``"adjustment"`` or ``"none"``."""
+        """Return how the effect of ``target`` is estimated: ``"simulation"``, ``"adjustment"`` or ``"none"``."""
         diagram, reward = self._task.diagram, self._task.reward
         if not len(self._observed):
             return "none"
@@ -219,7 +219,7 @@ class RewardGP(GaussianProcess):
         return math.sqrt(USUAL_NOISE) * self.unit if self.expected_noise is None else self.expected_noise
 
     def rescaled(self, points: Tensor) -> Tensor:
-        """Points with the prior's standard deviation in units of the rewards."""
+        """Return points with the prior's standard deviation in units of the rewards."""
         return points / self._span
 
     def _standardise(self) -> None:
@@ -277,7 +277,7 @@ class CausalGP(RewardGP):
         self.replace(torch.cat([self._values, std[:, None]], -1), self._rewards - mean)
 
     def predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of E[Y | do(values)], each ``(n,)``, for values ``n x d`` in [0, 1].
+        """Return the mean and standard deviation of E[Y | do(values)], each ``(n,)``, for values ``n x d`` in [0, 1].
 
         ``prior`` is the value of ``effect`` there, if it is already known.
         """
@@ -288,11 +288,11 @@ class CausalGP(RewardGP):
         return mean + residual, spread
 
     def prior_means(self) -> Tensor:
-        """Prior means at the data, shape ``(n,)``."""
+        """Return prior means at the data, shape ``(n,)``."""
         return self._rewards - self.outputs
 
     def fitted(self) -> Tensor:
-        """Posterior means at the data, shape ``(n,)``."""
+        """Return posterior means at the data, shape ``(n,)``."""
         return self._rewards - self.outputs + self.posterior(self.inputs)[0]
 
 
@@ -318,13 +318,13 @@ class CausalKernel(VarianceKernel):
 
 
 def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str) -> bool:
-    """Whether no latent confounder touches the reward or its ancestors, the targets aside, under do(target)."""
+    """Return whether no latent confounder touches the reward or its ancestors, the targets aside, under do(target)."""
     simulated = diagram.mutilate(target).ancestors([reward]) - target
     return not any(pair & simulated for pair in diagram.bidirected)
 
 
 def adjustment_set(diagram: CausalDiagram, target: frozenset[str], reward: str) -> frozenset[str] | None:
-    """A minimal set that satisfies the back-door criterion for ``target`` on ``reward``, or None.
+    """Return a minimal set that satisfies the back-door criterion for ``target`` on ``reward``, or None.
 
     Z has no descendants of the targets and separates them from the reward once the edges out of them are cut; then
     ``E[Y | do(x)]`` is the mean over Z of ``E[Y | x, Z]`` (Pearl, *Causality*, 2009, sec. 3.3 and 3.4). If any set

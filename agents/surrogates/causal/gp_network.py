@@ -210,13 +210,13 @@ class GPNetwork:
                     values[node] = self.mean(node, self.node_inputs(node, values, self.inputs))
 
     def expected_nodes(self, action: Action) -> dict[str, float]:
-        """Each modelled node under an action, pushed through the posterior means without noise."""
+        """Return each modelled node under an action, pushed through the posterior means without noise."""
         with torch.no_grad():
             values = self.propagate(self.features.of_actions([action]).to(self.inputs), self.mean)
         return {node: float(values[node].reshape(-1)[0]) for node in self.nodes}
 
     def reward_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of E[reward] under actions, ``(b,)`` each.
+        """Return the mean and standard deviation of E[reward] under actions, ``(b,)`` each.
 
         Functions of the nodes above the reward lie ``z`` standard deviations off their means, with a ``z`` a node that
         all actions and all noise of a draw have in common, as if a function erred alike everywhere. To the variance of
@@ -245,7 +245,7 @@ class GPNetwork:
     def expectations(
         self, inputs: Tensor, nodes: Sequence[str], noise: Mapping[str, Tensor], functions: int, samples: int
     ) -> tuple[Tensor, Tensor]:
-        """Means and standard deviations of E[node] under actions over plausible networks, ``b x len(nodes)`` each.
+        """Return means and standard deviations of E[node] over plausible networks, ``b x len(nodes)`` each.
 
         In each network the function of every node differs from its mean by as many standard deviations everywhere.
 
@@ -267,18 +267,18 @@ class GPNetwork:
         return expected.mean(-1), expected.std(-1)
 
     def draw_noise(self, count: int, seed: int) -> dict[str, Tensor]:
-        """Quasi-random noise of the noisy nodes, less its mean (which is part of f): each of shape ``(count,)``."""
+        """Return quasi-random noise of the noisy nodes, less its mean (a part of f), of shape ``(count,)`` each."""
         return {node: self.noise_of(node, column) for node, column in uniforms(self.noisy, count, seed).items()}
 
     def noise_of(self, node: str, uniforms: Tensor) -> Tensor:
-        """Noise of a node, less its mean, from numbers in (0, 1) of any shape."""
+        """Return noise of a node, less its mean, from numbers in (0, 1) of any shape."""
         if self.task.noise is not None:
             known = self.task.noise[node]
             return torch.from_numpy(known.from_uniform(uniforms.cpu().numpy()) - known.mean).to(self.device)
         return self.surrogates[node].noise_scale * torch.special.ndtri(uniforms.to(self.device))
 
     def rollout(self, inputs: Tensor, plausible: Plausible, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Values of the nodes under actions, for one plausible choice of every node's function.
+        """Return values of the nodes under actions, for one plausible choice of every node's function.
 
         Args:
             inputs: features of the actions, ``b x input_dim``: soft mode the action; hard mode the values of the
@@ -306,7 +306,7 @@ class GPNetwork:
         return [mean for mean, _ in each], [std for _, std in each]
 
     def sample(self, inputs: Tensor, draws: Mapping[str, Tensor], noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Values of the nodes at sets of q actions, whose functions are drawn jointly in each set and sample.
+        """Return values of the nodes at sets of q actions, whose functions are drawn jointly in each set and sample.
 
         Args:
             inputs: features of the actions, ``b x q x input_dim``.
@@ -328,11 +328,11 @@ class GPNetwork:
         return {node: column.unflatten(0, (sets, size)).transpose(1, 2) for node, column in values.items()}
 
     def expected_rewards(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-        """Expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
+        """Return expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
         return self.propagate(inputs, self.mean, noise=noise)[self.nodes[-1]].mean(-1)
 
     def draw_rewards(self, generator: torch.Generator) -> Callable[[Tensor, Mapping[str, Tensor]], Tensor]:
-        """A network drawn from the posterior: features of actions ``b x input_dim`` and noise to rewards ``(b,)``."""
+        """Draw a network from the posterior: features of actions ``b x input_dim`` and noise to rewards ``(b,)``."""
         drawn = {node: surrogate.draw(generator) for node, surrogate in self.surrogates.items()}
 
         def rewards(inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
@@ -342,7 +342,7 @@ class GPNetwork:
         return rewards
 
     def mean(self, node: str, points: Tensor) -> Tensor:
-        """The posterior mean of a node's function at inputs of its GP."""
+        """Return the posterior mean of a node's function at inputs of its GP."""
         return self.surrogates[node].mean(points)
 
     def propagate(
@@ -352,7 +352,7 @@ class GPNetwork:
         nodes: Sequence[str] | None = None,
         noise: Mapping[str, Tensor] | None = None,
     ) -> dict[str, Tensor]:
-        """Values of nodes under actions.
+        """Return values of nodes under actions.
 
         Args:
             inputs: features of the actions, ``b x input_dim``.
@@ -384,7 +384,7 @@ class GPNetwork:
         return values
 
     def node_inputs(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
-        """The inputs of a node's GP, ``b x s x d``: its parents, its own actions, then the inputs of signals."""
+        """Return the inputs of a node's GP, ``b x s x d``: its parents, its own actions, then the inputs of signals."""
         columns = [
             self._in_domain(name, values[name]) if isinstance(name, str) else inputs[:, [name]]
             for name in self._columns[node]
@@ -398,7 +398,7 @@ class GPNetwork:
         return self.settable.scales[names.index(parent)].to_unit(values) if parent in names else values
 
     def settings(self, inputs: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
-        """Hard mode: variable that some action sets -> where it is set, and to which native value, both ``b x 1``."""
+        """Return, for each variable set in hard mode, where it is set and to which native value, both ``b x 1``."""
         count = len(self.settable)
         settings = {}
         for index, name in enumerate(self.settable.names):

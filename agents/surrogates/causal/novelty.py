@@ -20,7 +20,7 @@ BEYOND = torch.linspace(0.0, 0.05, 17, dtype=torch.float64)[1:]  # of the range 
 
 
 def relative_posterior_std(network: GPNetwork, inputs: Tensor) -> Tensor:
-    """The greatest relative posterior standard deviation of the nodes that actions leave to their mechanisms, ``(b,)``.
+    """Return the greatest relative posterior standard deviation of the nodes that actions do not set, ``(b,)``.
 
     It is in units of ``KNOWN`` prior standard deviations plus ``KNOWN_NOISE`` of the noise. Below 1 one more
     observation teaches next to nothing. With noise, known or learned, about ``1 / KNOWN_NOISE^2`` repetitions lead
@@ -35,7 +35,7 @@ def relative_posterior_std(network: GPNetwork, inputs: Tensor) -> Tensor:
 
 
 def information(network: GPNetwork, inputs: Tensor) -> Tensor:
-    """The information that an observation gives of these nodes' functions, ``(b,)``.
+    """Return the information that an observation gives of these nodes' functions, ``(b,)``.
 
     It is the sum of ``log(1 + std^2 / noise^2)``, twice the gain in nats. Noise below ``KNOWN`` prior standard
     deviations counts as that.
@@ -63,13 +63,13 @@ def _of_free_nodes(network: GPNetwork, inputs: Tensor, measure: Callable[[NodeSu
 
 
 def reward_inputs(network: GPNetwork, inputs: Tensor) -> Tensor:
-    """The inputs of the reward's GP where the posterior means lead, ``b x d``."""
+    """Return the inputs of the reward's GP where the posterior means lead, ``b x d``."""
     *others, reward = network.nodes
     return network.node_inputs(reward, network.propagate(inputs, network.mean, others), inputs)[:, 0]
 
 
 def distance_to_data(network: GPNetwork, inputs: Tensor, best: float) -> Tensor:
-    """Distances of the reward node's inputs from the nearest in the data, in units of the inputs' ranges, ``(b,)``.
+    """Return distances of the reward node's inputs from the nearest data, in units of their ranges, ``(b,)``.
 
     They are -1 where a search is useless: where the reward is half known, its posterior standard deviation
     being below ``UNKNOWN`` prior ones, or not plausibly above ``best``, which is beyond ``PLAUSIBLE`` of them.
@@ -82,7 +82,7 @@ def distance_to_data(network: GPNetwork, inputs: Tensor, best: float) -> Tensor:
 
 
 def plausible_beyond(network: GPNetwork, column: int, sign: float, inputs: Tensor) -> Tensor:
-    """The best reward that is plausible a little beyond an action's input of the reward node, a scalar.
+    """Return the best reward that is plausible a little beyond an action's input of the reward node, a scalar.
 
     It is the mean plus ``PLAUSIBLE`` standard deviations, where one input goes on, to greater values if ``sign`` is 1,
     to smaller ones if it is -1; ``inputs`` are of one action, ``1 x input_dim``.

@@ -67,7 +67,7 @@ class SetsGP(RewardGP):
         self._points = self._points[:0]
 
     def predict(self, inputs: Tensor, means: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of E[Y | do(x)] at inputs ``n x d`` with prior means ``(n,)``, each ``(n,)``."""
+        """Return the mean and std, ``(n,)`` each, of E[Y | do(x)], for inputs ``n x d`` and prior means ``(n,)``."""
         if not len(self):
             self._span[self.deviation] = self.unit
             points = self.rescaled(inputs)
@@ -76,11 +76,11 @@ class SetsGP(RewardGP):
         return means + residual, spread
 
     def prior_means(self, owner: int) -> Tensor:
-        """Prior means at a set's data, shape ``(n,)``."""
+        """Return prior means at a set's data, shape ``(n,)``."""
         return (self._rewards - self.outputs)[self._owners == owner]
 
     def fitted(self, owner: int) -> Tensor:
-        """Posterior means at a set's data, shape ``(n,)``."""
+        """Return posterior means at a set's data, shape ``(n,)``."""
         own = self._owners == owner
         return self.prior_means(owner) + self.mean(self.inputs[own]) if own.any() else self._rewards[own]
 
@@ -162,7 +162,7 @@ def _set_lengthscales(kernel: SetsShape, value: Tensor) -> None:
 
 
 def log_modes(logs: np.ndarray, priors: Sequence[Lognormal]) -> tuple[float, np.ndarray]:
-    """The summed log density of lognormal variables, and its gradient with respect to their logarithms.
+    """Return the summed log density of lognormal variables, and its gradient with respect to their logarithms.
 
     ``priors`` are modes of the logarithms and their standard deviations, each for an equal share of the ``logs``.
     """
@@ -174,7 +174,7 @@ def log_modes(logs: np.ndarray, priors: Sequence[Lognormal]) -> tuple[float, np.
 
 
 def novelty(points: Tensor, observed: Tensor) -> Tensor:
-    """Novelty of points in [0, 1], from 0 to 1, in the variable where it is greatest: ``n x d`` to ``(n,)``.
+    """Return the novelty of points, from 0 to 1, in the variable where it is greatest: ``n x d`` to ``(n,)``.
 
     ``observed`` are the observed values of the same variables, ``m x d``; without any the novelty is 1.
     """

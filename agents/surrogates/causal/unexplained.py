@@ -9,7 +9,7 @@ MIN_ROUNDS = 6  # observations for each coefficient
 
 
 def unexplained(values: Tensor, rewards: Tensor) -> float | None:
-    """Standard deviation of rewards about their least-squares fit by the variables of a set and their squares.
+    """Return the standard deviation of rewards about a least-squares fit by a set's variables and their squares.
 
     An intervention on these variables removes their part of the rewards' variance, and, without confounding, leaves the
     rest. Both are of rounds where nothing was set, ``n x d`` and ``(n,)``. The estimate is None with fewer than

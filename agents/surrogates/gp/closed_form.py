@@ -61,7 +61,7 @@ class Hyperparameters(ABC):
 
     @abstractmethod
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        """Log density of the prior at ``values``, and its gradient, ``(k,)``."""
+        """Return the log density of the prior at ``values``, and its gradient, ``(k,)``."""
 
 
 class Covariances(Hyperparameters):
@@ -95,7 +95,7 @@ class Covariances(Hyperparameters):
         return add_up(densities), np.concatenate(slopes)
 
     def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        """The covariances, ``n x n``, and their pullback."""
+        """Return the covariances, ``n x n``, and their pullback."""
         matrix, gradients = self._function(*np.split(values, self._cuts))
         return matrix, lambda gradient: np.concatenate(gradients(gradient))
 
@@ -105,7 +105,7 @@ class WithClosedFit(Protocol):
     """Knows the gradient of its covariances in the hyper-parameters."""
 
     def covariances_of(self, points: np.ndarray) -> Covariances:
-        """The covariances of points ``n x d``."""
+        """Return the covariances of points ``n x d``."""
 
 
 @runtime_checkable
@@ -113,7 +113,7 @@ class WithClosedPrior(Protocol):
     """Knows the gradient of its covariances in the points, and how to draw functions and sets of values."""
 
     def numbers(self) -> tuple[Tensor, ...]:
-        """All of its hyper-parameters."""
+        """Return all of its hyper-parameters."""
 
     def cross_covariance(self, data: Tensor, numbers: Sequence[Tensor] | None = None) -> CrossCovariance:
         """Return the covariances of points with data ``n x d``, or ``g x n x d`` for g such kernels stacked.
@@ -124,10 +124,10 @@ class WithClosedPrior(Protocol):
         """
 
     def covariance(self, points: Tensor) -> Tensor:
-        """Prior covariances of the points of each set, ``... x q x d`` to ``... x q x q``."""
+        """Return prior covariances of the points of each set, ``... x q x d`` to ``... x q x q``."""
 
     def draw(self, generator: torch.Generator) -> Function:
-        """A function drawn from the prior."""
+        """Return a function drawn from the prior."""
 
 
 @runtime_checkable

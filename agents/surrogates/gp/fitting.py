@@ -28,7 +28,7 @@ JITTERS = (0.0, 1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that 
 
 
 def covariances(kernel: Kernel, points: np.ndarray) -> Covariances:
-    """The covariances of ``points``, shape ``n x d``, as a function of the kernel's hyper-parameters."""
+    """Return the covariances of ``points``, shape ``n x d``, as a function of the kernel's hyper-parameters."""
     if isinstance(kernel, WithClosedFit):
         return kernel.covariances_of(points)
     raw = RawParameters(kernel)
@@ -71,7 +71,7 @@ class RawParameters(Hyperparameters):
         return float(total.detach()), self._gradient(total, torch.ones_like(total))
 
     def covariances(self, points: Tensor, values: np.ndarray) -> Any:
-        """The covariances of points ``n x d``, and their gradient, as in :class:`Covariances`."""
+        """Return the covariances of points ``n x d``, and their gradient, as in :class:`Covariances`."""
         self._vary(values)
         with torch.enable_grad():
             matrix = self._kernel.forward(points, points)
@@ -121,7 +121,7 @@ class LogPosterior:
         self._cuts = [first, first + len(noise.bounds)]
 
     def split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """The hyper-parameters of the covariances, those of the noise, and the mean."""
+        """Return the hyper-parameters of the covariances, those of the noise, and the mean."""
         kernel, noise, mean = np.split(values, self._cuts)
         return kernel, noise, float(mean.sum())
 
@@ -145,7 +145,7 @@ class LogPosterior:
         return (density + kernel_prior + noise_prior) / len(root), np.concatenate(slopes) / len(root)
 
     def maximise(self, start: np.ndarray, iterations: int) -> tuple[float, np.ndarray]:
-        """The highest density that L-BFGS-B finds from ``start``, and its hyper-parameters."""
+        """Return the highest density that L-BFGS-B finds from ``start``, and its hyper-parameters."""
         best = (-math.inf, start)
 
         def loss(values: np.ndarray) -> tuple[float, np.ndarray]:

@@ -50,7 +50,7 @@ class SquaredExponential(Kernel, Hyperparameters):
 
     @staticmethod
     def length_prior(dim: int) -> tuple[Any, Any]:
-        """The lengthscales' prior, and their constraint, which has a lower bound and no transform."""
+        """Return the lengthscales' prior, and their constraint, which has a lower bound and no transform."""
         usual = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
         return usual.lengthscale_prior, usual.raw_lengthscale_constraint
 
@@ -136,7 +136,7 @@ class SquaredExponential(Kernel, Hyperparameters):
         return lambda points: functions(points).squeeze(-1)
 
     def draw_functions(self, generator: torch.Generator, count: int) -> Function:
-        """Functions drawn from the prior, by random Fourier features that they share (Rahimi & Recht 2007).
+        """Draw functions from the prior, by random Fourier features that they share (Rahimi & Recht 2007).
 
         They take points ``... x d`` to values ``... x count``.
         """
@@ -205,7 +205,7 @@ class VarianceKernel(Kernel, Hyperparameters):
         return log_gamma(values, SHAPE, RATE)
 
     def scaled_covariances(self, part: Covariances, known: np.ndarray | float = 0.0) -> Covariances:
-        """The only variance times the covariances of ``part``, plus ``known`` ones, ``n x n``."""
+        """Return the only variance times the covariances of ``part``, plus ``known`` ones, ``n x n``."""
 
         def function(logs: np.ndarray, own: np.ndarray) -> Any:
             variance = math.exp(min(logs[0], MAX_LOG_VARIANCE))
@@ -246,7 +246,7 @@ class SumKernel(VarianceKernel):
         return cast("list[SquaredExponential]", list(self._terms))
 
     def numbers(self) -> tuple[Tensor, ...]:
-        """The variances, ``(terms,)``, and the lengthscales of each term."""
+        """Return the variances, ``(terms,)``, and the lengthscales of each term."""
         return self.variances.detach(), *(term.raw_lengthscale.detach() for term in self.terms)
 
     def cross_covariance(self, data: Tensor, numbers: Sequence[Tensor] | None = None) -> CrossCovariance:
@@ -379,7 +379,7 @@ def _side_by_side(points: Tensor) -> Tensor:
 
 
 def log_gamma(logs: np.ndarray, shape: float, rate: float) -> tuple[float, np.ndarray]:
-    """The summed log density of Gamma(shape, rate) variables, and its gradient with respect to their logarithms."""
+    """Return the log density of Gamma(shape, rate) variables, and its gradient by their logarithms."""
     numbers = np.exp(logs)
     constant = len(logs) * (shape * math.log(rate) - math.lgamma(shape))
     return float(((shape - 1.0) * logs - rate * numbers).sum()) + constant, shape - 1.0 - rate * numbers

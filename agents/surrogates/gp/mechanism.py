@@ -43,7 +43,7 @@ class MechanismKernel(VarianceKernel):
         self.reach = torch.maximum(self.origin, 1.0 - self.origin)
 
     def numbers(self) -> tuple[Tensor, ...]:
-        """The variances, both lengthscales, and the origins and units of the parents, ``(parents,)`` each."""
+        """Return the variances, both lengthscales, and the origins and units of the parents, ``(parents,)`` each."""
         return self.variances.detach(), *self.smooth.numbers(), *self.modulation.numbers(), self.origin, self.reach
 
     def cross_covariance(self, data: Tensor, numbers: Sequence[Tensor] | None = None) -> CrossCovariance:
@@ -110,7 +110,7 @@ class MechanismKernel(VarianceKernel):
 
 
 def mechanism_kernel(dim: int, parents: int) -> MechanismKernel | SumKernel:
-    """The kernel of a mechanism with ``dim`` inputs, the first of which are ``parents``.
+    """Return the kernel of a mechanism with ``dim`` inputs, the first of which are ``parents``.
 
     Without actions there is the smooth part alone: a trend that a few noisy values suggest would send the search to
     the end of the parent's domain, and be sure of it.

@@ -61,7 +61,7 @@ class RefitSchedule:
     size: int = 0
 
     def due(self, size: int) -> bool:
-        """Whether a fit is due now that there are ``size`` points."""
+        """Return whether a fit is due now that there are ``size`` points."""
         early = self.fits < self.every_time and self.size < self.many
         return size > self.size and size >= self.size * (self.early if early else self.growth)
 
@@ -212,12 +212,12 @@ class GaussianProcess:
         self.add(inputs.cpu(), outputs.cpu())
 
     def mean(self, points: Tensor) -> Tensor:
-        """The means of :meth:`posterior` alone, at linear instead of quadratic cost in the data."""
+        """Return the means of :meth:`posterior` alone, at linear instead of quadratic cost in the data."""
         self.update()
         return self._posterior.mean(self.rescaled(points))
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of the latent function (noise excluded), differentiable in ``points``.
+        """Return the mean and standard deviation of the latent function (noise excluded), differentiable in ``points``.
 
         Args:
             points: shape ``batch_shape x d``.
@@ -232,7 +232,7 @@ class GaussianProcess:
         return self._posterior.mean_and_std(self.rescaled(points))
 
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and a root of the covariance of the latent function at sets of q points, differentiable in them.
+        """Return means and roots of covariances of the latent function at sets of q points, differentiable in them.
 
         Its kernel must have ``covariance``.
 
@@ -254,12 +254,12 @@ class GaussianProcess:
         return mean, self._scale * self._cholesky(covariance + JITTER * torch.eye(covariance.shape[-1]).to(covariance))
 
     def prior_std(self, points: Tensor) -> Tensor:
-        """Standard deviations before any data, under the hyper-parameters of the last fit: ``... x d`` to ``...``."""
+        """Return prior standard deviations under the hyper-parameters of the last fit: ``... x d`` to ``...``."""
         self.update()
         return self._scale * self._posterior.cross_covariance(self.rescaled(points)).variance.sqrt()
 
     def draw(self, generator: torch.Generator) -> Function:
-        """A function drawn from the posterior: one from the prior, moved to the data (Wilson et al. 2020).
+        """Return a function drawn from the posterior: one from the prior, moved to the data (Wilson et al. 2020).
 
         Its kernel must have ``draw``. Data that are added later do not change the function.
         """
@@ -279,17 +279,17 @@ class GaussianProcess:
         return function
 
     def bound(self, points: Tensor, width: float) -> Tensor:
-        """The posterior mean plus ``width`` standard deviations, for points ``batch_shape x d``; differentiable."""
+        """Return posterior means plus ``width`` standard deviations at points ``batch_shape x d``, differentiable."""
         mean, std = self.posterior(points)
         return mean + width * std
 
     def state(self) -> State:
-        """The state of the model, up to date."""
+        """Return the state of the model, up to date."""
         self.update()
         return State(self._posterior, self._points, self._low, self._span)
 
     def rescaled(self, points: Tensor) -> Tensor:
-        """Points ``... x d`` with the columns of ``rescale`` scaled so that the data of the last refit fill [0, 1]."""
+        """Return points ``... x d``, columns of ``rescale`` scaled so that the data of the last refit fill [0, 1]."""
         return (points - self._low) / self._span if self.rescale else points
 
     @property
@@ -445,7 +445,7 @@ class GaussianProcess:
 
 
 def is_noiseless(task: Task, node: str) -> bool:
-    """Whether ``node`` is known to be a function of the action alone.
+    """Return whether ``node`` is known to be a function of the action alone.
 
     True if the noise is known to be zero at the node and all its ancestors, and none of them has a latent cause.
     """

@@ -33,11 +33,11 @@ class Noise(ABC):
 
     @abstractmethod
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        """Log density of the hyper-parameters' prior, and its gradient ``(k,)``."""
+        """Return the log density of the hyper-parameters' prior, and its gradient ``(k,)``."""
 
     @abstractmethod
     def at(self, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """Variances at points ``n x d``, ``(n,)``, and their pullback: gradients ``(n,)`` to ``(k,)``."""
+        """Return variances at points ``n x d``, ``(n,)``, and their pullback: gradients ``(n,)`` to ``(k,)``."""
 
 
 class KnownNoise(Noise):
@@ -99,7 +99,7 @@ class NoiseLevel(Noise):
 
 
 def usual_noise() -> NoiseLevel:
-    """Noise that is expected to be a large part of the outputs' variance, where BoTorch expects a fiftieth.
+    """Return noise that is expected to be a large part of the outputs' variance, where BoTorch expects a fiftieth.
 
     It takes more data until a few lucky outputs are mistaken for a peak.
     """
@@ -107,7 +107,7 @@ def usual_noise() -> NoiseLevel:
 
 
 def log_lognormal(logs: np.ndarray, location: float, scale: float) -> tuple[float, np.ndarray]:
-    """The summed log density of lognormal variables, and its gradient with respect to their logarithms.
+    """Return the summed log density of lognormal variables, and its gradient with respect to their logarithms.
 
     It is the density of the variables themselves, as in GPyTorch's priors, so the mode is at
     ``location - scale^2``.

@@ -104,6 +104,6 @@ class JointGPs(GPOutputs[GaussianProcess]):
     """Independent outputs, one GP each, with joint samples at sets of points."""
 
     def posterior(self, X: Tensor, *args: object, **kwargs: object) -> JointNormals:  # noqa: N803
-        """The latent functions at ``X`` of shape ``b x q x d``, without observation noise."""
+        """Return the latent functions at ``X`` of shape ``b x q x d``, without observation noise."""
         means, roots = zip(*[surrogate.joint(X) for surrogate in self._surrogates], strict=True)
         return JointNormals(torch.stack(means, -1), torch.stack(roots, -1))

@@ -69,21 +69,21 @@ class Posterior:
     root: Tensor
 
     def mean(self, points: Tensor) -> Tensor:
-        """Posterior means of one GP at points ``... x d``, or others that ``cross_covariance`` takes."""
+        """Return posterior means of one GP at points ``... x d``, or others that ``cross_covariance`` takes."""
         blocks = self._blocks(points)
         return torch.cat([self.offset + self.cross_covariance(block).cross @ self.weights for block in blocks])
 
     def mean_and_std(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Means and standard deviations of one GP at points ``... x d``, differentiable in them."""
+        """Return means and standard deviations of one GP at points ``... x d``, differentiable in them."""
         means, stds = zip(*map(self.at_once, self._blocks(points)), strict=True)
         return torch.cat(means), torch.cat(stds)
 
     def at_once(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """The same for all points in one go, also of g GPs: ``g x b x d`` to ``g x b`` each."""
+        """Return the same for all points in one go, also of g GPs: ``g x b x d`` to ``g x b`` each."""
         return _MeanAndStd.apply(points, self)
 
     def mean_and_covariance(self, points: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor]:
-        """The means at sets of q points, and the covariances in each set, of standardised outputs.
+        """Return the means at sets of q points, and the covariances in each set, of standardised outputs.
 
         Args:
             points: ``... x q x d``.
@@ -103,7 +103,7 @@ class Posterior:
 
 
 def stack_posteriors(posteriors: Sequence[Posterior], cross_covariance: CrossCovariance) -> Posterior:
-    """Several GPs with n data each as one, whose points are ``g x b x d``, given the prior of all of them."""
+    """Return several GPs with n data each as one, whose points are ``g x b x d``, given the prior of all of them."""
     rows = max(len(own.root) for own in posteriors)
     return Posterior(
         cross_covariance,
@@ -115,7 +115,7 @@ def stack_posteriors(posteriors: Sequence[Posterior], cross_covariance: CrossCov
 
 
 def condense(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
-    """R of :class:`Posterior` with few rows, where the noise drowns most directions of the data.
+    """Return R of :class:`Posterior` with few rows, where the noise drowns most directions of the data.
 
     An eigenvector of the prior covariance with eigenvalue l has a product with k of at most ``sqrt(l k(x, x))``, so
     that it takes at most ``l / (l + noise)`` of the prior variance away. Those are left out that take no more than

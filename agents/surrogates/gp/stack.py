@@ -20,7 +20,7 @@ MAX_ENTRIES = 10_000  # covariances of a GP's points and data; with more of them
 
 
 def stack_key(gp: object) -> Hashable:
-    """The key that GPs must share to be stacked; None for surrogates that cannot be."""
+    """Return the key that GPs must share to be stacked; None for surrogates that cannot be."""
     if type(gp) is not GaussianProcess or not isinstance(gp.kernel, WithClosedPrior):
         return None
     return gp.dim, type(gp.kernel), *(numbers.shape for numbers in gp.kernel.numbers())
@@ -37,7 +37,7 @@ class Stack:
         return {"_gps": self._gps, "_states": []}  # the rest follows from their states
 
     def can_predict(self, count: int) -> bool:
-        """Whether all have equally many data, and few enough for ``count`` points."""
+        """Return whether all have equally many data, and few enough for ``count`` points."""
         sizes = {len(gp) for gp in self._gps}
         return len(sizes) == 1 and 0 < max(sizes) * count <= MAX_ENTRIES
 

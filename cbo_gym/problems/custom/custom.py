@@ -43,7 +43,7 @@ def custom_problem(
     name: str = "Custom",
     description: str = "",
 ) -> Problem:
-    """A Problem from one function per variable, whose argument names are the variables that it depends on.
+    """Return a Problem from one function per variable, whose argument names are the variables that it depends on.
 
     An argument is the name of another variable, the name of a soft parameter, or ``u``: the variable's own noise. Any
     other must have a default. Mechanisms built from arithmetic and NumPy ufuncs take numbers and arrays alike::
@@ -329,7 +329,7 @@ def _contexts(
 
 
 def read_scopes(scopes: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
-    """Scopes as they are written, each by the contexts of every variable that it sets.
+    """Return scopes as they are written, each by the contexts of every variable that it sets.
 
     Raises:
         ArgumentError: if it is not a list of such mappings.

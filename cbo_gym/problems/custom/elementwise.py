@@ -47,7 +47,7 @@ class Elementwise:
 def elementwise(
     variables: Sequence[Variable], manipulable: Mapping[str, Interval], actions: Sequence[Interval]
 ) -> Iterator[Variable]:
-    """The variables, with mechanisms that give the same for arrays as for their entries one by one.
+    """Yield the variables, with mechanisms that give the same for arrays as for their entries one by one.
 
     Each mechanism is tried at a few values: draws of its noise, values of its causes' mechanisms, and values inside
     domains. One that fails on arrays of these, or gives something else for them, is called entry by entry from then on.

@@ -36,7 +36,7 @@ OPERATORS: dict[type[ast.AST], str] = {
 
 
 def spelling(names: Iterable[str]) -> dict[str, str]:
-    """Each name behind the form that Python gives it in code: ``µ`` (U+00B5) becomes ``μ`` (U+03BC) there.
+    """Return names by the form that Python gives them in code: ``µ`` (U+00B5) becomes ``μ`` (U+03BC) there.
 
     Raises:
         ArgumentError: if two names have one form.

@@ -46,6 +46,6 @@ class Arms(ModeData):
 
 
 def arms_of(problem: ProblemStatement) -> Sequence[Mapping[str, float]]:
-    """The interventions of a problem's discrete mode; empty if it has no such mode."""
+    """Return the interventions of a problem's discrete mode; empty if it has no such mode."""
     arms = problem.data(Arms)
     return arms.interventions if arms else ()

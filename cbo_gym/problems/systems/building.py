@@ -58,7 +58,7 @@ def hard_problem(
     citation: str,
     **more: Any,
 ) -> Problem:
-    """A problem whose targets are the minimal intervention sets, unless they are given."""
+    """Return a problem whose targets are the minimal intervention sets, unless they are given."""
     scm = system if isinstance(system, System) else StructuralCausalModel(system, reward="Y")
     if "targets" not in more:
         more["targets"] = minimal_targets(scm, manipulable)

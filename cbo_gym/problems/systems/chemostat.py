@@ -159,7 +159,7 @@ def _scattered(forecast: Floats, u: Floats) -> Floats:
 
 
 def nitrogen(uptake: Floats, before: Floats, algae_before: Floats, external: Floats, u: Floats) -> Floats:
-    """Dissolved nitrogen, umol N/l: dN = delta (N_in - N) - F_P(N) P, with F_P(N) / N at yesterday's value."""
+    """Return dissolved nitrogen, umol N/l: dN = delta (N_in - N) - F_P(N) P, with F_P(N) / N at yesterday's value."""
     loss = DILUTION + uptake * ALGAE_UPTAKE * algae_before / (ALGAE_HALF + before)
     return _scattered(_after_a_day(before, loss, DILUTION * external), u)
 
@@ -247,7 +247,7 @@ def _split_by_type(before: Mapping[str, Floats | str], nodes: str) -> tuple[list
 def daily_map(
     scales: Scales, yesterday: Mapping[str, Floats], noise: Mapping[str, GaussianMixture]
 ) -> StructuralCausalModel:
-    """One day of the chemostat; its soft parameters are N_in today and the juveniles and adults of yesterday.
+    """Return one day of the chemostat; its soft parameters are N_in today and the juveniles and adults of yesterday.
 
     Args:
         scales: the free factors.
@@ -267,7 +267,7 @@ def _negated_mean(*args: Floats) -> Floats:
 def days_in_a_row(
     scales: Scales, yesterday: Mapping[str, Floats], noise: Mapping[str, GaussianMixture], days: int
 ) -> StructuralCausalModel:
-    """The daily map day after day: N1, P1, J1, A1, E1, D1, N2 and so on; Y is minus the mean of D1, D2, ...
+    """Return the daily map day after day: N1, P1, J1, A1, E1, D1, N2 and so on; Y is minus the mean of D1, D2, ...
 
     Each day has the three soft parameters of :func:`daily_map`, in its order. Juveniles and adults are counted and then
     set, so a day's J and A lead to its D and not to the next day.

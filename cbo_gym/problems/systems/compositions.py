@@ -15,17 +15,17 @@ Nodes = Mapping[str, Number]
 
 
 def pooled_testing(nodes: Nodes) -> Number:
-    """Negated sum of the losses of the three weeks."""
+    """Return negated sum of the losses of the three weeks."""
     return 0.0 - (nodes["L1"] + nodes["L2"] + nodes["L3"])
 
 
 def misfit(reference: Sequence[float], names: Sequence[str], nodes: Nodes) -> Number:
-    """Negated mean squared difference of some nodes from a reference."""
+    """Return negated mean squared difference of some nodes from a reference."""
     return 0.0 - mean_squared_error([nodes[name] for name in names], reference)
 
 
 def mean_squared_error(values: Sequence[Number], reference: Sequence[float]) -> Number:
-    """The mean squared difference of values from a reference of as many."""
+    """Return the mean squared difference of values from a reference of as many."""
     total: Number = 0
     for value, aim in zip(values, reference, strict=True):  # as add_up does, in a third of its time
         error = value - aim
@@ -34,12 +34,12 @@ def mean_squared_error(values: Sequence[Number], reference: Sequence[float]) -> 
 
 
 def negated_mean(names: Sequence[str], nodes: Nodes) -> Number:
-    """Negated mean of some nodes."""
+    """Return negated mean of some nodes."""
     return 0.0 - add_up([nodes[name] for name in names]) / len(names)
 
 
 def ackley(nodes: Nodes) -> Number:
-    """Negated Ackley function of X0, a mean square, and X1, a mean of cosines."""
+    """Return negated Ackley function of X0, a mean square, and X1, a mean of cosines."""
     # abs() keeps a surrogate's slightly negative mean square in the square root's domain
     bell = 20.0 * (math.e ** (-0.2 * abs(nodes["X0"]) ** 0.5) - 1.0)
     return bell + (math.e ** nodes["X1"] - math.e)

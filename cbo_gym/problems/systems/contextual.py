@@ -28,12 +28,12 @@ SYMMETRIC = Uniform(-1.0, 1.0)
 
 
 def make_scope(contexts_of: Mapping[str, Iterable[str]]) -> Scope:
-    """A scope from the contexts of each variable that it sets."""
+    """Return a scope from the contexts of each variable that it sets."""
     return frozenset((variable, frozenset(contexts)) for variable, contexts in contexts_of.items())
 
 
 def truncated_normal(mean: np.ndarray, std: float, bound: float, uniforms: np.ndarray) -> np.ndarray:
-    """Normal(mean, std) truncated to [-bound, bound], from U(0, 1) numbers.
+    """Return Normal(mean, std) truncated to [-bound, bound], from U(0, 1) numbers.
 
     It is computed with the mean mirrored to be at least 0, so that the interval is in the lower tail, where the
     distribution function is accurate.
@@ -302,7 +302,7 @@ def _coordinates(contexts: Any, dim: int) -> list[int]:
 
 
 def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: float = 0.0) -> Problem:
-    """A soft problem in which some action coordinates are contexts and the others variables that may be set.
+    """Return a soft problem in which some action coordinates are contexts and the others variables that may be set.
 
     Coordinate i becomes a variable, Ai where it has no name of its own, uniform over its domain unless it is set.
     The scopes are all others by all contexts, and none.

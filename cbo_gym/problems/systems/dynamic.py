@@ -44,7 +44,7 @@ def dynamic_problem(
     noise: Mapping[str, Normal] | None = None,
     measured: int | None = None,
 ) -> Problem:
-    """A problem with slices.
+    """Return a problem with slices.
 
     Args:
         name: name of the problem.
@@ -104,7 +104,7 @@ def _scale_noise(noise: Normal, factor: float) -> Distribution:
 
 
 def every_set(names: Sequence[str]) -> list[frozenset[str]]:
-    """All sets of the names, smaller ones first, the empty one included."""
+    """Return all sets of the names, smaller ones first, the empty one included."""
     return [frozenset(members) for size in range(len(names) + 1) for members in combinations(names, size)]
 
 

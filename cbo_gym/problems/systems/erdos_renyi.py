@@ -38,7 +38,7 @@ class Additive:
 
 
 def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, instance_seed: int = 0) -> Problem:
-    """A random system: an Erdos-Renyi graph, additive mechanisms and noise N(0, 1).
+    """Return a random system: an Erdos-Renyi graph, additive mechanisms and noise N(0, 1).
 
     Each pair of variables is joined with the same probability, along a random order that ends in the reward, which
     has at least one parent. An edge is linear, with a weight of 0.5 to 1.5 and a random sign, divided by the square

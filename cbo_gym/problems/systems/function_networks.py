@@ -86,7 +86,7 @@ def alpine2(noise_std: float = 0.0) -> Problem:
 
 
 def valley(x: str, y: str) -> str:
-    """A term of the negated Rosenbrock function."""
+    """Return a term of the negated Rosenbrock function."""
     across, along = f"({y} - {x} * {x})", f"(1.0 - {x})"
     return f"(-100.0 * {across} * {across} - {along} * {along})"
 
@@ -117,7 +117,7 @@ def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
 
 
 def ackley_means(*coordinates: str) -> dict[str, str]:
-    """Ackley's nodes: the mean square of its coordinates, and the mean cosine of whole turns."""
+    """Return Ackley's nodes: the mean square of its coordinates, and the mean cosine of whole turns."""
     squares = " + ".join(f"{x} * {x}" for x in coordinates)
     cosines = " + ".join(f"cos({2.0 * math.pi} * {x})" for x in coordinates)
     return {"X0": f"({squares}) / {len(coordinates)}", "X1": f"({cosines}) / {len(coordinates)}"}

@@ -47,7 +47,7 @@ class PosteriorMean:
 
     @classmethod
     def conditioned_on(cls, points: Points, lengthscale: float, noise_variance: float) -> PosteriorMean:
-        """The posterior mean given ``f(x) + noise = y`` at the points ``(x, y)``."""
+        """Return the posterior mean given ``f(x) + noise = y`` at the points ``(x, y)``."""
         centres, values = np.array(points, dtype=float).T
         distances = np.subtract.outer(centres, centres) / lengthscale
         covariance = KERNEL_VARIANCE * np.exp(-0.5 * distances**2) + noise_variance * np.eye(len(centres))
@@ -69,7 +69,7 @@ class PosteriorMean:
         return np.array(-0.5 / self.lengthscale**2)  # an array of no axes is faster in products than a plain number
 
     def maximiser(self) -> float:
-        """The global maximiser over [0, 1]: the best point of a fine grid, refined by finer ones around it."""
+        """Return the global maximiser over [0, 1]: the best point of a fine grid, refined by finer ones around it."""
         low, high = 0.0, 1.0
         while high - low > 1e-9:
             grid = np.linspace(low, high, GRID)

@@ -38,7 +38,7 @@ DRUGS = {"Aspirin": (0.0, 1.0), "Statin": (0.0, 1.0)}
 
 
 def psa_variables() -> list[Variable]:
-    """The system behind PSAGraph; its reward Y is the negated level of prostate-specific antigen."""
+    """Return the system behind PSAGraph; its reward Y is the negated level of prostate-specific antigen."""
     equations = {**PATIENT_EQUATIONS, "Cancer": CANCER, "Y": f"-({PSA_LEVEL})"}
     return read_equations(equations, {"Age": AGES, "BMI": Normal(0.0, 0.7), "Y": Normal(0.0, 0.4)})
 

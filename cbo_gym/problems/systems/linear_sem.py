@@ -88,7 +88,7 @@ def hierarchical(degree: int = 3, layers: int = 3, instance_seed: int = 0) -> Pr
 
 
 def enhanced_parallel(nodes: int = 9, instance_seed: int = 0) -> Problem:
-    """All nodes are causes of the reward; each but the first has one other cause, a random one of those before it.
+    """Return a system in which all nodes cause the reward and all but the first have one earlier, random cause.
 
     Every weight and constant has a mean of 0.25 to 1 in absolute value, uniform, of a random sign. The interventional
     vector has the opposite signs. Both stray from their means by N(0, 0.01). Noise is N(0, 1).
@@ -105,7 +105,7 @@ def enhanced_parallel(nodes: int = 9, instance_seed: int = 0) -> Problem:
 
 
 def halved(degree: int = 3, layers: int = 2) -> Problem:
-    """The system of Yan & Tajer (2024): a hierarchical graph with weights that halve, or double at the reward.
+    """Return the system of Yan & Tajer (2024): a hierarchical graph with weights that halve, or double at the reward.
 
     The nodes of the first layer are noise, and are not switched. All other weights are 1, under intervention 0.5; at
     the reward it is the other way round, so that the best is to intervene on the reward alone. Noise is uniform on

@@ -60,11 +60,11 @@ class PooledTest:
                 raise ArgumentError(f"{name} must be a finite number {limits}; given {shown(value)}")
 
     def infectious(self, infectious: Floats, recovered: Floats, pool_size: Floats, u: Floats) -> Floats:
-        """Percent infectious in the week after, those who are infected in this one."""
+        """Return percent infectious in the week after, those who are infected in this one."""
         return 100.0 * self._week(infectious, recovered, pool_size)[0] + u
 
     def loss(self, infectious: Floats, recovered: Floats, pool_size: Floats, u: Floats) -> Floats:
-        """Percent infected in this week, plus the costs of testing and isolating."""
+        """Return percent infected in this week, plus the costs of testing and isolating."""
         infected, isolated = self._week(infectious, recovered, pool_size)
         tests = 2.0 / pool_size
         return 100.0 * (infected + self.test_cost * tests + self.isolation_cost * isolated) + u

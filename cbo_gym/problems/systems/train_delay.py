@@ -31,7 +31,7 @@ SHAPES: dict[str, Component] = {
 
 
 def network_sem(fitted: dict[str, Any]) -> SeparableSEM:
-    """The system of a network as ``examples/fit_train_delay.py`` writes it.
+    """Return the system of a network as ``examples/fit_train_delay.py`` writes it.
 
     Raises:
         ArgumentError: if it is not a contraction.

@@ -28,7 +28,7 @@ AFTER = re.compile(rf"\s*(?:(?P<sign>{SIGN})(?P<number>{NUMBER}))?")
 
 
 def constrain(outcomes: Outcomes, constraints: object, names: Collection[str]) -> Outcomes:
-    """The outcomes of a problem, with other constraints than its own.
+    """Return the outcomes of a problem, with other constraints than its own.
 
     Args:
         outcomes: outcomes of the problem.

@@ -52,7 +52,7 @@ class _NoSuchChangeError(ArgumentError):
 
 
 def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
-    """The problem with another knowledge of its graph.
+    """Return the problem with another knowledge of its graph.
 
     Args:
         problem: A problem whose graph is known.
@@ -151,7 +151,7 @@ def wrong_diagram(
     graph_reversed: Change = 0,
     graph_omitted: Change = 0,
 ) -> CausalDiagram:
-    """The problem's diagram with changes, its nodes in topological order; see :func:`with_knowledge`.
+    """Return the problem's diagram with changes, its nodes in topological order; see :func:`with_knowledge`.
 
     Random changes are drawn again while they make a cycle or leave nothing to act on.
 

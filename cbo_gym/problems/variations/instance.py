@@ -43,7 +43,7 @@ UNIT_REWARDS = (Mode.DISCRETE, Mode.ADVERSARIAL)  # modes whose rewards are in [
 
 
 def transform_problem(problem: Problem, mode: Mode, instance: int = 0, truth: Problem | None = None) -> Problem:
-    """An instance of a problem.
+    """Return an instance of a problem.
 
     Args:
         problem: The published problem, with any knowledge of its graph.

@@ -21,7 +21,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def with_random_signals(problem: Problem) -> Problem:
-    """The masked problem in which the soft parameters of ``problem`` are base arms.
+    """Return the masked problem in which the soft parameters of ``problem`` are base arms.
 
     Arm i has a signal that is uniform on [0, 1]. If it is selected, the signal is the action coordinate i, in [0, 1];
     else the coordinate has its null value. A signal that enters several nodes is a latent common cause of them. A
