@@ -225,7 +225,7 @@ def page(agent: DocumentedAgent, others: Collection[str] = ()) -> str:
 def _facts(agent: DocumentedAgent) -> str:
     facts = [
         f"Feedback modes: {agent.modes}.",
-        f"In Python `from cbo_gym.agents import {agent.kind.__name__}`; its code is in `{agent.module}`.",
+        f"In Python `from cbo_gym.agents import {agent.agent_class.__name__}`; its code is in `{agent.module}`.",
     ]
     if own := results_of(agent.name):
         quickest = min(own, key=lambda result: result.seconds)
