@@ -1,4 +1,4 @@
-"""Task: everything that an agent may know about its environment, one class per feedback mode."""
+"""Task: an agent's knowledge of its environment, one class per feedback mode."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from cbo_gym.scm.scopes import Scope
 from cbo_gym.scm.values import Composition
 
 Observation = dict[str, np.ndarray]
-# The info of a step, as agents get it.
+# The info of a step, which agents can only read.
 Info = Mapping[str, Any]
-# The info of a step or the options of a reset, as environments make them.
+# The info of a step or the options of a reset, which environments fill.
 StepInfo = dict[str, Any]
 
 
@@ -80,7 +80,7 @@ class Constraint:
     Args:
         node: an observed variable, not the reward.
         side: ``"<="`` if the expected value must not exceed the threshold, ``">="`` if it must not fall below.
-        threshold: finite, in the node's units.
+        threshold: finite threshold, in the node's units.
     """
 
     node: str
@@ -88,7 +88,7 @@ class Constraint:
     threshold: float
 
     def excess(self, expected: Any) -> Any:
-        """Return by how much expected values (number, array or tensor) violate it; negative if they meet it."""
+        """Return by how much expected values (number, array or tensor) violate the limit; negative if they meet it."""
         return expected - self.threshold if self.side == "<=" else self.threshold - expected
 
     def __str__(self) -> str:
@@ -125,13 +125,13 @@ class Task:
 
     Args:
         env_id: id of the environment.
-        mode: its feedback mode.
+        mode: feedback mode.
         graph: knowledge of the causal graph.
         nodes: the observed variables in the order of ``observation["nodes"]``, the reward last.
         reward: name of the reward variable.
         horizon: number of rounds.
-        action_space: the environment's; actions are in [0, 1] per coordinate.
-        observation_space: the environment's.
+        action_space: action space of the environment; coordinates are in [0, 1].
+        observation_space: observation space of the environment.
         codec: conversions of actions, for example to points of a unit box.
         noise: variable -> exogenous distribution, for methods whose paper takes it as known; None if it is unknown.
         initial_data: rounds before the first action, the same for all agents with one seed.
@@ -161,7 +161,7 @@ class Task:
         """The known causal diagram over the observed variables; latent confounding as bidirected edges.
 
         Raises:
-            HiddenGraphError: if it is hidden. An agent that needs it at ``reset`` is then skipped on this task.
+            HiddenGraphError: if the diagram is hidden. An agent that needs it at ``reset`` is skipped on this task.
         """
         if self.graph.diagram is None:
             count = len(self.graph.candidates)
@@ -212,7 +212,7 @@ class SoftTask(ParametricTask):
     """Soft mode.
 
     Args:
-        null_action: the action that is no intervention.
+        null_action: the action without an intervention.
         max_interventions: the number of coordinates that may differ from ``null_action``; None for all.
         composition: the reward as a known function of the other nodes, or None.
     """
@@ -252,12 +252,12 @@ class MaskedTask(ParametricTask):
 
     Args:
         super_arm_size: the largest number s of base arms in a super arm; N is ``len(action_domains)``.
-        signal_range: an interval that holds the signals b of all base arms.
+        signal_range: an interval that contains the signals b of all base arms.
         signal_family: the family of distributions and the ranges of parameters from which those of the signals were
             drawn, for methods whose paper takes them as a known prior; else None.
-        components: one function of each family in the equations ``y = F(y) + z``, up to factors (which are unknown, as
-            is which edge has which); empty if the equations are of another kind.
-        composition: the reward as a known function of the other nodes, or None. The payoff h of a separable SEM,
+        components: one function of each family in the equations ``y = F(y) + z``, up to factors (agents know neither
+            the factors nor the family of an edge); empty if the equations have another form.
+        composition: the reward as a known function of the other nodes, or None; for a separable SEM the payoff h,
             which is always known.
     """
 
@@ -270,7 +270,7 @@ class MaskedTask(ParametricTask):
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceTask(Task):
-    """A task whose actions choose a set of variables and the values that they are set to.
+    """A task whose actions choose a set of variables and their values.
 
     Args:
         manipulable: variable -> native ``(low, high)``, in the order of the action's ``values``.
@@ -306,10 +306,10 @@ class ContextualTask(ChoiceTask):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteTask(Task):
-    """Discrete mode. The reward lies in [0, 1].
+    """Discrete mode. The reward is in [0, 1].
 
     Args:
-        arms: the interventions, variable -> native value, in the order of the actions; ``{}`` is to only observe.
+        arms: the interventions, variable -> native value, in the order of the actions; ``{}`` only observes.
     """
 
     arms: tuple[Mapping[str, float], ...]
@@ -317,13 +317,13 @@ class DiscreteTask(Task):
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialTask(SoftTask):
-    """Adversarial mode. The reward lies in [0, 1], as the bounds of multiplicative weights ask.
+    """Adversarial mode. The reward is in [0, 1], as the bounds of multiplicative weights require.
 
     Args:
         adversary_nodes: node -> indices of the adversary's coordinates that enter its mechanism, in the order of
             ``observation["adversary"]``.
         adversary_domains: native ``(low, high)`` of each of these coordinates.
-        adversary_names: one per coordinate.
+        adversary_names: names of these coordinates.
         levels: number of values of each coordinate of an action: k / (levels - 1) for k = 0 .. levels - 1.
     """
 
@@ -335,7 +335,7 @@ class AdversarialTask(SoftTask):
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicTask(ChoiceTask):
-    """Dynamic mode. ``graph`` and ``nodes`` are of one slice; in slice t a variable ``X`` is called ``X_t``.
+    """Dynamic mode. ``graph`` and ``nodes`` are of one slice; in slice t a variable ``X`` has the name ``X_t``.
 
     Args:
         targets: the target sets, in the order of the action's ``target``; one is empty.

@@ -1,4 +1,4 @@
-"""Expected rewards and optima of a problem in a feedback mode, for evaluation and teaching; agents have no access."""
+"""Expected rewards and optima of a problem in a feedback mode, for evaluation and teaching, not for agents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 from cbo_gym.registry import RecordedOptimum, find_entry
 from cbo_gym.task import Mode
 
-# Keywords of Gymnasium, and keywords whose effect on the optimum is none or known.
+# Keywords of Gymnasium, and keywords with no effect or a known effect on the optimum.
 GYMNASIUM_KEYWORDS = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")
 IGNORED = (*GYMNASIUM_KEYWORDS, *GRAPH_KEYWORDS, "costs", INSTANCE_KEYWORD)
 
@@ -54,16 +54,16 @@ def oracle_of(env: Any) -> Oracle:
     """Return the oracle of an environment, scalar or vectorised; it knows the recorded optimum of a registered one.
 
     Raises:
-        ArgumentTypeError: if it is no environment of this package.
+        ArgumentTypeError: if it is not an environment of this package.
     """
     base = env.unwrapped
     feedback = getattr(base, "feedback", None)
     if not isinstance(feedback, Feedback):
         raise ArgumentTypeError(f"an oracle needs an environment of cbo_gym; given {type(base).__name__}")
-    return oracle_for(feedback, _of_instance(_recorded(base.spec), feedback))
+    return oracle_for(feedback, _transform_optimum(_find_recorded(base.spec), feedback))
 
 
-def _recorded(spec: Any) -> RecordedOptimum | None:
+def _find_recorded(spec: Any) -> RecordedOptimum | None:
     """Return the registry's optimum if the environment is registered and no keyword changes the problem."""
     entry = find_entry(spec.id) if spec is not None else None
     if entry is None:
@@ -75,8 +75,8 @@ def _recorded(spec: Any) -> RecordedOptimum | None:
     return entry.optimum if own == registered else None
 
 
-def _of_instance(recorded: RecordedOptimum | None, feedback: Feedback) -> RecordedOptimum | None:
-    """Transform the optimum of a problem as published to that of an instance."""
+def _transform_optimum(recorded: RecordedOptimum | None, feedback: Feedback) -> RecordedOptimum | None:
+    """Return the optimum of an instance, given that of the published problem."""
     transform = feedback.truth.problem.transform
     if recorded is None or transform is None:
         return recorded

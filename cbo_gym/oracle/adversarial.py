@@ -12,7 +12,7 @@ from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws
 from cbo_gym.task import Action, Observation
 
-# Decimals to which moves are equal.
+# Number of decimals to which moves are compared.
 SAME_MOVE = 9
 
 
@@ -21,7 +21,7 @@ class AdversarialOracle(Oracle):
 
     The expected reward of an action alone is against one fixed move, the worst one for an agent that plays at random;
     the optimum is the best action against it, and normalises scores. The regret of a run is measured, round by round,
-    from the action with the greatest sum of expected rewards over the moves made in that run.
+    from the action with the greatest sum of expected rewards over the moves of that run.
 
     Args:
         feedback: the problem, played in adversarial mode.
@@ -54,7 +54,7 @@ class AdversarialOracle(Oracle):
         shape = len(actions), len(moves)
         repeated = self.feedback.decode_batch(np.repeat(actions, len(moves), axis=0))
         both = self.feedback.against(repeated, np.tile(moves, (len(actions), 1)))
-        return Estimate(*(part.reshape(shape) for part in self.mean_of(both, tolerance)))
+        return Estimate(*(array.reshape(shape) for array in self.mean_of(both, tolerance)))
 
     def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
         """Score the actions played against the moves that they met, and recommendations against all moves of the run.
@@ -67,9 +67,9 @@ class AdversarialOracle(Oracle):
         shares = np.bincount(rounds) / len(rounds)
         hindsight = self.expected_against(self.feedback.all_actions(), moves).value
         best = hindsight[np.argmax(np.round(hindsight @ shares, TIE_DECIMALS))]
-        own, rows = np.unique(self._stacked([*played, *recommended]), axis=0, return_inverse=True)
+        distinct, rows = np.unique(self._stacked([*played, *recommended]), axis=0, return_inverse=True)
         first, second = np.split(rows.reshape(-1), [len(played)])
-        table = self.expected_against(own, moves)
-        expected = Estimate(*(part[first, rounds] for part in table))
-        mean = Estimate(*((part @ shares)[second] for part in table))
+        table = self.expected_against(distinct, moves)
+        expected = Estimate(*(array[first, rounds] for array in table))
+        mean = Estimate(*((array @ shares)[second] for array in table))
         return Scores(expected, mean, best[rounds], np.full(len(rounds), best @ shares))

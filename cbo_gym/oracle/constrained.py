@@ -1,6 +1,6 @@
 """Which actions meet a problem's constraints in expectation, and the best of those.
 
-An action is *feasible* if E[node | action] is on the right side of the threshold of every constraint, to rounding.
+An action is *feasible* if E[node | action] is on the right side of the threshold of every constraint, up to rounding.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from cbo_gym.registry import RecordedOptimum
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation
 
-# Violation that counts as none: this share of the threshold, or of 1 if that is more.
+# Violation that counts as zero: this share of the threshold, or of 1 if that is more.
 ROUNDING = 1e-9
-# Random points of a region in the first look for a feasible one, and in the second.
+# Random points of a region in the first search for a feasible one, and in the second.
 FEW = 2**4
 SAMPLE = 2**10
 # Relative gain at which an ascent stops.
 CLIMB_GAIN = 1e-9
-# Shares of the way from the end of an ascent back to its start that are tried.
+# Shares of the way from the end of an ascent back to its start that are evaluated.
 BACK = np.array([0.0, *np.geomspace(1e-9, 1.0, 28)])
 
 
@@ -54,7 +54,7 @@ class ExpectedNode(Oracle):
         self._measured = itemgetter(node)
 
     @property
-    def _noise_behind(self) -> frozenset[str]:
+    def _relevant_noise(self) -> frozenset[str]:
         return frozenset(variable.name for variable in self.scm.noisy)
 
     def _is_exact(self, intervention: Intervention) -> bool:
@@ -101,10 +101,10 @@ class ConstrainedOracle(Oracle):
         return scores._replace(missed=missed[: len(played)], missed_next=missed[len(played) :])
 
     def require_feasible(self) -> None:
-        """Look for an action that meets all constraints, at random and then by search.
+        """Search for an action that meets all constraints, at random and then by optimisation.
 
         Raises:
-            ArgumentError: if none is found, with the smallest violation.
+            ArgumentError: if the search fails, with the smallest violation.
         """
         actions = self.feedback.all_actions()
         if actions is not None:
@@ -127,18 +127,18 @@ class ConstrainedOracle(Oracle):
         if total[best] == 0.0:
             return
         pairs = zip(self.constraints, missed[best], strict=True)
-        each = ", ".join(f"{constraint} by {amount:.4g}" for constraint, amount in pairs if amount)
+        violations = ", ".join(f"{constraint} by {amount:.4g}" for constraint, amount in pairs if amount)
         record = self.feedback.codec.to_record(actions[best])
         raise ArgumentError(
-            f"{self.problem.name}: no action meets the constraints {list(map(str, self.constraints))}; the least "
-            f"violation that was found misses {each}, at {self.feedback.codec.to_text(record)}"
+            f"{self.problem.name}: no action meets the constraints {list(map(str, self.constraints))}; the "
+            f"smallest violation in a search is {violations}, at {self.feedback.codec.to_text(record)}"
         )
 
     def _precise_excess(self, index: int, batch: Intervention, count: int) -> np.ndarray:
         """Return by how much each of a batch exceeds one limit, with more points where the side is in doubt."""
         oracle, constraint = self._nodes[index], self.constraints[index]
         points = self.fewest_points
-        value, error = (np.broadcast_to(part, count).copy() for part in oracle._estimate(batch, points))
+        value, error = (np.broadcast_to(array, count).copy() for array in oracle._estimate(batch, points))
         while points < MAX_POINTS:
             points *= 4
             doubtful = np.abs(constraint.excess(value)) <= DOUBT * error
@@ -193,8 +193,8 @@ class ConstrainedOracle(Oracle):
         Its values have shape ``(n, constraints)``; at least 0 if the constraint is met by ``DOUBT`` standard errors.
         """
 
-        def slack(tried: np.ndarray) -> np.ndarray:
-            excess, error = self._excess(self.feedback.decode_batch(region.to_actions(tried)), len(tried), points)
+        def slack(trials: np.ndarray) -> np.ndarray:
+            excess, error = self._excess(self.feedback.decode_batch(region.to_actions(trials)), len(trials), points)
             return 0.5 * self._rounding - DOUBT * error - excess
 
         return slack
@@ -240,7 +240,7 @@ def _climb_along(
 ) -> np.ndarray:
     """Return a local maximiser over the unit box where ``slack`` is at least 0, near ``start``, by SLSQP.
 
-    If it ends a little outside, the best feasible point on the way back to ``start`` is taken.
+    If it ends outside, the best feasible point on the way back to ``start`` is returned.
     """
     from scipy.optimize import minimize  # late, because it is slow to import
 
@@ -250,7 +250,7 @@ def _climb_along(
     last: dict[bytes, tuple[Any, np.ndarray]] = {}
 
     def limits(x: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The slack and its gradient, kept because SLSQP asks for them one after the other."""
+        """Return the slack and its gradient, cached because SLSQP asks for each separately."""
         if x.tobytes() not in last:
             last.clear()
             last[x.tobytes()] = with_gradient(slack, x)
@@ -274,10 +274,10 @@ def _climb_along(
 
 
 def require_feasible(feedback: Feedback) -> None:
-    """Refuse a problem whose constraints no action meets.
+    """Raise ArgumentError if no action meets the constraints of a problem.
 
     Raises:
-        ArgumentError: with the smallest violation that was found, and where.
+        ArgumentError: with the smallest violation in a search, and its action.
     """
     if feedback.truth.problem.outcomes.constraints:
         ConstrainedOracle(feedback.truth).require_feasible()

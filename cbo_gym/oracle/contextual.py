@@ -1,4 +1,4 @@
-"""Expected rewards in a given context, and the best policy over all scopes."""
+"""Expected rewards in a context, and the best policy over all scopes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws
 from cbo_gym.task import Action, Observation
 
-# Contexts a replicate for the value of the optimum, and noise draws a replicate in each of them.
+# Contexts per replicate for the value of the optimum, and noise draws per replicate in each of them.
 CONTEXTS = 2**6
 POINTS = 2**6
 # Antithetic pairs of noise draws of a search, exact if zero-mean noise enters linearly.
 SEARCH_PAIRS = 8
-# Members of the population a coordinate, and generations at most.
+# Members of the population per coordinate, and largest number of generations.
 POPULATION = 16
 GENERATIONS = 300
 
@@ -55,7 +55,7 @@ class ContextualOracle(Oracle):
         return self.mean_given(intervention, seen["context"])
 
     def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
-        """The best is max over x of E[Y | x, c], so that the luck of the context does not count."""
+        """Score against max over x of E[Y | x, c], so that chance in the contexts has no effect."""
         contexts = np.stack([observation["context"] for observation in seen])
         best = self.best_given(contexts).value
         expected = self.expected_given(played, contexts[:-1])
@@ -117,15 +117,16 @@ class ContextualOracle(Oracle):
         columns = dict(zip(self.feedback.contexts.names, contexts.T[..., None], strict=True))
         numbers = {v.name: row for v, row in zip(self.scm.noisy, uniforms, strict=True)}
         noise_given = self.feedback.contexts.noise_given
-        assert noise_given is not None, "a played problem knows its mechanisms"
-        given = noise_given(columns, numbers)
+        assert noise_given is not None, "a problem that is played has mechanisms"
+        determined = noise_given(columns, numbers)
         return tuple(
-            given[v.name] if v.name in given else v.noise.from_uniform(numbers[v.name]) for v in self.scm.noisy
+            determined[v.name] if v.name in determined else v.noise.from_uniform(numbers[v.name])
+            for v in self.scm.noisy
         )
 
     @property
     def _has_known_response(self) -> bool:
-        """Whether theory gives the best response and the environment offers its scope."""
+        """Whether theory gives the best response and its scope is one of the environment's."""
         respond = self.feedback.contexts.best_response
         if respond is None:
             return False
@@ -161,15 +162,15 @@ class ContextualOracle(Oracle):
 
     def _means(self, scope: int, noise: Draws, points: np.ndarray) -> np.ndarray:
         """Return means over a search's noise for values ``(p, n, dim)`` of a scope's variables, shape ``(p, n)``."""
-        tried, count, dim = points.shape
-        actions = self.feedback.actions_at(scope, points.reshape(tried * count, dim))
-        batch: Any = self.feedback.decode_batch(actions).broadcast((tried * count,))
+        trials, count, dim = points.shape
+        actions = self.feedback.actions_at(scope, points.reshape(trials * count, dim))
+        batch: Any = self.feedback.decode_batch(actions).broadcast((trials * count,))
         hard = {
-            name: (mask.reshape(tried, count, 1), values.reshape(tried, count, 1))
+            name: (mask.reshape(trials, count, 1), values.reshape(trials, count, 1))
             for name, (mask, values) in batch.hard.items()
         }
         rewards: Any = self.problem.outcomes.reward(self.feedback.play(noise, Intervention((), hard)))
-        return np.broadcast_to(rewards.mean(axis=-1), (tried, count))
+        return np.broadcast_to(rewards.mean(axis=-1), (trials, count))
 
 
 def _maximise_each(
@@ -187,17 +188,17 @@ def _maximise_each(
     values = function(population)
     columns = np.arange(count)
     for _ in range(GENERATIONS):
-        base, one, other = (population[order] for order in rng.permuted(np.tile(np.arange(size), (3, 1)), axis=1))
+        base, first, second = (population[order] for order in rng.permuted(np.tile(np.arange(size), (3, 1)), axis=1))
         base[: size // 2] = population[values.argmax(axis=0), columns]
-        mutants = base + rng.uniform(0.5, 1.0, (size, 1, 1)) * (one - other)
+        mutants = base + rng.uniform(0.5, 1.0, (size, 1, 1)) * (first - second)
         kept = rng.random(mutants.shape) > 0.8
         kept[np.arange(size), :, rng.integers(dim, size=size)] = False
         trial = np.where(kept, population, mutants)
         outside = (trial < 0.0) | (trial > 1.0)
         trial = np.where(outside, rng.random(trial.shape), trial)
-        tried = function(trial)
-        better = tried >= values
-        population, values = np.where(better[..., None], trial, population), np.where(better, tried, values)
+        trial_values = function(trial)
+        better = trial_values >= values
+        population, values = np.where(better[..., None], trial, population), np.where(better, trial_values, values)
         if (np.ptp(values, axis=0) <= 1e-9 * np.abs(values).max(axis=0) + 1e-12).all():
             break
     return population[values.argmax(axis=0), columns]

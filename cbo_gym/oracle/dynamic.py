@@ -1,4 +1,4 @@
-"""The oracle of dynamic mode: the best sequence of interventions, and the myopic best given what was implemented."""
+"""The oracle of dynamic mode: the best sequence of interventions, and the myopic best after earlier interventions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from cbo_gym.task import Action, Observation
 
 # Random sequences that estimate the value of random play.
 SEQUENCES = 2**12
-# Random sequences, of the best of which a search for the best sequence starts.
-TRIED, STARTS = 2**14, 4
+# Random sequences, and how many of the best of them start a search for the best sequence.
+SAMPLED_SEQUENCES, STARTS = 2**14, 4
 # Random actions that estimate the value of random play in one slice.
 RANDOM_PLAYS = 2**10
 # The search in a slice, whose sets have few variables: quasi-random points, then generations around the best ones.
-FIRST_TRIED = 2**10
+FIRST_POINTS = 2**10
 SURVIVORS, CHILDREN = 8, 16
 RADIUS, SHRINKING, GENERATIONS = 0.1, 0.6, 24
-# Relative gain below which exchanging an action of a sequence is no improvement.
+# Relative gain below which exchanging an action of a sequence is not an improvement.
 GAIN = 1e-9
 
 
@@ -61,38 +61,38 @@ class DynamicOracle(Oracle):
     def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
         pasts = self._pasts(played)
         of_played, of_recommended, best, random = [], [], [], []
-        for place, rounds in groupby(range(len(played)), key=self.feedback.slice_of):
-            members, past = list(rounds), pasts[place]
+        for index, rounds in groupby(range(len(played)), key=self.feedback.slice_of):
+            members, past = list(rounds), pasts[index]
             of_played.append(np.stack(self.expected_after([played[i] for i in members], past)))
             of_recommended.append(np.stack(self.expected_after([recommended[i] for i in members], past)))
             best += [self.best_after(past).value] * len(members)
             random += [self.random_after(past)] * len(members)
-        expected, expected_next = (Estimate(*np.concatenate(parts, axis=1)) for parts in (of_played, of_recommended))
+        expected, expected_next = (Estimate(*np.concatenate(arrays, axis=1)) for arrays in (of_played, of_recommended))
         return Scores(expected, expected_next, np.array(best), np.array(best), at_random=np.array(random))
 
     def expected_after(self, actions: list[Action], past: Past) -> Estimate:
         """Return E[Y_t | action, past] of each action in a slice, shape ``(len(actions),)``."""
         batch = self.feedback.situate(self.feedback.decode_batch(self._stacked(actions)), past)
-        return Estimate(*(np.broadcast_to(part, len(actions)) for part in self.mean_of(batch)))
+        return Estimate(*(np.broadcast_to(array, len(actions)) for array in self.mean_of(batch)))
 
     def past_of(self, implemented: Sequence[Action]) -> Past:
         """Return the past of the rounds of a slice, given the actions implemented in the slices before."""
         past = self.feedback.start()
         for action in implemented:
-            done = self.feedback.situate(self.feedback.decode(action), past)
-            past = Past(past.rounds + self.feedback.trials, done.hard)
+            in_slice = self.feedback.situate(self.feedback.decode(action), past)
+            past = Past(past.rounds + self.feedback.trials, in_slice.hard)
         return past
 
     def _pasts(self, played: list[Action]) -> list[Past]:
         last = self.feedback.slice_of(len(played) - 1) if played else 0
-        implemented = [played[(place + 1) * self.feedback.trials - 1] for place in range(last)]
-        return [self.past_of(implemented[:place]) for place in range(last + 1)]
+        implemented = [played[(index + 1) * self.feedback.trials - 1] for index in range(last)]
+        return [self.past_of(implemented[:index]) for index in range(last + 1)]
 
     def best_after(self, past: Past) -> SliceOptimum:
         """Return the myopic best action of the slice after a past."""
-        place = self.feedback.slice_of(past.rounds)
+        index = self.feedback.slice_of(past.rounds)
         implemented = sorted((name, bool(mask), float(value)) for name, (mask, value) in past.implemented.items())
-        key = (place, tuple(implemented))
+        key = (index, tuple(implemented))
         if key not in self._best_after:
             self._best_after[key] = self._search_slice(lambda batch: self._mean(self.feedback.situate(batch, past)))
         return self._best_after[key]
@@ -109,21 +109,22 @@ class DynamicOracle(Oracle):
         return np.array([self.best_after(past).value for past in pasts]).reshape(shape)
 
     def _past_in(self, intervention: Intervention) -> Past:
-        place = int(intervention.soft[0])
-        earlier = {f"{name}_{before}" for before in range(place) for name in self.feedback.manipulable}
+        index = int(intervention.soft[0])
+        earlier = {f"{name}_{before}" for before in range(index) for name in self.feedback.manipulable}
         implemented = {name: pair for name, pair in intervention.hard.items() if name in earlier}
-        return Past(place * self.feedback.trials, implemented)
+        return Past(index * self.feedback.trials, implemented)
 
     def find_optimum(self) -> Optimum:
         """Search for the best sequence slice by slice, from the myopic one and from good random ones."""
         starts = [self.myopic_sequence(), *self._good_sequences()]
         best = max(map(self._exchange, starts), key=self._value_of)
         check = DynamicOracle(self.feedback, seed=self._seed + 1)
-        parts = [check.mean_of(one, tolerance=0.0) for one in self._in_each_slice(self.past_of(best).implemented)]
-        value, error = (float(np.mean(part)) for part in zip(*parts, strict=True))
+        situations = self._in_each_slice(self.past_of(best).implemented)
+        estimates = [check.mean_of(situation, tolerance=0.0) for situation in situations]
+        value, error = (float(np.mean(numbers)) for numbers in zip(*estimates, strict=True))
         codec = self.feedback.codec
-        words = [f"slice {place}: {codec.to_text(codec.to_record(action))}" for place, action in enumerate(best)]
-        return Optimum(value, "; ".join(words), error, *self._random_value())
+        descriptions = [f"slice {index}: {codec.to_text(codec.to_record(action))}" for index, action in enumerate(best)]
+        return Optimum(value, "; ".join(descriptions), error, *self._random_value())
 
     def myopic_sequence(self) -> list[Action]:
         """Return the best action of each slice after those before it."""
@@ -135,16 +136,16 @@ class DynamicOracle(Oracle):
     def value_of(self, sequence: Sequence[Action]) -> float:
         """Return the mean over slices of E[Y_t] if these actions are implemented, one in each slice."""
         situations = self._in_each_slice(self.past_of(sequence).implemented)
-        return float(np.mean([self.mean_of(one, tolerance=0.0).value for one in situations]))
+        return float(np.mean([self.mean_of(situation, tolerance=0.0).value for situation in situations]))
 
     def _value_of(self, sequence: Sequence[Action]) -> float:
         return float(self._mean_over_slices(self.past_of(sequence).implemented))
 
     def _in_each_slice(self, hard: Any) -> list[Intervention]:
-        return [Intervention((float(place),), hard) for place in range(self.feedback.slices.count)]
+        return [Intervention((float(index),), hard) for index in range(self.feedback.slices.count)]
 
     def _mean_over_slices(self, hard: Any) -> np.ndarray:
-        return np.mean([self._mean(one) for one in self._in_each_slice(hard)], axis=0)
+        return np.mean([self._mean(situation) for situation in self._in_each_slice(hard)], axis=0)
 
     def _mean(self, intervention: Intervention) -> np.ndarray:
         return self._estimate(intervention, SEARCH_POINTS).value
@@ -165,47 +166,47 @@ class DynamicOracle(Oracle):
 
     def _random_sequences(self, count: int) -> tuple[list[Any], Any]:
         """Return random actions of each slice, batches of ``count``, and the variables that they set together."""
-        batches = [self._random_actions(count, self._seed + place) for place in range(self.feedback.slices.count)]
+        batches = [self._random_actions(count, self._seed + index) for index in range(self.feedback.slices.count)]
         hard: dict[str, Any] = {}
-        for place, batch in enumerate(batches):
+        for index, batch in enumerate(batches):
             hard |= self.feedback.situate(
-                self.feedback.decode_batch(batch), Past(place * self.feedback.trials, {})
+                self.feedback.decode_batch(batch), Past(index * self.feedback.trials, {})
             ).hard
         return batches, hard
 
     def _good_sequences(self) -> list[list[Action]]:
-        batches, hard = self._random_sequences(TRIED)
-        best = np.argsort(-np.broadcast_to(self._mean_over_slices(hard), TRIED))[:STARTS]
-        return [[{key: part[i] for key, part in batch.items()} for batch in batches] for i in best]
+        batches, hard = self._random_sequences(SAMPLED_SEQUENCES)
+        best = np.argsort(-np.broadcast_to(self._mean_over_slices(hard), SAMPLED_SEQUENCES))[:STARTS]
+        return [[{key: values[i] for key, values in batch.items()} for batch in batches] for i in best]
 
     def _exchange(self, sequence: list[Action]) -> list[Action]:
-        """Exchange one action at a time for the best in its slice, until nothing is gained."""
+        """Exchange one action at a time for the best in its slice, until the value no longer grows."""
         sequence, value = list(sequence), self._value_of(sequence)
         while True:
             before = value
             enough = GAIN * (1.0 + abs(value))
-            for place in range(len(sequence)):
-                found = self._search_slice(lambda batch, place=place: self._with(sequence, place, batch))  # type: ignore[misc]
-                if found.value > value + enough or (
-                    found.value >= value - enough and self._size(found.action) < self._size(sequence[place])
+            for index in range(len(sequence)):
+                optimum = self._search_slice(lambda batch, index=index: self._with(sequence, index, batch))  # type: ignore[misc]
+                if optimum.value > value + enough or (
+                    optimum.value >= value - enough and self._size(optimum.action) < self._size(sequence[index])
                 ):
-                    sequence[place], value = found
+                    sequence[index], value = optimum
             if value <= before + enough:
                 return sequence
 
     def _size(self, action: Action) -> int:
         return len(self.feedback.codec.sets[self.feedback.codec.chosen(action)])
 
-    def _with(self, sequence: list[Action], place: int, batch: Intervention) -> np.ndarray:
-        own = self.feedback.situate(batch, Past(place * self.feedback.trials, {})).hard
-        names = {f"{name}_{place}" for name in self.feedback.manipulable}
+    def _with(self, sequence: list[Action], index: int, batch: Intervention) -> np.ndarray:
+        own = self.feedback.situate(batch, Past(index * self.feedback.trials, {})).hard
+        names = {f"{name}_{index}" for name in self.feedback.manipulable}
         others = {name: pair for name, pair in self.past_of(sequence).implemented.items() if name not in names}
         return self._mean_over_slices({**others, **own})
 
     def _random_value(self, count: int = SEQUENCES) -> tuple[float, float]:
         """Return the mean and standard error, over random sequences, of the mean over slices."""
-        parts = self._in_each_slice(self._random_sequences(count)[1])
-        values = np.mean([self._with_drawn_noise(part, count) for part in parts], axis=0)
+        situations = self._in_each_slice(self._random_sequences(count)[1])
+        values = np.mean([self._with_drawn_noise(situation, count) for situation in situations], axis=0)
         return float(values.mean()), float(values.std(ddof=1) / np.sqrt(count))
 
     def _with_drawn_noise(self, batch: Intervention, count: int) -> np.ndarray:
@@ -220,8 +221,8 @@ def _zoom(function: Callable[[np.ndarray], np.ndarray], dim: int, seed: int) -> 
     from scipy.stats import qmc  # late, because it is slow to import
 
     rng = np.random.default_rng(seed)
-    corners = np.array(list(islice(product((0.0, 1.0), repeat=dim), FIRST_TRIED)))
-    points = np.concatenate([qmc.Sobol(dim, rng=rng).random(FIRST_TRIED), corners])
+    corners = np.array(list(islice(product((0.0, 1.0), repeat=dim), FIRST_POINTS)))
+    points = np.concatenate([qmc.Sobol(dim, rng=rng).random(FIRST_POINTS), corners])
     values = function(points)
     radius = RADIUS
     for _ in range(GENERATIONS):

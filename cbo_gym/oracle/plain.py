@@ -1,4 +1,4 @@
-"""Expected rewards of actions and the optimum, with their standard errors; not for agents."""
+"""Expected rewards of actions and the optimum, with their standard errors, not for agents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cbo_gym.task import Action, Observation
 
 # Independent scramblings of the quasi-Monte Carlo points; their spread gives the standard error.
 REPLICATES = 16
-# Points a replicate: at most, and in a search.
+# Points per replicate: at most, and in a search.
 MAX_POINTS = 2**14
 SEARCH_POINTS = 2**6
 # Noise draws that each random action meets.
@@ -33,11 +33,11 @@ CLIMB_POINTS = 2**10
 JUMP = 1e-6
 # Step of the finite differences of an ascent.
 CLIMB_STEP = 1e-5
-# Points a replicate with which an enumeration evaluates every action.
+# Points per replicate with which an enumeration evaluates every action.
 FIRST_POINTS = 2**3
 # Largest number of states of the noise that is enumerated.
 MAX_STATES = 2**12
-# Decimals to which expected rewards are equal.
+# Number of decimals to which expected rewards are compared.
 TIE_DECIMALS = 12
 # Standard errors behind the best at which an enumeration drops an action (16 replicates, so Student's t).
 DOUBT = 6.0
@@ -73,11 +73,11 @@ class Optimum:
 
 
 class Scores(NamedTuple):
-    """The expected rewards of a run's actions and recommendations, and the best possible ones; one entry a round.
+    """The expected rewards of a run's actions and recommendations, and the best possible ones; one entry per round.
 
     Attributes:
-        expected: of the actions played.
-        recommended: of the recommendations.
+        expected: expected rewards of the actions played.
+        recommended: expected rewards of the recommendations.
         best: the best expected reward in each round.
         best_next: the best expected reward in the round after each, in which its recommendation would be played.
         missed: violations of the constraints by the actions played, shape ``(rounds, constraints)``; ``None`` without
@@ -108,10 +108,10 @@ class Oracle:
         recorded: the optimum, if it is known.
 
     Raises:
-        ArgumentTypeError: if ``feedback`` is something else, for example an environment.
+        ArgumentTypeError: if ``feedback`` is not a Feedback, for example an environment.
     """
 
-    #: points a replicate of the first estimate
+    #: points per replicate of the first estimate
     fewest_points: ClassVar[int] = 2**8
     #: whether the best expected reward differs from round to round, see :class:`Scores`
     best_changes: ClassVar[bool] = False
@@ -120,7 +120,7 @@ class Oracle:
         if not isinstance(feedback, Feedback):
             raise ArgumentTypeError(
                 f"an Oracle needs a Feedback; given {type(feedback).__name__}. "
-                "cbo_gym.oracle.oracle_of(env) gives that of an environment"
+                "Use cbo_gym.oracle.oracle_of(env) for an environment"
             )
         self.feedback = feedback
         self.problem = feedback.problem
@@ -145,9 +145,9 @@ class Oracle:
             stacked, rows = np.unique(stacked, axis=0, return_inverse=True)
         estimate = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
         if rows is not None:
-            return Estimate(*(part[rows.reshape(-1)] for part in estimate))
-        # a batch of nothing but observations has no entry that shows its size
-        return Estimate(*(np.broadcast_to(part, len(actions)) for part in estimate))
+            return Estimate(*(array[rows.reshape(-1)] for array in estimate))
+        # a batch of observations alone has no entry that shows its size
+        return Estimate(*(np.broadcast_to(array, len(actions)) for array in estimate))
 
     def _stacked(self, actions: list[Action]) -> Actions:
         space = self.feedback.action_space
@@ -175,7 +175,7 @@ class Oracle:
         """Return the value of each round of a run as one number, shape ``(rounds,)``: its reward.
 
         Args:
-            rewards: the environment's rewards, one entry a round.
+            rewards: the environment's rewards, one entry per round.
         """
         return rewards
 
@@ -187,8 +187,9 @@ class Oracle:
             recommended: the recommendation after each round.
             seen: the observation before each round, and after the last one.
         """
-        both = self.expected_rewards([*played, *recommended])
-        first, second = (Estimate(*parts) for parts in zip(*[np.split(p, [len(played)]) for p in both], strict=True))
+        estimate = self.expected_rewards([*played, *recommended])
+        pairs = [np.split(array, [len(played)]) for array in estimate]
+        first, second = (Estimate(*arrays) for arrays in zip(*pairs, strict=True))
         best = np.full(len(played), self.optimum.value)
         return Scores(first, second, best, best)
 
@@ -226,19 +227,19 @@ class Oracle:
         if self._states is None:
             return None
         noise, probabilities = self._states
-        return self._reduced(intervention, noise, lambda rewards: rewards @ probabilities)
+        return self._reduce(intervention, noise, lambda rewards: rewards @ probabilities)
 
     def _is_exact(self, intervention: Intervention) -> bool:
-        """Whether one noiseless pass gives the expectation."""
+        """Return whether one noiseless pass gives the expectation."""
         linear = self.problem.noiseless_mean and not intervention.hard
         return linear or not self.scm.noisy
 
     @cached_property
     def _states(self) -> tuple[Draws, np.ndarray] | None:
-        """All states of the noise behind the reward with their probabilities; ``None`` if they are too many."""
+        """All states of the noise that affects the reward, with their probabilities; ``None`` if they are too many."""
         middle = np.array([0.5])  # noise that does not reach the reward may have any value
         atoms = [
-            v.noise.atoms if v.name in self._noise_behind else (v.noise.from_uniform(middle), [1.0])
+            v.noise.atoms if v.name in self._relevant_noise else (v.noise.from_uniform(middle), [1.0])
             for v in self.scm.noisy
         ]
         finite = [pair for pair in atoms if pair is not None]
@@ -253,8 +254,8 @@ class Oracle:
         return tuple(noise), probabilities
 
     @property
-    def _noise_behind(self) -> frozenset[str]:
-        """Noisy variables that affect what is measured."""
+    def _relevant_noise(self) -> frozenset[str]:
+        """Noisy variables that affect the measured node or reward."""
         return self.scm.noise_of_reward
 
     def _rewards(self, intervention: Intervention, noise: Draws) -> np.ndarray:
@@ -272,9 +273,9 @@ class Oracle:
         def means(rewards: np.ndarray) -> np.ndarray:
             return rewards.reshape(-1, REPLICATES, points).mean(axis=2)
 
-        return self._reduced(intervention, self._noise(points), means)
+        return self._reduce(intervention, self._noise(points), means)
 
-    def _reduced(
+    def _reduce(
         self, intervention: Intervention, noise: Draws, reduce: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
         """Return the rewards under each of a batch, shape ``(n, draws)``, after ``reduce`` on some rows at a time."""
@@ -284,11 +285,11 @@ class Oracle:
         batch = intervention.broadcast(shape) if shape else intervention.expand()
         draws = math.prod(np.broadcast_shapes(*map(np.shape, noise)))
         size = max(1, CHUNK // (draws * math.prod(own)))
-        parts = []
+        blocks = []
         for start in range(0, count, size):
-            part = batch.rows(slice(start, start + size)).expand()
-            parts.append(reduce(self._rewards(part, noise).reshape(-1, draws)))
-        reduced = np.concatenate(parts)
+            rows = batch.rows(slice(start, start + size)).expand()
+            blocks.append(reduce(self._rewards(rows, noise).reshape(-1, draws)))
+        reduced = np.concatenate(blocks)
         return reduced.reshape((*shape, *reduced.shape[1:]))
 
     def _noise(self, points: int) -> Draws:
@@ -297,7 +298,7 @@ class Oracle:
         return self._noise_cache[points]
 
     def _uniforms(self, points: int) -> np.ndarray:
-        """Quasi-random numbers in (0, 1), shape ``(noisy variables, REPLICATES * points)``, replicate by replicate."""
+        """Return quasi-random numbers in (0, 1), shape ``(noisy variables, REPLICATES * points)``, by replicate."""
         from scipy.stats import qmc  # late, because it is slow to import
 
         dims = len(self.scm.noisy)
@@ -335,8 +336,8 @@ class Oracle:
     def _find_maximiser(self) -> Action:
         if (best := self.feedback.known_maximiser()) is not None:
             return best
-        every = self.feedback.all_actions()
-        return self._search_box(list(self.feedback.regions())) if every is None else self._best_of(every)
+        actions = self.feedback.all_actions()
+        return self._search_box(list(self.feedback.regions())) if actions is None else self._best_of(actions)
 
     def _best_of(self, actions: np.ndarray) -> Action:
         """Return the first action with the greatest E[Y | a], if that is exact.
@@ -388,21 +389,20 @@ class Oracle:
 
         The error is 0 if all actions can be enumerated, because finite spaces sample them uniformly.
         """
-        every = self.feedback.all_actions()
-        if every is not None:
-            batch = self.feedback.decode_batch(every)
+        if (enumerated := self.feedback.all_actions()) is not None:
+            batch = self.feedback.decode_batch(enumerated)
             if (exact := self._exactly(batch)) is not None:
                 return float(_feasible(exact, self._is_feasible(batch, len(exact))).mean()), 0.0
         actions = self._random_actions(count, self._seed)
         noise = self.scm.draw_noise(np.random.default_rng(self._seed), (count, NOISE_DRAWS))
-        parts, feasible = [], []
+        means, feasible = [], []
         for start in range(0, count, RANDOM_ACTIONS):  # an aggregated action may have a thousand points
             rows = slice(start, start + RANDOM_ACTIONS)
             chosen = {k: v[rows] for k, v in actions.items()} if isinstance(actions, dict) else actions[rows]
             intervention = self.feedback.decode_batch(chosen)
-            parts.append(np.atleast_1d(self._with_noise(intervention, tuple(column[rows] for column in noise))))
-            feasible.append(self._is_feasible(intervention, len(parts[-1])))
-        rewards = _feasible(np.concatenate(parts), np.concatenate(feasible))
+            means.append(np.atleast_1d(self._with_noise(intervention, tuple(column[rows] for column in noise))))
+            feasible.append(self._is_feasible(intervention, len(means[-1])))
+        rewards = _feasible(np.concatenate(means), np.concatenate(feasible))
         return float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(len(rewards)))
 
     def _random_actions(self, count: int, seed: int) -> Actions:
@@ -416,7 +416,7 @@ class Oracle:
         return self._rewards(batch.expand(), noise).mean(axis=1) if exact is None else exact
 
     def _is_feasible(self, intervention: Intervention, count: int) -> np.ndarray:
-        """Whether each of a batch of ``count`` interventions is feasible, shape ``(count,)``."""
+        """Return whether each of a batch of ``count`` interventions is feasible, shape ``(count,)``."""
         return np.ones(count, dtype=bool)
 
 
@@ -434,9 +434,9 @@ def maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, seed
     def negative(x: np.ndarray) -> np.ndarray:
         values = function(x.T.reshape(-1, dim).clip(0.0, 1.0))
         if not np.isfinite(values).all():
-            # SciPy replaces a ValueError by one of its own
+            # SciPy replaces a ValueError by its own
             raise OperationError(
-                "expected rewards are not finite: some equation divides by zero, overflows, or takes a logarithm or a "
+                "expected rewards are not finite: an equation divides by zero, overflows, or takes a logarithm or a "
                 "root of a negative number"
             )
         return -values.reshape(x.shape[1:])

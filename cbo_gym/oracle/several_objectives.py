@@ -1,4 +1,4 @@
-"""Expected reward vectors, the Pareto front and its hypervolume, where there are several objectives."""
+"""Expected reward vectors, the Pareto front and its hypervolume, for several objectives."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RECORDED = 50
 CURVE_POINTS, SURFACE_POINTS = 800, 4000
 # Children of a generation of the search, and the relative gain at which it stops.
 CHILDREN, GAIN = 512, 3e-5
-# Quasi-Monte Carlo points a replicate of the search and of random actions.
+# Quasi-Monte Carlo points per replicate of the search and of random actions.
 FEW = 2**4
 RANDOM_ACTIONS = 2**11
 # Digits of the reference point and of the recorded front.
@@ -56,7 +56,7 @@ class Front(NamedTuple):
         actions: some actions along the front.
         vectors: their expected rewards, ``(k, m)``.
         reference: reference point of hypervolumes, ``(m,)``.
-        value: hypervolume of all points that the search found, of which ``actions`` are some.
+        value: hypervolume of all points of the search, of which ``actions`` are a selection.
         error: standard error of the hypervolume.
     """
 
@@ -68,7 +68,7 @@ class Front(NamedTuple):
 
 
 class SeveralObjectivesOracle(Oracle):
-    """Scores actions by the hypervolume that their expected rewards dominate.
+    """Oracle that scores actions by the hypervolume that their expected rewards dominate.
 
     An action counts by itself, a list of actions together, and after t rounds all actions played so far together. The
     optimum is the hypervolume of the Pareto front of expected rewards. Its standard error covers quasi-Monte Carlo
@@ -115,20 +115,20 @@ class SeveralObjectivesOracle(Oracle):
         _, first, rows = np.unique(flat, axis=0, return_index=True, return_inverse=True)
         batch = self.feedback.decode_batch(self._stacked([actions[i] for i in first]))
         vectors = self._vectors(batch.broadcast((len(first),)), tolerance)
-        return Estimate(*(part[rows.reshape(-1)] for part in vectors))
+        return Estimate(*(array[rows.reshape(-1)] for array in vectors))
 
     def _vectors(self, batch: Intervention, tolerance: float | None) -> Estimate:
         if tolerance is None:
             least = RELATIVE_TOLERANCE * np.maximum(np.ptp(self.front.vectors, axis=0), np.finfo(float).tiny)
         else:
             least = np.full(len(self._signs), tolerance)
-        parts = [
+        estimates = [
             self._cost(batch) if node is None else node.mean_of(batch, float(error))
             for node, error in zip(self._nodes, least, strict=True)
         ]
         value, error = (
             np.stack([np.broadcast_to(column, batch.batch_shape) for column in columns], axis=-1)
-            for columns in zip(*parts, strict=True)
+            for columns in zip(*estimates, strict=True)
         )
         return Estimate(self._signs * value, error)
 
@@ -138,22 +138,22 @@ class SeveralObjectivesOracle(Oracle):
 
     def expected_rewards(self, actions: list[Any], tolerance: float | None = None) -> Estimate:
         """Return the hypervolume of each action, or of each list of actions together, shape ``(len(actions),)``."""
-        groups = [one if is_set(one) else [one] for one in actions]
+        groups = [action if is_set(action) else [action] for action in actions]
         vectors = self.expected_vectors([action for group in groups for action in group], tolerance)
         ends = np.cumsum([len(group) for group in groups])[:-1]
-        return self._hypervolumes(*(np.split(part, ends) for part in vectors))
+        return self._hypervolumes(*(np.split(array, ends) for array in vectors))
 
     def mean_of(self, intervention: Intervention, tolerance: float | None = None) -> Estimate:
         """Return the hypervolume of each of a batch of interventions, of the batch's shape."""
         shape = intervention.batch_shape
         vectors = self._vectors(intervention.broadcast(shape), tolerance)
-        rows = [part.reshape(-1, 1, len(self._signs)) for part in vectors]
-        return Estimate(*(part.reshape(shape) for part in self._hypervolumes(*map(list, rows))))
+        rows = [array.reshape(-1, 1, len(self._signs)) for array in vectors]
+        return Estimate(*(array.reshape(shape) for array in self._hypervolumes(*map(list, rows))))
 
     def _hypervolumes(self, vectors: list[Array], errors: list[Array]) -> Estimate:
         """Return hypervolumes of sets of vectors; the error is the gain if all vectors grew by their errors."""
-        value = np.array([hypervolume(part, self.reference) for part in vectors])
-        larger = [hypervolume(part + error, self.reference) for part, error in zip(vectors, errors, strict=True)]
+        value = np.array([hypervolume(group, self.reference) for group in vectors])
+        larger = [hypervolume(group + error, self.reference) for group, error in zip(vectors, errors, strict=True)]
         return Estimate(value, np.array(larger).reshape(value.shape) - value)
 
     def scalarize(self, rewards: np.ndarray) -> np.ndarray:
@@ -162,7 +162,7 @@ class SeveralObjectivesOracle(Oracle):
 
     def score(self, played: list[Action], recommended: list[Any], seen: list[Observation]) -> Scores:
         vectors = self.expected_vectors([*played, *(action for group in recommended for action in group)])
-        (own, later), (own_errors, later_errors) = (np.split(part, [len(played)]) for part in vectors)
+        (own, later), (own_errors, later_errors) = (np.split(array, [len(played)]) for array in vectors)
         ends = np.cumsum([len(group) for group in recommended])[:-1]
         groups = np.split(later, ends)
         rounds = range(1, len(played) + 1)
@@ -188,14 +188,14 @@ class SeveralObjectivesOracle(Oracle):
             return self.find_optimum()
         front = self.front
         random = recorded.random_value, recorded.random_standard_error
-        return Optimum(recorded.value, front.actions, recorded.standard_error, *random, more=_recorded(front))
+        return Optimum(recorded.value, front.actions, recorded.standard_error, *random, more=_record_fields(front))
 
     def find_optimum(self) -> Optimum:
         """Search for the Pareto front, and estimate the hypervolume of a random action."""
         if self.feedback.truth is not self.feedback:
             return type(self)(self.feedback.truth, self._seed).find_optimum()
         front = self.front if self._recorded is None else self._search_front()
-        return Optimum(front.value, front.actions, front.error, *self._random(front), more=_recorded(front))
+        return Optimum(front.value, front.actions, front.error, *self._random(front), more=_record_fields(front))
 
     def _search_front(self) -> Front:
         """Search all target sets at once by evolution on common noise, and estimate its last points on other noise."""
@@ -228,7 +228,7 @@ class SeveralObjectivesOracle(Oracle):
         kept = np.flatnonzero(non_dominated(vectors))
         vectors = vectors[kept]
         least, width = vectors.min(axis=0), np.ptp(vectors, axis=0)
-        reference = _rounded(least - BELOW * np.where(width > 0.0, width, np.maximum(np.abs(least), 1.0)))
+        reference = _round(least - BELOW * np.where(width > 0.0, width, np.maximum(np.abs(least), 1.0)))
         value = hypervolume(vectors, reference)
         spread = [hypervolume(replicates[kept, replicate], reference) for replicate in range(REPLICATES)]
         half = hypervolume(vectors[spread_out(vectors, len(vectors) // 2 + m)], reference)
@@ -240,19 +240,19 @@ class SeveralObjectivesOracle(Oracle):
             self._action_at(regions[index], points[row, members[index]])
             for row, index in zip(chosen, result.box[chosen], strict=True)
         ]
-        return Front(actions, _rounded(replicates[chosen].mean(axis=1)), reference, value, error)
+        return Front(actions, _round(replicates[chosen].mean(axis=1)), reference, value, error)
 
     def replicates(self, intervention: Intervention, points: int, count: int) -> Array:
         """Return means of the rewards over each scrambling of ``points``, ``(count, REPLICATES, m)``.
 
-        ``intervention`` is a batch of ``count``, or one that stands for them all.
+        ``intervention`` is a batch of ``count``, or one for all of them.
         """
         batch = intervention.broadcast((count,))
-        parts = [
+        columns = [
             self._cost(batch).value[..., None] if node is None else node._replicates(batch, points)
             for node in self._nodes
         ]
-        return np.stack([np.broadcast_to(part, (count, REPLICATES)) for part in parts], axis=-1) * self._signs
+        return np.stack([np.broadcast_to(column, (count, REPLICATES)) for column in columns], axis=-1) * self._signs
 
     def _random(self, front: Front) -> tuple[float, float]:
         batch = self.feedback.decode_batch(self._random_actions(RANDOM_ACTIONS, self._seed))
@@ -261,9 +261,9 @@ class SeveralObjectivesOracle(Oracle):
         return float(alone.mean()), float(alone.std(ddof=1) / np.sqrt(len(alone)))
 
 
-def _rounded(numbers: Array) -> Array:
+def _round(numbers: Array) -> Array:
     return np.array([float(f"{number:.{DIGITS}g}") for number in np.ravel(numbers)]).reshape(np.shape(numbers))
 
 
-def _recorded(front: Front) -> dict[str, Any]:
+def _record_fields(front: Front) -> dict[str, Any]:
     return {"reference": front.reference.tolist(), "front": front.vectors.tolist()}
