@@ -46,7 +46,7 @@ class _StopLearningError(Exception):
 
 
 class _Outcome(NamedTuple):
-    context: np.ndarray  # of the next round
+    context: np.ndarray  # context of the next round
     reward: float
 
 

@@ -20,7 +20,7 @@ from cbo_gym.arguments import require_positive
 from cbo_gym.errors import ArgumentError
 
 MIN_PIVOT = 1e-12  # squared diagonal of a new row, relative to the cell's variance
-MAX_PAIRS = 2**23  # of points that are compared at once, 64 MiB
+MAX_PAIRS = 2**23  # pairs of points compared at once, 64 MiB
 NARROW = 1e-3  # edges below this many lengthscales are integrated by their Taylor series
 
 

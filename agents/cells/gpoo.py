@@ -14,9 +14,9 @@ from cbo_gym.arguments import require_positive, require_probability, require_wor
 from cbo_gym.scm.values import Floats
 
 KNOWN_VARIATION = 14.0
-MAX_COUNT = 2**900  # of cells, within the range of floats
-GRID_SHARE = 0.5  # of the budget for an even grid
-GRID_VARIATION = 0.5  # of the grid's cells, in standard deviations of the rewards
+MAX_COUNT = 2**900  # limit of the number of cells, within the range of floats
+GRID_SHARE = 0.5  # share of the budget for an even grid
+GRID_VARIATION = 0.5  # variation in the grid's cells, in standard deviations of the rewards
 
 
 class GPOO(GPTreeSearch):

@@ -1,1 +1,1 @@
-"""The choice among the other methods: one name to type, and the rules by which it chooses."""
+"""Auto, which chooses a method for each task, and its rules."""

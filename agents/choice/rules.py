@@ -20,9 +20,9 @@ from cbo_gym.task import Mode, Task
 
 MANY_SERIES = 50  # time series; published tasks have at most 10, or 100
 FEW_NODES = 3  # CEO lists the graphs of at most 4 nodes if there are no candidates
-FEW_ROUNDS = 10  # for each arm
-FEW_PLAYS = 4  # of each subset
-MAX_SWITCHES, SINGLE_ROUNDS = 14, 500  # of GA-LCB
+FEW_ROUNDS = 10  # rounds per arm
+FEW_PLAYS = 4  # plays per subset
+MAX_SWITCHES, SINGLE_ROUNDS = 14, 500  # limits for GA-LCB
 
 
 def parallel(task: Task) -> bool:

@@ -6,7 +6,7 @@ import torch
 
 from cbo_gym.errors import ArgumentError, shown
 
-MAX_SAMPLES = 4096  # of an expectation
+MAX_SAMPLES = 4096  # samples for an expectation
 
 
 def require_device(device: str) -> str:

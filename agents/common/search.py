@@ -25,7 +25,7 @@ from cbo_gym.task import Action, Round
 INCUMBENTS = 3  # distinct actions played that are among the starts
 RAW_SAMPLES = 1024  # random points that are screened
 PERTURBED = 128  # random points around each of them
-GENERATIONS = 4  # of points around the best ones so far
+GENERATIONS = 4  # generations of points around the best so far
 SURVIVORS = 32
 CHILDREN = 16  # around each survivor
 SUPPORTS = 8  # most target sets, or sets of changed coordinates, that are optimised
@@ -34,7 +34,7 @@ CHUNK = 256  # points screened at a time: their covariances should stay in the p
 SCOUTING = 10  # iterations of all ascents
 FINALISTS = 3  # ascents that go on
 MAX_ITERATIONS = 60
-RELATIVE_GAIN = 1e-6  # of the acquisition function, at which an ascent stops
+RELATIVE_GAIN = 1e-6  # relative gain of the acquisition function at which an ascent stops
 
 Acquisition = Callable[[Tensor], Tensor]
 

@@ -28,7 +28,7 @@ class ArmAgent(Agent):
     Attributes:
         considered: indices of the arms among which it chooses, in random order.
         counts: number of plays of each of the task's arms.
-        sums: the sum of each one's rewards.
+        sums: sum of the rewards of each arm.
 
     Raises:
         ArgumentError: for another value of ``sets``; by :meth:`update` for a reward outside [0, 1].

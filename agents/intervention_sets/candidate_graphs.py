@@ -21,7 +21,7 @@ from cbo_gym.task import Action, GraphKnowledge, HardTask, Observation
 NEGLIGIBLE = 0.01  # probability below which a graph is left out of estimates
 MAX_LISTED = 4  # variables of which all graphs are enumerated if the task has no candidates
 FANTASIES = 2  # simulated rounds in each graph
-MIN_ROUNDS = 3  # with fewer, the posterior is uniform
+MIN_ROUNDS = 3  # with fewer rounds the posterior is uniform
 
 
 class CandidateGraphs:

@@ -17,7 +17,7 @@ from cbo_gym.task import Action, Observation
 
 NEGLIGIBLE_ENTROPY = 0.05  # nats; below it the graph counts as known
 ANCHORS = 8  # points of a set, best and random ones each, where both kinds of information are computed
-QUANTILES = 8  # that represent the distribution of the greatest expected reward
+QUANTILES = 8  # quantiles that represent the distribution of the greatest expected reward
 
 
 class CEO(CBO):

@@ -17,7 +17,7 @@ import numpy as np
 
 from cbo_gym.sums import add_up
 
-LENGTHSCALES = (0.7, 2.0)  # of standardised inputs, times the square root of their number
+LENGTHSCALES = (0.7, 2.0)  # lengthscales of standardised inputs, times the root of their number
 SIGNALS = (3.0, 100.0)  # variances of f in units of the noise variance
 LINEAR_SIGNAL = 1.0  # variance of a standardised input's coefficient in units of the noise variance
 MIN_RESIDUAL = 1e-9  # share of the variance that counts as unexplained, because of rounding

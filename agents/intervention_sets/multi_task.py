@@ -21,9 +21,9 @@ from cbo_gym.agents.surrogates.gp.kernels import MAX_LOG_VARIANCE, SquaredExpone
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import MIN_VARIANCE, USUAL_NOISE, Noise, log_lognormal
 
-LOG_DIAGONAL_STD = 0.5  # of the priors of the logarithms of an outcome's own part of its standard deviation
+LOG_DIAGONAL_STD = 0.5  # prior std of the logarithm of an outcome's own standard deviation
 
-Priors = Sequence[tuple[Tensor, Tensor]]  # of each outcome, mean and standard deviation at points, ``(n,)`` each
+Priors = Sequence[tuple[Tensor, Tensor]]  # mean and standard deviation of each outcome at points, ``(n,)`` each
 
 
 class SeparateGPs:
@@ -41,7 +41,7 @@ class SeparateGPs:
         self._values = torch.empty((0, dim), dtype=torch.float64, device=device)
 
     def observe(self, values: Tensor, outcomes: Sequence[float]) -> None:
-        """Add a round: ``values`` in [0, 1] of shape ``(d,)``, one number an outcome."""
+        """Add a round: ``values`` in [0, 1] of shape ``(d,)``, one number per outcome."""
         self._values = torch.cat([self._values, values[None]])
         for gp, outcome in zip(self._gps, outcomes, strict=True):
             gp.observe(values, outcome)
@@ -223,7 +223,7 @@ def _same(first: Tensor, second: Tensor) -> Tensor:
 
 
 class NoiseLevels(Noise):
-    """Noise of one variance an outcome, whose number is the last input; lognormal priors as a CausalGP's."""
+    """Noise of one variance per outcome, whose number is the last input; lognormal priors as a CausalGP's."""
 
     def __init__(self, count: int) -> None:
         self.theta = np.full(count, math.log(USUAL_NOISE))

@@ -16,11 +16,11 @@ from cbo_gym.task import Action, HardTask, Observation
 
 Parents = tuple[int, ...]  # indices of the possible causes, ascending
 STARTS = 2  # sets whose neighbours are tried
-MAX_STEPS = 12  # of the search in one round
+MAX_STEPS = 12  # steps of the search in a round
 MAX_SETS = 32  # kept for the next search
 NEGLIGIBLE = 0.01  # share of the posterior below which a set is left out
 AVERAGED = 8  # observations over which a nonlinear effect is averaged
-MIN_ROUNDS = 3  # with fewer, the reward has no parents
+MIN_ROUNDS = 3  # with fewer rounds the reward has no parents
 
 
 class ParentPosterior:

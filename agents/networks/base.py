@@ -38,7 +38,7 @@ class NetworkAgent(SearchAgent):
     network: GPNetwork
     warmup: WarmupExploration | None = None
     exploration: Exploration | None = None
-    _estimates: np.ndarray | None = None  # of the rounds so far, if computed
+    _estimates: np.ndarray | None = None  # estimates for the rounds so far, if computed
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)

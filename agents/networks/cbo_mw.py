@@ -26,7 +26,7 @@ from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate
 from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, AdversarialTask, Mode, Observation, SoftTask
 
-POSITIONS = (-1.0, 0.0, 1.0)  # of eta
+POSITIONS = (-1.0, 0.0, 1.0)  # candidate values of eta
 
 
 class CBOMW(MultiplicativeWeights):

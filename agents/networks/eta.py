@@ -11,12 +11,12 @@ from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.task import Action
 
-WIDTH = 16  # of the networks' hidden layers
-STEEPEST_START = 0.95  # at eta = 1 itself the slope would be 0
+WIDTH = 16  # width of the networks' hidden layers
+STEEPEST_START = 0.95  # largest starting eta, because the slope is 0 at eta = 1
 
 
 class WithEta(ActionFeatures):
-    """Search points that begin with one eta a node, as (eta + 1) / 2, followed by those of ``features``.
+    """Search points that begin with one eta per node, as (eta + 1) / 2, followed by those of ``features``.
 
     Args:
         features: features of the actions.

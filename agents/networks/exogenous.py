@@ -32,9 +32,9 @@ from cbo_gym.agents.surrogates.gp.posterior import Posterior, cross_covariance
 from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import Action, HardTask, SoftTask
 
-MIN_STD = 0.01  # of a mixture's component, in units of the exogenous variable's own standard deviation
+MIN_STD = 0.01  # least std of a mixture's component, in units of the exogenous variable's own standard deviation
 REFIT_ITERATIONS = 8
-POSTERIOR_SAMPLES = 16  # of the exogenous variables, for the posterior of the expected reward
+POSTERIOR_SAMPLES = 16  # draws of the exogenous variables for the posterior of the expected reward
 CANDIDATES = (1, 2, 3, 4)  # numbers of components among which the BIC chooses
 
 MixtureSize = int | str

@@ -26,10 +26,10 @@ from cbo_gym.agents.surrogates.causal.novelty import (
 )
 from cbo_gym.task import Action
 
-RATE = 2.0  # chosen, with what counts as known, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave
-SEARCHED_NODES = 32  # with more nodes searches are smaller: in so many dimensions further points find little
+RATE = 2.0  # chosen, with the limits of novelty.py, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave
+SEARCHED_NODES = 32  # with more nodes searches are smaller, because further points help little
 MIN_RESTARTS = 4
-SAMPLES = 16  # of the noise, for the expectation under a drawn network
+SAMPLES = 16  # noise samples for the expectation under a drawn network
 SCREENING_SAMPLES = 4
 #: actions played, from the best to the worst, the estimate of the best one, and a seed -> an action, or None
 Explorer = Callable[[list[Action], float, int], Action | None]
@@ -81,7 +81,7 @@ class Exploration:
     def replacement(self, action: Action, played: list[Action], best: float, seed: int) -> Action:
         """Return ``action``, or an exploring action if ``action`` teaches nothing and exploration is due.
 
-        Otherwise ``action``, or where nothing is noisy one close to it, so that no action is played twice.
+        Otherwise ``action``; in a noiseless network an action close to it, so that no action is played twice.
 
         Args:
             action: the action that the agent would play.

@@ -18,7 +18,7 @@ from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import LEVEL_PRIOR, NO_NOISE, Noise
 
 BUMPS = 5  # along each input
-BUMP_WIDTH = 0.2  # of the range of an input
+BUMP_WIDTH = 0.2  # share of the range of an input
 
 
 class HeteroscedasticGP(GaussianProcess):

@@ -1,6 +1,6 @@
 """MCBO: model-based causal Bayesian optimisation (Sussex, Makarova & Krause 2023, Algorithms 1 and 2).
 
-A GP models every node from its parents and its own actions. Between its confidence bounds lie the plausible
+A GP models every node from its parents and its own actions. Between its confidence bounds are the plausible
 functions ``mean + beta * std * eta`` with eta in [-1, 1]; every round plays the action that is best for the most
 favourable plausible model: ``max over actions and eta of E[Y]``, eta of the reward node being 1. Without noise eta is
 one number per node; with noise it is a two-layer ReLU network of the node's parents and actions.
@@ -30,13 +30,13 @@ MAX_RESTARTS = 1024
 GREEDY = 0.05  # the default beta
 CONSTRAINED = 0.5  # the default beta where there are constraints
 SCOUTING = 8  # steps of Adam from all starts
-SCOUTING_SAMPLES = 8  # of the noise in these steps, at most
+SCOUTING_SAMPLES = 8  # greatest number of noise samples in these steps
 FINALISTS = 3  # starts that go on
-STEPS = 24  # of Adam from these, in all
+STEPS = 24  # total steps of Adam from these
 ACTION_RATE = 0.02  # its learning rates: of actions in [0, 1], and of the networks' parameters
 NETWORK_RATE = 0.1
 SCREENING_SAMPLES = 4
-MEAN_SAMPLES = 128  # of the noise, for the estimates of rewards
+MEAN_SAMPLES = 128  # noise samples for the estimates of rewards
 
 
 class Climb(NamedTuple):
@@ -127,9 +127,9 @@ class MCBO(NetworkAgent):
         return self._maximise_with_networks(played, seed)
 
     def acquisition(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-        """Return the acquisition function with one eta a node: inputs of :class:`WithEta`, ``b x 1 x d``, to ``(b,)``.
+        """Return the acquisition function with one eta per node: inputs of :class:`WithEta`, ``b x 1 x d``, to values.
 
-        ``noise`` is as :meth:`GPNetwork.draw_noise` gives it, or empty.
+        Values are ``(b,)``; ``noise`` comes from :meth:`GPNetwork.draw_noise`, or is empty.
         """
         eta, actions = self.search_points.split(inputs.squeeze(-2))
         return self._penalise(rewards_within(self.network, self._width, eta, actions, noise), actions)

@@ -154,7 +154,7 @@ class GPNetworkModel(Model):
 
 
 class NetworkPosterior(SampledPosterior):
-    """Joint samples of nodes by passes through a GPNetwork, one standard normal number a node, point and sample.
+    """Joint samples of nodes by passes through a GPNetwork, one standard normal number per node, point and sample.
 
     Args:
         network: the network of GPs.

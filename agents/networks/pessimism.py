@@ -19,7 +19,7 @@ from cbo_gym.task import Constraint
 FUNCTIONS = 8  # networks drawn
 NOISE_SAMPLES = 8  # passes through each
 SAFE = 2.0  # standard deviations by which an action must be inside
-PRICE = 10.0  # of a violation by the spread of a node, in spreads of the reward
+PRICE = 10.0  # penalty of a violation by one spread of a node, in spreads of the reward
 
 
 class Pessimism:

@@ -23,9 +23,9 @@ from cbo_gym.task import Action, HardTask, Round
 
 # All chosen on seeds 100 to 109 of six noisy tasks.
 FIRST_ROUNDS = 20  # every second of which explores
-LAST_ROUND, PERIOD = 60, 5  # up to then one in so many explores, in hard mode only if there are latent causes
-WIDTH = 2.0  # of the wide bounds, in standard deviations
-SAMPLES = 16  # of the noise, for expectations
+LAST_ROUND, PERIOD = 60, 5  # until this round every fifth explores; in hard mode only with latent causes
+WIDTH = 2.0  # width of the wide bounds in standard deviations
+SAMPLES = 16  # noise samples for expectations
 SCREENING_SAMPLES = 4
 
 

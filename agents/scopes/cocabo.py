@@ -72,8 +72,8 @@ class CoCaBO(Agent):
         self.device = require_device(device)
 
     def setup(self, seed: int) -> None:
-        self._contexts: list[np.ndarray] = []  # of past rounds
-        self._context = np.zeros(len(self.task.contexts))  # of the present round
+        self._contexts: list[np.ndarray] = []  # contexts of past rounds
+        self._context = np.zeros(len(self.task.contexts))  # context of the present round
         self._played: ScopeArm | None = None
         self._index = INDICES[self.index]()
         chosen = [(scope, contexts if self.use_contexts else frozenset()) for scope, contexts in self.choose_scopes()]

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, Numbers
 
-WARP_SPREAD = 0.75**0.5  # of the logarithm of a Kumaraswamy parameter, as in BoTorch's tutorial on input warping
+WARP_SPREAD = 0.75**0.5  # prior std of a Kumaraswamy parameter's logarithm, as in BoTorch's tutorial
 POWERS = (0.0, 2.0)  # within these Yeo-Johnson maps the real line onto itself, so every bound can be mapped back
 
 

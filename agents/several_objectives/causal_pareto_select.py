@@ -20,7 +20,7 @@ from cbo_gym.fronts import hypervolume, non_dominated, search_pareto_set
 from cbo_gym.task import Action, HardTask, Info, Observation
 
 FIRST = 5  # random rounds on each set before it is modelled
-GENERATIONS, CHILDREN, ARCHIVE = 60, 128, 120  # of the search
+GENERATIONS, CHILDREN, ARCHIVE = 60, 128, 120  # sizes of the search
 
 
 @dataclass

@@ -22,7 +22,7 @@ from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, Info, Observation
 
-NOISE_SAMPLES = 8  # for each drawn network
+NOISE_SAMPLES = 8  # noise samples for each drawn network
 SCREENING_DRAWS = 4
 MEAN_SAMPLES = 64  # noise samples for the estimates of rewards
 RAW_SAMPLES, RESTARTS = 512, 6

@@ -19,9 +19,9 @@ from cbo_gym.task import Action, Info, Observation
 
 PARTICLES = 500
 BINS = 60
-QUANTILES = 400  # that represent one distribution in the likelihood
+QUANTILES = 400  # number of quantiles that represent a distribution in the likelihood
 DRAWS = 32  # samples of the signals for expected payoffs
-MAX_COMPARED = 1000  # super arms a round
+MAX_COMPARED = 1000  # super arms per round
 
 
 class METS(SuperArmAgent):

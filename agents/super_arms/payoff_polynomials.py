@@ -19,8 +19,14 @@ import numpy as np
 from scipy import sparse
 
 MAX_DEGREE = 4
-NODES = (0.0, 1.35562618, -1.35562618, 2.85697001, -2.85697001)  # in the order of the divided differences
-NODES_ABOUT_ZERO = (0.0, 1.0, 2.0, 0.5, 1.5)  # in root mean squares of the signals, which are mostly positive
+NODES = (0.0, 1.35562618, -1.35562618, 2.85697001, -2.85697001)  # grid points, in the order of the divided differences
+NODES_ABOUT_ZERO = (
+    0.0,
+    1.0,
+    2.0,
+    0.5,
+    1.5,
+)  # grid points in root mean squares of the signals, which are mostly positive
 CHUNK = 100_000  # points at a time
 
 Payoff = Callable[[np.ndarray], np.ndarray]
@@ -52,7 +58,7 @@ class _Group:
     rows: np.ndarray
     members: np.ndarray
     columns: np.ndarray
-    offsets: np.ndarray  # of the grid points from the centre, in units of the spread, (terms, size)
+    offsets: np.ndarray  # offsets of the grid points from the centre, in spreads, (terms, size)
     differences: np.ndarray  # values at the grid points -> coefficients of monomials in those units, (terms, terms)
 
 

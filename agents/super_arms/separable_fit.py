@@ -26,7 +26,7 @@ from cbo_gym.agents.super_arms.separable_system import (
 )
 from cbo_gym.errors import naming_the_extra
 
-PENALTIES = np.geomspace(1.0, 1e-3, 20)  # as shares of the smallest penalty that leaves no edge
+PENALTIES = np.geomspace(1.0, 1e-3, 20)  # shares of the smallest penalty that leaves no edge
 MAX_PASSES, CONVERGED = 8, 0.02  # number of regressions, and the change of coefficients that ends them
 NEGLIGIBLE = 0.02  # least contribution of an edge, as a share of the root mean square of its node
 RIDGE = 1e-6
@@ -54,7 +54,7 @@ class SeparableModel:
     def __init__(self, fit: Callable[[np.ndarray, np.ndarray, np.ndarray], SeparableSystem]) -> None:
         self._fit = fit
         self._rounds: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self._errors: list[float] = []  # of the rounds since the last fit
+        self._errors: list[float] = []  # errors of the rounds since the last fit
         self._fitted_to, self.error = 0, 0.0
         self.system: SeparableSystem | None = None
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-EdgeFunction = Callable[[np.ndarray], np.ndarray]  # of one variable, elementwise, zero at zero
+EdgeFunction = Callable[[np.ndarray], np.ndarray]  # function of one variable, elementwise, zero at zero
 Edges = list[tuple[int, EdgeFunction, list[tuple[int, float]]]]  # cause, function, and its effects with weights
 
 # Sweeps converge at a change below the tolerance, and diverge at a change so many times the smallest so far.

@@ -34,9 +34,9 @@ INTERNAL_SCALE, EXTERNAL_SCALE = 0.3, 0.0
 RARE = 4.0  # weight of the second term of the confidence, in (ln t / m)^2
 EDGES = 12.0  # weight of the uncertainty about the edges out of a base arm, in mean square errors of the nodes
 SEARCHED_DEGREES = (1, 2, 3, 4)
-MAX_POINTS = 2_000_000  # at which the equations are solved after a fit
-REMAINDER_POINTS = 200_000  # of them for the remainders of the polynomials, divided among the super arms
-MIN_SAMPLES, MAX_SAMPLES = 16, 512  # of each super arm; with fewer there is no correction
+MAX_POINTS = 2_000_000  # number of points at which the equations are solved after a fit
+REMAINDER_POINTS = 200_000  # points for the remainders of the polynomials, shared by the super arms
+MIN_SAMPLES, MAX_SAMPLES = 16, 512  # samples per super arm; no correction with fewer than the first
 
 CENTRES: dict[str, type[PayoffPolynomials]] = {"means": PayoffPolynomials, "zero": PolynomialsAboutZero}
 
@@ -71,7 +71,7 @@ class SSEMUCB(SuperArmAgent):
         UnsupportedModeError: from ``reset``, if the task is not a separable system.
     """
 
-    initial_plays = 3  # of each base arm, before the first fit
+    initial_plays = 3  # number of plays of each base arm before the first fit
 
     def __init__(
         self,

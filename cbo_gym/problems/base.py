@@ -38,7 +38,7 @@ MixtureComponents = Sequence[Sequence[float]]  # (weight, mean, c) of each
 
 
 class ModeData(ABC):
-    """A problem's data for one feedback mode: a frozen dataclass, which the problem carries without knowing it."""
+    """A problem's data for one feedback mode: a frozen dataclass of which a problem only uses this interface."""
 
     @abstractmethod
     def check(self, problem: Any) -> None:
@@ -137,7 +137,7 @@ class ProblemStatement:
         return replace(self, modes=[*(other for other in self.modes if type(other) is not type(data)), data], **changes)
 
     def require_settable(self, names: Iterable[str]) -> None:
-        """Raise ArgumentError if one is not an observed variable other than the reward."""
+        """Raise ArgumentError if a name is not an observed variable other than the reward."""
         settable = set(self.scm.nodes) - {self.scm.reward}
         for name in names:
             if name not in settable:
@@ -165,7 +165,8 @@ class Problem(ProblemStatement):
         description: one or two sentences for users.
         citation: paper and section.
         action_domains: native ``(low, high)`` of each soft action coordinate.
-        action_names: the coordinates' own names, one each, or none: they are then known by the nodes that they feed.
+        action_names: the coordinates' own names, one each, or none; without names they are named after their
+            nodes.
         null_action: the soft action, in [0, 1] per coordinate, that counts as "no intervention" under a
             cardinality limit; the lower corner by default.
         manipulable: variable -> native ``(low, high)`` of its hard interventions.

@@ -172,7 +172,7 @@ class EffectNetwork(GPNetwork):
 
     condense = False  # too few predictions for the shorter root to pay
     skips = True
-    additive = False  # as when the defaults of CBO were chosen
+    additive = False  # the defaults of CBO were chosen without additive kernels
 
     def node_inputs(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
         root = not (self.parents[node] or self.actions[node])

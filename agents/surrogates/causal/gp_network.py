@@ -31,7 +31,7 @@ from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.task import Action, HardTask, Observation, SoftTask
 
-POSTERIOR_DRAWS = 32  # of the functions of nodes, for the posterior of the expected reward
+POSTERIOR_DRAWS = 32  # draws of the nodes' functions for the posterior of the expected reward
 POSTERIOR_NOISE = 16  # draws of the nodes' noise, in each
 #: node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``)
 Plausible = Callable[[str, Tensor, Tensor, Tensor], Tensor]
@@ -113,7 +113,7 @@ class GPNetwork:
     def _columns_of(self, node: str, signal_inputs: bool) -> tuple[str | int, ...]:
         """The inputs of a node's GP: names of parents, indices of actions, then the inputs of signals."""
         signals = [parent for parent in self.parents[node] if signal_inputs and parent in self.signals]
-        columns: dict[str | int, None] = {}  # whose order is that of first mention
+        columns: dict[str | int, None] = {}  # in the order of first mention
         for name in (node, *signals):
             columns |= dict.fromkeys([*self.parents[name], *self.actions[name]])
         return tuple(columns)

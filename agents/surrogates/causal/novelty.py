@@ -10,13 +10,11 @@ from torch import Tensor
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.protocols import NodeSurrogate
 
-KNOWN = (
-    0.002  # of the prior standard deviation; half of that is left at exact data, because of the jitter of the matrices
-)
-KNOWN_NOISE = 0.5  # of the noise's standard deviation
-UNKNOWN = 0.5  # of the prior standard deviation
+KNOWN = 0.002  # share of the prior standard deviation; the jitter alone leaves half of it at exact data
+KNOWN_NOISE = 0.5  # share of the noise's standard deviation
+UNKNOWN = 0.5  # share of the prior standard deviation
 PLAUSIBLE = 3.0  # posterior standard deviations above the mean
-BEYOND = torch.linspace(0.0, 0.05, 17, dtype=torch.float64)[1:]  # of the range of an input in the data
+BEYOND = torch.linspace(0.0, 0.05, 17, dtype=torch.float64)[1:]  # shares of the range of an input in the data
 
 
 def relative_posterior_std(network: GPNetwork, inputs: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from torch import Tensor
 from cbo_gym.agents.surrogates.gp.closed_form import Bounds, Covariances, Hyperparameters, WithClosedFit
 from cbo_gym.agents.surrogates.gp.noise import Noise
 
-RELATIVE_GAIN = 1e-7  # in log density per datum, below which a fit stops
+RELATIVE_GAIN = 1e-7  # gain in log density per datum below which a fit stops
 JITTERS = (0.0, 1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that is indefinite because of rounding
 
 

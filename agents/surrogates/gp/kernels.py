@@ -26,11 +26,11 @@ from cbo_gym.agents.surrogates.gp.closed_form import (
 from cbo_gym.agents.surrogates.gp.noise import log_lognormal
 from cbo_gym.sums import add_up
 
-SHAPE, RATE = 2.0, 1.0  # of the variances' gamma prior
-RANDOM_FEATURES = 256  # of a function drawn from a prior
+SHAPE, RATE = 2.0, 1.0  # parameters of the variances' gamma prior
+RANDOM_FEATURES = 256  # random features of a function drawn from a prior
 LENGTHS = (3.0, 6.0)  # shape and rate of a gamma prior of lengthscales, once BoTorch's default
 MIN_LENGTH = 0.01
-MAX_LOG_VARIANCE = 700.0  # that a line search may try; its exponential is still a number
+MAX_LOG_VARIANCE = 700.0  # limit in a line search; its exponential is still finite
 
 
 class SquaredExponential(Kernel, Hyperparameters):
@@ -362,7 +362,7 @@ class AdditiveKernel(SumKernel):
             def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
                 gradient = whole.pullback(cross_gradient, variance_gradient)
                 own = cross_gradient.reshape(parts.cross.shape[1:]).expand(parts.cross.shape)
-                slopes = parts.pullback(own, variance_gradient)  # which stationary variances do not enter
+                slopes = parts.pullback(own, variance_gradient)  # stationary variances do not enter the slopes
                 return gradient + slopes.squeeze(-1).movedim(0, -1).reshape(gradient.shape)
 
             return Prior(cross, whole.variance + variances[..., 1:].sum(-1, keepdim=True), pullback)
@@ -370,7 +370,7 @@ class AdditiveKernel(SumKernel):
         return prior
 
     def covariance(self, points: Tensor) -> Tensor:
-        return super().cross_covariance(points)(points).cross  # whose terms broadcast over the sets
+        return super().cross_covariance(points)(points).cross  # the terms broadcast over the sets
 
 
 def _side_by_side(points: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 
 LEVEL_PRIOR = (-4.0, 1.0)  # mean and standard deviation of the log variance, as BoTorch's
 NO_NOISE = 1e-6  # variance: too small to matter, enough for a stable Cholesky factor
-MIN_VARIANCE = 1e-4  # as BoTorch's
+MIN_VARIANCE = 1e-4  # BoTorch's lower limit
 USUAL_NOISE = math.exp(-1.0)  # median share of the outputs' variance that is noise, where much of it is noise
 
 

@@ -18,7 +18,9 @@ from cbo_gym.agents.surrogates.gp.closed_form import CrossCovariance, Prior, Wit
 
 ENTRIES = 80_000  # computed at a time: with many more each costs up to three times as much
 NEGLIGIBLE = 1e-8  # share of the prior variance
-MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the square root finite at data points
+MIN_VARIANCE = (
+    1e-12  # least variance of standardised outputs; keeps the gradient of the square root finite at data points
+)
 
 
 def cross_covariance(kernel: Kernel, data: Tensor) -> CrossCovariance:

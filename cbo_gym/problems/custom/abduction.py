@@ -10,7 +10,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.modes.contextual import Columns
 from cbo_gym.scm import Floats, StructuralCausalModel
 
-TAIL = 2.0**-40  # of the noise, left out on either side
+TAIL = 2.0**-40  # probability of the noise left out on either side
 HALVINGS = 64
 TRIED = 32, 129  # values of the other noise, and of the one that a context must rise or fall with
 ADVICE = "give noise_given, which draws the noise given the contexts, or see other contexts"

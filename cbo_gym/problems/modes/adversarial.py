@@ -10,7 +10,7 @@ from cbo_gym.problems.base import ModeData, Problem
 from cbo_gym.problems.transform import Transform
 from cbo_gym.scm import Uniform
 
-MAX_PAIRS = 2**20  # of an action and a move
+MAX_PAIRS = 2**20  # pairs of an action and a move
 
 
 @dataclass(frozen=True)

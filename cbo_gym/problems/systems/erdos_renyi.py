@@ -20,8 +20,8 @@ FREQUENCIES = (0.05, 0.2)
 SLOPES = (0.5, 1.5)
 SPREADS = 2.0  # standard deviations to each side that a variable can be set to
 MAX_NODES = 200
-MAX_EDGES = 5000  # as many as are expected
-SAMPLES = 10_000  # from which means and standard deviations are taken
+MAX_EDGES = 5000  # limit of the expected number of edges
+SAMPLES = 10_000  # samples for means and standard deviations
 
 
 @dataclass(frozen=True)

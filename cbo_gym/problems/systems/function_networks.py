@@ -24,7 +24,7 @@ CITATION = (
 # Stationary points of sqrt(x) sin(x) on [0, 10], the roots of tan(x) = -2 x: its maximiser and its minimiser.
 ALPINE2_PEAK = 7.917052684666207
 ALPINE2_TROUGH = 4.815842317845935
-MAX_ACTIONS = 50  # of Rosenbrock: finding the intervention sets of twice as many takes five seconds
+MAX_ACTIONS = 50  # limit of Rosenbrock: the intervention sets of twice as many take five seconds
 
 #: Dropwave's radius and its reward
 DISTANCE = "sqrt(x * x + y * y)"

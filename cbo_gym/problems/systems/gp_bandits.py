@@ -22,9 +22,9 @@ from cbo_gym.scm import Floats, StructuralCausalModel, Variable
 
 CITATION = "Zhang, Tsuchida & Ong (2022), Gaussian process bandits with aggregated feedback, sec. 5 and appendix E"
 KERNEL_VARIANCE = 0.1
-CONDITIONING_VARIANCE = 0.005**2  # of the noise with which the designed points were conditioned on
+CONDITIONING_VARIANCE = 0.005**2  # variance of the noise when conditioning on the designed points
 PUBLISHED_CONDITIONING_VARIANCE = 0.005
-KNOWN_LENGTHSCALE = 0.05  # of the published program's agents
+KNOWN_LENGTHSCALE = 0.05  # lengthscale of the published program's agents
 REWARD_STD = 0.1
 GRID = 10_001  # points of the grid on which the maximiser is bracketed
 

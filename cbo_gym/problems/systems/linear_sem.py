@@ -23,8 +23,8 @@ from cbo_gym.scm.linear import MAX_NODES, LinearNetwork
 VARICI = "Varici, Shanmugam, Sattigeri & Tajer (2023), Causal bandits for linear structural equation models"
 YAN = "Yan & Tajer (2024), Linear causal bandits: unknown graph and soft interventions"
 REWARD = "Y"
-MAGNITUDES = (0.25, 1.0)  # of the weights' means
-MEAN_NOISE = 0.5  # of noise on [0, 1]
+MAGNITUDES = (0.25, 1.0)  # range of the weights' means
+MEAN_NOISE = 0.5  # mean of noise on [0, 1]
 SPREAD = 0.1  # standard deviation of the weights about their means
 
 Weights = tuple[float, ...]
@@ -35,7 +35,7 @@ class Switched:
     """``w . (1, causes) + u`` with one of two vectors w, by a parameter that is 0 or 1; linear in values between.
 
     Args:
-        observational: the constant, then one weight a cause.
+        observational: the constant, then one weight per cause.
         interventional: the same where the parameter is 1.
     """
 
@@ -183,7 +183,7 @@ def _problem(
 def _best(
     causes: Sequence[Sequence[int]], pairs: Sequence[tuple[Weights, Weights]], switched: Collection[int]
 ) -> np.ndarray:
-    """Of each node, 1 where the interventional vector is the better one."""
+    """Return for each node whether the interventional vector is better, as 0 or 1."""
     network = LinearNetwork(causes, [1 + (i in switched) for i in range(len(causes))])
     weights = np.zeros((len(causes), 2, network.width))
     for i, pair in enumerate(pairs):

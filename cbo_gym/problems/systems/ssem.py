@@ -30,11 +30,11 @@ from cbo_gym.scm import (
 CITATION = "Bauschmann & Maghsudi (2026), Graph structured combinatorial semi-bandit, sec. V-A and appendix G1"
 SUPER_ARM_SIZE = 6
 SIGNAL_ERROR = 0.02
-NODE_ERROR = 0.02  # of the mean reward
-MIN_REMAINDER = 0.1  # of the largest mean reward
+NODE_ERROR = 0.02  # share of the mean reward
+MIN_REMAINDER = 0.1  # share of the largest mean reward
 MAX_ATTEMPTS = 1000
-TRIED_ARMS, TRIED_SIGNALS = 256, 64  # in the acceptance test
-STEP = 1e-4  # of the central differences there
+TRIED_ARMS, TRIED_SIGNALS = 256, 64  # numbers in the acceptance test
+STEP = 1e-4  # step of the central differences there
 
 Mask = Literal["exogenous", "endogenous"]
 Centre = Literal["means", "masked means"]
@@ -53,7 +53,7 @@ class _Family:
     components: tuple[Component, ...]
     signals: DistributionFamily
     signal_range: Interval
-    centre: Centre = "means"  # of the Taylor polynomials in the acceptance test
+    centre: Centre = "means"  # centre of the Taylor polynomials in the acceptance test
 
 
 _NORMAL = DistributionFamily(TruncatedNormal, {"location": (0.3, 0.7), "scale": (0.1, 0.4)})

@@ -37,8 +37,8 @@ from cbo_gym.task import Constraint, GraphKnowledge, Mode
 INSTANCE_KEYWORD = "instance"
 MAX_INSTANCE = 2**32 - 1
 REWARD = "R"
-SIZES, SHIFTS = (0.5, 2.0), (-2.0, 2.0)  # of scales, and of shifts in units of what is shifted
-BENDS = (0.3, 0.6)  # either way; slopes differ by a factor of up to 2.6
+SIZES, SHIFTS = (0.5, 2.0), (-2.0, 2.0)  # ranges of scales, and of shifts in units of the shifted range
+BENDS = (0.3, 0.6)  # range in either direction; slopes differ by a factor of up to 2.6
 UNIT_REWARDS = (Mode.DISCRETE, Mode.ADVERSARIAL)  # modes whose rewards are in [0, 1]
 
 
@@ -117,7 +117,7 @@ class _Draw:
         return units
 
     def _may_bend(self, name: str) -> bool:
-        """Whether bending a variable that is set makes nothing false that agents know."""
+        """Whether the agents' knowledge stays true if a variable that is set is bent."""
         if self.mode not in SETTING or self.problem.composition is not None or self.priced:
             return False
         if name in {constraint.node for constraint in self.problem.outcomes.constraints}:
