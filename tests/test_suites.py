@@ -120,5 +120,5 @@ def test_on_the_command_line(tmp_path, monkeypatch):
     words = ["sweep", str(tmp_path / "runs"), "-a", AGENT, "--jobs", "1"]
     assert "2 finished" in invoke(*words, "--suite", "mine", "--seeds", "1", "--horizon", "1")
     for given in ([], ["--suite", "mine", "-e", "CBO/Dropwave-v0"]):
-        assert "one of the two" in invoke(*words, *given, code=2)
+        assert "give either environments by --env" in invoke(*words, *given, code=2)
     assert "no suite is called 'min'; did you mean 'mine'?; there are mine" in invoke(*words, "--suite", "min", code=2)

@@ -25,7 +25,7 @@ import cbo_gym.evaluation.play.runner as runner
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import CBOGymError
 from cbo_gym.evaluation import evaluate, leaderboard
-from cbo_gym.evaluation.verify.submission import Told
+from cbo_gym.evaluation.verify.submission import TaskField
 from cbo_gym.labels import bare_name
 from cbo_gym.registry import find_entry
 from cbo_gym.seed_ranges import PUBLICATION
@@ -255,7 +255,7 @@ ENVS = {
 
 
 def test_marks_are_those_of_cards():
-    assert set(KNOWLEDGE) == set(get_args(Told))
+    assert set(KNOWLEDGE) == set(get_args(TaskField))
     assert set(read_yaml(paper_contents.DOCS / "knowledge.yaml")) <= set(zoo())
     assert len({mark for mark, _ in KNOWLEDGE.values()}) == len(KNOWLEDGE)
 

@@ -99,8 +99,8 @@ def test_sent_or_not_it_plays_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("agents", "message"),
     [
-        ([Centre(), Centre()], "another agent is called 'Centre'; give this one a label of its own"),
-        ({"Random": Centre()}, "another agent is called 'Random'"),
+        ([Centre(), Centre()], "another agent has the name 'Centre'; give this one a label of its own"),
+        ({"Random": Centre()}, "another agent has the name 'Random'"),
         ({"mine": "Random"}, "Random already has a name"),
         ([3], "int is not an agent: it lacks"),
         (

@@ -59,7 +59,7 @@ def test_every_agent_suggests_batches(name):
     for option, value in SLOW.get(name, {}).items():
         setattr(agent, option, value)
     if not modes:
-        with pytest.raises(UnsupportedModeError, match="depends on what is seen before each round"):
+        with pytest.raises(UnsupportedModeError, match="depends on the observation before each round"):
             evaluate(agent, ONE_BY_ONE[next(iter(agent.modes))], 100, horizon=2, batch=2)
         return
     runs = [evaluate(agent, ALONE.get(name, TOGETHER[modes[0]]), 100, horizon=5, batch=3) for _ in range(2)]

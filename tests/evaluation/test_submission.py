@@ -16,7 +16,7 @@ from cbo_gym.evaluation.compare.pairwise import compare
 from cbo_gym.evaluation.compare.provenance import incomplete_rows
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.runs.counted import env_label
-from cbo_gym.evaluation.runs.recorded import _packed, recorded, with_actions
+from cbo_gym.evaluation.runs.recorded import _pack, recorded_actions, with_actions
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.verify.referee import Blind, _min_loss, drops, gains, rescore_runs
@@ -87,7 +87,7 @@ def test_a_submission_keeps_its_actions_exactly(folder, file):
     for run in load_published(file):
         own = full[run.env, run.seed]
         assert (run.unverified, run.isolated, bool(run.secret)) == (True, True, False)
-        kept, there = recorded(run), recorded(own)
+        kept, there = recorded_actions(run), recorded_actions(own)
         assert [list(numbers) for numbers, _ in kept.actions] == own.table["action"].to_list()
         assert [chosen for _, chosen in kept.actions] == [chosen for _, chosen in there.actions]
         assert list(kept.recommended) == own.table["recommended"].to_list()
@@ -195,7 +195,7 @@ def test_fields_are_worked_out_anew_too(file, said):
     assert "initial_reward is given as" in said([replace(run, initial_reward=7.0) for run in runs])
     assert "it has no actions" in said([replace(run, actions="", recommendations="") for run in runs])
     assert "not of 4 rounds" in said([replace(run, actions=run.actions[:7]) for run in runs])
-    outside = _packed(np.full((ROUNDS, 2), 2.0))
+    outside = _pack(np.full((ROUNDS, 2), 2.0))
     assert "cannot be played" in said([replace(run, actions=outside) for run in runs])
 
 
@@ -226,7 +226,7 @@ def test_actions_that_were_not_played_are_found_by_playing(folder, file, card, m
     """All numbers fit the actions, and the actions are not the agent's."""
     forged = []
     for run in load_runs(folder):
-        played = evaluate(recorded(better(run)), run.env, run.seed, horizon=ROUNDS, label=AGENT)
+        played = evaluate(recorded_actions(better(run)), run.env, run.seed, horizon=ROUNDS, label=AGENT)
         forged.append(with_actions(replace(played, isolated=True, sources=run.sources, unverified=True)))
     monkeypatch.setattr("cbo_gym.evaluation.verify.submission._read", lambda path: forged)
     found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
