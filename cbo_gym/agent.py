@@ -26,9 +26,9 @@ class Agent(ABC):
     time. A subclass lists the feedback modes that it plays in ``modes`` and implements ``act``; most extend ``update``.
 
     Attributes:
-        task: what the agent may know.
-        rng: random generator, seeded by :meth:`reset`.
-        history: every round. Rounds are appended; an agent that forgets or changes rounds makes a new list.
+        task: The task, with all that the agent may know.
+        rng: Random generator, seeded by :meth:`reset`.
+        history: All rounds. Rounds are appended; an agent that forgets or changes rounds makes a new list.
     """
 
     modes: ClassVar[frozenset[Mode]]
@@ -42,14 +42,14 @@ class Agent(ABC):
     task: Task
     rng: np.random.Generator
     history: list[Round]
-    #: history, its length, the index of the best reward, and the best and the last round, as of the last look
-    __best_seen: tuple[list[Round], int, int, Round, Round] | None = None
+    #: history, its length, the index of the best reward, and the best and the last round, as of the last search
+    __best_known: tuple[list[Round], int, int, Round, Round] | None = None
 
     def reset(self, task: Task, seed: int) -> None:
         """Start a run on ``task``; the task's initial data go through :meth:`update`.
 
         Args:
-            task: what the agent may know.
+            task: the task, with all that the agent may know.
             seed: seed of all randomness of the agent, from 0 to 2**32 - 1.
 
         Raises:
@@ -75,7 +75,7 @@ class Agent(ABC):
             self.update(past.action, past.observation, past.reward, {})
 
     def setup(self, seed: int) -> None:  # noqa: B027  (most agents need it, the simplest do not)
-        """Build what depends on ``self.task``; called by :meth:`reset` before the initial data arrive."""
+        """Build the attributes that depend on ``self.task``; called by :meth:`reset` before the initial data arrive."""
 
     def initial_rounds(self) -> Sequence[Round]:
         """The rounds of ``task.initial_data`` that :meth:`reset` passes to :meth:`update`; all by default."""
@@ -111,7 +111,7 @@ class Agent(ABC):
 
         Args:
             observation: as of :meth:`act`.
-            pending: the actions without an outcome, at least one.
+            pending: the actions without an outcome; not empty.
             count: number of actions to choose, at least 1.
             contexts: in contextual mode, the contexts of the pending actions; None if it is that of ``observation``.
         """
@@ -130,7 +130,7 @@ class Agent(ABC):
         return chosen
 
     def set_context(self, context: np.ndarray) -> None:  # noqa: B027  (nothing to do where contexts are ignored)
-        """In contextual mode, make this the context of the calls that follow.
+        """In contextual mode, set the context of the calls that follow.
 
         It is not needed between :meth:`act` and :meth:`update`. Call it for rounds whose outcomes arrive in another
         order than their actions were chosen, for actions that the agent did not choose, and for a recommendation.
@@ -140,7 +140,7 @@ class Agent(ABC):
         """
 
     def fantasize(self, action: Action) -> tuple[Observation, Any]:
-        """The observation and the reward that the agent expects under an action.
+        """Return the observation and the reward that the agent expects under an action.
 
         These are the observation and the estimated reward of the round whose action is nearest, except for the
         variables that :meth:`expected_nodes` predicts. Before the first round they are zeros.
@@ -165,13 +165,13 @@ class Agent(ABC):
         return {}
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Mean and standard deviation of E[Y | action] by the agent's model, for any action, played or not.
+        """Return the mean and standard deviation of E[Y | action] by the agent's model, for any action, played or not.
 
         In contextual mode they are conditional on the last context, or that of :meth:`set_context`. Called from the
         first round on.
 
         Args:
-            actions: at least one.
+            actions: non-empty sequence of actions.
 
         Returns:
             means and standard deviations, each of shape ``(len(actions),)``, of the expectation, without the noise of
@@ -188,7 +188,7 @@ class Agent(ABC):
         self.history.append(Round(deepcopy(action), deepcopy(observation), kept))
 
     def recommend(self) -> Action:
-        """The action that the agent would deploy: the one with the best estimate among those played.
+        """Return the action to deploy: the played action with the best estimate.
 
         With several objectives it is the list of the played actions whose estimates no other dominates.
 
@@ -214,14 +214,14 @@ class Agent(ABC):
     def __best_round(self) -> Round:
         """The first round with the highest reward; each round is read once, however often this is called."""
         history, count, best = self.history, 0, 0
-        if self.__best_seen is not None:
-            rounds, length, index, best_round, last = self.__best_seen
+        if self.__best_known is not None:
+            rounds, length, index, best_round, last = self.__best_known
             unchanged = rounds is history and len(history) >= length
             if unchanged and history[index] is best_round and history[length - 1] is last:
                 count, best = length, index
         candidates = [best, *range(count, len(history))]
         best = candidates[int(np.argmax([history[index].reward for index in candidates]))]  # NaN comes first
-        self.__best_seen = history, len(history), best, history[best], history[-1]
+        self.__best_known = history, len(history), best, history[best], history[-1]
         return history[best]
 
     def estimated_rewards(self) -> np.ndarray:
@@ -241,7 +241,7 @@ class Agent(ABC):
         return np.zeros(len(self.history))
 
     def state(self) -> bytes:
-        """Return the whole state of the agent, except what it shares with its task, sealed with the user's key.
+        """Return the whole state of the agent, except objects of its task, sealed with the user's key.
 
         See :mod:`cbo_gym.agent_state`.
 
@@ -274,7 +274,7 @@ class Agent(ABC):
         write_bytes(Path(path), self.state())
 
     def load(self, path: Path | str, task: Task, *, trusted: bool = False) -> None:
-        """:meth:`restore` what :meth:`save` wrote; raises as it does, or OSError if the file cannot be read."""
+        """Restore from a file of :meth:`save`; raises as :meth:`restore`, or OSError if the file cannot be read."""
         self.restore(Path(path).read_bytes(), task, trusted=trusted)
 
 

@@ -43,8 +43,8 @@ class Suite(StrictModel):
         verdict_seeds: Seeds, and instances of random families, of its verdicts and tables: those for
             ``"publication"`` alone, see :mod:`cbo_gym.seed_ranges`, or ``"any"``, of which some may have influenced
             defaults.
-        first_seed: First seed and instance for publication that its verdicts use; a later one if its claims were
-            written after earlier ones had been played.
+        first_seed: First seed and instance for publication that its verdicts use; larger if earlier seeds had been
+            played before its claims were written.
         metric: Metric by which agents are compared; ``gap`` is GAP and PA-GAP of
             :mod:`cbo_gym.evaluation.metrics.gap`.
         references: Environment -> reward by which its paper scores instead of the optimum, for maximised rewards.

@@ -60,9 +60,9 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
 
     Args:
         agent: a name, an import path ``"package.module:Class"``, a class or another callable that makes the agent, or
-            an agent that has not played yet.
-        env: environment id, also with parameters; of a mode that the agent plays.
-        seed: of the runs.
+            an instance that has not played yet.
+        env: environment id, optionally with parameters, of a mode that the agent plays.
+        seed: seed of the runs.
         rounds: length of the runs, at least 2. Five runs are played.
 
     Raises:
@@ -79,7 +79,7 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
 
     first = _play(make(), env, seed, rounds)
     used = make()
-    with _same_global_random_state():  # not before: libraries that are imported on use may draw from it then
+    with _require_same_global_random_state():  # not before: libraries that are imported on use may draw from it then
         second = _play(used, env, seed, rounds)
     _require_equal(first, second, "two runs of one seed differ")
     _play(used, env, seed + OTHER_SEED, 2)
@@ -211,7 +211,7 @@ def _frozen(value: object) -> object:
 
 
 @contextmanager
-def _same_global_random_state() -> Iterator[None]:
+def _require_same_global_random_state() -> Iterator[None]:
     # Else an agent that seeds them as it did before would go unnoticed.
     random.random()
     np.random.random()  # noqa: NPY002
@@ -252,7 +252,7 @@ def check_problem(problem: str | Problem, *, mode: Mode | str | None = None, see
     Args:
         problem: the Problem, the import path of its builder, or a YAML file's path.
         mode: None for every mode that the problem fits.
-        seed: of the noise and the random actions.
+        seed: seed of the noise and the random actions.
         parameters: keyword arguments of the builder, and of the mode if it is not None.
 
     Raises:

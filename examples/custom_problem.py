@@ -24,7 +24,7 @@ manipulable: {light: [0.5, 1.5], growth: [0, 1.5]}
 
 
 def greenhouse():
-    """The same system as functions; the names of their arguments say what depends on what."""
+    """The same system as functions; the names of their arguments are the parents."""
     return custom_problem(
         {
             "light": lambda u: u,

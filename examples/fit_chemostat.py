@@ -73,12 +73,12 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
     """The columns of the data file by the names in ``COLUMNS``, rows in the order of time."""
     with path.open(newline="") as file:
         header, *rows = csv.reader(file)
-    found = [next((name for name in COLUMNS if title.strip().startswith(name)), "") for title in header]
-    if missing := [name for name in COLUMNS if name not in found]:
+    names = [next((name for name in COLUMNS if title.strip().startswith(name)), "") for title in header]
+    if missing := [name for name in COLUMNS if name not in names]:
         raise SystemExit(f"{path} has no column {missing}; it has {[title.strip() for title in header]}")
     table = np.array(rows, dtype=float)
-    table = table[table[:, found.index("time")].argsort()]
-    return {name: table[:, found.index(name)] for name in COLUMNS}
+    table = table[table[:, names.index("time")].argsort()]
+    return {name: table[:, names.index(name)] for name in COLUMNS}
 
 
 def dissolved_nitrogen(time: np.ndarray, algae: np.ndarray, external: np.ndarray) -> np.ndarray:
@@ -131,18 +131,18 @@ def consecutive(days: Days) -> tuple[Days, Days]:
 
 
 def residuals(node: str, factors: np.ndarray, old: Days, new: Days) -> np.ndarray:
-    """What is left of a node's square root, its parents as measured."""
+    """Return the residuals of a node's square root, with its parents as measured."""
     return np.sqrt(new[node]) - np.sqrt(MECHANISMS[node](factors, old, new))
 
 
 def fit_factors(old: Days, new: Days) -> dict[str, np.ndarray]:
     """Of each node the factors with the least squares of :func:`residuals`."""
-    found = {}
+    factors = {}
     for node in NODES:
         start = np.zeros(1 if node == "N" else 2)
         fitted = least_squares(lambda logs, node=node: residuals(node, np.exp(logs), old, new), start)
-        found[node] = np.exp(fitted.x)
-    return found
+        factors[node] = np.exp(fitted.x)
+    return factors
 
 
 def as_scales(factors: dict[str, np.ndarray]) -> Scales:
@@ -243,13 +243,13 @@ def simulate(path: Path, days: int = 300) -> None:
 
 
 def rounded(value: float) -> float:
-    """To six significant digits."""
+    """Round to six significant digits."""
     return float(f"{value:.6g}")
 
 
-def as_recorded(found: GaussianMixture) -> Mixture:
-    means, stds = map(rounded, found.means), map(rounded, found.stds)
-    return Mixture(weights=list(found.weights), means=list(means), stds=list(stds))
+def as_recorded(fitted: GaussianMixture) -> Mixture:
+    means, stds = map(rounded, fitted.means), map(rounded, fitted.stds)
+    return Mixture(weights=list(fitted.weights), means=list(means), stds=list(stds))
 
 
 def fit(path: Path, source: str, components: int | str) -> tuple[Coefficients, Figure, pl.DataFrame]:
@@ -258,9 +258,9 @@ def fit(path: Path, source: str, components: int | str) -> tuple[Coefficients, F
     old, new = consecutive(days)
     split = days["time"][0] + TRAINING_SHARE * (days["time"][-1] - days["time"][0])
     training, held_out = np.flatnonzero(new["time"] < split), np.flatnonzero(old["time"] >= split)
-    seen = take(old, training), take(new, training)
-    factors = fit_factors(*seen)
-    noise = {node: fit_mixture(residuals(node, factors[node], *seen), components, seed=0) for node in NODES}
+    pairs = take(old, training), take(new, training)
+    factors = fit_factors(*pairs)
+    noise = {node: fit_mixture(residuals(node, factors[node], *pairs), components, seed=0) for node in NODES}
     scales = as_scales(factors)
     draws = forecast(scales, noise, old, new)
     errors = error_table(take(draws, held_out), take(old, held_out), take(new, held_out), take(new, training))
@@ -272,7 +272,7 @@ def fit(path: Path, source: str, components: int | str) -> tuple[Coefficients, F
         pairs={"training": len(training), "held_out": len(held_out)},
         yesterday=Day(**{name: rounded(np.median(new[name][training])) for name in ("N_in", *NODES)}),
         scales=scales,
-        noise=ForecastErrors(**{node: as_recorded(found) for node, found in noise.items()}),
+        noise=ForecastErrors(**{node: as_recorded(mixture) for node, mixture in noise.items()}),
         errors={row.pop("node"): {k: rounded(v) for k, v in row.items()} for row in errors.to_dicts()},
     )
     return coefficients, draw(days, new, draws, split, errors), errors
@@ -295,8 +295,8 @@ def main() -> None:
         data, source = out / "simulated.csv", "simulated with the recorded coefficients"
         simulate(data)
     coefficients, figure, errors = fit(data, source, arguments.components)
-    text = yaml.safe_dump(coefficients.model_dump(mode="json"), sort_keys=False, default_flow_style=None, width=100)
-    (out / "chemostat.yaml").write_text(text)
+    content = yaml.safe_dump(coefficients.model_dump(mode="json"), sort_keys=False, default_flow_style=None, width=100)
+    (out / "chemostat.yaml").write_text(content)
     figure.savefig(out / "chemostat.png", dpi=80)
     print(coefficients.scales)
     with pl.Config(tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_width_chars=200, float_precision=3):

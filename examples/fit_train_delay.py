@@ -7,11 +7,11 @@ HOURLY.csv has the columns hr, st, added, total, n: hour, station, the mean over
 arrival delay (minutes), the mean of the larger of the two delays (minutes), and the number of trains. CONNECTIONS.csv
 has the columns from, to, count: direct connections seen in the trains' tracks.
 
-The model is ``y = F(y) + b``. b is ``added`` above the station's smallest one, y is ``total`` above the delay that the
-network has when every station is at its smallest, both in one unit of minutes. Each station's equation is fitted by
+The model is ``y = F(y) + b``. b is ``added`` above the station's smallest value, y is ``total`` above the delay of the
+network when every station has its smallest value, both in the same unit. Each station's equation is fitted by
 least squares to the delays of its neighbours in the training hours, the earlier ones. Coefficients are non-negative,
 and in each equation the largest slopes may sum to ``--contraction`` at most, so that the system is a contraction: it
-has one solution for every b.
+has a unique solution for every b.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Hours(NamedTuple):
 
 
 class Scaled(NamedTuple):
-    """What the equations are fitted to: arrays of shape (hours, stations).
+    """Data that the equations are fitted to: arrays of shape (hours, stations).
 
     ``signals`` is b in [0, 1]; ``delays`` is the winsorised total in units, with 0 where no train was seen.
     """
@@ -74,8 +74,8 @@ def read_hours(path: Path) -> Hours:
     added = np.full((len(hours), len(stations)), np.nan)
     total = added.copy()
     for row in rows:
-        place = hours.index(row["hr"]), stations.index(row["st"])
-        added[place], total[place] = float(row["added"]), float(row["total"])
+        index = hours.index(row["hr"]), stations.index(row["st"])
+        added[index], total[index] = float(row["added"]), float(row["total"])
     return Hours(hours, stations, added, total)
 
 
@@ -114,9 +114,9 @@ def fit(data: Scaled, edges: list[Edge], contraction: float) -> Fit:
     baseline, reach = np.zeros(count), np.full(count, 2.0)
     for _ in range(REFITS):
         y = data.delays - baseline
-        found = [_fit_station(i, data, y, edges, contraction, reach) for i in range(count)]
-        coefficients = {key: value for part, _ in found for key, value in part.items()}
-        origin = intercepts = np.array([intercept for _, intercept in found])
+        fits = [_fit_station(i, data, y, edges, contraction, reach) for i in range(count)]
+        coefficients = {key: value for own, _ in fits for key, value in own.items()}
+        origin = intercepts = np.array([intercept for _, intercept in fits])
         for _ in range(200):
             origin = intercepts + through_edges(coefficients, origin)
         baseline = baseline + origin
@@ -140,7 +140,7 @@ def _fit_station(
     columns = np.stack([SHAPES[shape](y[rows, j]) for j, shape in terms], axis=1)
     steepest = np.array([SHAPES[shape].steepest(-0.1 * reach[j], reach[j]) for j, shape in terms])
     least = np.array([LEAST_SLOPE if shape == "linear" else 0.0 for _, shape in terms])
-    # In units of slope, with one more unknown for the slope left over, the bound is a sum that a heavy row fixes.
+    # In units of slope, with another unknown for the slope left over, the bound is a sum that a heavy row fixes.
     centred = (columns - columns.mean(axis=0)) / steepest
     rest = target - columns @ least
     design = np.vstack([np.column_stack([centred, np.zeros(len(rest))]), np.full(len(terms) + 1, HEAVY)])
@@ -168,11 +168,11 @@ def describe(data: Hours, scaled: Scaled, fitted: Fit, edges: list[Edge]) -> dic
         stations.append(
             {"name": name, "baseline_minutes": _digits(fitted.baseline[i] * scaled.unit), "quantiles": quantiles}
         )
-    listed = []
+    links = []
     for i, j in edges:
         own = {shape: _digits(v) for (a, b, shape), v in fitted.coefficients.items() if (a, b) == (i, j)}
-        listed.append({"effect": data.stations[i], "cause": data.stations[j], "coefficients": own})
-    return {"unit_minutes": _digits(scaled.unit), "stations": stations, "edges": listed}
+        links.append({"effect": data.stations[i], "cause": data.stations[j], "coefficients": own})
+    return {"unit_minutes": _digits(scaled.unit), "stations": stations, "edges": links}
 
 
 def _digits(number: float) -> float:
@@ -180,22 +180,22 @@ def _digits(number: float) -> float:
 
 
 def reconstruct(network: dict[str, Any], scaled: Scaled) -> dict[str, np.ndarray]:
-    """Delays in minutes, shape (hours, stations), by what they are reconstructed from."""
+    """Delays in minutes, shape (hours, stations), by the data from which they are reconstructed."""
     sem = network_sem(network)
     baseline = np.array([station["baseline_minutes"] for station in network["stations"]])
     everything = Intervention((1.0,) * sem.action_dim)
     alone = sem.stack(sem.propagate(tuple(scaled.signals.T), everything))[:, :-1]
     y = scaled.delays - baseline / scaled.unit
-    place = {station["name"]: i for i, station in enumerate(network["stations"])}
+    index_of = {station["name"]: i for i, station in enumerate(network["stations"])}
     coefficients = {
-        (place[edge["effect"]], place[edge["cause"]], shape): value
+        (index_of[edge["effect"]], index_of[edge["cause"]], shape): value
         for edge in network["edges"]
         for shape, value in edge["coefficients"].items()
     }
-    beside = through_edges(coefficients, y) + scaled.signals
+    with_neighbours = through_edges(coefficients, y) + scaled.signals
     return {
         "signals alone": baseline + scaled.unit * alone,
-        "signals and neighbours' delays": baseline + scaled.unit * beside,
+        "signals and neighbours' delays": baseline + scaled.unit * with_neighbours,
     }
 
 
@@ -228,8 +228,8 @@ def draw(scaled: Scaled, reconstructed: dict[str, np.ndarray], table: dict[str, 
         ):
             shown = scaled.seen & hours[:, None]
             ours, mean = table[what][label]["rms"], table["station's mean"][label]["rms"]
-            text = f"{label} hours: RMS error {ours:.2f} min (station's mean: {mean:.2f})"
-            axes.scatter(observed[shown], predicted[shown], s=10, alpha=0.5, color=colour, label=text, linewidths=0)
+            legend = f"{label} hours: RMS error {ours:.2f} min (station's mean: {mean:.2f})"
+            axes.scatter(observed[shown], predicted[shown], s=10, alpha=0.5, color=colour, label=legend, linewidths=0)
         low, high = observed.min(), observed.max()
         axes.plot([low, high], [low, high], color="#2b3440", linewidth=1.0)
         axes.set(title=f"from {what}", xlabel="observed delay (min)", ylabel="reconstructed delay (min)")

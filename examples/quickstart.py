@@ -1,4 +1,4 @@
-"""Play an environment by hand and look at what comes back."""
+"""Play an environment by hand and look at the results."""
 
 import argparse
 

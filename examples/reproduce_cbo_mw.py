@@ -1,4 +1,4 @@
-"""Average regret on the eight games of the CBO-MW paper, against its adversary and one that sees past play alone.
+"""Average regret on the eight games of the CBO-MW paper, against its adversary and another that sees past play alone.
 
 Sussex, Sessa, Makarova and Krause (2024), "Adversarial causal Bayesian optimization", sec. 5. In the paper's program
 the adversary answers the agent's mixed strategy of the round: for multiplicative weights these weights, for an agent
@@ -33,7 +33,7 @@ from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, sa
 from cbo_gym.files import replacing
 from cbo_gym.specs import create_agent
 
-GAMES = [f"{name}-{kind}" for name in ("Dropwave", "Alpine2", "Rosenbrock", "Ackley") for kind in ("Penny", "Perturb")]
+GAMES = [f"{name}-{form}" for name in ("Dropwave", "Alpine2", "Rosenbrock", "Ackley") for form in ("Penny", "Perturb")]
 AGENTS = ("CBO-MW", "GP-MW", "MCBO", "GP-UCB", "Random")
 LOOKS = looks(AGENTS)
 JITTER = 0.2  # share of the adversary's moves that are random
@@ -53,13 +53,13 @@ class Watched:
         self.agent.reset(task, seed)
 
     def act(self, observation: Any) -> Any:
-        # before the agent acts: what it draws from, rather than what was drawn
+        # before the agent acts: the distribution of its draw, not the draw
         self.weights = getattr(self.agent, "weights", None)
         self.action = self.agent.act(observation)
         return self.action
 
-    def update(self, *what: Any) -> None:
-        self.agent.update(*what)
+    def update(self, *played: Any) -> None:
+        self.agent.update(*played)
 
     def recommend(self) -> Any:
         return self.agent.recommend()
@@ -97,11 +97,11 @@ def regrets(name: str, game: str, adversary: str, seed: int, rounds: int) -> np.
     return run.table["average_regret"].to_numpy()
 
 
-def played(path: Path, *what: Any) -> np.ndarray:
+def load_or_play(path: Path, *arguments: Any) -> np.ndarray:
     if not path.exists():
-        found = regrets(*what)
+        curve = regrets(*arguments)
         with replacing(path) as temporary:
-            np.save(temporary, found)
+            np.save(temporary, curve)
     return np.load(path)
 
 
@@ -111,10 +111,10 @@ def play(
     # a seed at a time, so that a reproduction that is stopped has the same seeds of every game
     cells = [(agent, game, adversary, seed, rounds) for seed in range(seeds) for game in games for agent in agents]
     paths = [folder / "runs" / ("-".join(map(str, cell)) + ".npy") for cell in cells]
-    calls = (delayed(played)(path, *cell) for path, cell in zip(paths, cells, strict=True))
-    found = Parallel(n_jobs=jobs, verbose=1)(calls)
+    calls = (delayed(load_or_play)(path, *cell) for path, cell in zip(paths, cells, strict=True))
+    played = Parallel(n_jobs=jobs, verbose=1)(calls)
     curves: dict[tuple[str, str], list[np.ndarray]] = {}
-    for (agent, game, *_), curve in zip(cells, found, strict=True):
+    for (agent, game, *_), curve in zip(cells, played, strict=True):
         curves.setdefault((game, agent), []).append(curve)
     return {key: np.stack(rows) for key, rows in curves.items()}
 
@@ -160,22 +160,22 @@ def main() -> None:
         "--adversaries", nargs="+", default=list(ADVERSARIES), choices=ADVERSARIES, help="whom they meet"
     )
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
-    given = parser.parse_args()
-    games, seeds, rounds, jobs = GAMES, given.seeds, given.rounds, given.jobs
-    asked = given.agents or (set(AGENTS) - {"MCBO"} if given.quick else AGENTS)
+    options = parser.parse_args()
+    games, seeds, rounds, jobs = GAMES, options.seeds, options.rounds, options.jobs
+    asked = options.agents or (set(AGENTS) - {"MCBO"} if options.quick else AGENTS)
     agents = [name for name in AGENTS if name == AGENTS[0] or name in asked]
-    if given.quick:
+    if options.quick:
         games, seeds, rounds, jobs = GAMES[:2], 1, 3, 1
     tables = []
-    for adversary in given.adversaries:
-        curves = play(given.out, agents, games, adversary, seeds, rounds, jobs)
-        save(draw(curves, games, agents), given.out, f"average_regret_{adversary}")
+    for adversary in options.adversaries:
+        curves = play(options.out, agents, games, adversary, seeds, rounds, jobs)
+        save(draw(curves, games, agents), options.out, f"average_regret_{adversary}")
         tables.append(table_of(curves, adversary))
     table = pl.concat(tables)
-    table.write_csv(given.out / "average_regret.csv")
+    table.write_csv(options.out / "average_regret.csv")
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, float_precision=3, tbl_width_chars=140):
         print(table)
-    print(f"Figures and average_regret.csv are in {given.out}")
+    print(f"Figures and average_regret.csv are in {options.out}")
 
 
 if __name__ == "__main__":

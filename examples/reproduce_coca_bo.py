@@ -133,7 +133,7 @@ def legend_below(axis: Axes, columns: int = 1) -> None:
 
     figure = axis.get_figure(root=True)
     assert figure is not None
-    below = axis.transAxes + ScaledTranslation(0, -0.42, figure.dpi_scale_trans)  # inches: what ticks and title need
+    below = axis.transAxes + ScaledTranslation(0, -0.42, figure.dpi_scale_trans)  # inches of ticks and title
     axis.legend(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, borderaxespad=0, ncols=columns)
 
 
@@ -143,9 +143,9 @@ def tell_apart(axis: Axes) -> None:
     Agents that play alike at first meet the same noise and earn the same.
     """
     heights = [np.asarray(line.get_ydata()) for line in axis.lines]
-    if any(np.isclose(one, other).mean() >= 0.1 for one, other in combinations(heights, 2)):
-        for place, line in enumerate(reversed(axis.lines)):
-            line.set_linewidth(1.2 + 1.8 * place)
+    if any(np.isclose(first, second).mean() >= 0.1 for first, second in combinations(heights, 2)):
+        for index, line in enumerate(reversed(axis.lines)):
+            line.set_linewidth(1.2 + 1.8 * index)
 
 
 def table_of(figures: Sequence[str], runs_of: Runs) -> pl.DataFrame:

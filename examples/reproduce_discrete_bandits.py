@@ -1,12 +1,12 @@
-"""Causal bandits with finitely many interventions: where to intervene, and what observing is worth.
+"""Causal bandits with finitely many interventions: where to intervene, and the value of observing.
 
 * ``pomis.png``: cumulative regret on the four graphs of Lee & Bareinboim (2018), after their Fig. 5, of kl-UCB and
   Thompson sampling on all sets of variables, on the minimal intervention sets, and on the possibly optimal ones.
 * ``parallel.png``: simple regret on the parallel bandit of Lattimore, Lattimore & Reid (2016): over m and over T as in
   their Fig. 2 and 4, and the worst over epsilon, which by their Theorem 1 grows like the square root of m / T.
 
-Tables go to CSV files beside them. Intervals are 95 %: t-intervals over seeds; of slopes and of the worst over epsilon
-bootstrap intervals over seeds. Stopped, it goes on where it was.
+Tables go to CSV files in the same folder. Intervals are 95 %: t-intervals over seeds; bootstrap intervals for slopes
+and for the worst over epsilon. A stopped run resumes.
 
     python examples/reproduce_discrete_bandits.py            # everything: half an hour on one core
     python examples/reproduce_discrete_bandits.py --quick    # fewer of everything: half a minute
@@ -36,9 +36,9 @@ GRAPHS = ("Markovian", "IV", "XYZW", "XYZWST")
 SETS = {"all": "all", "minimal": "minimal", "possibly_optimal": "possibly optimal"}
 COLOURS = {"all": "tab:blue", "minimal": "tab:orange", "possibly_optimal": "tab:green"}
 DASHES = {"UCB": "--", "TS": "-"}
-FIRST_REPORTED = 200  # seed; smaller ones were played while the agents were written
+FIRST_REPORTED = 200  # seed; smaller seeds were played while the agents were written
 
-FINDERS = ("ParallelBandit", "SuccessiveRejects", "UCB")  # of one best arm
+FINDERS = ("ParallelBandit", "SuccessiveRejects", "UCB")  # of a best arm
 MARKERS = {"ParallelBandit": "o", "SuccessiveRejects": "s", "UCB": "^"}
 AGENT_SEED = 10**6  # apart from the environment's
 RESAMPLED = 2000
@@ -49,12 +49,12 @@ RESAMPLED = 2000
 
 def pomis_agents() -> dict[str, tuple[str, str]]:
     """Label -> (algorithm, sets)."""
-    return {f"{algorithm}(sets={kind!r})": (algorithm, kind) for algorithm in DASHES for kind in SETS}
+    return {f"{algorithm}(sets={sets!r})": (algorithm, sets) for algorithm in DASHES for sets in SETS}
 
 
 def play_graphs(folder: Path, graphs: Sequence[str], seeds: range, horizon: int, jobs: int) -> dict[str, dict]:
     """Graph -> agent -> cumulative regrets, a row a seed."""
-    found: dict[str, dict[str, np.ndarray]] = {}
+    curves: dict[str, dict[str, np.ndarray]] = {}
     for graph in graphs:
         env = f"CBO/{graph}Bandit-v0"
         sweep(list(pomis_agents()), [env], seeds, folder / graph, horizon=horizon, recommend="end", n_jobs=jobs)
@@ -62,23 +62,23 @@ def play_graphs(folder: Path, graphs: Sequence[str], seeds: range, horizon: int,
         for run in load_runs(folder / graph):
             if run.status == "finished" and run.horizon == horizon and run.seed in seeds:
                 rows.setdefault(run.agent, {})[run.seed] = run.table["cumulative_regret"].to_numpy()
-        found[graph] = {agent: np.stack([of[seed] for seed in sorted(of)]) for agent, of in rows.items()}
+        curves[graph] = {agent: np.stack([of[seed] for seed in sorted(of)]) for agent, of in rows.items()}
         print(f"{graph}: played", flush=True)
-    return found
+    return curves
 
 
 def regret_table(curves: dict[str, dict]) -> pl.DataFrame:
     """Final regrets, and how they compare with those on all sets, seed by seed."""
     rows = []
     for graph, of_agents in curves.items():
-        for agent, (algorithm, kind) in pomis_agents().items():
+        for agent, (algorithm, sets) in pomis_agents().items():
             last = of_agents[agent][:, -1]
             saved = of_agents[f"{algorithm}(sets='all')"][:, -1] - last
             rows.append(
                 {
                     "graph": graph,
                     "algorithm": algorithm,
-                    "sets": SETS[kind],
+                    "sets": SETS[sets],
                     "seeds": len(last),
                     "regret": last.mean(),
                     "half_width": float(half_width(last)),
@@ -93,12 +93,12 @@ def regret_table(curves: dict[str, dict]) -> pl.DataFrame:
 def draw_regrets(curves: dict[str, dict]) -> Figure:
     figure = Figure(figsize=(3.3 * len(curves) + 0.4, 3.6), layout="constrained")
     for axis, (graph, of_agents) in zip(np.atleast_1d(figure.subplots(1, len(curves))), curves.items(), strict=True):
-        for agent, (algorithm, kind) in pomis_agents().items():
+        for agent, (algorithm, sets) in pomis_agents().items():
             values = of_agents[agent]
             rounds, mean, half = np.arange(1, values.shape[1] + 1), values.mean(axis=0), half_width(values)
-            label = f"{algorithm}, {SETS[kind]}"
-            axis.plot(rounds, mean, DASHES[algorithm], color=COLOURS[kind], label=label, linewidth=1.5)
-            axis.fill_between(rounds, mean - half, mean + half, color=COLOURS[kind], alpha=0.15, linewidth=0)
+            label = f"{algorithm}, {SETS[sets]}"
+            axis.plot(rounds, mean, DASHES[algorithm], color=COLOURS[sets], label=label, linewidth=1.5)
+            axis.fill_between(rounds, mean - half, mean + half, color=COLOURS[sets], alpha=0.15, linewidth=0)
         axis.set(title=f"{graph}Bandit", xlabel="Round t")
         axis.grid(True, alpha=0.3)
         axis.margins(x=0.01)
@@ -126,8 +126,8 @@ class Memory:
         folder.mkdir(parents=True, exist_ok=True)
 
     def regrets(self, agent: str, setting: Setting) -> np.ndarray:
-        named = "-".join(map(str, (agent, *setting, self.seeds.start, self.seeds.stop)))
-        path = self.folder / f"{named}.npy"
+        name = "-".join(map(str, (agent, *setting, self.seeds.start, self.seeds.stop)))
+        path = self.folder / f"{name}.npy"
         if not path.exists():
             np.save(path, simple_regrets(agent, setting, self.seeds))
         return np.load(path)
@@ -138,12 +138,12 @@ class Memory:
 
 
 def simple_regrets(name: str, setting: Setting, seeds: range) -> np.ndarray:
-    """What the arm recommended after the last round lacks, an entry a seed. The plain loop, which is all it takes."""
+    """Return simple regrets after the last round, an entry a seed, by the plain loop."""
     env = gym.make("CBO/ParallelBandit-v0", rare=setting.m, epsilon=setting.epsilon).unwrapped
     task = make_task(env, 0, horizon=setting.horizon)
     expected = oracle_of(env).expected_rewards(list(range(len(task.arms)))).value
     agent = create_agent(Spec.parse(name))
-    found = []
+    regrets = []
     for seed in seeds:
         agent.reset(task, AGENT_SEED + seed)
         observation, _ = env.reset(seed=seed)
@@ -151,8 +151,8 @@ def simple_regrets(name: str, setting: Setting, seeds: range) -> np.ndarray:
             action = agent.act(observation)
             observation, reward, _, _, info = env.step(action)
             agent.update(action, observation, float(reward), info)
-        found.append(expected.max() - expected[int(agent.recommend())])
-    return np.array(found)
+        regrets.append(expected.max() - expected[int(agent.recommend())])
+    return np.array(regrets)
 
 
 class Worst(NamedTuple):
@@ -187,7 +187,7 @@ def worst_over_epsilon(memory: Memory, agent: str, groups: dict[float, Sequence[
 
 
 class Plan(NamedTuple):
-    """What is played on the parallel bandit."""
+    """The settings that are played on the parallel bandit."""
 
     over_m: Sequence[Setting]
     over_t: Sequence[Setting]
@@ -224,11 +224,11 @@ def draw_parallel(memory: Memory, plan: Plan) -> tuple[Figure, pl.DataFrame, pl.
 def _draw_means(
     axis: Axes, memory: Memory, settings: Sequence[Setting], field: str, name: str, rows: list[dict]
 ) -> None:
-    for place, agent in enumerate(FINDERS):
+    for index, agent in enumerate(FINDERS):
         table = memory.table(agent, settings)
         mean, half = table.mean(axis=1), half_width(table, axis=1)
         x = [getattr(setting, field) for setting in settings]
-        axis.errorbar(x, mean, half, marker=MARKERS[agent], color=f"C{place}", label=agent, capsize=2, linewidth=1)
+        axis.errorbar(x, mean, half, marker=MARKERS[agent], color=f"C{index}", label=agent, capsize=2, linewidth=1)
         rows += [
             {"agent": agent, **setting._asdict(), "regret": m, "half_width": h}
             for setting, m, h in zip(settings, mean, half, strict=True)
@@ -242,13 +242,13 @@ def _draw_means(
 def _draw_worst(
     axis: Axes, memory: Memory, groups: dict[float, Sequence[Setting]], name: str, theory: float, slopes: list[dict]
 ) -> None:
-    for place, agent in enumerate(FINDERS):
+    for index, agent in enumerate(FINDERS):
         if name == "m" and agent != FINDERS[0]:
             continue  # the others know nothing of m
         worst = worst_over_epsilon(memory, agent, groups)
         low, high = worst.interval
         bars = np.maximum([worst.value - low, high - worst.value], 0.0)
-        axis.errorbar(worst.x, worst.value, bars, marker=MARKERS[agent], color=f"C{place}", capsize=2, linewidth=1)
+        axis.errorbar(worst.x, worst.value, bars, marker=MARKERS[agent], color=f"C{index}", capsize=2, linewidth=1)
         slope, below, above = worst.slope
         slopes.append({"agent": agent, "over": name, "slope": slope, "low": below, "high": above, "theory": theory})
         slopes[-1] |= {f"at {x:g}": value for x, value in zip(worst.x, worst.value, strict=True) if name == "T"}
@@ -275,22 +275,22 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=30, help="on the four graphs")
     parser.add_argument("--runs", type=int, default=100, help="seeds on the parallel bandit")
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
-    given = parser.parse_args()
-    graphs, horizon, seeds, runs = GRAPHS, given.horizon, given.seeds, given.runs
-    if given.quick:
+    options = parser.parse_args()
+    graphs, horizon, seeds, runs = GRAPHS, options.horizon, options.seeds, options.runs
+    if options.quick:
         graphs, horizon, seeds, runs = GRAPHS[1:2], 60, 2, 3
     reported = range(FIRST_REPORTED, FIRST_REPORTED + seeds)
-    curves = play_graphs(given.out / "runs", graphs, reported, horizon, 1 if given.quick else given.jobs)
-    draw_regrets(curves).savefig(given.out / "pomis.png", dpi=150)
+    curves = play_graphs(options.out / "runs", graphs, reported, horizon, 1 if options.quick else options.jobs)
+    draw_regrets(curves).savefig(options.out / "pomis.png", dpi=150)
     regrets = regret_table(curves)
-    memory = Memory(given.out / "parallel", range(FIRST_REPORTED, FIRST_REPORTED + runs))
-    figure, means, slopes = draw_parallel(memory, make_plan(given.quick))
-    figure.savefig(given.out / "parallel.png", dpi=150)
+    memory = Memory(options.out / "parallel", range(FIRST_REPORTED, FIRST_REPORTED + runs))
+    figure, means, slopes = draw_parallel(memory, make_plan(options.quick))
+    figure.savefig(options.out / "parallel.png", dpi=150)
     for name, table in (("pomis", regrets), ("parallel", means), ("slopes", slopes)):
-        table.write_csv(given.out / f"{name}.csv")
+        table.write_csv(options.out / f"{name}.csv")
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, float_precision=3, tbl_width_chars=150):
         print(regrets, means, slopes, sep="\n")
-    print(f"Figures and tables are in {given.out}")
+    print(f"Figures and tables are in {options.out}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Ren, Wang, Chen and Qian, "Causal Bayesian optimization via exogenous distribution learning", sec. 7 and 11. Runs that
 are in the folder already are not repeated, so a stopped reproduction goes on where it was. Three of the systems are
 this package's reading of the paper: it leaves open the mixtures of the noise, the pooled test, and the fit of the
-chemostat (see envs_registry.yaml). What is drawn is the best expected reward of the actions played so far.
+chemostat (see envs_registry.yaml). The figures show the best expected reward of the actions played so far.
 """
 
 import argparse
@@ -32,7 +32,7 @@ TABLE_ROUNDS = (20, 40, 60, 80, 100)
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot: a task, and who plays it."""
+    """A plot: a task and its agents."""
 
     title: str
     task: str
@@ -50,7 +50,7 @@ def _alpine2(scale: float, std: float, agents: tuple[str, ...] = WITHOUT_MCBO) -
 
 
 def _gaussian(name: str, task: str) -> Panel:
-    """EXCBO beside MCBO with the beta chosen for its best reward: the paper quotes a tuned MCBO here."""
+    """EXCBO next to MCBO with the beta chosen for its best reward: the paper quotes a tuned MCBO here."""
     beta = read_chosen(CHOSEN_BETA, "MCBO", "beta", "best")[task]
     return Panel(f"{name}, Gaussian noise", task, ("EXCBO", f"MCBO(beta={beta!r})"))
 

@@ -61,11 +61,11 @@ def play(folder: Path, agents: Sequence[str], envs: Sequence[str], runs: int, ho
     # A folder a budget: StoOO and GPTree depend on it.
     count = sweep(agents, envs, range(runs), folder, horizon=horizon, n_jobs=jobs)
     print(f"{folder}: {count}", flush=True)
-    found: dict[tuple[str, str], dict[int, np.ndarray]] = {}
+    by_seed: dict[tuple[str, str], dict[int, np.ndarray]] = {}
     for run in load_runs(folder):
         if run.status == "finished" and run.horizon == horizon and run.seed < runs:
-            found.setdefault((run.agent, run.env), {})[run.seed] = run.table["simple_regret"].to_numpy()
-    return {key: np.stack([curves[seed] for seed in sorted(curves)]) for key, curves in found.items()}
+            by_seed.setdefault((run.agent, run.env), {})[run.seed] = run.table["simple_regret"].to_numpy()
+    return {key: np.stack([curves[seed] for seed in sorted(curves)]) for key, curves in by_seed.items()}
 
 
 def function_of(env_id: str) -> Any:
@@ -101,7 +101,7 @@ def draw_regrets(curves: dict[int, Curves]) -> Figure:
     styles = looks(f"{agent}(S={points})" for agent, points in IN_THE_PAPER)
     figure = Figure(figsize=(7.0, 4.6), layout="constrained")
     axes = figure.subplots(2, len(curves), squeeze=False, gridspec_kw={"height_ratios": [2, 3]})
-    for (top, bottom), (bandit, found) in zip(axes.T, curves.items(), strict=True):
+    for (top, bottom), (bandit, own) in zip(axes.T, curves.items(), strict=True):
         function = function_of(ENVS[bandit, 1])
         values = function(GRID)
         top.plot(GRID, values, color=FUNCTION)
@@ -109,7 +109,7 @@ def draw_regrets(curves: dict[int, Curves]) -> Figure:
         top.set(title=f"GPBandit{bandit}", xlabel="Action", ylabel="Reward", xlim=(0, 1))
         for agent, points in IN_THE_PAPER:
             look = styles[f"{agent}(S={points})"]
-            regrets = found[agent, ENVS[bandit, points]]
+            regrets = own[agent, ENVS[bandit, points]]
             mean, spread = regrets.mean(axis=0), regrets.std(axis=0)
             rounds = np.arange(1, len(mean) + 1)
             name = f"{METHODS[agent]}, S={points}"
@@ -148,7 +148,7 @@ def play_gpoo(env_id: str, horizon: int) -> tuple[GPOO, TreeSnapshot]:
 
 
 @on_paper
-def draw_one_tree(env_id: str, horizon: int) -> Figure:
+def draw_tree_after(env_id: str, horizon: int) -> Figure:
     """Fig. 1: the tree over the function, with the estimates of its leaves."""
     _, tree = play_gpoo(env_id, horizon)
     figure = Figure(figsize=(7.0, 5.2), layout="constrained")
@@ -231,18 +231,18 @@ def table_by_children(regrets: dict[tuple[str, int], np.ndarray], arities: Seque
         drawn = np.random.default_rng(0).integers(runs, size=(RESAMPLES, runs))
         scores = np.stack([np.log(grid[..., seeds].mean(axis=-1)).mean(axis=0) for seeds in drawn])
         best = scores.argmin(axis=1)
-        for place, children in enumerate(arities):
-            low, high = np.quantile(scores[:, place], [0.025, 0.975])
+        for index, children in enumerate(arities):
+            low, high = np.quantile(scores[:, index], [0.025, 0.975])
             rows.append(
                 {
                     "loop": loop,
                     "budget": budget,
                     "K": children,
                     "runs": runs,
-                    "mean_log_regret": np.log(grid.mean(axis=-1))[:, place].mean(),
+                    "mean_log_regret": np.log(grid.mean(axis=-1))[:, index].mean(),
                     "low": low,
                     "high": high,
-                    "share_best": (best == place).mean(),
+                    "share_best": (best == index).mean(),
                 }
             )
     return pl.DataFrame(rows)
@@ -272,11 +272,11 @@ def table_of_cells(
 def remake_fig_6(
     out: Path, arities: Sequence[int], points: Sequence[int], budgets: Sequence[int], runs: int, jobs: int
 ) -> None:
-    """Play what Fig. 6 shows, and write its figures and tables."""
+    """Play the runs of Fig. 6, and write its figures and tables."""
     grids = {n: grids_of_regrets(out / "runs" / f"grid{n}", arities, points, runs, n, jobs) for n in budgets}
     regrets = {(loop, n): grids[n][loop] for loop in LOOPS for n in budgets}
     for loop in LOOPS:
-        means = {n: grid.mean(axis=-1) for (one, n), grid in regrets.items() if one == loop}
+        means = {n: grid.mean(axis=-1) for (own, n), grid in regrets.items() if own == loop}
         save(draw_grid(means, arities, points), out, f"fig6_{loop}")
     table_of_cells(regrets, arities, points).write_csv(out / "fig6_cells.csv")
     by_children = table_by_children(regrets, arities)
@@ -310,7 +310,7 @@ def main() -> None:
         tables.append(table_of(curves[bandit], bandit, budget))
     table = pl.concat(tables)
     table.write_csv(out / "aggregated_regret.csv")
-    save(draw_one_tree(ENVS[1, 10], 60), out, "fig1_tree")
+    save(draw_tree_after(ENVS[1, 10], 60), out, "fig1_tree")
     save(draw_regrets({bandit: curves[bandit] for bandit in (1, 2)}), out, "fig4_regret")
     save(draw_two_trees(80), out, "fig5_trees")
     remake_fig_6(out, *fig_6, runs, jobs)

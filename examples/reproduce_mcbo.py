@@ -55,7 +55,7 @@ Labels = dict[tuple[str, str], str]  # method, task -> the agent that plays for 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a figure shows against rounds, and the metric by which beta is chosen for it."""
+    """A quantity that a figure shows against rounds, and the metric by which its beta is chosen."""
 
     name: str
     title: str
@@ -90,13 +90,13 @@ def agent_labels(methods: list[str], metric: str) -> Labels:
 
 def run_all(labels: list[Labels], seeds: int, rounds: int | None, folder: Path, jobs: int) -> list[Run]:
     """Play what is not in the folder yet, and return all runs that the labels ask for."""
-    pairs = dict.fromkeys((agent, task) for part in labels for (_, task), agent in part.items())
+    pairs = dict.fromkeys((agent, task) for own in labels for (_, task), agent in own.items())
     planned = [job for agent, task in pairs for job in plan([agent], [task], range(seeds), folder, rounds)]
     return run_with_progress(planned, jobs)
 
 
 def look_of(method: str) -> Look:
-    """That of the agent; MCBO is the one without tuning."""
+    """Return the look of the agent of a method; MCBO is the agent without tuning."""
     return LOOKS[UNTUNED.get(method, "MCBO(tuned)" if method == "MCBO" else method)]
 
 
@@ -134,15 +134,15 @@ def final_table(runs: list[Run], labels: dict[Quantity, Labels], methods: list[s
     for task in TASKS:
         for method in methods:
             row = {"task": task, "method": method}
-            for quantity, part in labels.items():
-                if played := finished(runs, part[method, task], task):
+            for quantity, own in labels.items():
+                if played := finished(runs, own[method, task], task):
                     last = np.array([rewards(run, quantity)[-1] for run in played])
                     half = float(half_width(last))
                     row |= {
                         quantity.name: float(last.mean()),
                         f"{quantity.name}_half": None if np.isnan(half) else half,
                         f"{quantity.name}_seeds": len(played),
-                        f"{quantity.name}_agent": part[method, task],
+                        f"{quantity.name}_agent": own[method, task],
                     }
             if len(row) > 2:
                 rows.append(row)
@@ -175,15 +175,15 @@ def main() -> None:
     if arguments.rounds is None and arguments.quick:
         arguments.rounds = 2
     jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds
-    # quick runs have a folder of their own, for 'choose' compares runs of one length
+    # quick runs have a folder of their own, because 'choose' compares runs of the same length
     folder = arguments.out or Path("runs/mcbo-quick" if arguments.quick else "runs/mcbo")
 
     labels = {quantity: agent_labels(methods, quantity.metric) for quantity in QUANTITIES}
     runs = run_all(list(labels.values()), arguments.seeds, arguments.rounds, folder, jobs)
     table = final_table(runs, labels, methods)
     table.write_csv(folder / "final_rewards.csv")
-    for quantity, part in labels.items():
-        save(draw(runs, part, methods, quantity), folder, quantity.name)
+    for quantity, own in labels.items():
+        save(draw(runs, own, methods, quantity), folder, quantity.name)
     print_results(table, runs)
     print(f"Figures and final_rewards.csv are in {folder}.")
     sys.exit(any(run.status == "failed" for run in runs))

@@ -73,12 +73,12 @@ def play(folder: Path, env: str, agents: Sequence[str], instances: Sequence[int]
     envs = [f"{env}(instance_seed={i})" for i in instances]
     count = sweep(agents, envs, [0], folder, horizon=horizon, n_jobs=jobs)
     print(f"{folder}: {count}", flush=True)
-    found: dict[str, dict[str, np.ndarray]] = {}
+    by_agent: dict[str, dict[str, np.ndarray]] = {}
     for run in load_runs(folder):
         if run.status == "finished" and run.horizon == horizon and run.env in envs:
             regret = 100.0 * run.table["average_regret"].to_numpy() / run.optimum
-            found.setdefault(run.agent, {})[run.env] = regret
-    return {agent: np.stack([by_env[e] for e in envs if e in by_env]) for agent, by_env in found.items()}
+            by_agent.setdefault(run.agent, {})[run.env] = regret
+    return {agent: np.stack([by_env[e] for e in envs if e in by_env]) for agent, by_env in by_agent.items()}
 
 
 @on_paper
@@ -124,14 +124,14 @@ def table_of(trial: Trial, curves: Curves) -> pl.DataFrame:
 
 
 class Snapshot(NamedTuple):
-    """What the agent believed of the network after so many rounds."""
+    """The agent's posterior of the network after so many rounds."""
 
     rounds: int
     system: SeparableSystem
 
 
 class Journey(NamedTuple):
-    """A run on the train network: super arms of shape ``(rounds, stations)``, and what was learned on the way."""
+    """A run on the train network: super arms of shape ``(rounds, stations)``, and snapshots of the learned network."""
 
     stations: tuple[str, ...]
     super_arms: np.ndarray
@@ -157,7 +157,7 @@ def travel(rounds: int, when: Sequence[int], super_arm_size: int) -> Journey:
 
 
 def reconstruct(system: SeparableSystem, stays: np.ndarray) -> tuple[np.ndarray, int]:
-    """Delays of all stations, and how many of the weakest links on cycles had to go for there to be a solution.
+    """Delays of all stations, and how many of the weakest links on cycles are dropped so that there is a solution.
 
     The agent lets few stations through at a time and makes sure of a solution there, not where all are let through.
     """
@@ -183,9 +183,9 @@ def draw_progress(journey: Journey, hours: int = 40) -> Figure:
     image = axes[0].imshow(actual.T, **limits)
     axes[0].set_title("Delays to reconstruct", fontsize=9)
     for axis, snapshot in zip(axes[1:], journey.snapshots, strict=True):
-        found, dropped = reconstruct(snapshot.system, stays)
-        axis.imshow(found.T, **limits)
-        error = 100.0 * np.sqrt(np.mean((found - actual) ** 2)) / actual.std()
+        delays, dropped = reconstruct(snapshot.system, stays)
+        axis.imshow(delays.T, **limits)
+        error = 100.0 * np.sqrt(np.mean((delays - actual) ** 2)) / actual.std()
         links = f", less {dropped} links" if dropped else ""
         axis.set_title(f"After {snapshot.rounds} rounds{links}:\nerror {error:.0f} % of the std", fontsize=9)
     axes[0].set_yticks(range(len(journey.stations)), journey.stations, fontsize=7)

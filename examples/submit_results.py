@@ -62,13 +62,13 @@ def main() -> None:
     (out / "card.yaml").write_text(CARD, encoding="utf-8")
 
     # the owner of the store does the rest, on another machine
-    found = check_submission(file, out / "card.yaml", blind=2 if arguments.quick else 5, allow=[AGENT])
-    print(found.standing, *found.remarks, *found.problems, sep="\n  ")
-    entered = enter(found, out / "store" / "nearby.parquet")
+    submission = check_submission(file, out / "card.yaml", blind=2 if arguments.quick else 5, allow=[AGENT])
+    print(submission.standing, *submission.remarks, *submission.problems, sep="\n  ")
+    entered = enter(submission, out / "store" / "nearby.parquet")
     others = [run for run in load_published(SUITE) if suite.takes(run.seed, run.env)]
     board = leaderboard([*load_published(entered.path), *others])
     page = write_report(board, out / "report", formats=())
-    print(f"{entered.path} has {entered.added} runs; {page} shows them beside the others")
+    print(f"{entered.path} has {entered.added} runs; {page} shows them with the others")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Optima of the survey's systems a second time: closed forms, quadrature and grids, without the package's equations.
 
-Prints for each environment of the suite ``survey2026`` the optimum recorded in the registry, the one found here, and
+Prints for each environment of the suite ``survey2026`` the optimum recorded in the registry, the one computed here, and
 their difference in the recorded standard errors. Everything written below comes from the systems' equations alone; of
-the package it takes only what is recorded, to compare.
+the package it takes only the recorded optima, to compare.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def highest(mean: Mean, low: float, high: float, points: int = GRID) -> float:
     grid = np.linspace(low, high, points)
     best = int(np.argmax(mean(grid)))
     left, right = grid[max(0, best - 1)], grid[min(points - 1, best + 1)]
-    found = minimize_scalar(lambda x: -float(mean(np.array(x))), bounds=(left, right), method="bounded")
-    return max(-float(found.fun), *(float(mean(np.array(x))) for x in (left, right, grid[best])))
+    refined = minimize_scalar(lambda x: -float(mean(np.array(x))), bounds=(left, right), method="bounded")
+    return max(-float(refined.fun), *(float(mean(np.array(x))) for x in (left, right, grid[best])))
 
 
 def with_normal(mean: Mean, std: float) -> Mean:

@@ -1,4 +1,4 @@
-"""Gymnasium environments: one scalar and one vectorised class, which play any feedback."""
+"""Gymnasium environments: a scalar and a vectorised class, which play any feedback."""
 
 from cbo_gym.envs.scalar import CausalBanditEnv
 from cbo_gym.envs.vector import CausalBanditVectorEnv

@@ -19,24 +19,24 @@ from cbo_gym.task import Action, Observation
 OF_GYMNASIUM = (OrderEnforcing, PassiveEnvChecker, TimeLimit)  # wrappers of gym.make
 
 
-def env_spec(given: Any, parameters: Mapping[str, Any] | None = None) -> Spec:
-    """The id of an environment and its parameters.
+def env_spec(env: Any, parameters: Mapping[str, Any] | None = None) -> Spec:
+    """Return the id of an environment and its parameters.
 
     Args:
-        given: an id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; a Spec; or an environment from
+        env: an id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; a Spec; or an environment from
             ``gym.make``, of which only the id and its parameters count.
-        parameters: more of them.
+        parameters: further parameters.
 
     Raises:
         ArgumentError: if the string has another form; if the environment is not from ``gym.make``, or has wrappers
-            other than Gymnasium's usual ones, which would make it another environment.
-        ArgumentTypeError: if it is something else.
+            other than Gymnasium's usual ones, which would change the environment.
+        ArgumentTypeError: if it has another type.
     """
-    spec = Spec.parse(given) if isinstance(given, str) else given if isinstance(given, Spec) else _made_as(given)
+    spec = Spec.parse(env) if isinstance(env, str) else env if isinstance(env, Spec) else _spec_of(env)
     return Spec(spec.name, tuple(sorted({**spec.keywords, **(parameters or {})}.items())))
 
 
-def _made_as(env: Any) -> Spec:
+def _spec_of(env: Any) -> Spec:
     if not isinstance(env, gym.Env) or not isinstance(env.unwrapped, CausalBanditEnv):
         raise ArgumentTypeError(
             f"give the id of an environment, 'CBO/Alpine2-v0', or an environment of cbo_gym; given {shown(env)}"
@@ -61,12 +61,12 @@ def _made_as(env: Any) -> Spec:
 
 
 def rounds_of(env: Any) -> int | None:
-    """The number of rounds of an environment; None for an id."""
+    """Return the number of rounds of an environment; None for an id."""
     return env.spec.max_episode_steps if isinstance(env, gym.Env) and env.spec else None
 
 
 def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Action]:
-    """``gym.make`` for a Spec, with the registered horizon replaced if one is given.
+    """Call ``gym.make`` for a Spec; ``horizon`` replaces the registered one unless it is None.
 
     Raises:
         ArgumentError: if the id is unknown, a parameter is wrong, or the horizon is not a whole number of at

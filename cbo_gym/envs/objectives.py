@@ -1,4 +1,4 @@
-"""Rewards of several objectives, in the manner of MO-Gymnasium: arrays with one number each."""
+"""Rewards of several objectives, in the manner of MO-Gymnasium: arrays with a number for each."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from cbo_gym.scm.model import not_finite
 
 
 def reward_space(outcomes: Outcomes) -> spaces.Box:
-    """The space of the rewards of one round."""
+    """Return the space of the rewards of a round."""
     return spaces.Box(-np.inf, np.inf, (len(outcomes.objectives),), dtype=np.float64)
 
 
-def finite_rewards(outcomes: Outcomes, found: Mapping[str, Floats], shape: tuple[int, ...]) -> np.ndarray:
-    """Rewards of rounds, ``(*shape, number of objectives)``.
+def finite_rewards(outcomes: Outcomes, values: Mapping[str, Floats], shape: tuple[int, ...]) -> np.ndarray:
+    """Return the rewards of rounds, ``(*shape, number of objectives)``.
 
     Args:
-        outcomes: of the problem.
-        found: the objectives' values by name.
-        shape: of the rounds, () for one.
+        outcomes: outcomes of the problem.
+        values: values of the objectives by name.
+        shape: shape of the rounds; () for a single round.
 
     Raises:
         OperationError: naming the first objective that is not a finite number.
     """
-    rewards = outcomes.rewards(found, shape)
+    rewards = outcomes.rewards(values, shape)
     if not np.isfinite(rewards).all():
-        name = next(name for name, value in found.items() if not np.isfinite(value).all())
-        raise not_finite(name, f"gives {found[name]}")
+        name = next(name for name, value in values.items() if not np.isfinite(value).all())
+        raise not_finite(name, f"gives {values[name]}")
     return rewards

@@ -17,12 +17,12 @@ COLOURS = {"reward": "#ffd166", "acted on": "#cfe3f7", "context": "#d5ead2", "ot
 
 
 def draw(state: Snapshot) -> np.ndarray:
-    """A uint8 array of shape (h, w, 3)."""
+    """Draw the picture as a uint8 array of shape (h, w, 3)."""
     return picture_of(state).pixels()
 
 
 def picture_of(state: Snapshot) -> Picture:
-    """The picture before it is drawn as pixels."""
+    """Return the picture before it is drawn as pixels."""
     entering = state.feedback.entering(state.intervention, state.values)
     boxes = {
         name: Box(
@@ -37,22 +37,22 @@ def picture_of(state: Snapshot) -> Picture:
 
 
 def roles_of(feedback: Interface) -> dict[str, str]:
-    """The role of each node, one of ``COLOURS``."""
+    """Return the role of each node, a key of ``COLOURS``."""
     acted_on = feedback.acted_on()
-    seen = feedback.problem.data(Contexts) if feedback.looks_ahead else None
-    contexts = seen.names if seen else ()
+    data = feedback.problem.data(Contexts) if feedback.looks_ahead else None
+    contexts = data.names if data else ()
     roles = dict.fromkeys(feedback.scm.nodes, "other")
     roles |= dict.fromkeys(contexts, "context") | dict.fromkeys(acted_on, "acted on")
     return roles | {feedback.scm.reward: "reward"}
 
 
-# The same in every round, so that the pictures of an experiment are of one size.
+# The same in every round, so that the pictures of an experiment have the same size.
 def _key(state: Snapshot, boxes: dict[str, Box]) -> list[tuple[dict[str, Any], str]]:
     fills, lines = {box.fill for box in boxes.values()}, [line for box in boxes.values() for line in box.lines]
     meanings = {"reward": "reward", "acted on": "takes actions", "context": "context, seen before"}
     key: list[tuple[dict[str, Any], str]] = [
-        ({"facecolor": COLOURS[role], "edgecolor": OUTLINE}, text)
-        for role, text in meanings.items()
+        ({"facecolor": COLOURS[role], "edgecolor": OUTLINE}, meaning)
+        for role, meaning in meanings.items()
         if COLOURS[role] in fills
     ]
     if lines:

@@ -26,10 +26,10 @@ def require_render_mode(render_mode: str | None) -> None:
 
 
 def render(state: Snapshot, render_mode: str) -> str | np.ndarray:
-    """An experiment after its last round.
+    """Render an experiment after its last round.
 
     Args:
-        state: of the experiment.
+        state: state of the experiment.
         render_mode: ``"ansi"`` for a text table, ``"rgb_array"`` for a uint8 array of shape (h, w, 3).
 
     Raises:

@@ -28,8 +28,8 @@ NOISE_BLOCK = 256  # rounds drawn at once; part of the meaning of a seed, so cha
 class NoiseStream:
     """The exogenous noise of successive rounds, drawn in blocks: a tuple of floats a round.
 
-    The draws depend only on the generator's state and the number of rounds, never on actions, so that every agent of
-    one seed meets the same noise.
+    The draws depend only on the generator's state and the number of rounds, never on actions, so that all agents
+    with the same seed meet the same noise.
     """
 
     def __init__(self, scm: System, rng: np.random.Generator) -> None:
@@ -74,9 +74,9 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         problem: the Problem, the import path ``"package.module:function"`` of its builder, or a YAML file's path.
         mode: the feedback mode.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
-        parameters: keyword arguments of the mode and of the problem's builder; ``constraints``: what the expected
-            values of nodes must meet, see :mod:`cbo_gym.problems.variations.constraints`; ``graph`` and its own: what
-            agents know of it, see :mod:`cbo_gym.problems.variations.graph_knowledge`; ``costs`` of rounds, as
+        parameters: keyword arguments of the mode and of the problem's builder; ``constraints`` on expected values of
+            nodes, see :mod:`cbo_gym.problems.variations.constraints`; ``graph`` and its keywords, the knowledge of
+            agents about it, see :mod:`cbo_gym.problems.variations.graph_knowledge`; ``costs`` of rounds, as
             :meth:`cbo_gym.actions.Costs.read` takes them, which every ``info`` then has as ``cost``; and ``instance``,
             0 for the system as published, see :mod:`cbo_gym.problems.variations.instance`.
 
@@ -84,7 +84,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         feedback: Meaning of actions and observations.
         problem: The problem that is played.
         scm: Its system.
-        mode: the feedback mode.
+        mode: The feedback mode.
         reward_space: Space of rewards, as in MO-Gymnasium; only with several objectives.
         round: Number of rounds played.
         total_reward: Sum of their rewards; an array with several objectives.
@@ -141,7 +141,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         """Start an experiment. Without a seed the random stream of the noise continues.
 
         Raises:
-            ArgumentError: if the seed is no whole number from 0 to 2**128 - 1.
+            ArgumentError: if the seed is not a whole number from 0 to 2**128 - 1.
         """
         super().reset(seed=None if seed is None else seed_number(seed, at_most=MAX_NOISE_SEED))
         self._begin()
@@ -155,11 +155,11 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
     def step(self, action: Action) -> tuple[Observation, Any, bool, bool, StepInfo]:
         """Play one round.
 
-        The reward is a float; with several objectives an array of :attr:`reward_space`, one number each, all to be
+        The reward is a float; with several objectives an array of :attr:`reward_space`, a number for each, all to be
         maximised, and ``info["objectives"]`` has them by name, in their own units and direction.
 
         Raises:
-            gymnasium.error.InvalidAction: if the action is no element of the action space; nothing changes then.
+            gymnasium.error.InvalidAction: if the action is not an element of the action space; nothing changes then.
             OperationError: if the reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is not
                 finite; nothing changes then.
         """
@@ -188,29 +188,29 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         """The ``info`` of an action: as decoded, as done after earlier rounds, and the values that it led to."""
         info = {"round": self.round, "intervention": self._describe(situated)}
         if self._several:
-            found = self.feedback.objectives(values, played)
-            info["objectives"] = {name: float(value) for name, value in found.items()}
+            objectives = self.feedback.objectives(values, played)
+            info["objectives"] = {name: float(value) for name, value in objectives.items()}
         if self._priced:
             info["cost"] = self.feedback.cost(played)
         return info
 
     def situated(self, action: Action) -> Intervention:
-        """The intervention that an action would make in the next round, in native units.
+        """Return the intervention that an action would make in the next round, in native units.
 
         Raises:
-            gymnasium.error.InvalidAction: if it is no element of the action space.
+            gymnasium.error.InvalidAction: if it is not an element of the action space.
         """
         return self.feedback.situate(self._decode(action), self._memory)
 
     def counterfactual(self, action: Action) -> tuple[Observation, Any, bool, bool, StepInfo]:
-        """The outcome that :meth:`step` would have given in the last round under another action, on the same noise.
+        """Return the outcome of the last round if another action had been played, with the same noise.
 
         Abduction, action, prediction (Pearl, *Causality*, 2009, sec. 7.1), with nothing to infer: the environment
         knows the round's exogenous noise and the structural equations. It assumes what these say, that the noise does
         not depend on the action. The environment does not change. The counterfactual of the action played is the round
         itself.
 
-        For teaching and evaluation: agents have no access, because they are never given an environment.
+        For teaching and evaluation: agents have no access, because they never get an environment.
 
         Args:
             action: an element of the unwrapped action space.
@@ -221,7 +221,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
 
         Raises:
             gymnasium.error.ResetNeeded: before the first round of an experiment.
-            gymnasium.error.InvalidAction: if the action is no element of the action space.
+            gymnasium.error.InvalidAction: if the action is not an element of the action space.
             OperationError: as ``step``.
         """
         if not self.round:
@@ -259,9 +259,9 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         return self._snapshot().intervened
 
     def render(self) -> str | np.ndarray | None:
-        """The graph with the current values, the action and the reward so far: text or pixels, by ``render_mode``."""
+        """Render the graph with the current values, the action and the reward so far, as text or pixels."""
         if self.render_mode is None:
-            gym.logger.warn("render() was called on an environment that was made without a render_mode")
+            gym.logger.warn("render() was called on an environment without a render_mode")
             return None
         return render(self._snapshot(), self.render_mode)
 

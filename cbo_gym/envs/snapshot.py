@@ -14,15 +14,15 @@ MISSING = "-"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One experiment after a round.
+    """An experiment after a round.
 
     Args:
-        feedback: of the environment.
-        env_id: id of the environment; None if it has none.
+        feedback: feedback of the environment.
+        env_id: id of the environment; None for an unregistered one.
         round: number of rounds played.
-        total_reward: their rewards' sum; an array where there are several objectives.
-        values: all variables in the last round; empty before the first.
-        intervention: of the last action; None before the first.
+        total_reward: sum of their rewards; an array with several objectives.
+        values: values of all variables in the last round; empty before the first.
+        intervention: intervention of the last action; None before the first.
     """
 
     feedback: Feedback
@@ -47,8 +47,10 @@ class Snapshot:
         if self.round == 0:
             return "round 0   no reward yet"
         if self.feedback.problem.outcomes.objectives and self.intervention is not None:
-            found = self.feedback.objectives(dict(self.values), self.intervention)
-            return "   ".join([f"round {self.round}", *(f"{name} {float(value):.4g}" for name, value in found.items())])
+            objectives = self.feedback.objectives(dict(self.values), self.intervention)
+            return "   ".join(
+                [f"round {self.round}", *(f"{name} {float(value):.4g}" for name, value in objectives.items())]
+            )
         reward, total = float(self.feedback.problem.outcomes.reward(self.values)), self.total_reward
         return f"round {self.round}   reward {reward:.4g}   total {total:.4g}   mean {total / self.round:.4g}"
 

@@ -1,4 +1,4 @@
-"""From an environment to the Task that an agent is given."""
+"""From an environment to the Task of an agent."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def make_task(
     horizon: int | None = None,
     initial_data: InitialData | Mapping[str, Any] | None = None,
 ) -> Task:
-    """The task of an environment: everything that an agent may know of it, with the initial data of ``seed``.
+    """Return the task of an environment: everything that an agent may know of it, with the initial data of ``seed``.
 
     Args:
-        env: made by ``gym.make``, or an environment of this package directly; or the id of one, also with parameters:
+        env: an environment of this package, from ``gym.make`` or not, or an id, also with parameters:
             ``"CBO/BinaryTree-v0(depth=3)"``.
-        seed: of the initial data, from 0 to 2**128 - 1; one seed gives every agent the same data.
+        seed: seed of the initial data, from 0 to 2**128 - 1; the same for all agents with the same seed.
         horizon: number of rounds; None for the environment's own ``max_episode_steps``.
         initial_data: sizes of the initial data, such as ``{"observational": 10, "random": 2}``; None for the
             registry's, or none for an unregistered environment.
 
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment of this package.
-        ArgumentError: if there is no such id, or a parameter is wrong; if the horizon is neither given nor known, or
-            not a whole number of at least 1; if the seed is not one of at least 0.
+        ArgumentError: if there is no such id, or a parameter is wrong; if the horizon is None and not
+            registered, or not a whole number of at least 1; if the seed is not a whole number in its range.
     """
     if isinstance(env, str | Spec):
         env = make_env(env_spec(env))
@@ -59,7 +59,7 @@ def make_task(
     if horizon is None and spec is not None:
         horizon = spec.max_episode_steps
     if horizon is None:
-        raise ArgumentError("give a horizon; the environment was made without max_episode_steps")
+        raise ArgumentError("give a horizon; the environment has no max_episode_steps")
     horizon = whole_number("horizon", horizon, at_least=1)
     feedback = base.feedback
     try:
@@ -78,14 +78,14 @@ def task_of(
     initial_data: tuple[Round, ...],
     drawn: Mapping[str, Any] | None = None,
 ) -> Task:
-    """The task of an interface, with the rounds that an agent is given before it acts.
+    """Return the task of an interface, with the rounds that an agent gets before it acts.
 
     Args:
-        feedback: of any mode.
-        env_id: what the task calls itself.
+        feedback: interface of any mode.
+        env_id: name of the environment in the task.
         horizon: number of rounds.
-        initial_data: the rounds.
-        drawn: more fields of the mode's task, as :meth:`Interface.random_fields` gives them.
+        initial_data: the rounds before the first action.
+        drawn: more fields of the mode's task, from :meth:`Interface.random_fields`.
     """
     problem = feedback.problem
     noise = feedback.exogenous()
@@ -144,8 +144,8 @@ def _draw_initial_data(feedback: Feedback, seed: int, sizes: InitialData) -> tup
     else:
         rewards = np.broadcast_to(outcomes.reward(values), count).tolist()
     single = iterate(batch_space(feedback.action_space, count), actions)
-    seen = feedback.after(nodes, {name: np.broadcast_to(value, count) for name, value in values.items()})
+    observations = feedback.after(nodes, {name: np.broadcast_to(value, count) for name, value in values.items()})
     return tuple(
-        Round(action, {key: part[i].copy() for key, part in seen.items()}, rewards[i])
+        Round(action, {key: value[i].copy() for key, value in observations.items()}, rewards[i])
         for i, action in enumerate(single)
     )

@@ -50,7 +50,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         problem: as for the scalar environment.
         mode: the feedback mode.
         max_episode_steps: rounds after which every sub-environment is truncated; None for never.
-        render_mode: None, ``"ansi"`` or ``"rgb_array"``; ``render`` returns a tuple, one frame a sub-environment.
+        render_mode: None, ``"ansi"`` or ``"rgb_array"``; ``render`` returns a tuple of frames.
         parameters: as for the scalar environment.
 
     Raises:
@@ -115,21 +115,21 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         """Start all experiments. Without a seed the random streams of the noise continue.
 
         Raises:
-            ArgumentError: for a seed that is no whole number from 0 to 2**128 - 1, another number of seeds than
+            ArgumentError: for a seed that is not a whole number from 0 to 2**128 - 1, another number of seeds than
                 sub-environments, or the option ``reset_mask``.
         """
         if options and "reset_mask" in options:
             raise ArgumentError("all sub-environments play the same round, so reset_mask is not supported")
-        seeds = self._one_seed_each(seed)
-        kept = self._generators or [seeding.np_random(one)[0] for one in seeds]
+        seeds = self._seeds(seed)
+        kept = self._generators or [seeding.np_random(own)[0] for own in seeds]
         self._generators = [
-            old if one is None else seeding.np_random(one)[0] for one, old in zip(seeds, kept, strict=True)
+            old if own is None else seeding.np_random(own)[0] for own, old in zip(seeds, kept, strict=True)
         ]
         self._begin()
         empty = {key: np.tile(value, (self.num_envs, 1)) for key, value in self.feedback.empty_observation().items()}
         return self._with_next(empty, self._memory), self._info({})
 
-    def _one_seed_each(self, seed: Any) -> list[int | None]:
+    def _seeds(self, seed: Any) -> list[int | None]:
         if seed is None:
             return [None] * self.num_envs
         if not isinstance(seed, list | tuple | np.ndarray):
@@ -137,7 +137,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             return [first + i for i in range(self.num_envs)]
         if np.shape(seed)[:1] != (self.num_envs,):
             raise ArgumentError(f"give one seed for each of {self.num_envs} environments; given {np.size(seed)}")
-        return [None if one is None else seed_number(one, at_most=MAX_NOISE_SEED) for one in seed]
+        return [None if own is None else seed_number(own, at_most=MAX_NOISE_SEED) for own in seed]
 
     def step(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
         """Play one round everywhere; after a truncated round, reset everywhere and ignore ``actions``.
@@ -156,9 +156,9 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             return observation, self._no_reward(), false, false.copy(), info
         intervention, paid = self._decode(actions, self._memory)
         noise = self._next_noise()
-        values, seen, reward = self._outcome(noise, intervention)
+        values, observation, reward = self._outcome(noise, intervention)
         memory = self.feedback.remember(self._memory, intervention, values)
-        observation = self._with_next(seen, memory, ahead=1)
+        observation = self._with_next(observation, memory, ahead=1)
         self._last_memory, self._memory = self._memory, memory
         self._round += 1
         self._last_noise = noise
@@ -170,7 +170,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
     def counterfactual(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
-        """The outcomes that :meth:`step` would have given in the last round under other actions, on the same noise.
+        """Return the outcomes of the last round if other actions had been played, with the same noise.
 
         As in the scalar environment: exact, and nothing changes.
 
@@ -182,14 +182,14 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if not self._round:
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
         intervention, paid = self._decode(actions, self._last_memory)
-        values, seen, reward = self._outcome(self._last_noise, intervention)
+        values, observation, reward = self._outcome(self._last_noise, intervention)
         memory = self.feedback.remember(self._last_memory, intervention, values)
         false, truncated = np.zeros(self.num_envs, dtype=bool), np.full(self.num_envs, self._truncated)
         info = self._info(self.feedback.describe_batch(intervention)) | paid | self._by_name(values, intervention)
-        return self._with_next(seen, memory), reward, false, truncated, info
+        return self._with_next(observation, memory), reward, false, truncated, info
 
     def situated(self, actions: Actions) -> Intervention:
-        """The interventions that actions would make in the next rounds, in native units.
+        """Return the interventions that actions would make in the next rounds, in native units.
 
         Raises:
             gymnasium.error.InvalidAction: naming the first sub-environment whose action is invalid.
@@ -200,10 +200,10 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         """The interventions of copied actions, after the rounds in ``memory``, and their costs as in ``info``."""
         own = copy_action(self.single_action_space, actions)
         intervention = self.feedback.decode_batch(own)
-        for part in own.values() if isinstance(own, dict) else [own]:
-            if len(part) != self.num_envs:
+        for column in own.values() if isinstance(own, dict) else [own]:
+            if len(column) != self.num_envs:
                 raise gym.error.InvalidAction(
-                    f"give one action for each of {self.num_envs} environments; given {len(part)}"
+                    f"give one action for each of {self.num_envs} environments; given {len(column)}"
                 )
         paid: StepInfo = {}
         if self.feedback.costs is not None:
@@ -227,11 +227,11 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         for index, name in enumerate(self.feedback.nodes):
             nodes[:, index] = values[name]
         if self._several:
-            found = self.feedback.objectives(values, intervention)
+            objectives = self.feedback.objectives(values, intervention)
             return (
                 values,
                 self.feedback.after(nodes, values),
-                finite_rewards(self.problem.outcomes, found, (self.num_envs,)),
+                finite_rewards(self.problem.outcomes, objectives, (self.num_envs,)),
             )
         reward = np.empty(self.num_envs)
         reward[:] = self.problem.outcomes.reward(values)
@@ -267,9 +267,9 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         }
 
     def render(self) -> tuple[str | np.ndarray, ...] | None:
-        """One frame for each sub-environment."""
+        """Render a frame for each sub-environment."""
         if self.render_mode is None:
-            gym.logger.warn("render() was called on an environment that was made without a render_mode")
+            gym.logger.warn("render() was called on an environment without a render_mode")
             return None
         return tuple(render(self._snapshot(index), self.render_mode) for index in range(self.num_envs))
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cbo_gym.arguments import MAX_NOISE_SEED, seed_number
 from cbo_gym.errors import ArgumentError
-from cbo_gym.integrations.opening import opened, require_function
+from cbo_gym.integrations.opening import open_env, require_function
 from cbo_gym.oracle import oracle_of
 from cbo_gym.scm import Floats, Intervention
 
@@ -20,20 +20,20 @@ from cbo_gym.scm import Floats, Intervention
 class CausalTestFunction(SyntheticTestFunction):
     """The reward as a function on the codec's unit box, to be maximised.
 
-    ``function(X)`` plays one round a point, each with noise of its own, and ``function(X, noise=False)`` or
+    ``function(X)`` plays a round for each point, each with noise of its own, and ``function(X, noise=False)`` or
     ``evaluate_true(X)`` gives E[Y | action], as the evaluator computes it: exactly, or by quasi-Monte Carlo. Points
     have shape ``batch_shape x dim`` and values ``batch_shape``; these carry no gradient. Noise comes from the seed
     rather than from torch's global stream, and may enter anywhere in the system, so there is no ``noise_std``.
 
     Args:
         env: environment id, also with parameters, or an environment, which does not change.
-        seed: of the noise, from 0 to 2**128 - 1.
+        seed: seed of the noise, from 0 to 2**128 - 1.
         negate: whether to return the negative, to be minimised.
         env_parameters: more keyword arguments of the environment.
 
     Attributes:
-        dim: of the box.
-        bounds: zeros and ones, ``2 x dim``.
+        dim: Dimension of the box.
+        bounds: Zeros and ones, ``2 x dim``.
 
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment.
@@ -45,7 +45,7 @@ class CausalTestFunction(SyntheticTestFunction):
     _check_grad_at_opt = False
 
     def __init__(self, env: Any, seed: int = 0, negate: bool = False, **env_parameters: Any) -> None:
-        base = opened(env, env_parameters)
+        base = open_env(env, env_parameters)
         self._feedback = base.feedback
         require_function(self._feedback)
         self._oracle = oracle_of(base)
@@ -57,17 +57,17 @@ class CausalTestFunction(SyntheticTestFunction):
 
     @property
     def optimal_value(self) -> float:
-        """The best E[Y | action]: the registered one, else searched for when it is first asked for."""
+        """The best E[Y | action]: registered, or else searched for at the first use."""
         value = self._oracle.optimum.value
         return -value if self.negate else value
 
     @property
     def optimizers(self) -> Tensor:
-        """A point that reaches it, ``1 x dim``."""
+        """A point that reaches the optimal value, ``1 x dim``."""
         return torch.as_tensor(self._feedback.codec.to_point(self._oracle.optimum.action))[None]
 
     def forward(self, X: Tensor, noise: bool = True) -> Tensor:  # noqa: N803  (BoTorch's name)
-        """Rewards of rounds, or expected ones without ``noise``."""
+        """Return rewards of rounds, or expected rewards without ``noise``."""
         if not noise:
             return super().forward(X, noise=False)
         rewards = self._values(X, self._play)

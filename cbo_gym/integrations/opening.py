@@ -12,11 +12,11 @@ from cbo_gym.feedback import Feedback
 from cbo_gym.labels import Spec
 
 
-def opened(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
-    """The environment of an id or a Spec, made with more ``parameters``; the unwrapped one of an environment.
+def open_env(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
+    """Return the environment of an id or a Spec with more ``parameters``, or an existing environment unwrapped.
 
     Raises:
-        ArgumentTypeError: if it is something else.
+        ArgumentTypeError: if it has another type.
         ArgumentError: for an unknown id or bad parameters, or parameters for an existing environment.
     """
     if isinstance(env, str | Spec):
@@ -33,7 +33,7 @@ def require_function(feedback: Feedback) -> None:
     """Refuse a mode in which the reward is not a function of a point of the codec's unit box.
 
     Raises:
-        ArgumentError: for the contextual mode, and where a round depends on those before it.
+        ArgumentError: for the contextual mode, several objectives, or rounds that depend on earlier ones.
     """
     if feedback.problem.outcomes.objectives:
         raise ArgumentError(

@@ -10,7 +10,7 @@ import numpy as np
 from cbo_gym.actions.codec import ArmCodec, CellCodec, ChoiceCodec, Codec, SuperArmCodec
 from cbo_gym.arguments import MAX_NOISE_SEED, seed_number
 from cbo_gym.errors import ArgumentError
-from cbo_gym.integrations.opening import opened, require_function
+from cbo_gym.integrations.opening import open_env, require_function
 from cbo_gym.task import Action
 
 SET = "set"  # the parameter that chooses the variables, or the arm
@@ -18,19 +18,19 @@ POINT = "point"  # the user attribute that holds the action's point
 
 
 @singledispatch
-def suggested(codec: Codec, trial: Any) -> Action:
-    """The action of a trial, whose parameters have the system's names and native units.
+def suggest(codec: Codec, trial: Any) -> Action:
+    """Suggest the action of a trial, whose parameters have the system's names and native units.
 
     A box has a number for each of its coordinates. A cell has two, ``"a0, one end"`` and ``"a0, other end"``; a target
     set is the word ``"set"``, and the values of the variables in it; an arm is that word alone; a base arm is True or
-    False by its name, and beyond the limit the first ones count.
+    False by its name; if there are more than the limit, the first ones count.
     """
     return codec.to_action(
         np.array([_unit(codec, index, trial, name) for index, name in enumerate(codec.domains.names)])
     )
 
 
-@suggested.register
+@suggest.register
 def _cell(codec: CellCodec, trial: Any) -> Action:
     ends = [
         [_unit(codec, index, trial, f"{name}, {end}") for index, name in enumerate(codec.domains.names)]
@@ -39,20 +39,20 @@ def _cell(codec: CellCodec, trial: Any) -> Action:
     return codec.to_action(np.ravel(ends))
 
 
-@suggested.register
+@suggest.register
 def _super_arm(codec: SuperArmCodec, trial: Any) -> Action:
     chosen = [trial.suggest_categorical(name, [False, True]) for name in codec.arms]
     return codec.to_action(np.array(chosen, dtype=np.float64))
 
 
-@suggested.register
+@suggest.register
 def _choice(codec: ChoiceCodec, trial: Any) -> Action:
     members = codec.sets[codec.choices.index(trial.suggest_categorical(SET, list(codec.choices)))]
     pairs = zip(codec.domains.names, codec.domains.intervals, strict=True)
     return codec.from_record({name: trial.suggest_float(name, *ends) for name, ends in pairs if name in members})
 
 
-@suggested.register
+@suggest.register
 def _arm(codec: ArmCodec, trial: Any) -> Action:
     names = [codec.to_text(dict(arm)) for arm in codec.arms]
     return names.index(trial.suggest_categorical(SET, names))
@@ -64,18 +64,18 @@ def _unit(codec: Codec, index: int, trial: Any, name: str) -> float:
 
 
 class OptunaObjective:
-    """Called with a trial, plays one round and returns its reward.
+    """Objective that plays a round for a trial and returns its reward.
 
-    The trial's parameters are those of the system by name, in native units, see :func:`suggested`; what was played is
+    The trial's parameters are those of the system by name, in native units, see :func:`suggest`; the action is
     the trial's user attribute ``action``, in words. For one thread.
 
     Args:
         env: environment id, also with parameters, or an environment, which is reset.
-        seed: of the rounds' noise, from 0 to 2**128 - 1.
+        seed: seed of the rounds' noise, from 0 to 2**128 - 1.
         env_parameters: more keyword arguments of the environment.
 
     Attributes:
-        env: the environment, without a limit of rounds.
+        env: The environment, without a limit of rounds.
 
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment.
@@ -84,28 +84,28 @@ class OptunaObjective:
     """
 
     def __init__(self, env: Any, seed: int = 0, **env_parameters: Any) -> None:
-        self.env = opened(env, env_parameters)
+        self.env = open_env(env, env_parameters)
         require_function(self.env.feedback)
         self.env.reset(seed=seed_number(seed, at_most=MAX_NOISE_SEED))
         self._codec = self.env.feedback.codec
 
     def __call__(self, trial: Any) -> float:
-        action = suggested(self._codec, trial)
+        action = suggest(self._codec, trial)
         _, reward, *_ = self.env.step(action)
         trial.set_user_attr("action", self._codec.to_text(self._codec.to_record(action)))
         trial.set_user_attr(POINT, self._codec.to_point(action).tolist())
         return reward
 
     def recommend(self, study: Any) -> Action:
-        """The action to deploy: of a study's trials, the one with the best posterior mean of a Gaussian process.
+        """Return the action to deploy: that of the trial with the best posterior mean of a Gaussian process.
 
-        ``study.best_trial`` is the luckiest round, which where there is noise need not be a good one.
+        ``study.best_trial`` is the luckiest round, which with noise need not be a good round.
 
         Args:
-            study: of trials of this objective.
+            study: study with trials of this objective.
 
         Raises:
-            ArgumentError: if none of them has ended.
+            ArgumentError: if no trial has ended.
             MissingExtraError: without the extra ``agents``.
         """
         from cbo_gym.agents.surrogates.gp.model import GaussianProcess  # late: a study need not ask

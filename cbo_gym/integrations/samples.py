@@ -11,7 +11,7 @@ import polars as pl
 from cbo_gym.arguments import MAX_NOISE_SEED, seed_number, whole_number
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, did_you_mean, shown
 from cbo_gym.feedback import Feedback
-from cbo_gym.integrations.opening import opened
+from cbo_gym.integrations.opening import open_env
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action
@@ -29,7 +29,7 @@ def sample(
     seed: int = 0,
     **env_parameters: Any,
 ) -> pl.DataFrame:
-    """Independent samples of an environment's system.
+    """Draw independent samples of an environment's system.
 
     Without ``do`` and ``action`` there is no intervention: soft parameters are at the null action, and all signals of a
     masked system are masked.
@@ -40,28 +40,28 @@ def sample(
         do: hard intervention: native values of observed variables other than the reward, each a finite number, or ``n``
             numbers, one per sample (a randomised experiment). Any variable may be set, beyond its domain too.
         action: an element of the action space, which is played in every sample; in aggregated mode the values are then
-            means over the cell. What it sets is not in ``do``.
-        seed: from 0 to 2**128 - 1.
+            means over the cell. Variables that it sets must not be in ``do``.
+        seed: seed of the noise, from 0 to 2**128 - 1.
         env_parameters: more keyword arguments of the environment.
 
     Returns:
-        one column for each observed variable, in topological order, the reward last; latent variables are left out.
+        a column for each observed variable, in topological order, the reward last; latent variables are left out.
         The evaluator's data frames are Polars' too; ``to_pandas()`` and ``to_numpy()`` lead to others.
 
     Raises:
-        ArgumentTypeError: if ``env`` is neither an id nor an environment, or ``do`` is no mapping.
+        ArgumentTypeError: if ``env`` is neither an id nor an environment, or ``do`` is not a mapping.
         ArgumentError: for an unknown environment or bad parameters, fewer than 1 samples, an unknown or latent variable
             or the reward in ``do``, or a value that is not a finite number.
-        gymnasium.error.InvalidAction: if the action is no element of the action space.
+        gymnasium.error.InvalidAction: if the action is not an element of the action space.
         OperationError: where a mechanism of a :class:`~cbo_gym.scm.GuardedModel` gives no finite number.
     """
     n = whole_number("n", n, at_least=1)
     seed = seed_number(seed, at_most=MAX_NOISE_SEED)
-    feedback = opened(env, env_parameters).feedback
+    feedback = open_env(env, env_parameters).feedback
     if not isinstance(do, Mapping | None):
-        raise ArgumentTypeError(f"do is a mapping, {{variable: value}}; given {type(do).__name__}")
-    hard = {name: _values(feedback, name, given, n) for name, given in (do or {}).items()}
-    soft, run = _played(feedback, action, hard)
+        raise ArgumentTypeError(f"do must be a mapping, {{variable: value}}; given {type(do).__name__}")
+    hard = {name: _values(feedback, name, value, n) for name, value in (do or {}).items()}
+    soft, run = _system_of_action(feedback, action, hard)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLES_STREAM,)))
     columns = {name: np.empty(n) for name in feedback.scm.nodes}
     step = max(1, BLOCK // max(np.size(column) for column in [0.0, *soft]))
@@ -74,7 +74,7 @@ def sample(
     return pl.DataFrame(columns)
 
 
-def _played(
+def _system_of_action(
     feedback: Feedback, action: Action | None, hard: dict[str, Floats]
 ) -> tuple[Sequence[Floats], Callable[[Draws, Intervention], Values]]:
     """The soft parameters of an action, and the function that runs the system; adds the values set to ``hard``."""
@@ -87,16 +87,16 @@ def _played(
     return (played.expand() if feedback.own_axes else played).soft, feedback.play
 
 
-def _values(feedback: Feedback, name: str, given: Floats, n: int) -> Floats:
-    """The values that ``do`` sets a variable to: a number, or one for each of ``n`` samples."""
+def _values(feedback: Feedback, name: str, value: Floats, n: int) -> Floats:
+    """Return the values that ``do`` sets a variable to: a number, or one for each of ``n`` samples."""
     *settable, reward = feedback.scm.nodes
     if name not in settable:
         hint = ", which is the reward" if name == reward else did_you_mean(name, settable)
         raise ArgumentError(f"do cannot set {name!r}{hint}; it can set {settable}")
     try:
-        values = np.array(given, dtype=float)
+        values = np.array(value, dtype=float)
     except (TypeError, ValueError):
         values = np.array(np.nan)
     if values.shape not in ((), (n,)) or not np.isfinite(values).all():
-        raise ArgumentError(f"do sets {name} to a finite number, or to {n} of them; given {shown(given)}")
+        raise ArgumentError(f"do sets {name} to a finite number, or to {n} of them; given {shown(value)}")
     return values if values.ndim else float(values)

@@ -1,4 +1,4 @@
-"""Figures of a tree search on [0, 1]: the tree of cells, and what it knows over the function.
+"""Figures of a tree search on [0, 1]: the tree of cells, and its estimates over the function.
 
 After Zhang, Tsuchida & Ong (2022), Fig. 1 and 5. Everything is drawn on axes that the caller gives.
 """
@@ -27,7 +27,7 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class TreeSnapshot:
-    """A tree of cells of [0, 1] at one moment of a search; arrays with an entry a node.
+    """A tree of cells of [0, 1] during a search; arrays with an entry a node.
 
     Args:
         lower: lower ends of the cells.
@@ -69,12 +69,12 @@ def draw_tree(axis: Axes, tree: TreeSnapshot) -> None:
     from matplotlib.collections import LineCollection
     from matplotlib.ticker import MaxNLocator
 
-    places = np.column_stack([tree.centre, tree.depth])
-    edges = np.stack([places, places[tree.parent]], axis=1)[1:]
+    points = np.column_stack([tree.centre, tree.depth])
+    edges = np.stack([points, points[tree.parent]], axis=1)[1:]
     axis.add_collection(LineCollection(list(edges), colors=EDGE, linewidths=0.7, zorder=1))
     classes = np.minimum(tree.draws, len(DRAWS) - 1)
-    for kind, (label, (colour, marker)) in enumerate(DRAWS.items()):
-        chosen = places[classes == kind]
+    for count, (label, (colour, marker)) in enumerate(DRAWS.items()):
+        chosen = points[classes == count]
         axis.scatter(chosen[:, 0], chosen[:, 1], s=13, color=colour, marker=marker, label=label, linewidths=0, zorder=2)
     axis.set(ylabel="Depth h", xlim=(-0.01, 1.01), ylim=(tree.depth.max() + 0.6, -0.6))
     axis.yaxis.set_major_locator(MaxNLocator(integer=True))

@@ -21,17 +21,17 @@ SEVERITY, TITRATION = 0.35, 0.1  # standard deviations, mg
 
 
 class Clinic:
-    """The unknown truth: the dose that a patient needs, of which nurses find out a part."""
+    """The unknown truth: the dose that a patient needs, which nurses know in part."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
 
     def patient(self):
-        """The next one, as seen before the treatment."""
+        """Return the next patient, as observed before the treatment."""
         return {"age": float(self.rng.uniform(30, 80)), "mass": float(self.rng.uniform(50, 110))}
 
     def treat(self, patient, start=None, dose=None):
-        """What is recorded of a treatment; what is not set follows from habit and from the nurse."""
+        """Return the record of a treatment; variables that are not set follow from habit and from the nurse."""
         severity = self.rng.normal(0, SEVERITY)
         start = self.rng.normal(1.5, 0.2) if start is None else start
         dose = start + severity + self.rng.normal(0, TITRATION) if dose is None else dose
@@ -41,7 +41,7 @@ class Clinic:
 
 
 def expected_health(patient, do):
-    """The mean over everything that is not seen."""
+    """Return the mean over the unobserved variables."""
     need = 0.02 * patient["mass"] * (1.4 - patient["age"] / 100)
     if "dose" in do:
         return 1 - (do["dose"] - need) ** 2 - SEVERITY**2
@@ -50,7 +50,7 @@ def expected_health(patient, do):
 
 
 def by_hand(folder):
-    """One patient in Python, one from a shell."""
+    """Treat a patient in Python, and one from a shell."""
     database, clinic = folder / "dosing.db", Clinic(seed=100)
     past = pl.read_csv(HERE / "dosing.csv")
     print("By hand, in Python")
@@ -69,7 +69,7 @@ def by_hand(folder):
 
 
 def by_a_robot(folder, agent, patients, seed):
-    """Treat patients; the expected health of each under what was set."""
+    """Treat patients; return the expected health of each under the variables set."""
     clinic = Clinic(seed)
     settings = STUDY | {"agent": agent, "horizon": patients, "seed": seed}
     study = create_study(storage=folder / f"{agent}-{seed}.db", **settings)

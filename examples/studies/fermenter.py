@@ -1,7 +1,7 @@
 """A fermenter: four parameters of a chain, a limit to the acid, a price for the feed.
 
-First by hand, as in a laboratory: past batches come from a CSV file, a batch is asked for, and what came of it is told.
-Then by a robot: a simulator stands in the plant's place and plays a whole campaign. Run with --quick for a short one.
+First by hand, as in a laboratory: past batches come from a CSV file, a batch is asked for, and its outcome is recorded.
+Then by a robot: a simulator replaces the plant and plays a whole campaign. Run with --quick for a short one.
 """
 
 import argparse
@@ -27,7 +27,7 @@ class Plant:
         self.rng = np.random.default_rng(seed)
 
     def run(self, feed, heat, stir, ph):
-        """One batch: the measured values."""
+        """Run a batch; return the measured values."""
         growth = feed / (1.5 + feed) * np.exp(-(((heat - 34) / 4) ** 2)) + self.rng.normal(0, NOISE[0])
         biomass = 4 * growth * (1 - np.exp(-stir / 300)) + self.rng.normal(0, NOISE[1])
         acid = 0.1 * biomass + 0.6 * growth**2 + self.rng.normal(0, NOISE[2])
@@ -36,7 +36,7 @@ class Plant:
 
 
 def by_hand(folder):
-    """Two batches planned in Python, and two from a shell, on one file."""
+    """Plan two batches in Python, and two from a shell, on the same file."""
     database = folder / "fermenter.db"
     plant = Plant(seed=100)
     print("By hand, in Python")

@@ -26,7 +26,7 @@ class Service:
         self.rng = np.random.default_rng(seed)
 
     def visit(self, chat=None, layout=None, discount=None):
-        """What is recorded of one visit; what is not set follows from the visitor and from the shop's own rule."""
+        """Return the record of a visit; variables that are not set follow from the visitor and the shop's rule."""
         draws = self.rng.random(4)
         hesitant = draws[0] < 0.5
         chat = float(draws[1] < (0.95 if hesitant else 0.05)) if chat is None else chat
@@ -69,7 +69,7 @@ def expected_margin(do):
 
 
 def by_hand(folder):
-    """One visit in Python, one from a shell."""
+    """Serve a visit in Python, and one from a shell."""
     database, service = folder / "service.db", Service(seed=100)
     print("By hand, in Python")
     study = create_study(storage=database, **STUDY)
@@ -85,7 +85,7 @@ def by_hand(folder):
 
 
 def by_a_robot(folder, agent, visitors, seed):
-    """Serve visitors; the study, and the expected margin of each under what was set."""
+    """Serve visitors; return the study, and the expected margin of each under the variables set."""
     service = Service(seed)
     settings = STUDY | {"agent": agent, "horizon": visitors, "seed": seed}
     study = create_study(storage=folder / f"{agent}-{seed}.db", **settings)
@@ -98,7 +98,7 @@ def by_a_robot(folder, agent, visitors, seed):
 
 
 def compare(folder, seeds, visitors):
-    """All arms against those that can be best: what visitors bring on average, by seed."""
+    """All arms against those that can be best: the mean margin of a visitor, by seed."""
     print(f"\nexpected margin of a visit, mean of {visitors}, {len(seeds)} seeds")
     for agent in ("TS", "POMIS-TS"):
         played = [by_a_robot(folder, agent, visitors, seed) for seed in seeds]

@@ -1,7 +1,7 @@
 """The same loop in three libraries: a study of this package, Optuna, and Ax where it is installed, on the fermenter.
 
-Each is given the six past batches, the bounds and the limit to the acid, then asks for a batch and is told what came of
-it. What counts is the batch that it would deploy: its true expected titre and acid. "wrong" is the study with an arrow
+Each gets the six past batches, the bounds and the limit to the acid, then asks for a batch and gets its outcome. They
+are compared by the batch that they would deploy: its true expected titre and acid. "wrong" is the study with an arrow
 of the diagram left out. Run with --seeds 100 109 to repeat it on ten seeds, with --quick for three trials.
 """
 
@@ -20,7 +20,7 @@ import polars as pl
 from fermenter import HERE, STUDY, Plant
 from scipy.stats import t as student
 
-BOUNDS = {name: one["bounds"] for name, one in STUDY["parameters"].items()}
+BOUNDS = {name: parameter["bounds"] for name, parameter in STUDY["parameters"].items()}
 PAST = pl.read_csv(HERE / "fermenter.csv").to_dicts()
 LIMIT = 0.4  # g/l of acid, that of the study
 REPEATS = 20_000  # of a batch, for its expected titre and acid
@@ -43,9 +43,9 @@ def with_optuna(plant, trials, seed, folder, sampler="TPESampler"):
     import optuna
 
     spaces = {name: optuna.distributions.FloatDistribution(*bounds) for name, bounds in BOUNDS.items()}
-    made = getattr(optuna.samplers, sampler)(seed=seed)
+    sampler = getattr(optuna.samplers, sampler)(seed=seed)
     storage = optuna.storages.RDBStorage(f"sqlite:///{folder}/{seed}.db")
-    study = optuna.create_study(direction="maximize", sampler=made, storage=storage)
+    study = optuna.create_study(direction="maximize", sampler=sampler, storage=storage)
     for row in PAST:
         past = {name: float(row[f"do({name})"]) for name in BOUNDS}
         missed = {"acid": row["acid"] - LIMIT}
@@ -64,7 +64,7 @@ def with_optuna(plant, trials, seed, folder, sampler="TPESampler"):
 
 
 def with_ax(plant, trials, seed, folder):
-    """Planned by Ax's Gaussian processes, one of the titre and one of the acid, each from the parameters alone."""
+    """Planned by Ax's Gaussian processes, of the titre and of the acid, each from the parameters alone."""
     from ax.api.client import Client
     from ax.api.configs import RangeParameterConfig
 
@@ -95,7 +95,7 @@ MODULES = {"Optuna": "optuna", "Optuna-GP": "optuna", "Ax": "ax"}
 
 
 def lines_of(loop):
-    """Of its code, without the line that names it, its description and empty lines."""
+    """Count the lines of a loop's code, without its header, its docstring and empty lines."""
     lines = [line.strip() for line in inspect.getsource(getattr(loop, "func", loop)).splitlines()]
     return sum(bool(line) and not line.startswith(('"""', "def ")) for line in lines)
 
@@ -120,18 +120,22 @@ def main():
         if importlib.util.find_spec(MODULES.get(name, "cbo_gym")) is None:
             print(f"{name} is not installed")
             continue
-        found, began = [], time.process_time()
+        deployed, began = [], time.process_time()
         for seed in range(first, last + 1):
             with tempfile.TemporaryDirectory() as folder:
-                found.append(truth(LOOPS[name](Plant(seed), trials, seed, Path(folder))))
-            titre, acid = found[-1]
+                deployed.append(truth(LOOPS[name](Plant(seed), trials, seed, Path(folder))))
+            titre, acid = deployed[-1]
             print(f"{name:9} seed {seed}: deployed titre {titre:.3f}, acid {acid:.3f}", flush=True)
-        titres, acids = np.array(found).T
-        spent = (time.process_time() - began) / len(found)
-        half = student.ppf(0.975, len(found) - 1) * titres.std(ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.nan
+        titres, acids = np.array(deployed).T
+        spent = (time.process_time() - began) / len(deployed)
+        half = (
+            student.ppf(0.975, len(deployed) - 1) * titres.std(ddof=1) / len(deployed) ** 0.5
+            if len(deployed) > 1
+            else np.nan
+        )
         print(
             f"{name:9} {lines_of(LOOPS[name])} lines; titre {titres.mean():.3f} +- {half:.3f}, acid above its limit in "
-            f"{np.sum(acids > LIMIT)} of {len(found)}, {spent:.0f} s of CPU each"
+            f"{np.sum(acids > LIMIT)} of {len(deployed)}, {spent:.0f} s of CPU each"
         )
 
 

@@ -24,7 +24,7 @@ class HillClimber(Agent):
     def act(self, observation):
         if not self.history:
             return self.rng.random(self.task.action_space.shape)
-        part = (len(self.history) - len(self.task.initial_data)) / self.task.horizon
-        width = self.first * (self.last / self.first) ** min(part, 1.0)
+        progress = (len(self.history) - len(self.task.initial_data)) / self.task.horizon
+        width = self.first * (self.last / self.first) ** min(progress, 1.0)
         step = width * self.rng.standard_normal(self.task.action_space.shape)
         return (self.recommend() + step).clip(0.0, 1.0)

@@ -1,4 +1,4 @@
-"""What a reader types into a terminal, run in this process and shown with what it prints."""
+"""Commands of a terminal, run in this process and shown with their output."""
 
 import shlex
 
@@ -12,7 +12,7 @@ def shell(line):
 
 
 def last_asked(study):
-    """Number of the newest trial, and what it sets."""
+    """Return the number of the newest trial, and the values that it sets."""
     row = study.to_frame().row(-1, named=True)
     done = {name[3:-1]: value for name, value in row.items() if name.startswith("do(") and value is not None}
     return row["number"], done
