@@ -114,7 +114,7 @@ def test_noise_hangs_on_the_seed_alone() -> None:
 
 @pytest.mark.parametrize("make", [cbo_gym.optuna_objective, cbo_gym.botorch_function])
 def test_bad_input(make) -> None:
-    with pytest.raises(ArgumentError, match="best in CoCaFig1 depends on the context"):
+    with pytest.raises(ArgumentError, match="best action in CoCaFig1 depends on the context"):
         make(CONTEXTUAL)
     with pytest.raises(ArgumentError, match="did you mean 'CBO/Alpine2-v0'"):
         make("CBO/Alpin2-v0")
