@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cbo_gym.feedback import OUTCOME_KEYWORDS, feedback_class
 from cbo_gym.problems.build import builder_parameters
-from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS, TAKEN
+from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS, KEYWORDS
 from cbo_gym.registry import entries
 from cbo_gym.specs import find_agent, known_agents
 from tests.trials.fuzzing import Case, Workplace
@@ -83,7 +83,7 @@ AGENTS = {name: keywords_of_agent(name) for name in known_agents()}
 
 def company(keyword):
     """Other keywords that a keyword needs: the kinds of knowledge of the graph that take it."""
-    kinds = [kind for kind, taken in TAKEN.items() if keyword in taken]
+    kinds = [kind for kind, taken in KEYWORDS.items() if keyword in taken]
     return [{"graph": repr(kind)} for kind in kinds] or [{}]
 
 
