@@ -100,7 +100,7 @@ def _settings(feedback: Feedback) -> dict[str, list[Line]]:
     ranges = {
         name: "{} to {}".format(*(short_numbers(*domain)(end) for end in domain))
         for name, domain in feedback.problem.manipulable.items()
-        if name in feedback.acted_on()
+        if name in feedback.affected_nodes()
     }
     return {name: [Line(label, label)] for name, label in ranges.items()}
 

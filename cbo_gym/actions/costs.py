@@ -37,7 +37,7 @@ class Costs:
 
     Raises:
         ArgumentError: if a price is not a finite number above 0, a reference is not finite, a set is empty, or there
-            is no price.
+            are no prices.
     """
 
     base: float = 0.0

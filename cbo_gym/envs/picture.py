@@ -23,11 +23,11 @@ def draw(state: Snapshot) -> np.ndarray:
 
 def picture_of(state: Snapshot) -> Picture:
     """Return the picture before it is drawn as pixels."""
-    entering = state.feedback.entering(state.intervention, state.values)
+    entries = state.feedback.node_entries(state.intervention, state.values)
     boxes = {
         name: Box(
             state.value(name),
-            [Line(*entry) for entry in entering.get(name, ())],
+            [Line(*entry) for entry in entries.get(name, ())],
             COLOURS[role],
             name in state.intervened,
         )
@@ -38,11 +38,11 @@ def picture_of(state: Snapshot) -> Picture:
 
 def roles_of(feedback: Interface) -> dict[str, str]:
     """Return the role of each node, a key of ``COLOURS``."""
-    acted_on = feedback.acted_on()
+    affected = feedback.affected_nodes()
     data = feedback.problem.data(Contexts) if feedback.looks_ahead else None
     contexts = data.names if data else ()
     roles = dict.fromkeys(feedback.scm.nodes, "other")
-    roles |= dict.fromkeys(contexts, "context") | dict.fromkeys(acted_on, "acted on")
+    roles |= dict.fromkeys(contexts, "context") | dict.fromkeys(affected, "acted on")
     return roles | {feedback.scm.reward: "reward"}
 
 

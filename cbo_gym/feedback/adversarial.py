@@ -102,11 +102,11 @@ class AdversarialFeedback(SoftFeedback):
         return self._grid.all()
 
     def _rewards_without_noise(self) -> np.ndarray:
-        """Of every action against every move, ``(n, m)``."""
+        """Return the reward without noise of every action against every move, ``(n, m)``."""
         native = self.domains.points_to_native(self.all_actions())
         soft = [*native.T[..., None], *self._native_moves.T]
-        silent = tuple(np.zeros(1) for _ in self.scm.noisy)
-        rewards = self.problem.outcomes.reward(self.scm.propagate(silent, Intervention(soft)))
+        no_noise = tuple(np.zeros(1) for _ in self.scm.noisy)
+        rewards = self.problem.outcomes.reward(self.scm.propagate(no_noise, Intervention(soft)))
         return np.broadcast_to(rewards, (len(native), len(self.moves)))
 
     def decode(self, action: Action) -> Intervention:
@@ -115,8 +115,8 @@ class AdversarialFeedback(SoftFeedback):
         steps = self._levels - 1
         for value in array.tolist():
             if abs(value - int(value * steps + 0.5) / steps) > ON_GRID:
-                place = array.tolist().index(value)
-                raise InvalidAction(f"action[{place}] must be one of {self._listed_levels}; given {value}")
+                index = array.tolist().index(value)
+                raise InvalidAction(f"action[{index}] must be one of {self._level_names}; given {value}")
         return intervention
 
     def decode_batch(self, actions: Actions) -> Intervention:
@@ -126,13 +126,13 @@ class AdversarialFeedback(SoftFeedback):
         if not inside.all():
             first = int(np.argmin(inside))
             raise InvalidAction(
-                f"actions[{first}] is outside {self.action_space}, whose coordinates are {self._listed_levels}; "
+                f"actions[{first}] is outside {self.action_space}, whose coordinates are {self._level_names}; "
                 f"given {shown(array[first].tolist())}"
             )
         return intervention
 
     @property
-    def _listed_levels(self) -> str:
+    def _level_names(self) -> str:
         return ", ".join(f"{k}/{self._levels - 1}" for k in range(self._levels))
 
     def start(self) -> Memory:
@@ -189,7 +189,7 @@ class AdversarialFeedback(SoftFeedback):
     def known_maximiser(self) -> Action | None:
         return None
 
-    def entering(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
+    def node_entries(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
         """Return the agent's entries, then the adversary's."""
         entries = [self.entry(i, intervention, values) for i in range(self._first)]
         entries += [self._move_entry(name, values) for name in self.move_domains.names]

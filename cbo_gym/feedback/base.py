@@ -184,11 +184,11 @@ class Interface(ABC):
         """Return the items of the mode's actions that may have a price.
 
         Raises:
-            ArgumentError: if there are none.
+            ArgumentError: if the mode has no costs.
         """
         raise ArgumentError(f"{self.problem.name}: {self.mode} mode has no costs")
 
-    def changed(self, intervention: Intervention) -> Changed:
+    def changed_items(self, intervention: Intervention) -> Changed:
         """Return the items with a possible price that an action changes: item -> ``(mask, native value)``."""
         return {}
 
@@ -199,7 +199,7 @@ class Interface(ABC):
             intervention: result of :meth:`decode` or :meth:`decode_batch`.
         """
         assert self.costs is not None, "the problem has no costs"
-        return self.costs.of(self.changed(intervention))
+        return self.costs.of(self.changed_items(intervention))
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
         """Return the observation after rounds.
@@ -215,10 +215,10 @@ class Interface(ABC):
         return self.after(np.zeros(len(self.nodes)), defaultdict(float))
 
     @abstractmethod
-    def acted_on(self) -> dict[str, str]:
+    def affected_nodes(self) -> dict[str, str]:
         """Return the nodes that actions affect directly, each with a word for the way, for pictures and tables."""
 
-    def entering(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
+    def node_entries(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
         """Return the entries of an action into the mechanisms, by node; none if it sets variables.
 
         Args:
@@ -239,7 +239,7 @@ class Interface(ABC):
 
     @abstractmethod
     def regions(self) -> list[Region]:
-        """Return parts of the action space that cover it, for the oracle's search."""
+        """Return regions that cover the action space, for the oracle's search."""
 
     def all_actions(self) -> np.ndarray | None:
         """Return all actions as one array if they can be enumerated; else ``None``."""

@@ -40,7 +40,7 @@ class SettingInterface(Interface):
                 info[f"_{name}"] = np.array(mask)
         return info
 
-    def changed(self, intervention: Intervention) -> Changed:
+    def changed_items(self, intervention: Intervention) -> Changed:
         """Return the variables that are set."""
         return intervention.hard
 
@@ -135,7 +135,7 @@ class ChoiceInterface(SettingInterface):
         }
         return Intervention(self._soft, hard)
 
-    def acted_on(self) -> dict[str, str]:
+    def affected_nodes(self) -> dict[str, str]:
         return dict.fromkeys(self._manipulable, "do")
 
     def priceable(self) -> Priceable:

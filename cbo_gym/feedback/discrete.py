@@ -70,7 +70,7 @@ class DiscreteInterface(SettingInterface):
         sets = list(dict.fromkeys(frozenset(arm) for arm in self.arms))
         return Priceable({name: (name,) for items in sets for name in sorted(items)}, sets)
 
-    def acted_on(self) -> dict[str, str]:
+    def affected_nodes(self) -> dict[str, str]:
         return dict.fromkeys(self._settable, "do")
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:

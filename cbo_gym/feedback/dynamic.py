@@ -171,22 +171,22 @@ class DynamicFeedback(ChoiceInterface, Feedback):
         return chosen
 
     def describe(self, intervention: Intervention) -> Description:
-        return super().describe(self._played(intervention))
+        return super().describe(self._current(intervention))
 
     def describe_batch(self, intervention: Intervention) -> Description:
-        return super().describe_batch(self._played(intervention))
+        return super().describe_batch(self._current(intervention))
 
-    def changed(self, intervention: Intervention) -> Changed:
+    def changed_items(self, intervention: Intervention) -> Changed:
         """Return the variables set in the slice of the round; earlier interventions have been paid for."""
-        return self._played(intervention).hard
+        return self._current(intervention).hard
 
-    def _played(self, intervention: Intervention) -> Intervention:
+    def _current(self, intervention: Intervention) -> Intervention:
         """Return the intervention in the slice of the round, by the variables' bare names."""
         (index,) = intervention.soft
         names, hard = self._names[int(index)], intervention.hard
         return Intervention((), {name: hard[full_name] for name, full_name in names.items() if full_name in hard})
 
-    def acted_on(self) -> dict[str, str]:
+    def affected_nodes(self) -> dict[str, str]:
         return {names[name]: "do" for names in self._names for name in self.manipulable}
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:

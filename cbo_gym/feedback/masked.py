@@ -111,7 +111,7 @@ class MaskedFeedback(ParametricInterface, Feedback):
         own = {arm: (name,) for arm, name in zip(self.codec.arms, names, strict=True)}
         return Priceable({**items, **own}, [frozenset({name}) for name in names], {}, units=False)
 
-    def changed(self, intervention: Intervention) -> Changed:
+    def changed_items(self, intervention: Intervention) -> Changed:
         """Return the selected base arms."""
         names = self.problem.domains.names
         return {name: (bit != 0.0, 0.0) for name, bit in zip(names, intervention.soft, strict=True)}

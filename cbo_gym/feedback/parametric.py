@@ -69,7 +69,7 @@ class ParametricInterface(Interface):
         native = self.problem.to_native(self.problem.null_action).tolist()
         return dict(zip(names, native[: len(names)], strict=True))
 
-    def changed(self, intervention: Intervention) -> Changed:
+    def changed_items(self, intervention: Intervention) -> Changed:
         """Return the parameters that differ from the null action."""
         return {
             name: (value != null, value)
@@ -80,16 +80,16 @@ class ParametricInterface(Interface):
         """Return the native value at which each parameter is priced."""
         return intervention.soft
 
-    def acted_on(self) -> dict[str, str]:
+    def affected_nodes(self) -> dict[str, str]:
         names = self.problem.domains.names
         return {node: ", ".join(names[i] for i in own) for node, own in self.scm.action_nodes.items()}
 
-    def entering(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
+    def node_entries(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
         entries = [self.entry(i, intervention, values) for i in range(self.scm.action_dim)]
         return {node: [entries[i] for i in own] for node, own in self.scm.action_nodes.items()}
 
     def entry(self, index: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
-        """Return the entry of one coordinate, in native units; for the arguments see :meth:`entering`."""
+        """Return the entry of one coordinate, in native units; for the arguments see :meth:`node_entries`."""
         name, domain = self.domains.names[index], self.domains.intervals[index]
         value = MISSING if intervention is None else short_numbers(*domain)(float(intervention.soft[index]))
         return Entry(f"{name} = {value}", f"{name} = {widest_of(*domain)}")

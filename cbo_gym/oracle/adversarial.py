@@ -67,7 +67,7 @@ class AdversarialOracle(Oracle):
         shares = np.bincount(rounds) / len(rounds)
         hindsight = self.expected_against(self.feedback.all_actions(), moves).value
         best = hindsight[np.argmax(np.round(hindsight @ shares, TIE_DECIMALS))]
-        distinct, rows = np.unique(self._stacked([*played, *recommended]), axis=0, return_inverse=True)
+        distinct, rows = np.unique(self._stack([*played, *recommended]), axis=0, return_inverse=True)
         first, second = np.split(rows.reshape(-1), [len(played)])
         table = self.expected_against(distinct, moves)
         expected = Estimate(*(array[first, rounds] for array in table))

@@ -83,7 +83,7 @@ class ConstrainedOracle(Oracle):
         """
         if not actions:
             return np.zeros((0, len(self.constraints)))
-        return self.missed_by(self.feedback.decode_batch(self._stacked(actions)), len(actions))
+        return self.missed_by(self.feedback.decode_batch(self._stack(actions)), len(actions))
 
     def missed_by(self, intervention: Intervention, count: int) -> np.ndarray:
         """Return the violations of a batch of ``count`` interventions, shape ``(count, constraints)``."""
@@ -112,7 +112,7 @@ class ConstrainedOracle(Oracle):
             return
         regions = list(self.feedback.regions())
         for count in (FEW, SAMPLE):
-            if any(self._sampled(region, count)[1].max(axis=1).min() <= 0.0 for region in regions):
+            if any(self._sample(region, count)[1].max(axis=1).min() <= 0.0 for region in regions):
                 return
         nearest = [
             self._action_at(region, maximise_in_box(self._nearness(region), region.dim, self._seed))
@@ -199,7 +199,7 @@ class ConstrainedOracle(Oracle):
 
         return slack
 
-    def _sampled(self, region: Region, count: int = SAMPLE) -> tuple[np.ndarray, np.ndarray]:
+    def _sample(self, region: Region, count: int = SAMPLE) -> tuple[np.ndarray, np.ndarray]:
         """Return random points of a region ``(n, dim)``, and their excesses ``(n, constraints)``."""
         points = np.random.default_rng(self._seed).random((count if region.dim else 1, region.dim))
         batch = self.feedback.decode_batch(region.to_actions(points)).broadcast((len(points),))
@@ -207,7 +207,7 @@ class ConstrainedOracle(Oracle):
 
     def _nearness(self, region: Region) -> Callable[[np.ndarray], np.ndarray]:
         """Return minus the violation as a function of a region's points, each node in units of its range there."""
-        slack, width = self._slack(region), np.ptp(self._sampled(region)[1], axis=0)
+        slack, width = self._slack(region), np.ptp(self._sample(region)[1], axis=0)
         units = np.where(width > 0.0, width, 1.0)
         return lambda points: (np.minimum(slack(points), 0.0) / units).sum(axis=-1)
 
@@ -217,7 +217,7 @@ class ConstrainedOracle(Oracle):
         Rewards of feasible points are squeezed into (-1, 1), violations of the others into (-2, -1).
         """
         rewards, nearness = self._means_in(region), self._nearness(region)
-        sampled = rewards(self._sampled(region)[0])
+        sampled = rewards(self._sample(region)[0])
         centre, unit = float(np.median(sampled)), float(np.ptp(sampled)) or 1.0
 
         def merit(points: np.ndarray) -> np.ndarray:

@@ -49,7 +49,7 @@ class ContextualOracle(Oracle):
         """
         if not actions:
             return Estimate(np.zeros(0), np.zeros(0))
-        return self.mean_given(self.feedback.decode_batch(self._stacked(actions)), contexts, tolerance)
+        return self.mean_given(self.feedback.decode_batch(self._stack(actions)), contexts, tolerance)
 
     def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
         return self.mean_given(intervention, seen["context"])

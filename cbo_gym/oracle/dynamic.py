@@ -72,7 +72,7 @@ class DynamicOracle(Oracle):
 
     def expected_after(self, actions: list[Action], past: Past) -> Estimate:
         """Return E[Y_t | action, past] of each action in a slice, shape ``(len(actions),)``."""
-        batch = self.feedback.situate(self.feedback.decode_batch(self._stacked(actions)), past)
+        batch = self.feedback.situate(self.feedback.decode_batch(self._stack(actions)), past)
         return Estimate(*(np.broadcast_to(array, len(actions)) for array in self.mean_of(batch)))
 
     def past_of(self, implemented: Sequence[Action]) -> Past:

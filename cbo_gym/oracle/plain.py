@@ -140,7 +140,7 @@ class Oracle:
         """
         if not actions:
             return Estimate(np.zeros(0), np.zeros(0))
-        stacked, rows = self._stacked(actions), None
+        stacked, rows = self._stack(actions), None
         if isinstance(stacked, np.ndarray):  # bandits play one action many times
             stacked, rows = np.unique(stacked, axis=0, return_inverse=True)
         estimate = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
@@ -149,7 +149,7 @@ class Oracle:
         # a batch of observations alone has no entry that shows its size
         return Estimate(*(np.broadcast_to(array, len(actions)) for array in estimate))
 
-    def _stacked(self, actions: list[Action]) -> Actions:
+    def _stack(self, actions: list[Action]) -> Actions:
         space = self.feedback.action_space
         empty: Actions = create_empty_array(space, len(actions))
         return concatenate(space, actions, empty)

@@ -113,7 +113,7 @@ class SeveralObjectivesOracle(Oracle):
             return Estimate(*np.zeros((2, 0, len(self._signs))))
         flat = np.array([to_flat(self.feedback.codec, action) for action in actions])
         _, first, rows = np.unique(flat, axis=0, return_index=True, return_inverse=True)
-        batch = self.feedback.decode_batch(self._stacked([actions[i] for i in first]))
+        batch = self.feedback.decode_batch(self._stack([actions[i] for i in first]))
         vectors = self._vectors(batch.broadcast((len(first),)), tolerance)
         return Estimate(*(array[rows.reshape(-1)] for array in vectors))
 

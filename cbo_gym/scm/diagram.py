@@ -321,7 +321,7 @@ class CausalDiagram:
     def mutilate(self, targets: Iterable[str]) -> CausalDiagram:
         """Return the diagram under ``do(targets)``: without all edges into a target, bidirected ones included."""
         cut = self._require(targets)
-        return self._derived(
+        return self._derive(
             self.nodes,
             (edge for edge in self.directed if edge[1] not in cut),
             (pair for pair in self.bidirected if not pair & cut),
@@ -330,7 +330,7 @@ class CausalDiagram:
     def without_effects(self, names: Iterable[str]) -> CausalDiagram:
         """Return the diagram without the directed edges that leave ``names``."""
         quiet = self._require(names)
-        return self._derived(self.nodes, (edge for edge in self.directed if edge[0] not in quiet), self.bidirected)
+        return self._derive(self.nodes, (edge for edge in self.directed if edge[0] not in quiet), self.bidirected)
 
     def with_inputs(self, inputs: Mapping[str, Iterable[str]]) -> CausalDiagram:
         """Return the diagram in which some variables depend on new inputs and on nothing else.
@@ -343,12 +343,12 @@ class CausalDiagram:
         """
         cut = self.mutilate(inputs)
         added = {(cause, name) for name, causes in inputs.items() for cause in causes}
-        return cut._derived(self.nodes, cut.directed | added, cut.bidirected)
+        return cut._derive(self.nodes, cut.directed | added, cut.bidirected)
 
     def subgraph(self, names: Iterable[str]) -> CausalDiagram:
         """Return the diagram induced by ``names``: the edges with both ends among them."""
         keep = self._require(names)
-        return self._derived(
+        return self._derive(
             (node for node in self.nodes if node in keep),
             (edge for edge in self.directed if keep.issuperset(edge)),
             (pair for pair in self.bidirected if keep.issuperset(pair)),
@@ -371,7 +371,7 @@ class CausalDiagram:
                 siblings[effect] |= (effects | others) - {effect}
             for other in others:
                 siblings[other] = (siblings[other] | effects) - {latent, other}
-        return self._derived(
+        return self._derive(
             (node for node in self.nodes if node not in hidden),
             ((cause, name) for name, causes in parents.items() for cause in causes),
             (frozenset((name, other)) for name, others in siblings.items() for other in others),
@@ -407,7 +407,7 @@ class CausalDiagram:
 
         return svg_of(self.plot())
 
-    def _derived(
+    def _derive(
         self, nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[frozenset[str]]
     ) -> CausalDiagram:
         return CausalDiagram(nodes, directed, bidirected, allow_cycles=self.allow_cycles)

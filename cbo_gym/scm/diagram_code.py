@@ -1,7 +1,7 @@
 """Causal diagrams in the DOT language of Graphviz, and in that of DAGitty, which is derived from it.
 
 One small parser reads both. Statements are nodes, chains of edges (``A -> B <-> C``, ``A -> {B C}``) and subgraphs;
-attributes that mark latent variables or arrowheads are read, and others are ignored. pydot is no substitute: it lacks
+attributes that mark latent variables or arrowheads are read, and others are ignored. pydot is not enough: it lacks
 edges of DAGitty, and reads ``A -- B`` as ``A -> B`` and ``A <-> B`` as three nodes.
 """
 

@@ -72,7 +72,7 @@ class Parts:
 
     def with_labels(self) -> Parts:
         """Rename nodes to their labels if all are numbers with distinct labels, as causal-learn writes them."""
-        labels = {name: _unquoted(attributes.get("label", "")) for name, attributes in self.attributes.items()}
+        labels = {name: _unquote(attributes.get("label", "")) for name, attributes in self.attributes.items()}
         numbered = all(str(name).isdecimal() for name in labels)
         plain = all(label and label[0] not in "<\\" for label in labels.values())
         if not (numbered and plain and len(set(labels.values())) == len(labels)):
@@ -85,7 +85,7 @@ class Parts:
 
 
 def _is_hidden(attributes: Mapping[str, Any]) -> bool:
-    """Whether a node has ``observed="no"`` as in DoWhy, or ``latent`` as in DAGitty."""
+    """Return whether a node has ``observed="no"`` as in DoWhy, or ``latent`` as in DAGitty."""
     return (
         _word(attributes.get("observed", "yes")) in NO
         or any(_word(attributes.get(mark, "no")) in YES for mark in HIDDEN)
@@ -94,7 +94,7 @@ def _is_hidden(attributes: Mapping[str, Any]) -> bool:
 
 
 def is_invisible(attributes: Mapping[str, Any]) -> bool:
-    """Whether an edge only arranges a picture, as ``style=invis`` in DOT."""
+    """Return whether an edge only arranges a picture, as ``style=invis`` in DOT."""
     return "invis" in _word(attributes.get("style")).split(",")
 
 
@@ -120,9 +120,9 @@ def _mark(shape: Any, drawn: bool) -> str:
 
 
 def _word(value: Any) -> str:
-    return _unquoted(value).lower()
+    return _unquote(value).lower()
 
 
-def _unquoted(value: Any) -> str:
+def _unquote(value: Any) -> str:
     """Remove the quotation marks that some parsers keep."""
     return str(value).strip().strip('"')

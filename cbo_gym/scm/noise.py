@@ -81,7 +81,7 @@ class Distribution(ABC):
 
 @dataclass(frozen=True)
 class Zero(Distribution):
-    """No noise: the constant 0. Takes nothing from the random stream."""
+    """No noise: the constant 0. Sampling does not advance the generator."""
 
     mean = 0.0
     std = 0.0

@@ -22,8 +22,8 @@ class TransformedSystem(System):
         names: old name -> new name, of each variable.
         units: old name -> unit, of variables whose unit changes.
         nodes: old names of the observed variables in their new order, the reward last.
-        coordinates: new index and unit of each old soft parameter; empty if there are none, or if the mode defines
-            them.
+        coordinates: new index and unit of each old soft parameter; empty without soft parameters, or if the mode
+            defines them.
         known_noise: old name -> the distribution of its noise that agents know.
     """
 

@@ -9,7 +9,7 @@ import numpy as np
 
 # A number, or an array of numbers; arrays broadcast together.
 Floats = float | np.ndarray
-# The same type goes in and comes out.
+# Type of an argument and of the result.
 FloatOrArray = TypeVar("FloatOrArray", float, np.ndarray)
 # A known reward: name -> number, array or tensor, to the reward.
 Composition = Callable[[Mapping[str, Any]], Any]

@@ -30,8 +30,8 @@ def pareto_sets(
     let the *own* variables of Y_i be those that can be set and reach Y_i and no other objective. Setting their
     interventional border changes only Y_i, which it makes no worse (Lee & Bareinboim 2018, Theorem 4, with all other
     variables projected out). W remains if and only if, for each objective, the border among its own variables is empty.
-    No theorem says that each remaining set is needed, but a search found an SCM for each, on all diagrams of four
-    variables.
+    No theorem says that each remaining set is needed, but numerical searches gave an SCM for each, on all diagrams
+    of four variables.
 
     Args:
         diagram: an acyclic causal diagram.
@@ -67,7 +67,7 @@ def supported_sets(
 def _leaves_out(
     diagram: CausalDiagram, objectives: Sequence[str], allowed: frozenset[str], chosen: frozenset[str]
 ) -> bool:
-    """Whether a set leaves variables alone that should be set in every SCM."""
+    """Return whether a set leaves variables alone that should be set in every SCM."""
     # variables that are set are constants and confound nothing
     under = diagram.mutilate(chosen).subgraph(set(diagram.nodes) - chosen)
     above = {name: under.ancestors([name]) for name in objectives}

@@ -58,7 +58,7 @@ def _diagram(shot: Snapshot, roles: dict[str, str], words: dict[str, str], set_t
             last = f"{name} {number(set_to[name][-1])}" if set_to[name] else name
             lines[one.node].append(Line(last, last))
     else:
-        for name in shot.study.interface.acted_on():
+        for name in shot.study.interface.affected_nodes():
             text = f"set in {len(set_to[name])} of {len(shot.rounds)}"
             lines[name].append(Line(text, text, bool(set_to[name])))
     means = {name: float(np.mean(values)) for name in roles if (values := shot.measured(name))}
