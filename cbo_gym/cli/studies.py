@@ -1,4 +1,4 @@
-"""study: what to try next on a system of your own, with a database of all trials."""
+"""study: suggestions for trials on your own system, with a database of all trials."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Supposed = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[NAME=NUMBER]...",
-        help="What would be set, an interval as 'NAME=[LOW, HIGH]'; nothing to only observe.",
+        help="The values to suppose, an interval as 'NAME=[LOW, HIGH]'; nothing to only observe.",
     ),
 ]
 DidOption = Annotated[
@@ -45,9 +45,7 @@ DidOption = Annotated[
 ]
 ContextOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--context", metavar="NAME=NUMBER", help="A context that was seen, in contextual mode. Repeat for more."
-    ),
+    typer.Option("--context", metavar="NAME=NUMBER", help="An observed context, in contextual mode. Repeat for more."),
 ]
 
 studies = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="rich")
@@ -63,19 +61,19 @@ def _study(database: str, name: str | None, agent: str | None = None) -> Study:
 
 
 def _numbers(pairs: Sequence[str] | None) -> dict[str, Any]:
-    """``["ph=6.8"]`` as a mapping. A name may hold ``=``, a number does not.
+    """Read ``["ph=6.8"]`` as a mapping. A name may contain ``=``, a number may not.
 
     Raises:
-        ArgumentError: naming the string that is no pair, or the name that comes twice.
+        ArgumentError: naming a string that is not a pair, or a name that comes twice.
     """
     from cbo_gym.study.units import pairs_in, value_in
 
     form = "NAME=NUMBER with a decimal point, as in ph=6.8"
     strings = pairs_in(pairs or (), form)
-    found = {name: value_in(string) for name, string in strings.items()}
-    if wrong := [name for name, value in found.items() if isinstance(value, str)]:
+    values = {name: value_in(string) for name, string in strings.items()}
+    if wrong := [name for name, value in values.items() if isinstance(value, str)]:
         raise ArgumentError(f"cannot read {f'{wrong[0]}={strings[wrong[0]]}'!r}; write {form}")
-    return found
+    return values
 
 
 @studies.command()
@@ -90,18 +88,18 @@ def create(
     """
     from cbo_gym.study import create_study
     from cbo_gym.study.database import Database
-    from cbo_gym.study.files import checked
+    from cbo_gym.study.files import read_arguments
     from cbo_gym.yaml_files import read_yaml_with_lines
 
     shown = Database(database).shown
     try:
-        arguments = checked(lambda: read_yaml_with_lines(description), name=description.stem, agent=agent)
+        arguments = read_arguments(lambda: read_yaml_with_lines(description), name=description.stem, agent=agent)
     except ArgumentError as error:
         raise ArgumentError(f"{description}: {error}") from error
-    made = create_study(**arguments, storage=database)
-    if made.about.ignored:
-        say(f"Ignored, as nothing that the reward depends on: {', '.join(made.about.ignored)}", whole=True)
-    say(f"Created {made.name} in {shown}; next: cbo-gym study ask {shown}", whole=True)
+    study = create_study(**arguments, storage=database)
+    if study.about.ignored:
+        say(f"Ignored, because the reward does not depend on them: {', '.join(study.about.ignored)}", whole=True)
+    say(f"Created {study.name} in {shown}; next: cbo-gym study ask {shown}", whole=True)
 
 
 @studies.command("import")
@@ -141,18 +139,20 @@ def ask(
     """
     trials: list[Trial] = _study(database, study, agent).ask(count, context=_numbers(context) or None)
     if as_json:
-        print_json([{"number": one.number, "do": one.do, "why": one.why} for one in trials])
+        print_json([{"number": trial.number, "do": trial.do, "why": trial.why} for trial in trials])
     else:
-        print_table("", ["trial", "set", "why"], [[str(one.number), _in_words(one.do), one.why] for one in trials])
+        print_table(
+            "", ["trial", "set", "why"], [[str(trial.number), _in_words(trial.do), trial.why] for trial in trials]
+        )
 
 
 def _in_words(do: Any) -> str:
-    """``ph = 6.8``."""
-    from cbo_gym.study.units import written
+    """Return an action in words: ``ph = 6.8``."""
+    from cbo_gym.study.units import format_value
 
     if not do:
         return "nothing, observe"
-    return ", ".join(f"{name} = {written(value)}" for name, value in do.items())
+    return ", ".join(f"{name} = {format_value(value)}" for name, value in do.items())
 
 
 @studies.command()
@@ -169,7 +169,7 @@ def tell(
     Example: [b]cbo-gym study tell fermenter.db 7 biomass=2.2 titre=0.79 --did ph=6.75[/b]
     """
     _study(database, study, agent).tell(trial, _numbers(values), did=_numbers(did) or None)
-    say(f"Trial {trial} was told.")
+    say(f"The outcome of trial {trial} was recorded.")
 
 
 @studies.command()
@@ -186,7 +186,7 @@ def correct(
     Example: [b]cbo-gym study correct fermenter.db 7 biomass=2.2 titre=0.97[/b]
     """
     _study(database, study, agent).correct(trial, _numbers(values), did=_numbers(did) or None)
-    say(f"Trial {trial} was corrected.")
+    say(f"The outcome of trial {trial} was corrected.")
 
 
 @studies.command()
@@ -211,15 +211,17 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
 
     Example: [b]cbo-gym study show fermenter.db[/b]
     """
-    from cbo_gym.study.units import written
+    from cbo_gym.study.trials import STATUS_WORDS
+    from cbo_gym.study.units import format_value
 
     opened = _study(database, study, agent)
     frame = opened.to_frame()
     if as_json:
         print_json(frame.to_dicts())
         return
+    frame = frame.with_columns(frame["status"].replace(STATUS_WORDS))
     expendable = ["asked", "ended", "why", "reason"]
-    cells = [[value if isinstance(value, str) else written(value) for value in row] for row in frame.iter_rows()]
+    cells = [[value if isinstance(value, str) else format_value(value) for value in row] for row in frame.iter_rows()]
     print_hidden(print_table("", frame.columns, cells, droppable=expendable), SEE_JSON)
     if (best := opened.best_trial) is not None:
         reward = opened.about.reward
@@ -238,25 +240,25 @@ def recommend(
 
     Example: [b]cbo-gym study recommend fermenter.db[/b]
     """
-    opened, seen = _study(database, study, agent), _numbers(context) or None
-    found = opened.recommendation(context=seen)
+    opened, observed = _study(database, study, agent), _numbers(context) or None
+    recommended = opened.recommendation(context=observed)
     if not as_json:
-        say(_in_words(found))
+        say(_in_words(recommended))
     try:
-        expected = opened.what_if(found, context=seen)
+        expected = opened.what_if(recommended, context=observed)
     # The agent has no model.
     except ArgumentError:
         expected = None
     if as_json:
-        beside = {} if expected is None else {"expected": expected, "interval": expected.interval}
-        print_json(_beside(found, "do", beside))
+        fields = {} if expected is None else {"expected": expected, "interval": expected.interval}
+        print_json(_merge_fields(recommended, "do", fields))
     elif expected is not None:
         _print_expected(opened, expected)
 
 
-def _beside(named: Mapping[str, Any], key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Names and fields in one document; if a name is that of a field, all names are also under ``key``."""
-    return {**named, **({key: named} if set(named) & {key, *fields} else {}), **fields}
+def _merge_fields(by_name: Mapping[str, Any], key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge values by name with fields; if a name equals that of a field, all names are also under ``key``."""
+    return {**by_name, **({key: by_name} if set(by_name) & {key, *fields} else {}), **fields}
 
 
 def _print_expected(study: Study, expected: Expectation) -> None:
@@ -285,7 +287,7 @@ def what_if(
     opened = _study(database, study, agent)
     expected = opened.what_if(_numbers(do), context=_numbers(context) or None)
     if as_json:
-        print_json(_beside(expected, "expected", {"interval": expected.interval, "assumed": expected.assumed}))
+        print_json(_merge_fields(expected, "expected", {"interval": expected.interval, "assumed": expected.assumed}))
     else:
         _print_expected(opened, expected)
 
@@ -311,7 +313,7 @@ def export(
     agent: AgentOption = None,
     data: Annotated[
         bool,
-        typer.Option("--data", help="All rounds, also those that were imported, as another study can import them."),
+        typer.Option("--data", help="All rounds, with the imported ones, as another study can import them."),
     ] = False,
 ) -> None:
     """Print the trials as CSV.
@@ -328,8 +330,8 @@ def serve(
         str,
         typer.Argument(
             metavar="DATABASE",
-            help="The SQLite file, or a database's URL of SQLAlchemy. A file that is not there yet is "
-            "made when you create the first study on the page.",
+            help="The SQLite file, or a database's URL of SQLAlchemy. A missing file is created "
+            "with the first study on the page.",
         ),
     ],
     host: Annotated[
@@ -344,8 +346,8 @@ def serve(
         str | None,
         typer.Option(
             envvar="CBO_GYM_TOKEN",
-            help="Token for logging in, at least 16 characters. By default one is made and printed, and no login is "
-            "needed on the loopback address. Other users do not see the environment variable among the processes.",
+            help="Token for logging in, at least 16 characters. By default a token is generated and printed; on the "
+            "loopback address no login is needed. Other users cannot see the environment variable.",
         ),
     ] = None,
     agent: Annotated[
@@ -358,10 +360,7 @@ def serve(
     ] = None,
     think_seconds: Annotated[
         float,
-        typer.Option(
-            help="Seconds after which an agent that has not answered is stopped, so that the other requests for an "
-            "agent go on."
-        ),
+        typer.Option(help="Time limit of an agent in seconds, so that it does not block other requests."),
     ] = 600.0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
 ) -> None:

@@ -26,21 +26,25 @@ class KnownReward:
     sign: float
 
     def __call__(self, values: Mapping[str, Any]) -> Any:
-        """The reward that agents maximise, from the values of the variables by name."""
+        """Return the reward that agents maximise.
+
+        Args:
+            values: name of each variable -> its value.
+        """
         return self.sign * self.equation(*[values[name] for name in self.names])
 
 
-def known_reward(text: str, reward: str, variables: Sequence[str], sign: float) -> KnownReward:
-    """Read the right-hand side of the equation of a reward.
+def known_reward(expression: str, reward: str, variables: Sequence[str], sign: float) -> KnownReward:
+    """Read the right-hand side of a reward's equation.
 
     Raises:
         ArgumentError: unless it is arithmetic of numbers and other observed variables.
     """
-    equation = Equation(text)
-    if any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(text.strip(), mode="eval"))):
+    equation = Equation(expression)
+    if any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(expression.strip(), mode="eval"))):
         raise ArgumentError(
-            f"the composition {text!r} calls a function; write it by + - * / ** alone: e ** x for exp(x), x ** 0.5 "
-            "for sqrt(x)"
+            f"the composition {expression!r} calls a function; write it with + - * / ** alone: e ** x for exp(x), "
+            "x ** 0.5 for sqrt(x)"
         )
     spelled = spelling(variables)
     names = tuple(spelled.get(name, name) for name in equation.__signature__.parameters)

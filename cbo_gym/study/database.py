@@ -21,24 +21,24 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError, 
 # Seconds to wait for the transaction of another process, and for a server.
 BUSY_SECONDS = 60
 CONNECT_SECONDS = 15
-# Parts of the names of options that messages must not show.
+# Substrings of the names of options whose values messages must not show.
 SECRETS = ("pass", "secret", "token", "key")
 IN_MEMORY = (None, "", ":memory:")
 
 DAMAGED = (
-    "the file is damaged, or no SQLite database; restore a copy, or save what can be read with "
+    "the file is damaged, or is not a SQLite database; restore a copy, or save what can be read with "
     "'sqlite3 FILE .recover | sqlite3 NEW'"
 )
 # Remedies by SQLite's result codes.
 ADVICE = {
-    sqlite3.SQLITE_FULL: "make room on the disk, then repeat the call",
+    sqlite3.SQLITE_FULL: "free space on the disk, then repeat the call",
     sqlite3.SQLITE_IOERR: "the disk cannot be read or written, or is full; check it, then repeat the call",
     sqlite3.SQLITE_READONLY: "neither the file nor its folder may be read-only; change that, or work on a copy",
-    sqlite3.SQLITE_CANTOPEN: "the folder must exist, and SQLite must be allowed to write files beside the database",
+    sqlite3.SQLITE_CANTOPEN: "the folder must exist, and SQLite must be allowed to write files next to the database",
     sqlite3.SQLITE_BUSY: f"another process has been writing for {BUSY_SECONDS} s; repeat the call",
     sqlite3.SQLITE_CORRUPT: DAMAGED,
     sqlite3.SQLITE_NOTADB: DAMAGED,
-    # The statements never change, so the tables are not as they were made.
+    # The statements never change, so the tables were changed by another program.
     sqlite3.SQLITE_ERROR: DAMAGED,
 }
 
@@ -48,14 +48,14 @@ class Database:
 
     Args:
         storage: the path of a SQLite file, or a URL of SQLAlchemy.
-        create: whether connecting makes a SQLite file that is missing; else it fails.
+        create: whether connecting creates a missing SQLite file; otherwise it fails.
 
     Attributes:
-        storage: the same database for another process, with the password of a URL.
-        shown: the database as messages show it, without secrets.
+        storage: path or URL by which another process opens the database, with the password of a URL.
+        shown: path or URL for messages, without secrets.
 
     Raises:
-        ArgumentError: if it is neither, in memory alone, or a folder.
+        ArgumentError: if the storage is neither, is an in-memory database, or is a folder.
         ArgumentTypeError: if it is neither a string nor a path.
         MissingExtraError: if the library for PostgreSQL is not installed.
     """
@@ -67,9 +67,9 @@ class Database:
         url = _url(str(storage))
         is_path = "://" not in str(storage)
         self.storage = str(url.database) if is_path else url.render_as_string(hide_password=False)
-        secret = [name for name in url.query if any(part in name.lower() for part in SECRETS)]
-        without = url.update_query_dict(dict.fromkeys(secret, "..."))
-        self.shown = printable(str(storage)) if is_path else without.render_as_string(hide_password=True)
+        hidden = [name for name in url.query if any(secret in name.lower() for secret in SECRETS)]
+        redacted = url.update_query_dict(dict.fromkeys(hidden, "..."))
+        self.shown = printable(str(storage)) if is_path else redacted.render_as_string(hide_password=True)
         try:
             self._engine = sql.create_engine(url, **_options(url))
         except ModuleNotFoundError as error:
@@ -77,12 +77,12 @@ class Database:
                 raise MissingExtraError("A study on PostgreSQL", "postgresql") from error
             raise ArgumentError(f"{self.shown}: its driver {error.name} is not installed") from error
         except (SQLAlchemyError, TypeError) as error:
-            raise ArgumentError(f"{self.shown}: there is no such kind of database") from error
+            raise ArgumentError(f"{self.shown}: this type of database is not supported") from error
         if self._engine.dialect.is_async:
-            raise ArgumentError(f"{self.shown}: the driver must be a synchronous one, as of postgresql+psycopg://")
+            raise ArgumentError(f"{self.shown}: the driver must be synchronous, as postgresql+psycopg:// is")
         self.is_sqlite = self._engine.dialect.name == "sqlite"
         if self.is_sqlite and url.database in IN_MEMORY:
-            raise ArgumentError("a study in memory would be forgotten at once; give the path of a file")
+            raise ArgumentError("an in-memory database would lose the study at once; give the path of a file")
         if self.is_sqlite:
             sql.event.listen(self._engine, "do_connect", partial(_open_sqlite, "rwc" if create else "rw"))
             sql.event.listen(self._engine, "connect", _set_up_sqlite)
@@ -97,13 +97,13 @@ class Database:
 
     @contextmanager
     def transaction(self, *, writes: bool = False) -> Iterator[sql.Connection]:
-        """One transaction, which is rolled back if anything in it fails.
+        """Run one transaction, which is rolled back if anything in it fails.
 
         Args:
-            writes: whether it may write. Only one at a time may, on SQLite.
+            writes: whether it may write. On SQLite only one transaction at a time may.
 
         Raises:
-            IntegrityError: if a row is there already.
+            IntegrityError: if a row already exists.
             OperationError: for any other error of the database, naming it and the remedy.
         """
         # The connections of a fork belong to its parent.
@@ -117,50 +117,50 @@ class Database:
             raise
         # PostgreSQL's library refuses bytes that are not UTF-8, which a database in SQL_ASCII may hold.
         except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
-            raise self._named(error) from error
+            raise self._translate(error) from error
 
     def require_whole(self, connection: sql.Connection) -> None:
         """Check a SQLite file, because a damaged index hides rows. A server checks its own files.
 
         Raises:
-            OperationError: naming what is wrong.
+            OperationError: naming the damage.
         """
         if self.is_sqlite:
-            found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
-            if found != "ok":
-                raise self.damaged(" ".join(str(found).split()))
+            result = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
+            if result != "ok":
+                raise self.damage_error(" ".join(str(result).split()))
 
     def write_ahead(self) -> None:
-        """Let readers of a SQLite file not wait for writers; this cannot be set within a transaction."""
+        """Set write-ahead logging for SQLite, so that readers do not wait for writers; not within a transaction."""
         if self.is_sqlite:
             try:
                 with closing(self._engine.raw_connection()) as connection:
                     connection.cursor().execute("PRAGMA journal_mode=WAL").close()
             except (SQLAlchemyError, sqlite3.Error) as error:
-                raise self._named(error) from error
+                raise self._translate(error) from error
 
-    def damaged(self, what: str) -> OperationError:
-        """The error of damaged content."""
+    def damage_error(self, what: str) -> OperationError:
+        """Return the error for damaged content."""
         return OperationError(f"{self.shown}: {what}; {DAMAGED if self.is_sqlite else 'restore a copy'}")
 
-    def _named(self, error: Exception) -> OperationError:
+    def _translate(self, error: Exception) -> OperationError:
         cause = getattr(error, "orig", None) or error
-        said = " ".join(str(cause).split())
+        message = " ".join(str(cause).split())
         if self.is_missing() and not self._create:
             return OperationError(
-                f"{self.shown}: the file is gone, moved or deleted; put it back, or load the study from its new path; "
+                f"{self.shown}: the file was moved or deleted; put it back, or load the study from its new path; "
                 "nothing was changed by this call"
             )
         if isinstance(error, DBAPIError) and error.connection_invalidated:
             return OperationError(
-                f"{self.shown}: the connection was lost ({said}); whether this call was written is not known: look at "
-                "the trials, then repeat it if it is not there"
+                f"{self.shown}: the connection was lost ({message}); whether this call was written is not known: look "
+                "at the trials, and repeat the call if it is missing there"
             )
         code = getattr(cause, "sqlite_errorcode", None)
         # The lower byte is the primary result code.
         advice = None if code is None else ADVICE.get(code & 0xFF)
         return OperationError(
-            f"{self.shown}: {said}; nothing was changed by this call{f'; {advice}' if advice else ''}"
+            f"{self.shown}: {message}; nothing was changed by this call{f'; {advice}' if advice else ''}"
         )
 
 
@@ -169,19 +169,19 @@ def _is_uri(path: str) -> bool:
     return path.startswith("file:")
 
 
-def _url(text: str) -> sql.URL:
-    if "\0" in text:
-        raise ArgumentError(f"the storage {text!r} has a NUL character; give the path of a file, or a URL")
-    if "://" not in text:
-        if text and Path(text).is_dir():
-            raise ArgumentError(f"{printable(text)} is a folder; give a file in it, such as study.db")
-        return sql.URL.create("sqlite", database=text if text in IN_MEMORY else str(Path(text).absolute()))
+def _url(storage: str) -> sql.URL:
+    if "\0" in storage:
+        raise ArgumentError(f"the storage {storage!r} has a NUL character; give the path of a file, or a URL")
+    if "://" not in storage:
+        if storage and Path(storage).is_dir():
+            raise ArgumentError(f"{printable(storage)} is a folder; give a file in it, such as study.db")
+        return sql.URL.create("sqlite", database=storage if storage in IN_MEMORY else str(Path(storage).absolute()))
     try:
-        url = sql.make_url(text)
+        url = sql.make_url(storage)
     # Messages of these errors may repeat a password.
     except (SQLAlchemyError, ValueError):
         raise ArgumentError(
-            f"the storage that begins with {text.partition('://')[0]!r} is no URL of a database, as in "
+            f"the storage that begins with {storage.partition('://')[0]!r} is not the URL of a database, such as "
             "postgresql://user:password@host:5432/database; in user and password, write @ as %40 and / as %2F"
         ) from None
     if url.drivername in ("postgresql", "postgres"):
@@ -192,15 +192,15 @@ def _url(text: str) -> sql.URL:
 
 
 def _options(url: sql.URL) -> dict[str, Any]:
-    """Arguments of the engine: how it connects, and how connections are treated after a transaction.
+    """Return the engine's arguments: how it connects, and how it treats connections after a transaction.
 
     One connection to a server is kept, and tested before it is used again, because connecting takes longer than
-    writing. The connection to a SQLite file is closed, so that all content is in one file that no process holds.
+    writing. The connection to a SQLite file is closed, so that all content is in one file that no process keeps open.
     """
-    kind, arguments = url.get_backend_name(), {}
-    if kind == "sqlite":
+    backend, arguments = url.get_backend_name(), {}
+    if backend == "sqlite":
         return {"connect_args": {"timeout": BUSY_SECONDS}, "poolclass": sql.NullPool}
-    if kind == "postgresql":
+    if backend == "postgresql":
         # Without an encoding, the strings of a database in SQL_ASCII come as bytes.
         waiting = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_SECONDS}
         arguments = {"client_encoding": "utf8", **waiting}

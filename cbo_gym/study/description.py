@@ -20,13 +20,13 @@ MAX_VARIABLES = 200
 MAX_MAGNITUDE = 1e30
 
 
-def _sized(number: float) -> float:
+def _require_magnitude(number: float) -> float:
     if not abs(number) <= MAX_MAGNITUDE:
         raise ValueError(f"must be a finite number between {-MAX_MAGNITUDE:g} and {MAX_MAGNITUDE:g}")
     return number
 
 
-def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
+def _require_ascending(bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = bounds
     if not -math.inf < low < high < math.inf:
         hint = f"; write [{high:g}, {low:g}]?" if -math.inf < high < low < math.inf else ""
@@ -34,25 +34,29 @@ def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
     return bounds
 
 
-Number = Annotated[float, Field(strict=True), AfterValidator(_sized)]
+Number = Annotated[float, Field(strict=True), AfterValidator(_require_magnitude)]
 # NumPy's whole numbers become Python's own.
-Whole = Annotated[int, Field(strict=True), BeforeValidator(lambda one: int(one) if is_whole_number(one) else one)]
+Whole = Annotated[
+    int, Field(strict=True), BeforeValidator(lambda value: int(value) if is_whole_number(value) else value)
+]
 Seed = Annotated[int, BeforeValidator(seed_number)]
-Bounds = Annotated[tuple[Number, Number], AfterValidator(_rising)]
+Bounds = Annotated[tuple[Number, Number], AfterValidator(_require_ascending)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 # None means no constraint, and a string one constraint.
 Strings = Annotated[
-    list[str], BeforeValidator(lambda one: [] if one is None else [one] if isinstance(one, str) else one)
+    list[str], BeforeValidator(lambda value: [] if value is None else [value] if isinstance(value, str) else value)
 ]
 
 
-def _diagram(given: Any) -> Any:
-    return CausalDiagram.from_dagitty(given) if isinstance(given, str) else given
+def _read_diagram(value: Any) -> Any:
+    return CausalDiagram.from_dagitty(value) if isinstance(value, str) else value
 
 
 # Stored in DAGitty's language.
 Diagram = Annotated[
-    InstanceOf[CausalDiagram], BeforeValidator(_diagram), PlainSerializer(CausalDiagram.to_dagitty, return_type=str)
+    InstanceOf[CausalDiagram],
+    BeforeValidator(_read_diagram),
+    PlainSerializer(CausalDiagram.to_dagitty, return_type=str),
 ]
 
 
@@ -69,20 +73,20 @@ class Description(StrictModel):
 
     Attributes:
         name: the name of the study.
-        mode: what an action is: ``"hard"``: a set of variables and the values that they are set to; ``"soft"``: all
-            parameters; ``"contextual"``: as hard, after the contexts were seen; ``"discrete"``: one of a list;
+        mode: kind of action; ``"hard"``: a set of variables and the values that they are set to; ``"soft"``: all
+            parameters; ``"contextual"``: as hard, after the contexts were observed; ``"discrete"``: one of a list;
             ``"aggregated"``: an interval of each parameter.
         reward: the variable to optimise.
-        direction: whether to maximise or to minimise it.
+        direction: ``"maximize"`` or ``"minimize"``.
         variables: the observed variables, in the order in which they are shown; None for those of the diagram.
-        diagram: without what is ignored; None if it is not known. Text is read as DAGitty's language.
+        diagram: the causal diagram without the ignored names; None if it is not known. A string is read as DAGitty.
         ignored: names whose values are accepted and dropped, such as the effects of the reward, which cannot change
             it.
-        candidates: diagrams of which one should be the true one; empty if there is no such list.
+        candidates: diagrams of which one should be the true one; usually empty.
         settable: variable -> bounds, in its units.
         parameters: the parameters of the soft and the aggregated mode.
         targets: the sets that may be set, among them the empty set, to only observe; None for the minimal ones.
-        contexts: the variables that are seen before a trial.
+        contexts: the variables that are observed before a trial.
         scopes: the contexts of each variable that is set, see :func:`cbo_gym.custom_problem`; None for the usual ones.
         arms: the actions of the discrete mode, each a mapping from variables to values, ``{}`` to only observe.
         reward_range: the range of the reward, which the methods of the discrete mode need.
@@ -125,10 +129,10 @@ class Description(StrictModel):
 
 
 @contextmanager
-def at(*place: str | int) -> Iterator[None]:
-    """Note the part of a description that an error is about, as the ``loc`` of pydantic does."""
+def at(*path: str | int) -> Iterator[None]:
+    """Attach to an error the path of the field that it is about, like ``loc`` of pydantic."""
     try:
         yield
     except CBOGymError as error:
-        error.__dict__.setdefault("place", place)
+        error.__dict__.setdefault("path", path)
         raise

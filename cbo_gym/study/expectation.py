@@ -26,8 +26,8 @@ class Expectation(dict[str, float]):
     """Expected values of the reward and of the variables that the agent models, by name.
 
     Attributes:
-        interval: the ends of the reward's 95 % interval, without the noise of a trial; None if the agent has no model
-            that gives one.
+        interval: the ends of the reward's 95 % interval, without the noise of a trial; None if the agent has no
+            model that gives one.
         assumed: null values of the parameters that were not named.
     """
 
@@ -38,17 +38,17 @@ class Expectation(dict[str, float]):
         self.interval, self.assumed = interval, dict(assumed)
 
     def rows(self, reward: str) -> list[tuple[str, float, tuple[float, float] | None]]:
-        """Name, expected value and 95 % interval of each variable; the reward alone has an interval."""
+        """Return name, expected value and 95 % interval of each variable; only the reward has an interval."""
         return [(name, value, self.interval if name == reward else None) for name, value in self.items()]
 
 
 def expected_rewards(units: Units, agent: Any, actions: Sequence[Action]) -> Band | None:
-    """Return the expected rewards of actions with their intervals; None if the agent has no model of all of them."""
-    ask = getattr(agent, "reward_posterior", None)
-    believed = None if ask is None else ask(list(actions))
-    if believed is None:
+    """Return the expected rewards of actions with their intervals; None if the agent cannot predict all of them."""
+    reward_posterior = getattr(agent, "reward_posterior", None)
+    posterior = None if reward_posterior is None else reward_posterior(list(actions))
+    if posterior is None:
         return None
-    mean, std = believed
+    mean, std = posterior
     native = np.vectorize(units.native_reward, otypes=[float])
     ends = np.sort([native(mean - WIDTH * std), native(mean + WIDTH * std)], axis=0)
     if units.about.mode == "discrete" and units.about.reward_range is not None:

@@ -29,13 +29,13 @@ from cbo_gym.study.description import Description, at
 from cbo_gym.task import Constraint, GraphKnowledge
 from cbo_gym.yaml_files import KeyPath
 
-# Columns of a study's table that are no variables.
-TABLE = ("number", "status", "why", "reason", "asked", "ended")
-KINDS = (HardInterface, SoftInterface, ContextualInterface, DiscreteInterface, AggregatedInterface)
-INTERFACES: Mapping[str, type[Interface]] = {kind.mode: kind for kind in KINDS}
+# Columns of a study's table that are not variables.
+TABLE_COLUMNS = ("number", "status", "why", "reason", "asked", "ended")
+INTERFACE_CLASSES = (HardInterface, SoftInterface, ContextualInterface, DiscreteInterface, AggregatedInterface)
+INTERFACES: Mapping[str, type[Interface]] = {interface.mode: interface for interface in INTERFACE_CLASSES}
 
 
-class _Described(Structure):
+class _StudyStructure(Structure):
     """The structure of the system that a study describes."""
 
     def __init__(self, about: Description, variables: Sequence[str]) -> None:
@@ -59,15 +59,15 @@ class _Described(Structure):
 
 
 def interface_of(about: Description) -> Interface:
-    """The interface of a study.
+    """Return the interface of a study.
 
     Raises:
-        ArgumentError: naming what does not fit together.
+        ArgumentError: naming the fields that contradict each other.
     """
     diagrams = _diagrams(about)
     variables = _variables(about, diagrams)
     with at("noise"):
-        structure = _Described(about, variables)
+        structure = _StudyStructure(about, variables)
     constraints = _constraints(about, structure)
     composition = None
     if about.composition is not None:
@@ -79,13 +79,13 @@ def interface_of(about: Description) -> Interface:
     targets: list[frozenset[str]] = []
     if about.settable and about.mode != "discrete":
         with at("settable" if about.targets is None else "targets"):
-            targets = _targets(about, diagrams, [one.node for one in constraints])
+            targets = _targets(about, diagrams, [constraint.node for constraint in constraints])
     statement = ProblemStatement(
         name=about.name,
         scm=structure,
         description="",
         citation="",
-        action_domains=[one.bounds for one in about.parameters.values()],
+        action_domains=[parameter.bounds for parameter in about.parameters.values()],
         action_names=list(about.parameters),
         null_action=_null_action(about),
         manipulable=about.settable,
@@ -99,50 +99,50 @@ def interface_of(about: Description) -> Interface:
         statement = _with_arms(about, statement)
     if about.contexts:
         statement = _with_contexts(about, statement)
-    kind = INTERFACES[about.mode]
+    interface_class = INTERFACES[about.mode]
     with at("mode"):
-        interface = kind(statement)
+        interface = interface_class(statement)
     if about.costs is None:
         return interface
-    # What costs nothing would be set for that alone, so the price is 1 where none is named.
+    # A free variable would be set because it is free, so the default price is 1.
     costs, items = about.costs, (*about.settable, *about.parameters)
     if isinstance(costs, Mapping) and set(costs) <= set(items):
         costs = dict.fromkeys(items, 1.0) | dict(costs)
     with at("costs"):
-        return kind(replace(statement, outcomes=replace(statement.outcomes, costs=Costs.read(costs))))
+        return interface_class(replace(statement, outcomes=replace(statement.outcomes, costs=Costs.read(costs))))
 
 
 def without_effects(about: Description) -> Description:
-    """The description with the effects of the reward moved to the ignored names.
+    """Return the description with the effects of the reward moved to the ignored names.
 
     Raises:
-        ArgumentError: if a field needs one of them, or they differ between candidates.
+        ArgumentError: if another field names an effect, or the effects differ between candidates.
     """
     diagrams = _diagrams(about)
-    found = [
+    effects_by_diagram = [
         diagram.descendants([about.reward]) - {about.reward} if about.reward in diagram.nodes else frozenset[str]()
         for diagram in diagrams
     ]
-    if not any(found):
+    if not any(effects_by_diagram):
         return about
-    effects = found[0]
-    if differing := sorted({name for names in found for name in names ^ effects}):
+    effects = effects_by_diagram[0]
+    if differing := sorted({name for names in effects_by_diagram for name in names ^ effects}):
         raise ArgumentError(
             f"{differing} are effects of the reward {about.reward} in one candidate and not in another; leave them out "
             "of variables and candidates, or write candidates in which the reward has no effects"
         )
     nodes = {node for diagram in diagrams for node in diagram.nodes}
-    needed = [(place, name) for place, name in _mentioned(about) if place[0] not in ("noise", "units")]
+    needed = [(path, name) for path, name in _iter_names(about) if path[0] not in ("noise", "units")]
     for number, constraint in enumerate(about.constraints):
-        place: KeyPath = ("constraints", number)
-        with at(*place):
-            needed += [(place, one.node) for one in read_constraints([constraint], nodes)]
-    for place, name in needed:
+        path: KeyPath = ("constraints", number)
+        with at(*path):
+            needed += [(path, limit.node) for limit in read_constraints([constraint], nodes)]
+    for path, name in needed:
         if name in effects:
-            with at(*place):
+            with at(*path):
                 raise ArgumentError(
-                    f"{place[0]} names {name}, an effect of the reward {about.reward}; what comes after the reward "
-                    "cannot change it, and is not modelled: leave it out there"
+                    f"{path[0]} names {name}, an effect of the reward {about.reward}; effects of the reward cannot "
+                    "change it and are not modelled: leave it out there"
                 )
     kept = [diagram.subgraph(set(diagram.nodes) - effects) for diagram in diagrams]
     changed: dict[str, Any] = {"candidates": kept} if about.candidates else {"diagram": kept[0]}
@@ -159,7 +159,7 @@ def _diagrams(about: Description) -> list[CausalDiagram]:
 
 
 def _variables(about: Description, diagrams: Sequence[CausalDiagram]) -> list[str]:
-    """The observed variables, the reward last."""
+    """Return the observed variables, the reward last."""
     names = about.variables or (list(diagrams[0].nodes) if diagrams else [])
     if not names:
         raise ArgumentError("give a diagram, or the names of the variables")
@@ -167,40 +167,42 @@ def _variables(about: Description, diagrams: Sequence[CausalDiagram]) -> list[st
         raise ArgumentError(f"variables must be different; given {names}")
     for diagram in diagrams:
         if set(diagram.nodes) != set(names):
-            raise ArgumentError(f"variables are {sorted(names)}, and those of a diagram {sorted(diagram.nodes)}")
+            raise ArgumentError(f"the variables are {sorted(names)}, but a diagram has {sorted(diagram.nodes)}")
     if clash := sorted(set(names) & set(about.ignored)):
-        raise ArgumentError(f"{clash} are variables and ignored; a diagram marks what is not measured by [latent]")
-    for place, name in _mentioned(about):
-        is_checked = place[0] not in ("scopes", "arms") and not (place[0] == "units" and name in about.parameters)
-        if name not in names and is_checked:
-            with at(*place):
-                raise ArgumentError(f"{place[0]} names {[name]}{did_you_mean(name, names)}; the variables are {names}")
-    if taken := [name for name in names if name in TABLE]:
         raise ArgumentError(
-            f"variables cannot be called {taken}, as columns of a study's table are; call them otherwise"
+            f"{clash} are both variables and ignored; mark variables that are not measured as [latent] in the diagram"
+        )
+    for path, name in _iter_names(about):
+        is_checked = path[0] not in ("scopes", "arms") and not (path[0] == "units" and name in about.parameters)
+        if name not in names and is_checked:
+            with at(*path):
+                raise ArgumentError(f"{path[0]} names {[name]}{did_you_mean(name, names)}; the variables are {names}")
+    if taken := [name for name in names if name in TABLE_COLUMNS]:
+        raise ArgumentError(
+            f"variables cannot be called {taken}, because a study's table has columns of these names; rename them"
         )
     if about.reward in about.settable:
         with at("settable", about.reward):
-            raise ArgumentError(f"the reward {about.reward} is what comes of a trial; it cannot be set")
+            raise ArgumentError(f"the reward {about.reward} is the outcome of a trial; it cannot be set")
     return [*(name for name in names if name != about.reward), about.reward]
 
 
-def _mentioned(about: Description) -> Iterator[tuple[KeyPath, str]]:
-    """The place of each name of a variable outside of the diagram, and the name."""
+def _iter_names(about: Description) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the path and the name of each variable that a field other than the diagrams mentions."""
     yield ("reward",), about.reward
     for field in ("settable", "noise", "units"):
         yield from (((field, name), name) for name in getattr(about, field) or ())
     yield from ((("contexts", number), name) for number, name in enumerate(about.contexts))
-    yield from ((("parameters", name, "node"), one.node) for name, one in about.parameters.items())
+    yield from ((("parameters", name, "node"), parameter.node) for name, parameter in about.parameters.items())
     for field in ("targets", "scopes", "arms"):
         for number, members in enumerate(getattr(about, field) or ()):
             yield from (((field, number), name) for name in members)
 
 
 def _constraints(about: Description, structure: Structure) -> tuple[Constraint, ...]:
-    for number, one in enumerate(about.constraints):
+    for number, constraint in enumerate(about.constraints):
         with at("constraints", number):
-            check_constraints(about.name, read_constraints([one], structure.nodes), structure)
+            check_constraints(about.name, read_constraints([constraint], structure.nodes), structure)
     with at("constraints"):
         constraints = read_constraints(about.constraints, structure.nodes)
         require_compatible(constraints)
@@ -208,44 +210,44 @@ def _constraints(about: Description, structure: Structure) -> tuple[Constraint, 
 
 
 def _null_action(about: Description) -> list[float]:
-    found = []
-    for name, one in about.parameters.items():
-        low, high = one.bounds
-        null = low if one.null is None else one.null
+    null_action = []
+    for name, parameter in about.parameters.items():
+        low, high = parameter.bounds
+        null = low if parameter.null is None else parameter.null
         if not low <= null <= high:
             with at("parameters", name):
                 raise ArgumentError(f"the null value of {name} must lie in [{low:g}, {high:g}]; given {null:g}")
-        found.append((null - low) / (high - low))
-    return found
+        null_action.append((null - low) / (high - low))
+    return null_action
 
 
-def _targets(about: Description, diagrams: Sequence[CausalDiagram], limited: Sequence[str]) -> list[frozenset[str]]:
-    """The given sets, else the minimal ones by the diagram or the candidates; without these all sets."""
+def _targets(about: Description, diagrams: Sequence[CausalDiagram], constrained: Sequence[str]) -> list[frozenset[str]]:
+    """Return the sets of the description, else the minimal ones by the diagrams; without a diagram, all sets."""
     if about.targets is not None:
         return list(map(frozenset, about.targets))
     if diagrams:
-        return list(dict.fromkeys(target for one in diagrams for target in _minimal(about, one, limited)))
+        return list(dict.fromkeys(target for diagram in diagrams for target in _minimal(about, diagram, constrained)))
     names = list(about.settable)
     if 2 ** len(names) > MAX_TARGETS:
         raise ArgumentError(
             f"{len(names)} variables have {2 ** len(names)} sets, more than {MAX_TARGETS}; give the targets that may "
-            "be set, or a diagram, which leaves few"
+            "be set, or a diagram, which leaves fewer"
         )
     return [frozenset(chosen) for size in range(len(names) + 1) for chosen in combinations(names, size)]
 
 
-def _minimal(about: Description, diagram: CausalDiagram, limited: Sequence[str] = ()) -> list[frozenset[str]]:
-    """The minimal intervention sets, smaller ones first."""
+def _minimal(about: Description, diagram: CausalDiagram, constrained: Sequence[str] = ()) -> list[frozenset[str]]:
+    """Return the minimal intervention sets, smaller ones first."""
     names = list(about.settable)
-    found = minimal_intervention_sets(diagram, about.reward, names, max_sets=MAX_TARGETS, constrained=limited)
-    return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
+    sets = minimal_intervention_sets(diagram, about.reward, names, max_sets=MAX_TARGETS, constrained=constrained)
+    return sorted(sets, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 
 def _with_arms(about: Description, statement: ProblemStatement) -> ProblemStatement:
     try:
         return statement.with_data(Arms(about.arms))
     except ArgumentError:
-        # Of two arms that agree the first is named.
+        # Of two equal arms the error names the first.
         for number in reversed(range(len(about.arms))):
             with at("arms", number):
                 Arms(about.arms[number:]).check(statement)

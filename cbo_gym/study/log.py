@@ -22,8 +22,8 @@ from cbo_gym.study.strings import lenient, require_storable
 
 # Attempts to write while other processes write too.
 TRIES = 100
-# Characters of an event.
-MAX_TEXT = 1_000_000
+# Characters of an event's payload.
+MAX_PAYLOAD = 1_000_000
 KINDS = ("data", "asked", "told", "failed", "corrected")
 
 
@@ -34,7 +34,7 @@ class Position(NamedTuple):
     digest: str
 
 
-class Found(NamedTuple):
+class StudyRow(NamedTuple):
     """A study in a database: its number there, its description, and the digest of the description."""
 
     number: int
@@ -67,14 +67,14 @@ class Log:
 
     Args:
         storage: the path of a SQLite file, or any URL of SQLAlchemy. A database of an older version is upgraded.
-        create: whether a SQLite file may be missing; the first study makes it then.
+        create: whether a SQLite file may be missing; the first study creates it then.
 
     Attributes:
-        storage: the database for messages, without the password of a URL.
-        address: the same database for another process, with the password.
+        storage: path or URL for messages, without the password of a URL.
+        address: path or URL by which another process opens the database, with the password.
 
     Raises:
-        ArgumentError: if it is neither, or is missing.
+        ArgumentError: if the storage is neither, or is missing.
         OperationError: if the database cannot be opened, is damaged, or has a newer version.
     """
 
@@ -83,32 +83,32 @@ class Log:
         self.storage, self.address = self._database.shown, self._database.storage
         self._ready = False
         if not create and self._database.is_missing():
-            raise ArgumentError(f"there is no file {self.storage}; create_study makes one")
+            raise ArgumentError(f"there is no file {self.storage}; create_study creates one")
         self._is_ready()
 
     def _is_ready(self) -> bool:
-        """Whether there are tables; older ones are upgraded."""
+        """Return whether there are tables; upgrade older ones."""
         if not self._ready and not self._database.is_missing():
             with self._database.transaction() as connection:
                 self._database.require_whole(connection)
-                found = schema.version_of(connection)
-            if found is None:
+                version = schema.version_of(connection)
+            if version is None:
                 return False
-            if found < 1:
-                raise self._database.damaged(f"the version of its tables is {found}")
-            if found > SCHEMA:
+            if version < 1:
+                raise self._database.damage_error(f"the version of its tables is {version}")
+            if version > SCHEMA:
                 raise OperationError(
-                    f"{self.storage} is of a newer version of cbo-gym (schema {found}, here {SCHEMA}); upgrade: pip "
+                    f"{self.storage} is of a newer version of cbo-gym (schema {version}, here {SCHEMA}); upgrade: pip "
                     "install --upgrade cbo-gym"
                 )
-            if found < SCHEMA:
+            if version < SCHEMA:
                 with self._database.transaction(writes=True) as connection:
-                    schema.make_or_upgrade(connection)
+                    schema.create_or_upgrade(connection)
             self._ready = True
         return self._ready
 
     def names(self) -> list[str]:
-        """The names of the studies, in the order of their creation."""
+        """Return the names of the studies, in the order of their creation."""
         if not self._is_ready():
             return []
         with self._database.transaction() as connection:
@@ -125,19 +125,19 @@ class Log:
         row = {"name": name, "description": description, "created": _now()}
         try:
             with self._database.transaction(writes=True) as connection:
-                schema.make_or_upgrade(connection)
-                made = connection.execute(studies.insert().values(**row, digest=digest(*row.values())))
-                return int(made.inserted_primary_key[0])  # type: ignore[index]
+                schema.create_or_upgrade(connection)
+                inserted = connection.execute(studies.insert().values(**row, digest=digest(*row.values())))
+                return int(inserted.inserted_primary_key[0])  # type: ignore[index]
         except IntegrityError as error:
             raise ArgumentError(
                 f"{self.storage} has a study {name!r} already; load it, or choose another name"
             ) from error
 
-    def find(self, name: str | None) -> Found:
+    def find(self, name: str | None) -> StudyRow:
         """Return a study; the only one if no name is given.
 
         Raises:
-            ArgumentError: if there is none of this name, or several and no name is given.
+            ArgumentError: if no study has this name, or no name is given and there are several.
             OperationError: if its description is damaged.
         """
         rows: Sequence[Any] = []
@@ -148,80 +148,80 @@ class Log:
         if name is None and len(rows) == 1:
             name = next(iter(by_name))
         if name not in by_name:
-            there = f"it has {', '.join(map(str, by_name))}" if by_name else "it has none"
-            asked = "name the study" if name is None else f"no study is called {name!r}{did_you_mean(name, by_name)}"
-            raise ArgumentError(f"{self.storage}: {asked}; {there}")
+            names = f"it has {', '.join(map(str, by_name))}" if by_name else "it has none"
+            problem = "name the study" if name is None else f"no study is called {name!r}{did_you_mean(name, by_name)}"
+            raise ArgumentError(f"{self.storage}: {problem}; {names}")
         row = by_name[name]
         if row.digest != digest(row.name, row.description, row.created):
-            raise self._database.damaged(f"the description of {name!r} is not as it was written")
-        return Found(row.id, row.description, row.digest)
+            raise self._database.damage_error(f"the description of {name!r} is not as it was written")
+        return StudyRow(row.id, row.description, row.digest)
 
     def events(self, study: int, known: Position | None = None) -> list[Event]:
-        """The events of a study in their order.
+        """Return the events of a study in their order.
 
         Args:
             study: number of the study.
-            known: the last row that the reader knows, whose successors are read; None for all events.
+            known: the last row that the reader knows; later events are read. None for all events.
 
         Raises:
             OperationError: if an event is missing, damaged, or of a kind that this version does not know; or if the
-                known row is gone or another.
+                known row is gone or has changed.
         """
         with self._database.transaction() as connection:
             rows = self._successors(connection, study, known)
-        found = []
+        read = []
         for number, row in enumerate(rows, start=1 if known is None else known.number + 1):
             if row.number != number:
-                raise self._database.damaged(f"event {number} is missing")
+                raise self._database.damage_error(f"event {number} is missing")
             if row.digest != digest(row.study, number, row.kind, row.payload, row.time, row.who):
-                raise self._database.damaged(f"event {number} is not as it was written")
+                raise self._database.damage_error(f"event {number} is not as it was written")
             if row.kind not in KINDS:
                 raise OperationError(
-                    f"{self.storage}: event {number} is of the kind {row.kind!r}, unknown here; upgrade"
+                    f"{self.storage}: event {number} has the kind {row.kind!r}, unknown to this version; upgrade"
                 )
-            found.append(Event(number, row.kind, _loads(row.payload), row.time, lenient(row.who), row.digest))
-        return found
+            read.append(Event(number, row.kind, _loads(row.payload), row.time, lenient(row.who), row.digest))
+        return read
 
     def _successors(self, connection: sql.Connection, study: int, known: Position | None) -> list[Any]:
-        """The rows after the last known row, which must be unchanged."""
+        """Return the rows after the last known row, which must be unchanged."""
         after = 0 if known is None else known.number
         chosen = sql.select(events).where(events.c.study == study, events.c.number >= after).order_by(events.c.number)
         rows = list(connection.execute(chosen).all())
         if known is None:
             return rows
         if after:
-            there = rows.pop(0).digest if rows and rows[0].number == after else None
+            stored = rows.pop(0).digest if rows and rows[0].number == after else None
         else:
-            there = connection.execute(sql.select(studies.c.digest).where(studies.c.id == study)).scalar()
-        if there != known.digest:
-            raise self.replaced(f"its event {after}" if after else "its description")
+            stored = connection.execute(sql.select(studies.c.digest).where(studies.c.id == study)).scalar()
+        if stored != known.digest:
+            raise self.replaced_error(f"its event {after}" if after else "its description")
         return rows
 
-    def replaced(self, what: str) -> ReplacedError:
-        """The error of a database without a row that was read from it before."""
+    def replaced_error(self, what: str) -> ReplacedError:
+        """Return the error for a database that lacks a row that was read from it before."""
         return ReplacedError(
-            f"{self.storage}: the database was replaced after the study was loaded, {what} is gone or another; nothing "
-            "was changed by this call; load the study again, or put the database back"
+            f"{self.storage}: the database was replaced after the study was loaded, {what} is gone or has changed; "
+            "nothing was changed by this call; load the study again, or put the database back"
         )
 
     def append(
         self, study: int, known: Position, entries: Sequence[tuple[str, Mapping[str, Any]]]
     ) -> list[Event] | None:
-        """Append events after the last row that the writer knows; write nothing and return None if others were faster.
+        """Append events after the writer's last known row; write nothing and return None if others were faster.
 
         Raises:
             ArgumentError: if they are too long, or hold a string that cannot be stored.
-            OperationError: if they cannot be written, or the known row is gone or another.
+            OperationError: if they cannot be written, or the known row is gone or has changed.
         """
         rows, written = [], []
         for number, (kind, payload) in enumerate(entries, start=known.number + 1):
             require_storable(payload)
-            text = json.dumps(payload, allow_nan=False)
-            if len(text) > MAX_TEXT:
-                raise ArgumentError(f"what is to be stored has {len(text)} characters; at most {MAX_TEXT} are")
-            time, who = _now(), _who()
-            event = Event(number, kind, json.loads(text), time, who, digest(study, number, kind, text, time, who))
-            rows.append({**vars(event), "study": study, "payload": text})
+            content = json.dumps(payload, allow_nan=False)
+            if len(content) > MAX_PAYLOAD:
+                raise ArgumentError(f"an entry has {len(content)} characters; at most {MAX_PAYLOAD} can be stored")
+            time, who = _now(), _user_name()
+            event = Event(number, kind, json.loads(content), time, who, digest(study, number, kind, content, time, who))
+            rows.append({**vars(event), "study": study, "payload": content})
             written.append(event)
         try:
             with self._database.transaction(writes=True) as connection:
@@ -234,21 +234,21 @@ class Log:
         return written
 
     def snapshot(self, study: int) -> tuple[int, str, bytes] | None:
-        """Event after which an agent was kept, stamp of its code, and its state; None if there is no agent."""
+        """Return the event after which an agent was saved, its code's stamp and its state; None without an agent."""
         with self._database.transaction() as connection:
             row = connection.execute(sql.select(snapshots).where(snapshots.c.study == study)).first()
         return None if row is None else (row.number, row.stamp, bytes(row.state))
 
     def keep(self, study: int, number: int, stamp: str, state: bytes) -> None:
-        """Replace the agent that was kept after an earlier event.
+        """Save an agent in place of the one that was saved after an earlier event.
 
-        This is a cache: if it cannot be written, or another process is faster, nothing is lost. So it is not part of
-        the transaction of the call that it follows, which must not fail because of it.
+        This is a cache: if it cannot be written, or another process is faster, nothing is lost. It has a transaction of
+        its own, because the call before it must not fail with it.
         """
         with suppress(IntegrityError, OperationError), self._database.transaction(writes=True) as connection:
             connection.execute(snapshots.delete().where(snapshots.c.study == study, snapshots.c.number <= number))
-            there = connection.execute(sql.select(snapshots.c.number).where(snapshots.c.study == study)).scalar()
-            if there is None:
+            newer = connection.execute(sql.select(snapshots.c.number).where(snapshots.c.study == study)).scalar()
+            if newer is None:
                 connection.execute(snapshots.insert().values(study=study, number=number, stamp=stamp, state=state))
 
 
@@ -256,14 +256,14 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _who() -> str:
+def _user_name() -> str:
     # A user may have no name.
     with suppress(OSError, KeyError):
         return lenient(getpass.getuser())[:200]
     return ""
 
 
-def _loads(text: str) -> Any:
-    """Read a payload. Older versions stored halves of surrogate pairs as escapes, which nothing can show or write."""
-    payload = json.loads(text)
-    return payload if "\\ud" not in text else json.loads(lenient(json.dumps(payload, ensure_ascii=False)))
+def _loads(string: str) -> Any:
+    """Read a payload. Older versions stored halves of surrogate pairs as escapes, which cannot be shown or written."""
+    payload = json.loads(string)
+    return payload if "\\ud" not in string else json.loads(lenient(json.dumps(payload, ensure_ascii=False)))

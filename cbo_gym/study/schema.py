@@ -12,7 +12,7 @@ from hashlib import blake2b
 import sqlalchemy as sql
 
 SCHEMA = 2
-# Advisory lock of PostgreSQL, with which one process at a time makes or changes tables.
+# Advisory lock of PostgreSQL, with which one process at a time creates or changes tables.
 LOCK = 0x63626F
 
 _tables = sql.MetaData()
@@ -49,33 +49,33 @@ snapshots = sql.Table(
 
 
 def digest(*fields: object) -> str:
-    """The digest of a row's content, by which damage is noticed."""
+    """Return the digest of a row's content, by which damage is noticed."""
     content = "\0".join(map(str, fields)).encode(errors="backslashreplace")
     return blake2b(content, digest_size=16).hexdigest()
 
 
 def version_of(connection: sql.Connection) -> int | None:
-    """The version of the tables; None if there are none."""
+    """Return the version of the tables; None if there are none."""
     if not sql.inspect(connection).has_table(_version.name):
         return None
     return connection.execute(sql.select(_version.c.version)).scalar()
 
 
-def make_or_upgrade(connection: sql.Connection) -> None:
-    """Make the tables, or upgrade older ones, in the transaction of the connection.
+def create_or_upgrade(connection: sql.Connection) -> None:
+    """Create the tables, or upgrade older ones, in the transaction of the connection.
 
-    SQLite and PostgreSQL change tables within transactions, so that a process which is killed here leaves the tables as
-    they were. Of two processes the second waits, and finds the work done.
+    SQLite and PostgreSQL change tables within transactions, so a process that is killed here leaves the tables as they
+    were. A second process waits until the first has finished.
     """
     # SQLite has one writer at a time anyway.
     if connection.dialect.name == "postgresql":
         connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
-    found = version_of(connection)
-    if found is None:
+    current = version_of(connection)
+    if current is None:
         _tables.create_all(connection)
         connection.execute(_version.insert().values(version=SCHEMA))
-    elif found < SCHEMA:
-        for version in range(found, SCHEMA):
+    elif current < SCHEMA:
+        for version in range(current, SCHEMA):
             STEPS[version](connection)
         connection.execute(_version.update().values(version=SCHEMA))
 
@@ -91,8 +91,11 @@ def _to_2(connection: sql.Connection) -> None:
         ("events", ("study", "number"), ("study", "number", "kind", "payload", "time", "who")),
     ):
         rows = connection.execute(sql.text(f"SELECT * FROM cbo_gym_{name}")).mappings().all()
-        where = " AND ".join(f"{part} = :{part}" for part in key)
-        filled = [{**{p: row[p] for p in key}, "digest": digest(*(row[field] for field in fields))} for row in rows]
+        where = " AND ".join(f"{column} = :{column}" for column in key)
+        filled = [
+            {**{column: row[column] for column in key}, "digest": digest(*(row[field] for field in fields))}
+            for row in rows
+        ]
         if filled:
             connection.execute(sql.text(f"UPDATE cbo_gym_{name} SET digest = :digest WHERE {where}"), filled)
 

@@ -18,7 +18,7 @@ def lenient(string: str) -> str:
 
 
 def require_storable(value: Any, called: str = "") -> None:
-    """Check all strings in what is to be stored.
+    """Check that all strings of a value can be stored.
 
     Args:
         value: a string, or mappings and lists that hold strings.
@@ -36,9 +36,9 @@ def require_storable(value: Any, called: str = "") -> None:
         if "\0" in value:
             raise ArgumentError(f"{called} {shown(value)} has a NUL character, which databases do not store; remove it")
     elif isinstance(value, Mapping):
-        for name, part in value.items():
+        for name, item in value.items():
             require_storable(name, f"the name in {called}" if called else "the name")
-            require_storable(part, f"{called}.{name}" if called else str(name))
+            require_storable(item, f"{called}.{name}" if called else str(name))
     elif isinstance(value, list | tuple | set | frozenset):
-        for part in value:
-            require_storable(part, called)
+        for item in value:
+            require_storable(item, called)

@@ -21,11 +21,11 @@ from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.interface import interface_of, without_effects
-from cbo_gym.study.log import MAX_TEXT, TRIES, Log
+from cbo_gym.study.log import MAX_PAYLOAD, TRIES, Log
 from cbo_gym.study.strings import require_storable
-from cbo_gym.study.suggesting import DO_WITHOUT, Suggester, begin_agent, naming, one_at_a_time
+from cbo_gym.study.suggesting import DO_WITHOUT, Suggester, begin_agent, name_agent_in_errors, one_at_a_time
 from cbo_gym.study.tables import Columns, TableRow, read_rows
-from cbo_gym.study.trials import Entry, History, State, Trials, lacking_in
+from cbo_gym.study.trials import STATUS_WORDS, Entry, History, State, Trials, missing_variables
 from cbo_gym.study.units import Done, Units
 from cbo_gym.validation import field_errors
 
@@ -41,7 +41,7 @@ class Trial:
         number: number of the trial, for :meth:`Study.tell`.
         do: the values to set, by name, in the study's units; empty to only observe.
         why: the reason, in words.
-        context: the context that was seen before; None outside contextual mode.
+        context: the context that was observed before; None outside contextual mode.
     """
 
     number: int
@@ -58,15 +58,15 @@ class Study:
 
     Args:
         log: the database.
-        name: name of the study; None for the only one.
+        name: name of the study; None if the database has only one.
         agent: the agent; None for the one that the study names.
 
     Attributes:
         about: the description of the study.
-        interface: its spaces, codec and prices.
+        interface: the spaces, codec and costs of the study.
 
     Raises:
-        ArgumentError: if there is none of this name.
+        ArgumentError: if no study has this name.
         OperationError: if the database cannot be read.
     """
 
@@ -77,12 +77,12 @@ class Study:
 
     def __init__(self, log: Log, name: str | None = None, agent: Any = None) -> None:
         self._log, self._agent = log, agent
-        self._number, text, self._digest = log.find(name)
-        self.about = _read(text, log)
+        self._number, description, self._digest = log.find(name)
+        self.about = _read_description(description, log)
         if agent is None and not trusts((), self.about.agent):
             raise ArgumentError(
                 f"the study names the agent {self.about.agent!r}, an import path, whose code would be run; if you "
-                f"trust it, say so: agent={self.about.agent!r}"
+                f"trust it, pass agent={self.about.agent!r}"
             )
         self.interface = interface_of(self.about)
         self._units = Units(self.about, self.interface)
@@ -114,12 +114,12 @@ class Study:
     @property
     def trials(self) -> list[Entry]:
         """All trials, in their current state."""
-        return list(self._now().entries.values())
+        return list(self._current_trials().entries.values())
 
     @property
     def pending(self) -> list[Trial]:
         """The trials of all users whose outcomes are not known yet."""
-        return [self._trial(entry) for entry in self._now().pending]
+        return [self._trial(entry) for entry in self._current_trials().pending]
 
     @property
     def best_trial(self) -> Entry | None:
@@ -130,15 +130,15 @@ class Study:
 
     @property
     def events(self) -> int:
-        """Number of events in the log; nothing has changed while it is the same."""
-        return self._now().number
+        """Number of events in the log, which grows with each change of the study."""
+        return self._current_trials().number
 
     def add_data(self, rounds: Any, *, do: Any = None, ignore: Iterable[str] | str = ()) -> int:
         """Add past observations and experiments.
 
         Args:
             rounds: a table with a row per round, a column for each variable, and a column ``do(X)`` for each that was
-                set, empty if it was not: a data frame (of Polars, pandas or pyarrow), a list of mappings, a mapping
+                set, empty where it was not: a data frame (of Polars, pandas or pyarrow), a list of mappings, a mapping
                 from names to columns, a structured array, the path of a CSV or Excel file, or its content as bytes.
             do: the values that were set, instead of such columns: a mapping for all rounds alike, or a table of as
                 many rows.
@@ -148,7 +148,7 @@ class Study:
             The number of rounds.
 
         Raises:
-            ArgumentError: naming the row, the column and what is wrong there; nothing is stored then.
+            ArgumentError: naming the row, the column and the mistake; nothing is stored then.
             MissingExtraError: if it is an Excel file, and the extra ``excel`` is not installed.
         """
         about, intervals = self.about, self.about.mode == "aggregated"
@@ -156,13 +156,15 @@ class Study:
         rows = read_rows(rounds, names, do=do, ignore=ignore)
         read = [self._round(row) for row in rows]
         self._require_measured(rows, read)
-        self._append(lambda _: [("data", {"rounds": part}) for part in _events(read)])
+        self._append(lambda _: [("data", {"rounds": chunk}) for chunk in _split_rounds(read)])
         return len(read)
 
     def _require_measured(self, rows: Sequence[TableRow], rounds: Sequence[Mapping[str, Any]]) -> None:
         """Refuse missing values that the agent does not take, because data cannot be corrected later."""
-        lacking = ((row.label, lacking_in(one["values"])) for row, one in zip(rows, rounds, strict=True))
-        label, missing = next((found for found in lacking if found[1]), ("", []))
+        missing_by_row = (
+            (row.label, missing_variables(past["values"])) for row, past in zip(rows, rounds, strict=True)
+        )
+        label, missing = next((labelled for labelled in missing_by_row if labelled[1]), ("", []))
         if not missing:
             return
         with one_at_a_time():
@@ -170,7 +172,7 @@ class Study:
         if not takes_missing:
             raise ArgumentError(
                 f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
-                f"{self.about.agent} has to know all variables; leave the row out, or choose an agent that can do "
+                f"{self.about.agent} needs all variables; leave the row out, or choose an agent that can do "
                 f"without: {DO_WITHOUT}"
             )
 
@@ -178,12 +180,12 @@ class Study:
         try:
             if row.values.get(self.about.reward) is None:
                 raise ArgumentError(f"the reward {self.about.reward} is missing; fill it in, or leave the row out")
-            seen = {name: row.values[name] for name in self.about.contexts if name in row.values}
-            context = seen if self.about.mode == "contextual" else None
+            observed = {name: row.values[name] for name in self.about.contexts if name in row.values}
+            context = observed if self.about.mode == "contextual" else None
             # Refuses a missing context.
             self._units.context(context)  # type: ignore[arg-type]
             action = self._units.action(row.done)
-            measured = self._units.completed(self._units.values(row.values), action, context)
+            measured = self._units.fill_in(self._units.values(row.values), action, context)
             return {"action": self._units.flat(action), "values": measured, "context": context}
         except ArgumentError as error:
             raise ArgumentError(f"{row.label}: {error}") from error
@@ -191,22 +193,22 @@ class Study:
     def ask(self, count: int | None = None, *, context: Mapping[str, float] | None = None) -> Any:
         """Suggest what to try next: one trial, or a list of ``count`` trials to run at once.
 
-        Pending trials of all users count, with the outcomes that the agent expects of them.
+        Pending trials of all users are taken into account, with the outcomes that the agent expects.
 
         Args:
-            count: number of trials; None for one that is not in a list.
-            context: the context that was seen, in contextual mode.
+            count: number of trials; None for one trial instead of a list.
+            context: the observed context, in contextual mode.
 
         Raises:
             ArgumentError: for a wrong context, or if the agent cannot suggest now.
-            OperationError: if it cannot be written; nothing was asked then.
+            OperationError: if the suggestion cannot be written; no trial is added then.
         """
         many = 1 if count is None else whole_number("count", count, at_least=1)
         self._units.context(context)
         with one_at_a_time():
             for _ in range(TRIES):
-                with naming(self.about.agent):
-                    state = self._caught_up()
+                with name_agent_in_errors(self.about.agent):
+                    state = self._catch_up()
                     actions = self._suggester.suggest(many, context)
                 first = max(state.trials.entries, default=0) + 1
                 asked = [
@@ -217,11 +219,11 @@ class Study:
                 ]
                 payload = {"trials": asked, "context": None if context is None else dict(context)}
                 if written := self._history.append(state, [("asked", payload)]):
-                    self._suggester.suggested(written.events[len(state.events)])
+                    self._suggester.confirm(written.events[len(state.events)])
                     self._suggester.keep()
-                    made = [self._trial(written.trials.entries[number]) for number in range(first, first + many)]
-                    return made[0] if count is None else made
-        raise self._busy()
+                    trials = [self._trial(written.trials.entries[number]) for number in range(first, first + many)]
+                    return trials[0] if count is None else trials
+        raise self._busy_error()
 
     def _trial(self, entry: Entry) -> Trial:
         return Trial(entry.number, self._units.done(self._units.read(entry.flat)), entry.why, entry.context)
@@ -231,9 +233,9 @@ class Study:
 
         Args:
             trial: the trial, or its number.
-            values: variable -> number, in its units; variables that were not measured are left out. Those that were
-                set have the values that they were set to, and contexts those that were seen. The reward is needed.
-            did: the values that were really set, if they differ from the suggestion; they may lie outside the bounds.
+            values: variable -> number, in its units; variables that were not measured are left out. By default
+                variables that were set have those values, and contexts the observed ones. The reward is required.
+            did: the values that were really set, if they differ from the suggestion; they may be outside the bounds.
 
         Raises:
             ArgumentError: for an unknown trial, one that has ended, or values that do not fit; nothing is stored then.
@@ -257,14 +259,14 @@ class Study:
                 action = self._units.action(did, action)
             return {
                 "trial": number,
-                "values": self._units.completed(read, action, entry.context),
+                "values": self._units.fill_in(read, action, entry.context),
                 "done": None if did is None else self._units.flat(action),
             }
 
         self._append(lambda trials: [(kind, outcome(trials))])
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
-        """Record that a trial gave no result; nothing is learned from it.
+        """Record that a trial gave no result; the agent learns nothing from it.
 
         Raises:
             ArgumentError: for an unknown trial, one that has ended, or a reason of more than 10,000 characters.
@@ -280,76 +282,76 @@ class Study:
         self._append(lambda trials: [("failed", failure(trials))])
 
     def recommendation(self, *, context: Mapping[str, float] | None = None) -> dict[str, Any]:
-        """The action that the agent would deploy, in the study's units.
+        """Return the action that the agent would deploy, in the study's units.
 
         Args:
-            context: in contextual mode, the context that was seen; None for the last one.
+            context: in contextual mode, the observed context; None for the last one.
 
         Raises:
             ArgumentError: if no outcome is known yet, or for a wrong context.
         """
-        with self._caught_up_agent(context):
+        with self._updated_agent(context):
             return self._units.done(self._suggester.recommend(context))
 
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
-        """The expected values of the reward and of the other variables that the agent models, under an action.
+        """Return the expected values of the reward and of the other variables that the agent models, under an action.
 
-        They are a mapping; its ``interval`` is the reward's 95 % interval.
+        The mapping has the reward's 95 % interval as its attribute ``interval``.
 
         Args:
             do: name -> value; empty to only observe. Parameters that are not named have their null values, which
                 ``assumed`` lists.
-            context: in contextual mode, the context that was seen; None for the last one.
+            context: in contextual mode, the observed context; None for the last one.
 
         Raises:
-            ArgumentError: if it cannot be done, no outcome is known yet, or for a wrong context.
+            ArgumentError: if the action is not possible, no outcome is known yet, or for a wrong context.
         """
-        with self._caught_up_agent(context):
+        with self._updated_agent(context):
             action = self._units.action(do)
             values, interval = self._suggester.expect(action, context)
         assumed = {name: value for name, value in self._units.done(action).items() if name not in do}
         return Expectation(values, interval, assumed)
 
     @contextmanager
-    def _caught_up_agent(self, context: Mapping[str, float] | None) -> Iterator[None]:
+    def _updated_agent(self, context: Mapping[str, float] | None) -> Iterator[None]:
         """Hold the lock of agents, and let the agent learn from all events."""
         if context is not None:
             self._units.context(context)
-        with one_at_a_time(), naming(self.about.agent):
-            self._caught_up()
+        with one_at_a_time(), name_agent_in_errors(self.about.agent):
+            self._catch_up()
             yield
 
-    def _caught_up(self) -> State:
-        """The current state, from which the agent has learned; to be called with the lock of agents."""
+    def _catch_up(self) -> State:
+        """Let the agent learn from all events and return the current state; requires the lock of agents."""
         state = self._history.read()
         self._suggester.catch_up(state.events)
         return state
 
     def data(self) -> pl.DataFrame:
-        """All known rounds, one per row: the data that were added, and the trials with an outcome.
+        """Return all known rounds, one per row: the data that were added, and the trials with an outcome.
 
-        The columns are those that :meth:`add_data` takes, so that a study with another diagram can take them over.
+        The columns are those that :meth:`add_data` takes, so that another study can import them.
         """
         state = self._history.read()
         rows = []
         for event in state.events:
             if event.kind == "data":
-                rows += [self._row(one["action"], one["values"]) for one in event.payload["rounds"]]
+                rows += [self._row(past["action"], past["values"]) for past in event.payload["rounds"]]
             elif event.kind == "told":
                 entry = state.trials.entries[event.payload["trial"]]
                 rows.append(self._row(entry.action, {**entry.values, **(entry.context or {})}))
         return pl.DataFrame(rows, schema=self._columns())
 
     def _row(self, flat: list[float], values: Mapping[str, float | None]) -> dict[str, Any]:
-        """The actions and observations of a round, by the names of the table's columns."""
+        """Return the action and the observation of a round by column of the table."""
         done = self._units.done(self._units.read(flat))
         return {f"do({name})": done.get(name) for name in self.settable} | {
             name: values.get(name) for name in self.interface.nodes
         }
 
     def _columns(self) -> dict[str, Any]:
-        kind: Any = pl.List(pl.Float64) if self.about.mode == "aggregated" else pl.Float64
-        return {f"do({name})": kind for name in self.settable} | dict.fromkeys(self.interface.nodes, pl.Float64)
+        value: Any = pl.List(pl.Float64) if self.about.mode == "aggregated" else pl.Float64
+        return {f"do({name})": value for name in self.settable} | dict.fromkeys(self.interface.nodes, pl.Float64)
 
     @property
     def settable(self) -> list[str]:
@@ -357,30 +359,30 @@ class Study:
         return list(self.interface.codec.domains.names) or sorted({name for arm in self.about.arms for name in arm})
 
     def to_frame(self) -> pl.DataFrame:
-        """A table of the trials: ``number``, ``status``, ``do(X)`` as done, variables, reasons and times."""
+        """Return a table of the trials: ``number``, ``status``, ``do(X)`` as done, variables, reasons and times."""
         rows = [vars(entry) | self._row(entry.action, entry.values) for entry in self.trials]
         strings = dict.fromkeys(("why", "reason", "asked", "ended"), pl.String)
         schema = {"number": pl.Int64, "status": pl.String, **self._columns(), **strings}
         return pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
 
-    def _now(self) -> Trials:
+    def _current_trials(self) -> Trials:
         return self._history.read().trials
 
     def _append(self, entries: Any) -> None:
-        """Write entries that follow from the current trials; try again if other entries came first."""
+        """Write entries that depend on the current trials; try again if another process wrote first."""
         for _ in range(TRIES):
             state = self._history.read()
             if self._history.append(state, entries(state.trials)):
                 return
-        raise self._busy()
+        raise self._busy_error()
 
-    def _busy(self) -> OperationError:
-        return OperationError(f"{self._log.storage}: others were faster {TRIES} times; try again")
+    def _busy_error(self) -> OperationError:
+        return OperationError(f"{self._log.storage}: other processes wrote first {TRIES} times; try again")
 
 
-def _read(text: str, log: Log) -> Description:
+def _read_description(json_string: str, log: Log) -> Description:
     try:
-        return Description.model_validate_json(text)
+        return Description.model_validate_json(json_string)
     except ValidationError as error:
         raise OperationError(
             f"{log.storage}: the study was created by another version of cbo-gym: {field_errors(error)}; upgrade"
@@ -396,24 +398,24 @@ def _require(trials: Trials, number: int, wanted: str) -> Entry:
         raise ArgumentError(f"there is no trial {number}; there are {len(trials.entries)}")
     entry = trials.entries[number]
     if entry.status != wanted:
-        advice = "; correct() changes what was told" if entry.status == "told" else ""
-        raise ArgumentError(f"trial {number} is {entry.status}, not {wanted}{advice}")
+        advice = "; correct() changes its outcome" if entry.status == "told" else ""
+        raise ArgumentError(f"trial {number} is {STATUS_WORDS[entry.status]}, not {STATUS_WORDS[wanted]}{advice}")
     return entry
 
 
-def _events(rounds: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+def _split_rounds(rounds: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
     """Divide rounds among events, whose length is limited."""
-    parts: list[list[Mapping[str, Any]]] = [[]]
+    chunks: list[list[Mapping[str, Any]]] = [[]]
     length = 0
-    for one in rounds:
+    for past in rounds:
         # With the separator; 100 characters are left for the rest of the event.
-        more = len(json.dumps(one)) + 2
-        length += more
-        if parts[-1] and length > MAX_TEXT - 100:
-            parts.append([])
-            length = more
-        parts[-1].append(one)
-    return parts
+        added = len(json.dumps(past)) + 2
+        length += added
+        if chunks[-1] and length > MAX_PAYLOAD - 100:
+            chunks.append([])
+            length = added
+        chunks[-1].append(past)
+    return chunks
 
 
 def create_study(
@@ -434,23 +436,23 @@ def create_study(
             or DOT, a graph of networkx, pgmpy, DoWhy or causal-learn, or a list of pairs ``(cause, effect)``; None if
             it is not known.
         candidates: diagrams of which one should be the true one.
-        agent: a label, ``"CBO"``; or an agent object, which is then given to :func:`load_study` too. None for Auto.
+        agent: a label, ``"CBO"``; or an agent object, which must be passed to :func:`load_study` too. None for Auto.
         about: the other fields of :class:`~cbo_gym.study.description.Description`.
 
     Raises:
         ArgumentError: naming a field that is missing, unknown or does not fit the others; nothing is stored then.
         OperationError: if the database cannot be written.
     """
-    description, own = described(name, diagram=diagram, candidates=candidates, agent=agent, **about)
+    description, custom_agent = describe(name, diagram=diagram, candidates=candidates, agent=agent, **about)
     # A server of any encoding takes ASCII.
     Log(storage, create=True).create(description.name, json.dumps(description.model_dump(mode="json")))
-    return Study(Log(storage), description.name, own)
+    return Study(Log(storage), description.name, custom_agent)
 
 
-def described(
+def describe(
     name: str, *, diagram: Any = None, candidates: Iterable[Any] = (), agent: Any = None, **about: Any
 ) -> tuple[Description, Any]:
-    """The description that :func:`create_study` would store, and the agent if it is an object or an import path.
+    """Return the description that :func:`create_study` stores, and the agent if it is an object or an import path.
 
     Raises:
         ArgumentError: as for :func:`create_study`.
@@ -459,38 +461,41 @@ def described(
         known = None if diagram is None else CausalDiagram.read(diagram)
     with at("candidates"):
         if isinstance(candidates, str) or not isinstance(candidates, Iterable):
-            raise ArgumentError(f"candidates are a list of diagrams; given {shown(candidates)}")
-        possible = [CausalDiagram.read(one) for one in candidates]
+            raise ArgumentError(f"candidates must be a list of diagrams; given {shown(candidates)}")
+        possible = [CausalDiagram.read(candidate) for candidate in candidates]
     label = agent if isinstance(agent, str) else "Auto" if agent is None else type(agent).__name__
-    given = {"name": name, "diagram": known, "candidates": possible, "agent": label, **about}
-    strings = {"diagram": known and known.to_dagitty(), "candidates": [one.to_dagitty() for one in possible]}
-    require_storable(given | strings)
+    fields = {"name": name, "diagram": known, "candidates": possible, "agent": label, **about}
+    strings = {
+        "diagram": known and known.to_dagitty(),
+        "candidates": [candidate.to_dagitty() for candidate in possible],
+    }
+    require_storable(fields | strings)
     try:
-        description = without_effects(Description.model_validate(given))
+        description = without_effects(Description.model_validate(fields))
     except ValidationError as error:
         raise ArgumentError(f"cannot create the study: {field_errors(error, Description)}") from error
-    own = agent if agent is not None and (not isinstance(agent, str) or not trusts((), agent)) else None
+    custom_agent = agent if agent is not None and (not isinstance(agent, str) or not trusts((), agent)) else None
     units = Units(description, interface_of(description))
     # The agent must play the study.
     with at("agent"), one_at_a_time():
-        begin_agent(own, units)
-    return description, own
+        begin_agent(custom_agent, units)
+    return description, custom_agent
 
 
 def trusts(trusted: Collection[str], label: str) -> bool:
-    """Whether the code of an agent may be run: it is installed, or its import path is trusted."""
+    """Return whether the code of an agent may be run: it is installed, or its import path is trusted."""
     name = Spec.from_label(label).name
-    return not is_import_path(name) or name in {Spec.from_label(one).name for one in trusted}
+    return not is_import_path(name) or name in {Spec.from_label(path).name for path in trusted}
 
 
 def load_study(name: str | None = None, *, storage: Path | str, agent: Any = None) -> Study:
     """Open an existing study.
 
     Args:
-        name: name of the study; None for the only one of the database.
+        name: name of the study; None if the database has only one.
         storage: as for :func:`create_study`.
-        agent: the agent object or import path that the study was created with, because code that a database names is
-            not run without it; or another agent. None for the installed agent that the study names.
+        agent: the agent object or import path that the study was created with, because code that only a
+            database names is not run; or another agent. None for the installed agent that the study names.
 
     Raises:
         ArgumentError: if there is no such study or database.
@@ -502,10 +507,10 @@ def _reopen(storage: str, name: str, digest: str, agent: bytes) -> Study:
     log = Log(storage)
     study = Study(log, name, cloudpickle.loads(agent))
     if study._digest != digest:
-        raise log.replaced("its description")
+        raise log.replaced_error("its description")
     return study
 
 
 def studies_in(storage: Path | str) -> list[str]:
-    """The names of the studies in a database."""
+    """Return the names of the studies in a database."""
     return Log(storage).names()

@@ -36,7 +36,7 @@ _lock = RLock()
 
 
 def one_at_a_time() -> AbstractContextManager[bool]:
-    """The lock of all agents of the process.
+    """Return the lock of all agents of the process.
 
     The libraries of agents keep settings for the whole process, and a suggestion must not depend on other agents.
     """
@@ -58,7 +58,7 @@ class AgentError(OperationError):
 
 
 @contextmanager
-def naming(agent: str) -> Iterator[None]:
+def name_agent_in_errors(agent: str) -> Iterator[None]:
     """Name the agent in errors that its code raises; a third-party agent may raise anything."""
     try:
         yield
@@ -70,30 +70,30 @@ def naming(agent: str) -> Iterator[None]:
         ) from error
 
 
-def begin_agent(given: Any, units: Units, initial: Sequence[Mapping[str, Any]] = ()) -> Any:
-    """Make an agent and reset it with the task of a study.
+def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] = ()) -> Any:
+    """Create an agent and reset it with the task of a study.
 
     Args:
-        given: the agent, or its label; None for the one that the description names.
+        agent: the agent, or its label; None for the one that the description names.
         units: the units of the study.
-        initial: rounds of data from before the first suggestion.
+        initial: rounds of data that were added before the first suggestion.
 
     Raises:
         ArgumentError: if there is no such agent, or it cannot play the study.
     """
-    agent = _made(given, units)
-    agent.reset(_task(units, initial), seed=units.about.seed)
-    return agent
+    begun = _create_agent(agent, units)
+    begun.reset(_task(units, initial), seed=units.about.seed)
+    return begun
 
 
-def _made(given: Any, units: Units) -> Any:
-    if given is None:
-        given = units.about.agent
-        if (name := Spec.from_label(given).name) in known_agents() or is_import_path(name):
+def _create_agent(original: Any, units: Units) -> Any:
+    if original is None:
+        original = units.about.agent
+        if (name := Spec.from_label(original).name) in known_agents() or is_import_path(name):
             # agent_of refuses any other name.
-            given = admit_agent(given)
-    agent = agent_of(given)
-    if agent is not given:
+            original = admit_agent(original)
+    agent = agent_of(original)
+    if agent is not original:
         return agent
     try:
         return deepcopy(agent)
@@ -101,19 +101,19 @@ def _made(given: Any, units: Units) -> Any:
     except Exception as error:
         raise ArgumentTypeError(
             f"the agent, an object of type {type(agent).__name__}, cannot be copied ({text_of(error)}), and a "
-            "study begins with a copy of it; give the import path of its class: 'package.module:Class'"
+            "study works with a copy of it; give the import path of its class: 'package.module:Class'"
         ) from error
 
 
 def _task(units: Units, initial: Sequence[Mapping[str, Any]]) -> Task:
     rounds = []
-    for one in initial:
-        observation = units.observation(one["values"], one["context"])
-        rounds.append(Round(units.read(one["action"]), observation, float(observation["nodes"][-1])))
+    for past in initial:
+        observation = units.observation(past["values"], past["context"])
+        rounds.append(Round(units.read(past["action"]), observation, float(observation["nodes"][-1])))
     return task_of(units.interface, units.about.name, units.about.horizon, tuple(rounds))
 
 
-class _Owed(NamedTuple):
+class _UnlearnedRound(NamedTuple):
     """A round that the agent has not learned yet."""
 
     action: Action
@@ -131,19 +131,19 @@ class Suggester:
     """
 
     def __init__(self, history: History, units: Units, agent: Any = None) -> None:
-        self._history, self._units, self._given = history, units, agent
-        # Whether the agent has done more than the log says: during a suggestion, and after a failure or a fork then.
+        self._history, self._units, self._original = history, units, agent
+        # Whether the agent is ahead of the log: during a suggestion, and after one that failed.
         self._ahead = False
         self.forget()
 
     def forget(self) -> None:
-        """Begin with the first event again."""
-        # The trials that the agent knows.
+        """Return to the state before the first event."""
+        # The trials after the events that the agent has learned.
         self._trials = Trials()
         self._agent: Any = None
-        # The observation of the last round that the agent learned.
-        self._seen: Observation | None = None
-        self._owed: _Owed | None = None
+        # The observation of the last round that the agent has learned.
+        self._last_observation: Observation | None = None
+        self._unlearned: _UnlearnedRound | None = None
 
     # Learning -------------------------------------------------------------------------------------------
 
@@ -155,47 +155,47 @@ class Suggester:
             return
         self._ahead = True
         if any(event.kind == "corrected" for event in events[self._trials.number :]):
-            # An outcome cannot be unlearned.
+            # An agent cannot forget a single outcome.
             self.forget()
         if self._trials.number == 0:
-            self._wake(events)
+            self._restore(events)
         last = {event.payload["trial"]: event.payload for event in events if event.kind == "corrected"}
         for event in events[self._trials.number :]:
-            # The last correction of an outcome counts.
+            # Only the last correction of an outcome is used.
             is_corrected = event.kind == "told" and event.payload["trial"] in last
             self._apply(replace(event, payload=last[event.payload["trial"]]) if is_corrected else event)
         self._ahead = False
 
     def _apply(self, event: Event) -> None:
         if event.kind == "asked":
-            # For its effect on the agent.
+            # The actions are known; the suggestion changes the state of the agent.
             self.suggest(len(event.payload["trials"]), event.payload["context"])
         self._trials.apply([event])
-        # The agent begins with data from before the first trial.
+        # The agent gets data that were added before the first trial when it is reset.
         if event.kind == "data" and self._trials.entries:
-            for one in event.payload["rounds"]:
-                self._learn(one["action"], one["values"], one["context"])
+            for past in event.payload["rounds"]:
+                self._learn(past["action"], past["values"], past["context"])
         elif event.kind == "told" and (self.takes_missing or not self._trials.missing):
             entry = self._trials.entries[event.payload["trial"]]
             self._learn(entry.action, entry.values, entry.context)
 
     def _learn(self, flat: list[float], values: Mapping[str, float | None], context: Any) -> None:
-        self._settle(None)
-        self._owed = _Owed(self._units.read(flat), values, context)
+        self._learn_last(None)
+        self._unlearned = _UnlearnedRound(self._units.read(flat), values, context)
         if self._units.about.mode != "contextual":
-            self._settle(None)
+            self._learn_last(None)
 
-    def _settle(self, coming: Any) -> None:
-        """Let the agent learn a round; its observation has the context of the coming round, if there is one."""
-        if self._owed is not None:
-            self._seen = self._teach(self.agent, self._owed, coming)
-            self._owed = None
+    def _learn_last(self, next_context: Any) -> None:
+        """Let the agent learn the last round; its observation has the context of the next one, if there is one."""
+        if self._unlearned is not None:
+            self._last_observation = self._teach(self.agent, self._unlearned, next_context)
+            self._unlearned = None
 
-    def _teach(self, agent: Any, owed: _Owed, coming: Any) -> Observation:
-        units, action = self._units, owed.action
-        observation = units.observation(owed.values, owed.context if coming is None else coming)
-        if owed.context is not None and hasattr(agent, "set_context"):
-            agent.set_context(units.context(owed.context)["context"])
+    def _teach(self, agent: Any, last: _UnlearnedRound, next_context: Any) -> Observation:
+        units, action = self._units, last.action
+        observation = units.observation(last.values, last.context if next_context is None else next_context)
+        if last.context is not None and hasattr(agent, "set_context"):
+            agent.set_context(units.context(last.context)["context"])
         info = {"intervention": units.done(action)}
         agent.update(deepcopy(action), deepcopy(observation), float(observation["nodes"][-1]), info)
         return observation
@@ -204,46 +204,46 @@ class Suggester:
 
     @property
     def agent(self) -> Any:
-        """The agent; at first with the data from before the first suggestion."""
+        """The agent, which begins with the data that were added before the first suggestion."""
         if self._agent is None:
-            self._agent = self._fresh()
+            self._agent = self._begin()
         return self._agent
 
-    def _fresh(self) -> Any:
-        return begin_agent(self._given, self._units, self._trials.initial)
+    def _begin(self) -> Any:
+        return begin_agent(self._original, self._units, self._trials.initial)
 
     @property
     def takes_missing(self) -> bool:
         """Whether the agent takes rounds in which not all variables were measured."""
-        agent = self._fresh() if self._agent is None else self._agent
+        agent = self._begin() if self._agent is None else self._agent
         return bool(getattr(agent, "takes_missing", False))
 
-    def _wake(self, events: Sequence[Event]) -> None:
-        """Restore the agent from the cache, if the same code kept it."""
+    def _restore(self, events: Sequence[Event]) -> None:
+        """Restore the agent from the cache, if the same code saved it."""
         number, stamp, content = self._history.log.snapshot(self._history.study) or (0, "", b"")
         # Other processes may have been faster since the events were read.
         if not 0 < number <= len(events) or any(event.kind == "corrected" for event in events[number:]):
             return
-        agent = _made(self._given, self._units)
-        provenance_fields, _, sealed = stamp.partition("\n")
-        # The file of another user may hold anything.
-        if not is_ours(_sealed(number, provenance_fields, content), sealed) or not hasattr(agent, "restore"):
+        agent = _create_agent(self._original, self._units)
+        code_stamp, _, signature = stamp.partition("\n")
+        # The database of another user may contain anything.
+        if not is_ours(_signed_content(number, code_stamp, content), signature) or not hasattr(agent, "restore"):
             return
-        if provenance_fields != self._stamp(agent):
+        if code_stamp != self._stamp(agent):
             return
         self._trials.apply(events[:number])
         try:
             agent.restore(content, _task(self._units, self._trials.initial))
-        # The cache cannot be read.
+        # The agent refuses the saved state.
         except ArgumentError:
             self.forget()
         else:
-            self._seen, self._agent = self._last_seen(events[:number]), agent
+            self._last_observation, self._agent = self._find_last_observation(events[:number]), agent
 
-    def _last_seen(self, events: Sequence[Event]) -> Observation | None:
-        """The observation of the last round in some events that the agent learned, if there is one."""
-        begun = next((event.number for event in events if event.kind == "asked"), len(events))
-        for event in reversed(events[begun:]):
+    def _find_last_observation(self, events: Sequence[Event]) -> Observation | None:
+        """Return the observation of the last round that the agent learned from these events, if there is one."""
+        first = next((event.number for event in events if event.kind == "asked"), len(events))
+        for event in reversed(events[first:]):
             if event.kind == "told":
                 entry = self._trials.entries[event.payload["trial"]]
                 return self._units.observation(entry.values, entry.context)
@@ -253,7 +253,7 @@ class Suggester:
         return None
 
     def keep(self) -> None:
-        """Keep the agent in the cache, as it is after the last event; do nothing if it has no state to keep."""
+        """Save the agent, as it is after the last event, in the cache; do nothing if its state cannot be saved."""
         if not hasattr(self.agent, "state"):
             return
         try:
@@ -261,12 +261,12 @@ class Suggester:
         except StateError:
             return
         stamp, number = self._stamp(self.agent), self._trials.number
-        sealed = seal(_sealed(number, stamp, content))
-        if sealed is not None:
-            self._history.log.keep(self._history.study, number, f"{stamp}\n{sealed}", content)
+        signature = seal(_signed_content(number, stamp, content))
+        if signature is not None:
+            self._history.log.keep(self._history.study, number, f"{stamp}\n{signature}", content)
 
     def _stamp(self, agent: Any) -> str:
-        """The versions that a kept agent was played with."""
+        """Return the versions of the code that produced the state of an agent."""
         code = stamps_of(modules_of(agent, None)) | package_stamp()
         return json.dumps([self._units.about.model_dump_json(), code, library_versions()], sort_keys=True)
 
@@ -276,27 +276,30 @@ class Suggester:
         """Suggest ``count`` actions, given the pending trials.
 
         Raises:
-            ArgumentError: if a trial lacks a variable that the agent has to know, or the agent does not take pending
+            ArgumentError: if a trial lacks a variable that the agent needs, or the agent does not support pending
                 trials.
         """
         self._require_measured()
         self._ahead = True
-        self._settle(context)
-        seen = dict(self._seen) if self._seen is not None else self._units.interface.empty_observation()
-        observation = {**deepcopy(seen), **self._units.context(context)}
+        self._learn_last(context)
+        last = self._last_observation
+        past = dict(last) if last is not None else self._units.interface.empty_observation()
+        observation = {**deepcopy(past), **self._units.context(context)}
         agent, pending = self.agent, self._trials.pending
         if not pending:
             chosen = [agent.act(observation)] if count == 1 else agent.act_batch(observation, count)
         elif not hasattr(agent, "act_given_pending") or (context and not hasattr(agent, "set_context")):
-            raise ArgumentError(f"{self._units.about.agent} suggests one trial at a time; tell the pending one first")
+            raise ArgumentError(
+                f"{self._units.about.agent} suggests one trial at a time; record the outcome of the pending one first"
+            )
         else:
-            others = [self._units.read(entry.flat) for entry in pending]
+            pending_actions = [self._units.read(entry.flat) for entry in pending]
             contexts = [[self._units.context(entry.context)["context"] for entry in pending]] if context else []
-            chosen = agent.act_given_pending(observation, others, count, *contexts)
+            chosen = agent.act_given_pending(observation, pending_actions, count, *contexts)
         return [self._units.require_valid(action) for action in chosen]
 
-    def suggested(self, event: Event) -> None:
-        """Note that the last suggestions were written."""
+    def confirm(self, event: Event) -> None:
+        """Note that the last suggestions were written as this event."""
         self._trials.apply([event])
         self._ahead = False
 
@@ -304,13 +307,13 @@ class Suggester:
         if self._trials.missing and not self.takes_missing:
             number, names = next(iter(self._trials.missing.items()))
             raise ArgumentError(
-                f"{self._units.about.agent} has to know all variables of a trial, and {', '.join(names)} "
+                f"{self._units.about.agent} needs all variables of a trial, and {', '.join(names)} "
                 f"{'was' if len(names) == 1 else 'were'} not measured in trial {number}; correct the trial, or choose "
                 f"an agent that can do without: {DO_WITHOUT}"
             )
 
     def reasons(self, actions: Sequence[Action]) -> list[str]:
-        """For each action its expected reward, the best reward so far, and the number of sets to choose from."""
+        """Return for each action its expected reward, the best reward so far, and the number of sets to choose from."""
         history = getattr(self.agent, "history", [])
         if not history:
             return ["nothing is known yet"] * len(actions)
@@ -325,7 +328,7 @@ class Suggester:
         return [f"{expected}{best}{sets}" for expected in self._expectations(actions)]
 
     def _expectations(self, actions: Sequence[Action]) -> list[str]:
-        """``"expected titre 0.81 +- 0.1, "`` of each action, with the 95 % interval where the agent has a model."""
+        """Return ``"expected titre 0.81 +- 0.1, "`` for each action; the 95 % interval needs a model."""
         units = self._units
         try:
             copy = deepcopy(self.agent)
@@ -335,25 +338,25 @@ class Suggester:
             else:
                 widths = (band.high - band.low) / 2
                 expected = [f"{mean:.4g} +- {width:.2g}" for mean, width in zip(band.mean, widths, strict=True)]
-        # An agent may have no model, or none that can be copied.
+        # An agent may have no model, or one that cannot be copied.
         except Exception:
             return [""] * len(actions)
-        return [f"expected {units.about.reward} {one}, " for one in expected]
+        return [f"expected {units.about.reward} {value}, " for value in expected]
 
     def _sets(self) -> str:
-        """The number of sets that an action chooses from, and the reason for these."""
+        """Return the number of sets that an action chooses from, and the reason for these."""
         units, count = self._units, len(getattr(self._units.codec, "choices", ()))
         if not count:
             return ""
         about = units.about
-        every = 2 ** len(about.settable)
-        if about.mode != "hard" or about.targets is not None or about.diagram is None or count == every:
+        total = 2 ** len(about.settable)
+        if about.mode != "hard" or about.targets is not None or about.diagram is None or count == total:
             return f"; one of {count} sets"
-        return f"; one of {count} target sets, for the others of {every} are no better, whatever the mechanisms"
+        return f"; one of {count} target sets, because the others of {total} are no better, whatever the mechanisms"
 
     def recommend(self, context: Mapping[str, float] | None) -> Action:
-        """Return the action that the agent would deploy, which lies inside the bounds; the agent stays as it is."""
-        agent = self.informed(context)
+        """Return the action inside the bounds that the agent would deploy; the agent does not change."""
+        agent = self.copy_agent(context)
         recommended = agent.recommend()
         try:
             return self._units.require_valid(recommended)
@@ -364,56 +367,56 @@ class Suggester:
                 raise
         inside = distances <= ROUNDING
         if inside.any() and self._units.distance(recommended) > ROUNDING:
-            missed = np.where(inside, agent.estimated_violations(), np.inf)
-            rewards = np.where(missed <= missed.min(), agent.estimated_rewards(), -np.inf)
+            violations = np.where(inside, agent.estimated_violations(), np.inf)
+            rewards = np.where(violations <= violations.min(), agent.estimated_rewards(), -np.inf)
             recommended = agent.history[int(np.argmax(rewards))].action
         return self._units.nearest(recommended)
 
     def expect(
         self, action: Action, context: Mapping[str, float] | None
     ) -> tuple[dict[str, float], tuple[float, float] | None]:
-        """The expected values of the variables under an action, and the reward's 95 % interval.
+        """Return the expected values of the variables under an action, and the reward's 95 % interval.
 
         Raises:
             ArgumentError: if the agent has learned nothing yet, or has no model.
         """
-        agent = self.informed(context)
+        agent = self.copy_agent(context)
         if not hasattr(agent, "fantasize") or not hasattr(agent, "expected_nodes"):
-            raise ArgumentError(f"{self._units.about.agent} does not say what it expects; choose another agent")
+            raise ArgumentError(f"{self._units.about.agent} has no model of the outcome; choose another agent")
         if not getattr(agent, "history", True):
-            raise ArgumentError("nothing is known yet; tell the outcome of a trial, or add data")
+            raise ArgumentError("nothing is known yet; record the outcome of a trial, or add data")
         observation, reward = agent.fantasize(action)
         known = set(agent.expected_nodes(action)) - {self._units.about.reward}
         band = expected_rewards(self._units, agent, [action])
         nodes = np.append(observation["nodes"][:-1], float(reward))
         values = self._units.measured({**observation, "nodes": nodes})
-        found = {name: value for name, value in values.items() if name in known and value is not None}
+        expected = {name: value for name, value in values.items() if name in known and value is not None}
         if band is None:
-            return {**found, self._units.about.reward: self._units.native_reward(float(reward))}, None
-        return {**found, self._units.about.reward: float(band.mean[0])}, (float(band.low[0]), float(band.high[0]))
+            return {**expected, self._units.about.reward: self._units.native_reward(float(reward))}, None
+        return {**expected, self._units.about.reward: float(band.mean[0])}, (float(band.low[0]), float(band.high[0]))
 
-    def informed(self, context: Mapping[str, float] | None = None) -> Any:
-        """A copy of the agent that has learned every round; the agent itself if it cannot be copied.
+    def copy_agent(self, context: Mapping[str, float] | None = None) -> Any:
+        """Return a copy of the agent that has learned every round; the agent itself if it cannot be copied.
 
         Args:
             context: in contextual mode, the context to ask about; None for the last one.
         """
         self._require_measured()
         if self._agent is None:
-            return self._fresh()
+            return self._begin()
         try:
             agent = deepcopy(self._agent)
-        # It may hold a thread, or an object of another library.
+        # It may have a thread, or an object of another library, that cannot be copied.
         except Exception:
-            self._settle(None)
+            self._learn_last(None)
             return self._agent
-        if self._owed is not None:
-            self._teach(agent, self._owed, None)
+        if self._unlearned is not None:
+            self._teach(agent, self._unlearned, None)
         if context is not None and hasattr(agent, "set_context"):
             agent.set_context(self._units.context(context)["context"])
         return agent
 
 
-def _sealed(number: int, stamp: str, content: bytes) -> bytes:
-    """The sealed content: the agent, its study and the event after which it was kept."""
+def _signed_content(number: int, stamp: str, content: bytes) -> bytes:
+    """Return the content that the signature covers: the agent, its stamp and the event after which it was saved."""
     return f"{number}\n{stamp}\n".encode() + content

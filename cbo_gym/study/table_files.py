@@ -24,7 +24,7 @@ MAX_LINES = 1_048_576
 MAX_ROWS = 50_000
 MAX_COLUMNS = 1_000
 MAX_CELLS = 2_000_000
-# Bounds of an unpacked workbook: its size, the tags of its sheets, four for each cell, and those of its other parts.
+# Limits of an unpacked workbook: its size, the tags of its sheets, four for each cell, and those of its other files.
 MAX_UNPACKED_BYTES = 40_000_000
 MAX_SHEET_TAGS = 500_000
 MAX_OTHER_TAGS = 50_000
@@ -56,14 +56,14 @@ CONTROL = re.compile(r"[\0-\x08\x0e-\x1f]")
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as they were given, below the names of their columns.
+    """Cells as they were passed, below the names of their columns.
 
     Attributes:
         names: Names of the columns.
         rows: Cells of each row, as many as there are names.
         numbers: Number of each row, by which a message names it.
-        noun: Noun before that number, behind the file's path where there is one.
-        header: Position of the header in a file; empty for tables that are no files.
+        noun: Noun before that number, after the path of a file.
+        header: Position of the header in a file; empty for tables in memory.
     """
 
     names: Sequence[Any]
@@ -73,7 +73,7 @@ class Table:
     header: str = ""
 
     def label(self, index: int) -> str:
-        """Name of a row in messages: ``"line 7"``."""
+        """Return the name of a row in messages: ``"line 7"``."""
         return f"{self.noun} {self.numbers[index]}"
 
 
@@ -82,7 +82,7 @@ def read_path(path: Path, is_name: Callable[[str], bool]) -> Table:
 
     Args:
         path: CSV, or an Excel workbook.
-        is_name: Whether a cell is the name of a column; by these the separator is found.
+        is_name: Whether a cell is the name of a column; the separator is guessed by these.
 
     Raises:
         ArgumentError: naming the file and the line.
@@ -111,49 +111,49 @@ def read_content(content: bytes, is_name: Callable[[str], bool], source: str = "
     """
     if len(content) > MAX_BYTES:
         raise ArgumentError(f"{source}the file is larger than {MAX_BYTES / 1e6:.0f} MB; divide it into several")
-    for magic, kind in COMPRESSED.items():
+    for magic, compression in COMPRESSED.items():
         if re.match(magic, content):
-            raise ArgumentError(f"{source}the content is compressed ({kind}); give the unpacked file")
+            raise ArgumentError(f"{source}the content is compressed ({compression}); give the unpacked file")
     if content.startswith(OLD_EXCEL):
         raise ArgumentError(
             f"{source}it is an old Excel file (.xls) or has a password; save it as .xlsx without one, or as CSV"
         )
     if content.startswith(ZIP):
-        return _workbook(content, source)
-    return _csv(_decoded(content, source), is_name, source)
+        return _read_workbook(content, source)
+    return _read_csv(_decode(content, source), is_name, source)
 
 
 # CSV ---------------------------------------------------------------------------------------------------------
 
 
-def _decoded(content: bytes, source: str) -> str:
-    """The text in UTF-8, UTF-16 or UTF-32, or else in Windows-1252, with line ends of Unix."""
+def _decode(content: bytes, source: str) -> str:
+    """Decode UTF-8, UTF-16 or UTF-32, or else Windows-1252, and convert line ends to those of Unix."""
     encodings = [encoding for mark, encoding in MARKS if content.startswith(mark)][:1] or ["utf-8", "cp1252"]
     if encodings[0] == "utf-8" and b"\0" in content[:100]:
         encodings = ["utf-16-le" if content[1:2] == b"\0" else "utf-16-be"]
     for encoding in encodings:
         try:
-            text = content.decode(encoding).removesuffix("\x1a").replace("\r\n", "\n").replace("\r", "\n")
+            string = content.decode(encoding).removesuffix("\x1a").replace("\r\n", "\n").replace("\r", "\n")
         except UnicodeDecodeError:
             continue
-        if not CONTROL.search(text):
-            return text
-    raise ArgumentError(f"{source}the content is no text in UTF-8, UTF-16 or Windows-1252; save it as CSV in UTF-8")
+        if not CONTROL.search(string):
+            return string
+    raise ArgumentError(f"{source}the content is not text in UTF-8, UTF-16 or Windows-1252; save it as CSV in UTF-8")
 
 
-def _csv(text: str, is_name: Callable[[str], bool], source: str) -> Table:
-    if text.count("\n") > MAX_LINES:
+def _read_csv(content: str, is_name: Callable[[str], bool], source: str) -> Table:
+    if content.count("\n") > MAX_LINES:
         raise ArgumentError(f"{source}the table has more than {MAX_LINES} lines; divide it into several")
-    lines = list(io.StringIO(text))
+    lines = list(io.StringIO(content))
     separator = None
-    if lines and (stated := re.fullmatch(r'"?sep=([^\w\s"]|\t)"?\s*', lines[0], re.I)):
-        separator, lines[0] = stated[1], "\n"
+    if lines and (declared := re.fullmatch(r'"?sep=([^\w\s"]|\t)"?\s*', lines[0], re.I)):
+        separator, lines[0] = declared[1], "\n"
     comment = _blank_comments(lines)
     filled = [number for number, line in enumerate(lines) if line != "\n"]
     if not filled:
         raise ArgumentError(f"{source}there are no rows of data; the file is empty")
     first = filled[0]
-    # NumPy writes the header as a comment, and a name may begin as one.
+    # NumPy writes the header as a comment, and a name may begin like one.
     headers = [lines[first], *([comment.strip().removeprefix("#"), comment] if comment else [])]
 
     def score(header: str, separator: str) -> tuple[int, int, bool, int]:
@@ -201,7 +201,7 @@ def _reader(lines: Sequence[str], separator: str) -> Any:
 
 
 def _require_small(lines: Sequence[str], separator: str, source: str) -> None:
-    """Bound rows, columns and cells before anything is parsed."""
+    """Limit rows, columns and cells before anything is parsed."""
     columns = {number: 1 + line.count(separator) for number, line in enumerate(lines, start=1) if line != "\n"}
     for number, count in columns.items():
         if count > MAX_COLUMNS and separator != " ":
@@ -211,13 +211,13 @@ def _require_small(lines: Sequence[str], separator: str, source: str) -> None:
 
 def require_few(rows: int, cells: int = 0, source: str = "") -> None:
     """Raise ArgumentError for a table that is too large to be of use."""
-    for count, most, noun in ((rows, MAX_ROWS, "rows"), (cells, MAX_CELLS, "cells")):
-        if count > most:
-            raise ArgumentError(f"{source}the table has more than {most} {noun}; divide it into several")
+    for count, limit, noun in ((rows, MAX_ROWS, "rows"), (cells, MAX_CELLS, "cells")):
+        if count > limit:
+            raise ArgumentError(f"{source}the table has more than {limit} {noun}; divide it into several")
 
 
 def _records(lines: Sequence[str], separator: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """Number of the first line, and the cells, of each row that is not blank."""
+    """Yield the number of the first line and the cells of each row that is not blank."""
     reader = _reader(lines, separator)
     while True:
         number = reader.line_num + 1
@@ -237,17 +237,17 @@ def _records(lines: Sequence[str], separator: str, source: str) -> Iterator[tupl
 # Excel -------------------------------------------------------------------------------------------------------
 
 
-def _workbook(content: bytes, source: str) -> Table:
-    """The first sheet of a workbook, a row for each of its rows."""
+def _read_workbook(content: bytes, source: str) -> Table:
+    """Read the first sheet of a workbook."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             _require_workbook(archive, source)
             with naming_the_extra("An Excel file"):
                 import openpyxl
             with warnings.catch_warnings():
-                # Parts of the workbook that openpyxl does not know are no cells.
+                # What openpyxl does not know, such as charts, is not part of the table.
                 warnings.simplefilter("ignore")
-                return _sheet(openpyxl.load_workbook, content, source)
+                return _read_sheet(openpyxl.load_workbook, content, source)
     except (ArgumentError, ImportError):
         raise
     # Neither zipfile nor openpyxl says which errors a damaged file raises.
@@ -258,28 +258,28 @@ def _workbook(content: bytes, source: str) -> Table:
 
 
 def _require_workbook(archive: zipfile.ZipFile, source: str) -> None:
-    """Bound what the archive holds before it is parsed."""
+    """Limit the size of the archive's content before it is parsed."""
     if "xl/workbook.xml" not in archive.namelist():
         raise ArgumentError(
-            f"{source}the content is compressed (zip) and no Excel workbook of the .xlsx kind; unpack it, or save the "
+            f"{source}the content is compressed (zip) and is not an Excel workbook (.xlsx); unpack it, or save the "
             "table as .xlsx or CSV"
         )
-    if sum(part.file_size for part in archive.infolist()) > MAX_UNPACKED_BYTES:
+    if sum(member.file_size for member in archive.infolist()) > MAX_UNPACKED_BYTES:
         raise ArgumentError(
             f"{source}the workbook has more than {MAX_UNPACKED_BYTES / 1e6:.0f} MB once it is unpacked; save the table "
             "alone, or as CSV"
         )
     tags = Counter[bool]()
-    for part in archive.infolist():
-        xml = archive.read(part).replace(b"\0", b"")
+    for member in archive.infolist():
+        xml = archive.read(member).replace(b"\0", b"")
         if b"<!DOCTYPE" in xml:
-            raise ArgumentError(f"{source}the workbook declares entities, as no spreadsheet does; save it as CSV")
-        tags[part.filename.startswith(("xl/worksheets/", "xl/sharedStrings"))] += xml.count(b"<")
+            raise ArgumentError(f"{source}the workbook declares entities, which no spreadsheet does; save it as CSV")
+        tags[member.filename.startswith(("xl/worksheets/", "xl/sharedStrings"))] += xml.count(b"<")
     if tags[True] > MAX_SHEET_TAGS or tags[False] > MAX_OTHER_TAGS:
         raise ArgumentError(f"{source}the workbook has too many cells or styles; save the table alone, or as CSV")
 
 
-def _sheet(load: Callable[..., Any], content: bytes, source: str) -> Table:
+def _read_sheet(load: Callable[..., Any], content: bytes, source: str) -> Table:
     def rows(data_only: bool) -> tuple[str, Iterator[tuple[Any, ...]]]:
         sheet = load(io.BytesIO(content), read_only=True, data_only=data_only).worksheets[0]
         # Some programs state a size that is wrong.

@@ -36,13 +36,13 @@ COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)(e[+-]?\d+)?", re.I | re.A)
 AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.A)
 GROUPS = ",.'\N{RIGHT SINGLE QUOTATION MARK} \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}_"
 GROUPED = re.compile(rf"[+-]?\d{{1,3}}([{GROUPS}]\d{{3}})+([.,]\d*)?", re.A)
-# What can be a number in some country or laboratory is no unit.
+# A string that some country or laboratory writes for a number cannot be a unit.
 NUMERIC = re.compile(rf"[<>≤≥~±+-]*\s*[\d{GROUPS}]*\d[\d{GROUPS}]*%?")
 INTERVAL = re.compile(r"\[([^,\]]+),([^,\]]+)\]")
 
 
 class TableRow(NamedTuple):
-    """One round of a table: its name in messages, as ``"line 7"``, the measured values, and what was set to what."""
+    """One round of a table: its label in messages, such as ``"line 7"``, what was measured and what was set."""
 
     label: str
     values: Mapping[str, float | None]
@@ -55,10 +55,10 @@ class Columns:
 
     Args:
         variables: Names of the variables.
-        settable: Names of what can be set; their columns are ``do(X)``.
+        settable: Names of variables or parameters that can be set; their columns are ``do(X)``.
         units: Name -> unit.
-        intervals: Whether what is set is an interval.
-        ignored: Names of columns that the study leaves out if they are there.
+        intervals: Whether the values that are set are intervals.
+        ignored: Names of columns that the study drops.
     """
 
     variables: Sequence[str]
@@ -73,24 +73,24 @@ class Columns:
         return {f"do({name})": name for name in self.settable}
 
 
-def read_rows(given: Any, columns: Columns, *, do: Any = None, ignore: Iterable[str] | str = ()) -> list[TableRow]:
+def read_rows(data: Any, columns: Columns, *, do: Any = None, ignore: Iterable[str] | str = ()) -> list[TableRow]:
     """Read a table of past rounds.
 
     Args:
-        given: As :meth:`cbo_gym.study.Study.add_data` takes it.
+        data: The table, in any form that :meth:`cbo_gym.study.Study.add_data` takes.
         columns: Names of the study's columns.
-        do: What was set, for all rounds alike or as a table of as many rows.
+        do: The values that were set, for all rounds alike or as a table of as many rows.
         ignore: Names of columns to leave out.
 
     Raises:
-        ArgumentError: naming the row, the column and what is wrong there.
+        ArgumentError: naming the row, the column and the mistake.
     """
     ignored = [ignore] if isinstance(ignore, str) else ignore
     if not isinstance(ignored, Iterable):
         raise ArgumentError(f"ignore must be a list of names of columns; given {shown(ignore)}")
     known = {name: name for name in (*columns.variables, *columns.set_to)}
-    table = _Reader("data", known, columns, ignored).read(given)
-    done = [{}] * len(table) if do is None else _done(do, columns, len(table))
+    table = _Reader("data", known, columns, ignored).read(data)
+    done = [{}] * len(table) if do is None else _read_done(do, columns, len(table))
     rows = []
     for (label, cells), set_to in zip(table, done, strict=True):
         for name, value in set_to.items():
@@ -100,13 +100,13 @@ def read_rows(given: Any, columns: Columns, *, do: Any = None, ignore: Iterable[
                 )
         merged = {**cells, **{name: value for name, value in set_to.items() if value is not None}}
         values = {name: value for name, value in merged.items() if name not in columns.set_to}
-        found = {bare: merged[name] for name, bare in columns.set_to.items() if merged.get(name) is not None}
-        rows.append(TableRow(label, values, found))
+        assigned = {bare: merged[name] for name, bare in columns.set_to.items() if merged.get(name) is not None}
+        rows.append(TableRow(label, values, assigned))
     return rows
 
 
-def _done(do: Any, columns: Columns, count: int) -> list[dict[str, Any]]:
-    """What was set in each round, by the names of ``do(X)`` columns."""
+def _read_done(do: Any, columns: Columns, count: int) -> list[dict[str, Any]]:
+    """Return the values that were set in each round, by ``do(X)`` column."""
     reader = _Reader("do", {form: name for name, bare in columns.set_to.items() for form in (name, bare)}, columns)
     rows = [cells for _, cells in reader.read(do)]
     if _is_mapping(do) and not reader.has_columns(do):
@@ -117,10 +117,10 @@ def _done(do: Any, columns: Columns, count: int) -> list[dict[str, Any]]:
 
 
 class _Reader:
-    """Reads tables whose columns have some names.
+    """Reader of tables whose columns have known names.
 
     Args:
-        argument: Name of the argument that gives them, ``"data"`` or ``"do"``.
+        argument: Name of the argument that holds the table, ``"data"`` or ``"do"``.
         known: Header cell -> column of the study.
         columns: All names of the study.
         ignore: Names of columns to leave out.
@@ -132,27 +132,27 @@ class _Reader:
         self._left_out = self._ignore | {
             _plain_name(form) for name in columns.ignored for form in (name, f"do({name})")
         }
-        # As spreadsheets change them, and as an export protects them from spreadsheets.
+        # Spreadsheets change names, and an export protects them from spreadsheets.
         self._alike: dict[str, str] = {}
-        for given, name in self._exact.items():
-            for form in (given, csv_cell(given)):
+        for header, name in self._exact.items():
+            for form in (header, csv_cell(header)):
                 self._alike.setdefault(_plain_name(form), name)
 
     def find(self, name: str) -> str | None:
-        """The column that a header cell names."""
+        """Return the column of the study that a header cell names."""
         if len(name) > MAX_NAME:
             return None
         alike = _plain_name(name)
         return self._exact.get(name) or self._alike.get(alike) or self._alike.get(DO.sub(r"do(\1)", alike))
 
-    def read(self, given: Any) -> list[tuple[str, dict[str, Any]]]:
-        """Label of each row, and its values by the names of the columns."""
-        table = self._table(given)
+    def read(self, source: Any) -> list[tuple[str, dict[str, Any]]]:
+        """Return the label of each row, and its values by column."""
+        table = self._table(source)
         if self._argument == "do":
             table = replace(table, noun=f"do, {table.noun}")
         elif not table.rows:
             raise ArgumentError(f"{table.header or 'data'}: there are no rows of data")
-        used = self._used(table)
+        used = self._find_columns(table)
         start = self._has_units(table, used)
         comma = _first_comma(table, used)
         rows = []
@@ -168,8 +168,8 @@ class _Reader:
 
     # Columns -------------------------------------------------------------------------------------------------
 
-    def _used(self, table: Table) -> dict[int, str]:
-        """Index -> name of the columns that the study takes."""
+    def _find_columns(self, table: Table) -> dict[int, str]:
+        """Return index -> name of the columns that the study takes."""
         names = [_column_name(name, index) for index, name in enumerate(table.names)]
         where = f"{table.header}: " if table.header else ""
         if missing := sorted(self._ignore - set(map(_plain_name, names))):
@@ -186,9 +186,9 @@ class _Reader:
         for index, name in enumerate(names):
             if _plain_name(name) in self._left_out:
                 continue
-            found = self.find(name)
+            column_name = self.find(name)
             cells = [row[index] for row in table.rows]
-            if found is None:
+            if column_name is None:
                 leading = (
                     leading
                     and bool(UNNAMED.fullmatch(name))
@@ -198,16 +198,16 @@ class _Reader:
                     self._require_empty(table, name, cells)
                 continue
             leading = False
-            if found in used.values():
-                first = next(column for column, other in used.items() if other == found)
+            if column_name in used.values():
+                first = next(column for column, other in used.items() if other == column_name)
                 raise ArgumentError(
-                    f"{where}columns {first + 1} and {index + 1} are both {found!r}; rename one, or delete it"
+                    f"{where}columns {first + 1} and {index + 1} are both {column_name!r}; rename one, or delete it"
                 )
-            used[index] = found
+            used[index] = column_name
         return used
 
     def _require_empty(self, table: Table, name: str, cells: Sequence[Any]) -> None:
-        """Refuse a column that is no variable, unless it says nothing."""
+        """Refuse a column that is not a variable, unless it is empty."""
         row = next((index for index, cell in enumerate(cells) if not _is_missing(cell)), None)
         if row is None:
             return
@@ -218,7 +218,7 @@ class _Reader:
         if self._argument == "do" or DO.fullmatch(name):
             target, settable = DO.sub(r"\1", name), self._columns.settable
             raise ArgumentError(
-                f"{where}: {target!r} cannot be set{did_you_mean(target, settable)}; what can be is "
+                f"{where}: {target!r} cannot be set{did_you_mean(target, settable)}; the settable names are "
                 f"{shown(list(settable))}{f'; {advice}' if self._argument == 'data' else ''}"
             )
         known = self._columns.variables
@@ -228,7 +228,7 @@ class _Reader:
         )
 
     def _has_units(self, table: Table, used: Mapping[int, str]) -> bool:
-        """Whether the first row of a file has the units of the columns."""
+        """Return whether the first row of a file has the units of the columns."""
         if not table.header or len(table.rows) < 2:
             return False
         row = {name: table.rows[0][index] for index, name in used.items() if not _is_missing(table.rows[0][index])}
@@ -236,7 +236,7 @@ class _Reader:
             return False
         for name, cell in row.items():
             unit = self._columns.units.get(self._columns.set_to.get(name, name))
-            if unit is not None and len({_plain_name(one).strip("[]() ").casefold() for one in (unit, cell)}) > 1:
+            if unit is not None and len({_plain_name(string).strip("[]() ").casefold() for string in (unit, cell)}) > 1:
                 raise ArgumentError(
                     f"{table.label(0)}: the unit of {name} is {cell!r}, and in this study it is {unit!r}; convert the "
                     "values, or delete the row of units if they are the same"
@@ -249,7 +249,7 @@ class _Reader:
         if not (self._columns.intervals and name in self._columns.set_to):
             return _number(cell, comma)
         if isinstance(cell, str) and (ends := INTERVAL.fullmatch(cell.strip())):
-            # An export writes points, whatever the cells around have after a spreadsheet saved it.
+            # An export writes decimal points in intervals; a spreadsheet that saves the file leaves them as they are.
             cell, comma = ends.groups(), ""
         if _is_missing(cell):
             return None
@@ -260,74 +260,74 @@ class _Reader:
 
     # Tables --------------------------------------------------------------------------------------------------
 
-    def _table(self, given: Any) -> Table:
-        if isinstance(given, str | os.PathLike):
-            return read_path(Path(given), lambda cell: self.find(cell) is not None)
-        if hasattr(given, "read"):
-            given = given.read(MAX_BYTES + 1)
-            given = given.encode(errors="replace") if isinstance(given, str) else given
-        if isinstance(given, bytes | bytearray | memoryview):
-            return read_content(bytes(given), lambda cell: self.find(cell) is not None)
-        if _is_mapping(given):
-            given = dict(given)
-        if isinstance(given, dict) and self.has_columns(given):
-            return _of_columns(list(given), list(given.values()))
-        if (frame := _frame(given)) is not None:
-            return _of_columns(*frame)
+    def _table(self, source: Any) -> Table:
+        if isinstance(source, str | os.PathLike):
+            return read_path(Path(source), lambda cell: self.find(cell) is not None)
+        if hasattr(source, "read"):
+            source = source.read(MAX_BYTES + 1)
+            source = source.encode(errors="replace") if isinstance(source, str) else source
+        if isinstance(source, bytes | bytearray | memoryview):
+            return read_content(bytes(source), lambda cell: self.find(cell) is not None)
+        if _is_mapping(source):
+            source = dict(source)
+        if isinstance(source, dict) and self.has_columns(source):
+            return _table_of_columns(list(source), list(source.values()))
+        if (frame := _frame(source)) is not None:
+            return _table_of_columns(*frame)
         try:
-            rows = list(islice([given] if isinstance(given, dict) else given, MAX_ROWS + 1))
+            rows = list(islice([source] if isinstance(source, dict) else source, MAX_ROWS + 1))
             rows = [dict(row) if _is_mapping(row) else row for row in rows]
         except TypeError as error:
-            raise self._no_table(given) from error
+            raise self._type_error(source) from error
         require_few(len(rows))
         if wrong := [row for row in rows if not isinstance(row, dict)]:
-            raise self._no_table(wrong[0])
+            raise self._type_error(wrong[0])
         names = list(dict.fromkeys(name for row in rows for name in row))
         return Table(names, [[row.get(name) for name in names] for row in rows], range(1, len(rows) + 1))
 
-    def has_columns(self, given: Mapping[Any, Any]) -> bool:
-        """Whether a mapping holds columns, and not one row."""
+    def has_columns(self, columns: Mapping[Any, Any]) -> bool:
+        """Return whether a mapping holds columns rather than one row."""
 
         def is_column(name: Any, cell: Any) -> bool:
             is_set = self._columns.intervals and self._exact.get(name) in self._columns.set_to
             return _is_sequence(cell) and not (is_set and len(cell) == 2 and not any(map(_is_sequence, cell)))
 
-        return any(is_column(name, cell) for name, cell in given.items())
+        return any(is_column(name, cell) for name, cell in columns.items())
 
-    def _no_table(self, given: Any) -> ArgumentError:
+    def _type_error(self, source: Any) -> ArgumentError:
         return ArgumentError(
             f"{self._argument} must be a file, a data frame, or a list of mappings from names to numbers; given "
-            f"{shown(given)}"
+            f"{shown(source)}"
         )
 
 
-def _frame(given: Any) -> tuple[list[Any], list[Any]] | None:
-    """Names and columns of a data frame or a structured array."""
-    if isinstance(given, np.ndarray):
-        if given.dtype.names is None:
+def _frame(frame: Any) -> tuple[list[Any], list[Any]] | None:
+    """Return names and columns of a data frame or a structured array; None for any other object."""
+    if isinstance(frame, np.ndarray):
+        if frame.dtype.names is None:
             raise ArgumentError(
                 "an array has no names of columns; give a data frame: pl.DataFrame(array, schema=['x', 'y'])"
             )
-        return list(given.dtype.names), [list(given[name]) for name in given.dtype.names]
-    # Of pandas, which is not imported for this.
-    if hasattr(given, "iloc") and hasattr(given, "columns"):
-        levels = [level for level, name in enumerate(given.index.names) if name is not None]
-        names = [given.index.names[level] for level in levels] + list(given.columns)
-        index = [given.index.get_level_values(level).tolist() for level in levels]
-        return names, index + [given.iloc[:, column].tolist() for column in range(given.shape[1])]
+        return list(frame.dtype.names), [list(frame[name]) for name in frame.dtype.names]
+    # A data frame of pandas, which is not imported for this.
+    if hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        levels = [level for level, name in enumerate(frame.index.names) if name is not None]
+        names = [frame.index.names[level] for level in levels] + list(frame.columns)
+        index = [frame.index.get_level_values(level).tolist() for level in levels]
+        return names, index + [frame.iloc[:, column].tolist() for column in range(frame.shape[1])]
     try:
-        if isinstance(given, pl.LazyFrame):
-            given = given.head(MAX_ROWS + 1).collect()
-        elif hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
-            given = pl.DataFrame(given)
+        if isinstance(frame, pl.LazyFrame):
+            frame = frame.head(MAX_ROWS + 1).collect()
+        elif hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__"):
+            frame = pl.DataFrame(frame)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise ArgumentError(f"the table cannot be read: {str(error).partition(chr(10))[0]}") from error
-    if isinstance(given, pl.DataFrame):
-        return given.columns, [column.to_list() for column in given.head(MAX_ROWS + 1).iter_columns()]
+    if isinstance(frame, pl.DataFrame):
+        return frame.columns, [column.to_list() for column in frame.head(MAX_ROWS + 1).iter_columns()]
     return None
 
 
-def _of_columns(names: Sequence[Any], columns: Sequence[Any]) -> Table:
+def _table_of_columns(names: Sequence[Any], columns: Sequence[Any]) -> Table:
     lengths = {name: len(column) if _is_sequence(column) else None for name, column in zip(names, columns, strict=True)}
     if len(set(lengths.values())) > 1:
         raise ArgumentError(f"all columns must be lists of one length; given {shown(lengths)}")
@@ -340,26 +340,26 @@ def _of_columns(names: Sequence[Any], columns: Sequence[Any]) -> Table:
 
 
 def _column_name(name: Any, index: int) -> str:
-    """A column's name as a string; of a tuple, as pandas has for several levels, the only part that is not empty."""
-    parts = [part for part in (name if isinstance(name, tuple) else [name]) if not _is_missing(part)]
-    if len(parts) > 1:
+    """Return a column's name as a string; of a tuple, which pandas has for several levels, the only nonempty level."""
+    levels = [level for level in (name if isinstance(name, tuple) else [name]) if not _is_missing(level)]
+    if len(levels) > 1:
         raise ArgumentError(
             f"column {shown(name)} has several levels; give each column one name: frame.columns = ['x', 'y']"
         )
-    return " ".join(str(parts[0]).split()) if parts else f"column {index + 1}"
+    return " ".join(str(levels[0]).split()) if levels else f"column {index + 1}"
 
 
 def _plain_name(name: str) -> str:
-    """A name without what programs change in it: white space, and how characters are composed."""
+    """Return a name with normalised white space and composition of characters, which programs change."""
     return unicodedata.normalize("NFKC", " ".join(name.replace("\ufeff", "").split()))
 
 
 # Cells -------------------------------------------------------------------------------------------------------
 
 
-def _is_mapping(given: Any) -> bool:
-    """Whether it is a mapping, or a row of pandas or of a database."""
-    return hasattr(given, "keys") and not hasattr(given, "columns")
+def _is_mapping(value: Any) -> bool:
+    """Return whether an object is a mapping, or a row of pandas or of a database."""
+    return hasattr(value, "keys") and not hasattr(value, "columns")
 
 
 def _is_sequence(cell: Any) -> bool:
@@ -367,7 +367,7 @@ def _is_sequence(cell: Any) -> bool:
 
 
 def _scalar(cell: Any) -> Any:
-    """A scalar of NumPy, or an array without dimensions, as Python's own."""
+    """Convert a scalar of NumPy, or an array without dimensions, to a Python object."""
     if isinstance(cell, np.datetime64 | np.timedelta64):
         return None if np.isnat(cell) else cell
     return cell.item() if getattr(cell, "ndim", None) == 0 and hasattr(cell, "item") else cell
@@ -384,18 +384,18 @@ def _is_missing(cell: Any) -> bool:
     return cell is None or type(cell).__name__ in ("NAType", "NaTType")
 
 
-def _is_word(text: str) -> bool:
-    is_number = NUMERIC.fullmatch(text) or POINT.fullmatch(text) or text.casefold() in TRUTH
-    return len(text) <= MAX_NUMBER and not is_number
+def _is_word(string: str) -> bool:
+    is_number = NUMERIC.fullmatch(string) or POINT.fullmatch(string) or string.casefold() in TRUTH
+    return len(string) <= MAX_NUMBER and not is_number
 
 
 def _first_comma(table: Table, used: Iterable[int]) -> str:
-    """A cell with a decimal comma beyond doubt, and its row; empty if there is none."""
+    """Return a cell that certainly has a decimal comma, and its row; an empty string without such a cell."""
     for index, row in enumerate(table.rows):
         for cell in (row[column] for column in used):
-            text = _ascii(cell) if isinstance(cell, str) and "," in cell else ""
-            if text and COMMA.fullmatch(text) and not AMBIGUOUS.fullmatch(text):
-                return f"{text!r} in {table.label(index)}"
+            number = _ascii(cell) if isinstance(cell, str) and "," in cell else ""
+            if number and COMMA.fullmatch(number) and not AMBIGUOUS.fullmatch(number):
+                return f"{number!r} in {table.label(index)}"
     return ""
 
 
@@ -404,20 +404,20 @@ def _ascii(cell: str) -> str:
 
 
 def _number(cell: Any, comma: str) -> float | None:
-    """A cell as a number, None if it is missing.
+    """Return a cell as a number, None if it is missing.
 
     Args:
-        cell: As it was given.
+        cell: The cell of the table.
         comma: Cell with a decimal comma in the same table; empty if decimals have points.
 
     Raises:
-        ArgumentError: which continues "the value of titre".
+        ArgumentError: with a message that continues "the value of titre".
     """
     if _is_missing(cell):
         return None
     cell = _scalar(cell)
     if isinstance(cell, str):
-        number = _parsed(_ascii(cell), comma)
+        number = _parse(_ascii(cell), comma)
     elif isinstance(cell, Real | Decimal):
         try:
             number = float(cell)
@@ -430,28 +430,28 @@ def _number(cell: Any, comma: str) -> float | None:
     return number
 
 
-def _parsed(text: str, comma: str) -> float:
-    """A number as it is written; raises as :func:`_number`."""
-    if len(text) > MAX_NUMBER:
-        raise ArgumentError(f"must be a finite number; given {shown(text)}")
-    if POINT.fullmatch(text) and not (comma and "." in text):
-        return float(text)
-    if comma and COMMA.fullmatch(text):
-        return float(text.replace(",", "."))
-    if text.casefold() in TRUTH:
-        return TRUTH[text.casefold()]
-    if POINT.fullmatch(text):
+def _parse(string: str, comma: str) -> float:
+    """Parse a string; errors are those of :func:`_number`."""
+    if len(string) > MAX_NUMBER:
+        raise ArgumentError(f"must be a finite number; given {shown(string)}")
+    if POINT.fullmatch(string) and not (comma and "." in string):
+        return float(string)
+    if comma and COMMA.fullmatch(string):
+        return float(string.replace(",", "."))
+    if string.casefold() in TRUTH:
+        return TRUTH[string.casefold()]
+    if POINT.fullmatch(string):
         raise ArgumentError(
-            f"has a decimal point, {shown(text)}, and there is a decimal comma, {comma}; use one of them"
+            f"has a decimal point, {shown(string)}, and there is a decimal comma, {comma}; use one of them"
         )
-    if AMBIGUOUS.fullmatch(text):
-        point, none = text.replace(",", "."), text.replace(",", "")
-        raise ArgumentError(f"must be a number, and {text!r} may be {none} or {point}; write which of them it is")
-    if GROUPED.fullmatch(text):
-        raise ArgumentError(f"must be a number without separators between thousands; given {shown(text)}")
-    if NUMERIC.fullmatch(text) and text.endswith("%"):
+    if AMBIGUOUS.fullmatch(string):
+        point, none = string.replace(",", "."), string.replace(",", "")
+        raise ArgumentError(f"must be a number, and {string!r} may be {none} or {point}; write which of them it is")
+    if GROUPED.fullmatch(string):
+        raise ArgumentError(f"must be a number without separators between thousands; given {shown(string)}")
+    if NUMERIC.fullmatch(string) and string.endswith("%"):
         raise ArgumentError(
-            f"must be a number in the variable's unit, without a percent sign; given {shown(text)}; write it as the "
+            f"must be a number in the variable's unit, without a percent sign; given {shown(string)}; write it as the "
             "study has it, 0.12 or 12 for 12%"
         )
-    raise ArgumentError(f"must be a finite number; given {shown(text)}; leave the cell empty if it was not measured")
+    raise ArgumentError(f"must be a finite number; given {shown(string)}; leave the cell empty if it was not measured")

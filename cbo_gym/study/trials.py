@@ -1,4 +1,4 @@
-"""The state of a study according to its log: its trials, and the data from before them."""
+"""The state of a study according to its log: its trials, and the data that were added before them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, Literal
 from cbo_gym.study.log import Event, Log, Position
 
 Status = Literal["pending", "told", "failed"]
+# Statuses in messages.
+STATUS_WORDS: Mapping[str, str] = {"pending": "pending", "told": "measured", "failed": "failed"}
 
 
 @dataclass(frozen=True)
@@ -16,15 +18,15 @@ class Entry:
     """One trial.
 
     Attributes:
-        number: from 1.
-        flat: the suggested action, as the codec writes it in numbers.
-        status: ``"pending"``, ``"told"`` or ``"failed"``.
+        number: number of the trial, from 1.
+        flat: the suggested action, encoded as numbers by the codec.
+        status: ``"pending"``, ``"told"`` if the outcome was recorded, or ``"failed"``.
         why: the reason for the suggestion, in words.
-        context: the contexts that were seen before.
+        context: the contexts that were observed before.
         values: variable -> value; None if it was not measured.
-        done: the action that was really done, as ``flat``; None if it is the suggested one.
+        done: the action that was really done, encoded as ``flat``; None if it is the suggested one.
         reason: the reason of a failure.
-        asked, ended: times.
+        asked, ended: times of the suggestion, and of the outcome or the failure.
     """
 
     number: int
@@ -40,12 +42,12 @@ class Entry:
 
     @property
     def action(self) -> list[float]:
-        """The action that was done; the suggested one unless another was recorded."""
+        """The action that was done: the suggested one unless another was recorded."""
         return self.flat if self.done is None else self.done
 
 
-def lacking_in(values: Mapping[str, float | None]) -> list[str]:
-    """The variables that were not measured."""
+def missing_variables(values: Mapping[str, float | None]) -> list[str]:
+    """Return the variables that were not measured."""
     return [name for name, value in values.items() if value is None]
 
 
@@ -54,8 +56,8 @@ class Trials:
 
     Attributes:
         entries: the trials by their numbers.
-        initial: rounds of data from before the first trial, with ``action``, ``values`` and ``context``.
-        missing: trial -> the variables that were not measured in it, if there are any.
+        initial: rounds of data that were added before the first trial, with ``action``, ``values`` and ``context``.
+        missing: trial -> the variables that were not measured in it, for trials that have such variables.
         number: number of the last event.
     """
 
@@ -102,16 +104,16 @@ class Trials:
         self._running.pop(number, None)
         self.missing.pop(number, None)
         self.entries[number] = ended = replace(self.entries[number], ended=event.time, **changes)
-        if lacking := lacking_in(ended.values):
-            self.missing[number] = lacking
+        if missing := missing_variables(ended.values):
+            self.missing[number] = missing
 
 
 @dataclass(frozen=True)
 class State:
-    """A study after an event of its log. It never changes, so threads can share it.
+    """Immutable state of a study after an event of its log, which threads can share.
 
     Attributes:
-        events: all events; number ``n`` has the index ``n - 1``.
+        events: all events; event number ``n`` is at index ``n - 1``.
         trials: the trials after these events.
         position: position of the last event.
     """
@@ -135,7 +137,7 @@ class History:
         self._state = State([], Trials(), Position(0, digest))
 
     def read(self) -> State:
-        """The current state, with all events that have been written.
+        """Return the current state, after all events that have been written.
 
         Raises:
             OperationError: if the log cannot be read, or was replaced.

@@ -1,4 +1,4 @@
-"""Dosing by age and body mass, where a nurse sees unrecorded facts: to set everything is to lose these.
+"""Dosing by age and body mass, where a nurse sees unrecorded facts, which are lost if the study sets every dose.
 
 First by hand, with past patients from a CSV file; then by a robot that treats simulated patients. Run with --seeds 100
 109 to compare agents on ten seeds, with --quick for a few patients.
@@ -17,21 +17,22 @@ from cbo_gym.study import create_study
 
 HERE = Path(__file__).parent
 STUDY = yaml.safe_load((HERE / "dosing.yaml").read_text(encoding="utf-8"))
-SEVERITY, TITRATION = 0.35, 0.1  # standard deviations, mg
+# Standard deviations.
+SEVERITY, TITRATION = 0.35, 0.1  # mg
 
 
 class Clinic:
-    """The unknown truth: the dose that a patient needs, which nurses know in part."""
+    """Simulator of a clinic: the agent does not know the dose that a patient needs, and nurses notice part of it."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
 
     def patient(self):
-        """Return the next patient, as observed before the treatment."""
+        """Return the context of the next patient, known before the treatment."""
         return {"age": float(self.rng.uniform(30, 80)), "mass": float(self.rng.uniform(50, 110))}
 
     def treat(self, patient, start=None, dose=None):
-        """Return the record of a treatment; variables that are not set follow from habit and from the nurse."""
+        """Return the record of a treatment; doses that are not set follow from habit and from the nurse."""
         severity = self.rng.normal(0, SEVERITY)
         start = self.rng.normal(1.5, 0.2) if start is None else start
         dose = start + severity + self.rng.normal(0, TITRATION) if dose is None else dose
@@ -41,7 +42,7 @@ class Clinic:
 
 
 def expected_health(patient, do):
-    """Return the mean over the unobserved variables."""
+    """Return the expected health over all unobserved variables."""
     need = 0.02 * patient["mass"] * (1.4 - patient["age"] / 100)
     if "dose" in do:
         return 1 - (do["dose"] - need) ** 2 - SEVERITY**2
@@ -50,7 +51,7 @@ def expected_health(patient, do):
 
 
 def by_hand(folder):
-    """Treat a patient in Python, and one from a shell."""
+    """Treat a patient in Python and one from a shell."""
     database, clinic = folder / "dosing.db", Clinic(seed=100)
     past = pl.read_csv(HERE / "dosing.csv")
     print("By hand, in Python")
@@ -69,7 +70,7 @@ def by_hand(folder):
 
 
 def by_a_robot(folder, agent, patients, seed):
-    """Treat patients; return the expected health of each under the variables set."""
+    """Treat patients; return the study, the expected health of each patient and the scopes."""
     clinic = Clinic(seed)
     settings = STUDY | {"agent": agent, "horizon": patients, "seed": seed}
     study = create_study(storage=folder / f"{agent}-{seed}.db", **settings)
@@ -85,7 +86,7 @@ def by_a_robot(folder, agent, patients, seed):
 
 
 def compare(folder, seeds, patients):
-    """Agents side by side: the expected health of the last quarter of the patients, by seed."""
+    """Compare agents by the expected health of the last quarter of the patients."""
     means = {
         agent: np.array([by_a_robot(folder, agent, patients, seed)[1][-patients // 4 :].mean() for seed in seeds])
         for agent in ("CoCaBO", "CoBO")
@@ -94,9 +95,9 @@ def compare(folder, seeds, patients):
     alone = np.mean([expected_health(clinic.patient(), {}) for _ in range(10_000)])
     print(f"\nexpected health, the last quarter of {patients} patients, {len(seeds)} seeds")
     print(f"  left to habit and nurse                    {alone:.3f}")
-    for agent, what in (("CoBO", "everything set by everything"), ("CoCaBO", "what the diagram says is enough")):
+    for agent, rule in (("CoBO", "everything set by everything"), ("CoCaBO", "what the diagram says is enough")):
         spread = means[agent].std(ddof=1) / np.sqrt(len(seeds)) if len(seeds) > 1 else float("nan")
-        print(f"  {what + ', ' + agent:42} {means[agent].mean():.3f} +- {2.26 * spread:.3f}")
+        print(f"  {rule + ', ' + agent:42} {means[agent].mean():.3f} +- {2.26 * spread:.3f}")
     print(f"  best possible, dose set                    {1 - SEVERITY**2:.3f}")
     print(f"  best possible, starting dose set           {1 - TITRATION**2:.3f}")
 

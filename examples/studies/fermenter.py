@@ -1,7 +1,7 @@
-"""A fermenter: four parameters of a chain, a limit to the acid, a price for the feed.
+"""A fermenter: four parameters of a chain, a limit on the acid, a price for the feed.
 
-First by hand, as in a laboratory: past batches come from a CSV file, a batch is asked for, and its outcome is recorded.
-Then by a robot: a simulator replaces the plant and plays a whole campaign. Run with --quick for a short one.
+First by hand, as in a laboratory: import past batches from a CSV file, ask for a batch, and record its outcome.
+Then by a robot: a simulator replaces the plant and runs a whole campaign. Run with --quick for a short campaign.
 """
 
 import argparse
@@ -17,17 +17,18 @@ from cbo_gym.study import create_study, load_study
 
 HERE = Path(__file__).parent
 STUDY = yaml.safe_load((HERE / "fermenter.yaml").read_text(encoding="utf-8"))
-NOISE = (0.02, 0.05, 0.02, 0.04)  # of growth, biomass, acid, titre
+# Standard deviations of growth, biomass, acid and titre.
+NOISE = (0.02, 0.05, 0.02, 0.04)
 
 
 class Plant:
-    """The unknown truth."""
+    """Simulator of the plant, which the agent does not know."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
 
     def run(self, feed, heat, stir, ph):
-        """Run a batch; return the measured values."""
+        """Run one batch and return the measured values."""
         growth = feed / (1.5 + feed) * np.exp(-(((heat - 34) / 4) ** 2)) + self.rng.normal(0, NOISE[0])
         biomass = 4 * growth * (1 - np.exp(-stir / 300)) + self.rng.normal(0, NOISE[1])
         acid = 0.1 * biomass + 0.6 * growth**2 + self.rng.normal(0, NOISE[2])
@@ -36,7 +37,7 @@ class Plant:
 
 
 def by_hand(folder):
-    """Plan two batches in Python, and two from a shell, on the same file."""
+    """Plan two batches in Python, and two from a shell, in one file."""
     database = folder / "fermenter.db"
     plant = Plant(seed=100)
     print("By hand, in Python")
@@ -44,8 +45,9 @@ def by_hand(folder):
     print(f"{study.add_data(pl.read_csv(HERE / 'fermenter.csv'))} past batches")
     trial = study.ask()
     print(f"batch {trial.number}: {pairs(trial.do)}  ({trial.why})")
-    really = trial.do | {"ph": trial.do["ph"] - 0.05}  # the probe drifted
-    study.tell(trial, plant.run(**really), did={"ph": really["ph"]})
+    # The probe drifted.
+    done = trial.do | {"ph": trial.do["ph"] - 0.05}
+    study.tell(trial, plant.run(**done), did={"ph": done["ph"]})
     study.fail(study.ask(), "the pump broke")
 
     print("\nThe same from a shell")
@@ -57,7 +59,7 @@ def by_hand(folder):
 
 
 def by_a_robot(folder, trials):
-    """A campaign without a person."""
+    """Run a campaign without a person."""
     database = folder / "robot.db"
     plant = Plant(seed=101)
     study = create_study(storage=database, **STUDY | {"horizon": trials})
@@ -65,11 +67,12 @@ def by_a_robot(folder, trials):
     for _ in range(trials):
         trial = study.ask()
         study.tell(trial, plant.run(**trial.do))
-    best = load_study(storage=database).recommendation()  # in another process it would be the same
+    # Another process would get the same recommendation.
+    best = load_study(storage=database).recommendation()
     expected = study.what_if(best)
     print(f"\nBy a robot, {trials} batches")
     print(f"to deploy: {pairs(best)}")
-    print(f"expected: titre {expected['titre']:.2f} g/l, acid {expected['acid']:.2f} g/l, of which 0.4 are allowed")
+    print(f"expected: titre {expected['titre']:.2f} g/l, acid {expected['acid']:.2f} g/l, at most 0.4 allowed")
     print(f"report: {study.report(folder / 'fermenter.html').name}")
 
 

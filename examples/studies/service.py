@@ -1,4 +1,4 @@
-"""An online service: 30 variants of a page, of which the diagram says that 24 need not be tried.
+"""An online service: 30 variants of a page, of which 24 cannot be best by the diagram.
 
 First by hand, with past visits from a CSV file; then by a robot that serves simulated visitors. Run with --seeds 100
 109 to compare with a bandit that tries all arms on ten seeds, with --quick for a few visitors.
@@ -20,13 +20,13 @@ STUDY = yaml.safe_load((HERE / "service.yaml").read_text(encoding="utf-8"))
 
 
 class Service:
-    """The unknown truth: visitors who hesitate open the chat, and buy only with a discount."""
+    """Simulator of visitors: those who hesitate open the chat, and buy only with a discount."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
 
     def visit(self, chat=None, layout=None, discount=None):
-        """Return the record of a visit; variables that are not set follow from the visitor and the shop's rule."""
+        """Return the record of one visit; unset variables follow from the visitor and the shop's own rule."""
         draws = self.rng.random(4)
         hesitant = draws[0] < 0.5
         chat = float(draws[1] < (0.95 if hesitant else 0.05)) if chat is None else chat
@@ -44,17 +44,17 @@ class Service:
 
 
 def chance_of_asking(chat, layout):
-    """That a visitor asks for a better price: with the new layout, which shows prices in the chat, mostly there."""
+    """Return the probability that a visitor asks for a better price; the new layout shows prices in the chat."""
     return (0.95 if chat else 0.05) if layout else (0.5 if chat else 0.4)
 
 
 def chance_of_order(hesitant, discount):
-    """Who hesitates is won by a discount; who does not buys anyway."""
+    """Return the probability of an order: a discount persuades hesitant visitors, and the others buy anyway."""
     return 0.1 + 0.05 * discount if hesitant else 0.7
 
 
 def expected_margin(do):
-    """The mean over visitors, exactly."""
+    """Return the exact expected margin over all visitors."""
     total = 0.0
     for hesitant in (False, True):
         for layout in (0.0, 1.0) if "layout" not in do else (do["layout"],):
@@ -69,7 +69,7 @@ def expected_margin(do):
 
 
 def by_hand(folder):
-    """Serve a visit in Python, and one from a shell."""
+    """Serve a visit in Python and one from a shell."""
     database, service = folder / "service.db", Service(seed=100)
     print("By hand, in Python")
     study = create_study(storage=database, **STUDY)
@@ -85,7 +85,7 @@ def by_hand(folder):
 
 
 def by_a_robot(folder, agent, visitors, seed):
-    """Serve visitors; return the study, and the expected margin of each under the variables set."""
+    """Serve visitors; return the study and the expected margin of each visit."""
     service = Service(seed)
     settings = STUDY | {"agent": agent, "horizon": visitors, "seed": seed}
     study = create_study(storage=folder / f"{agent}-{seed}.db", **settings)
@@ -98,7 +98,7 @@ def by_a_robot(folder, agent, visitors, seed):
 
 
 def compare(folder, seeds, visitors):
-    """All arms against those that can be best: the mean margin of a visitor, by seed."""
+    """Compare all arms with those that can be best, by the expected margin of a visit."""
     print(f"\nexpected margin of a visit, mean of {visitors}, {len(seeds)} seeds")
     for agent in ("TS", "POMIS-TS"):
         played = [by_a_robot(folder, agent, visitors, seed) for seed in seeds]

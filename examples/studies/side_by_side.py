@@ -1,8 +1,8 @@
-"""The same loop in three libraries: a study of this package, Optuna, and Ax where it is installed, on the fermenter.
+"""The same loop in three libraries on the fermenter: a study of this package, Optuna, and Ax if it is installed.
 
-Each gets the six past batches, the bounds and the limit to the acid, then asks for a batch and gets its outcome. They
-are compared by the batch that they would deploy: its true expected titre and acid. "wrong" is the study with an arrow
-of the diagram left out. Run with --seeds 100 109 to repeat it on ten seeds, with --quick for three trials.
+Each gets the six past batches, the bounds and the limit on the acid, then suggests batches and receives their outcomes.
+Its score is the true expected titre and acid of the batch that it would deploy. "wrong" is the study without one arrow
+of the diagram. Run with --seeds 100 109 to repeat it on ten seeds, with --quick for three trials.
 """
 
 import argparse
@@ -22,12 +22,14 @@ from scipy.stats import t as student
 
 BOUNDS = {name: parameter["bounds"] for name, parameter in STUDY["parameters"].items()}
 PAST = pl.read_csv(HERE / "fermenter.csv").to_dicts()
-LIMIT = 0.4  # g/l of acid, that of the study
-REPEATS = 20_000  # of a batch, for its expected titre and acid
+# The study's limit on the acid.
+LIMIT = 0.4  # g/l
+# Repeats of a batch that estimate its expected titre and acid.
+REPEATS = 20_000
 
 
 def with_a_study(plant, trials, seed, folder, about=STUDY):
-    """Planned by MCBO, which knows the diagram and every measured variable."""
+    """Plan by MCBO, which knows the diagram and every measured variable."""
     from cbo_gym.study import create_study
 
     study = create_study(storage=folder / f"{seed}.db", **about | {"horizon": trials, "seed": seed})
@@ -39,13 +41,13 @@ def with_a_study(plant, trials, seed, folder, about=STUDY):
 
 
 def with_optuna(plant, trials, seed, folder, sampler="TPESampler"):
-    """Planned by a sampler of Optuna, which knows the titre and by how much the acid missed its limit."""
+    """Plan by a sampler of Optuna, which knows the titre and by how much the acid missed its limit."""
     import optuna
 
     spaces = {name: optuna.distributions.FloatDistribution(*bounds) for name, bounds in BOUNDS.items()}
-    sampler = getattr(optuna.samplers, sampler)(seed=seed)
+    optuna_sampler = getattr(optuna.samplers, sampler)(seed=seed)
     storage = optuna.storages.RDBStorage(f"sqlite:///{folder}/{seed}.db")
-    study = optuna.create_study(direction="maximize", sampler=sampler, storage=storage)
+    study = optuna.create_study(direction="maximize", sampler=optuna_sampler, storage=storage)
     for row in PAST:
         past = {name: float(row[f"do({name})"]) for name in BOUNDS}
         missed = {"acid": row["acid"] - LIMIT}
@@ -59,12 +61,13 @@ def with_optuna(plant, trials, seed, folder, sampler="TPESampler"):
         study.tell(trial, measured["titre"])
     best = study.best_trial.params
     storage.remove_session()
-    storage.engine.dispose()  # closes the file
+    # Closes the file.
+    storage.engine.dispose()
     return best
 
 
 def with_ax(plant, trials, seed, folder):
-    """Planned by Ax's Gaussian processes, of the titre and of the acid, each from the parameters alone."""
+    """Plan by Ax's Gaussian processes, one of the titre and one of the acid, each from the parameters alone."""
     from ax.api.client import Client
     from ax.api.configs import RangeParameterConfig
 
@@ -83,7 +86,8 @@ def with_ax(plant, trials, seed, folder):
     return client.get_best_parameterization()[0]
 
 
-WRONG = STUDY | {"diagram": "dag { growth -> biomass -> titre; biomass -> acid -> titre }"}  # without growth -> acid
+# Without growth -> acid.
+WRONG = STUDY | {"diagram": "dag { growth -> biomass -> titre; biomass -> acid -> titre }"}
 LOOPS = {
     "cbo-gym": with_a_study,
     "wrong": partial(with_a_study, about=WRONG),
@@ -94,14 +98,14 @@ LOOPS = {
 MODULES = {"Optuna": "optuna", "Optuna-GP": "optuna", "Ax": "ax"}
 
 
-def lines_of(loop):
-    """Count the lines of a loop's code, without its header, its docstring and empty lines."""
+def count_lines(loop):
+    """Count the lines of code of a loop without its header, docstring and empty lines."""
     lines = [line.strip() for line in inspect.getsource(getattr(loop, "func", loop)).splitlines()]
-    return sum(bool(line) and not line.startswith(('"""', "def ")) for line in lines)
+    return sum(bool(line) and not line.startswith(('"""', "def ", "#")) for line in lines)
 
 
 def truth(deployed):
-    """Expected titre and acid of a batch, over many."""
+    """Return the expected titre and acid of a batch, estimated from many batches."""
     plant = Plant(seed=0)
     runs = [plant.run(**deployed) for _ in range(REPEATS)]
     return np.mean([run["titre"] for run in runs]), np.mean([run["acid"] for run in runs])
@@ -120,22 +124,22 @@ def main():
         if importlib.util.find_spec(MODULES.get(name, "cbo_gym")) is None:
             print(f"{name} is not installed")
             continue
-        deployed, began = [], time.process_time()
+        outcomes, began = [], time.process_time()
         for seed in range(first, last + 1):
             with tempfile.TemporaryDirectory() as folder:
-                deployed.append(truth(LOOPS[name](Plant(seed), trials, seed, Path(folder))))
-            titre, acid = deployed[-1]
+                outcomes.append(truth(LOOPS[name](Plant(seed), trials, seed, Path(folder))))
+            titre, acid = outcomes[-1]
             print(f"{name:9} seed {seed}: deployed titre {titre:.3f}, acid {acid:.3f}", flush=True)
-        titres, acids = np.array(deployed).T
-        spent = (time.process_time() - began) / len(deployed)
+        titres, acids = np.array(outcomes).T
+        spent = (time.process_time() - began) / len(outcomes)
         half = (
-            student.ppf(0.975, len(deployed) - 1) * titres.std(ddof=1) / len(deployed) ** 0.5
-            if len(deployed) > 1
+            student.ppf(0.975, len(outcomes) - 1) * titres.std(ddof=1) / len(outcomes) ** 0.5
+            if len(outcomes) > 1
             else np.nan
         )
         print(
-            f"{name:9} {lines_of(LOOPS[name])} lines; titre {titres.mean():.3f} +- {half:.3f}, acid above its limit in "
-            f"{np.sum(acids > LIMIT)} of {len(deployed)}, {spent:.0f} s of CPU each"
+            f"{name:9} {count_lines(LOOPS[name])} lines; titre {titres.mean():.3f} +- {half:.3f}, acid above its limit "
+            f"in {np.sum(acids > LIMIT)} of {len(outcomes)}, {spent:.0f} s of CPU each"
         )
 
 

@@ -15,8 +15,8 @@ from cbo_gym.evaluation.verify.replay import replays
 from cbo_gym.evaluation.verify.submission import check_submission
 from cbo_gym.labels import import_paths
 from cbo_gym.registry import entries
-from cbo_gym.study.files import checked
-from cbo_gym.study.study import described
+from cbo_gym.study.files import read_arguments
+from cbo_gym.study.study import describe
 from cbo_gym.yaml_files import Lines
 from tests.support.sources import package_sources
 from tests.together import all_published
@@ -155,7 +155,7 @@ REFUSED = [
 def test_results_and_studies_admit_the_same_labels(tmp_path, label):
     label = label.replace("{}", str(tmp_path / "made"))
     about = {"name": "n", "reward": "y", "diagram": "dag { x -> y }", "settable": {"x": [0, 1]}, "mode": "hard"}
-    described(**(about | {"agent": "Random"}))
+    describe(**(about | {"agent": "Random"}))
 
     def admits(call):
         try:
@@ -164,7 +164,7 @@ def test_results_and_studies_admit_the_same_labels(tmp_path, label):
             return False
         return True
 
-    study = admits(lambda: checked(lambda: ({**about, "agent": label}, Lines(None))))
+    study = admits(lambda: read_arguments(lambda: ({**about, "agent": label}, Lines(None))))
     assert study == admits(lambda: admit_agent(label)) == (label in ADMITTED)
     assert not (tmp_path / "made").exists()
 

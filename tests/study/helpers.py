@@ -142,7 +142,7 @@ class Robot:
 
     def play(self, trial):
         """The values that the trial gives."""
-        action = self.study._units.read(self.study._now().entries[trial.number].flat)
+        action = self.study._units.read(self.study._current_trials().entries[trial.number].flat)
         self.observation, *_ = self.env.step(action)
         return dict(zip(self.names, np.asarray(self.observation["nodes"]).tolist(), strict=True))
 

@@ -53,11 +53,11 @@ def test_a_full_disk_loses_nothing_and_refuses_what_it_cannot_hold(tmp_path, roo
                 file.write(bytes(4096))
         os.truncate(filler, filler.stat().st_size - room)
         told = []
-        with pytest.raises(OperationError, match=r"f\.db: .* nothing was changed by this call; .*(is full|make room)"):
+        with pytest.raises(OperationError, match=r"f\.db: .* nothing was changed by this call; .*(is full|free space)"):
             told.extend(play(study).name for _ in range(1000))
         assert bool(told) == (room > 0)
         said = shell("tell", disk / "f.db", 1, "titre=1")
-        assert "is full" in said or "make room" in said or "trial 1 is told" in said
+        assert "is full" in said or "free space" in said or "trial 1 is measured" in said
         filler.unlink()
         again = load_study(storage=disk / "f.db")
         assert sum(entry.status == "told" for entry in again.trials) == 3 + len(told)
@@ -75,7 +75,7 @@ def test_a_folder_on_a_disk_that_may_only_be_read(tmp_path):
         for call in ("ask", "show"):
             said = shell(call, disk / "f.db")
             assert str(disk / "f.db") in said
-            assert "read-only" in said or "must be allowed to write files beside the database" in said
+            assert "read-only" in said or "must be allowed to write files next to the database" in said
     assert (source / "f.db").read_bytes() == data
     assert states(load_study(storage=source / "f.db")) == before
 

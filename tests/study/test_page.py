@@ -1,4 +1,4 @@
-"""The page of studies: everything that can be told and asked, through its forms, as a browser sends them."""
+"""The page of studies: each action of its forms, as a browser sends them."""
 
 import re
 import time
@@ -154,13 +154,13 @@ def test_a_round_through_the_forms(tmp_path, visitor):
     assert said(visitor.send("import", {}, files={"file": ("past.csv", past)})) == ["2 rounds were added."]
     assert said(visitor.send("import", {"csv": past.partition("\n")[0] + "\n2,6,1,1,\n"})) == ["1 round was added."]
     html = visitor.send("ask", {"count": "3"})
-    assert said(html) == ["Trials 1 to 3 are what to try next, all at once."]
+    assert said(html) == ["Trials 1 to 3 are next, all at once."]
     trial = stored(tmp_path).trials[0]
-    assert html.count("Tell what came") >= 3
+    assert html.count("Record the outcome") >= 3
     assert trial.why in html
     set_to = done(stored(tmp_path), 0)
     html = visitor.send("tell-1", {**measured(grown(set_to), *set_to), "value:biomass": ""})
-    assert said(html) == ["Trial 1 was told."]
+    assert said(html) == ["The outcome of trial 1 was recorded."]
     first = stored(tmp_path).trials[0]
     assert first.done is None  # a rounded number that comes back is no deviation
     assert {name: first.values[name] for name in set_to} == set_to
@@ -169,7 +169,7 @@ def test_a_round_through_the_forms(tmp_path, visitor):
     assert "the &lt;b&gt;pump&lt;/b&gt; broke" in visitor.html
     visitor.get("/studies/1/trials/1")
     html = visitor.send("correct-1", {"value:titre": "0.123456789012345"})
-    assert said(html) == ["Trial 1 was corrected."]
+    assert said(html) == ["The outcome of trial 1 was corrected."]
     assert stored(tmp_path).trials[0].values["titre"] == 0.123456789012345
     visitor.get("/studies/1/trials/1")
     assert 'value="0.123456789012345"' in visitor.html
@@ -187,10 +187,10 @@ def test_deviations_are_recorded(tmp_path, visitor):
     assert 'value="7,9"' in html
     assert 'value="1.5"' in html
     visitor.send(f"tell-{number}", {"did:ph": "7.9", "did:feed": "2"})
-    told = stored(tmp_path).trials[-1]
-    assert told.done is not None
-    assert (told.values["ph"], told.values["titre"], told.values["biomass"]) == (7.9, 1.0, None)
-    assert "not as asked" in visitor.html
+    recorded = stored(tmp_path).trials[-1]
+    assert recorded.done is not None
+    assert (recorded.values["ph"], recorded.values["titre"], recorded.values["biomass"]) == (7.9, 1.0, None)
+    assert "not as suggested" in visitor.html
     assert done(stored(tmp_path), -1) == pytest.approx({"ph": 7.9, "feed": 2.0})
     visitor.get(f"/studies/1/trials/{number}")
     visitor.send(f"correct-{number}", {"value:biomass": "1.9"})  # and what was set stays
@@ -203,7 +203,7 @@ def test_a_trial_that_ended_meanwhile_is_shown_with_what_was_typed(tmp_path, vis
     visitor.send("ask")
     stored(tmp_path).tell(1, grown({}))
     html = visitor.send("tell-1", {"value:titre": "7.25"}, 422)
-    assert "trial 1 is told, not pending" in said(html)[0]
+    assert "trial 1 is measured, not pending" in said(html)[0]
     assert 'action="/studies/1/trials/1/correct"' in html
     assert 'value="7.25"' in html
 
@@ -285,7 +285,7 @@ def test_four_requests_at_once_get_four_trials_while_the_page_answers(tmp_path):
         finally:
             go_on.touch()
         places = [answer.result().headers["location"] for answer in answers]
-    assert "The agent is working the report out" in html
+    assert "The agent is preparing the report" in html
     assert state == {"event": 1}
     assert sorted(places) == [f"/studies/1?done=asked&trial={number}&count=1" for number in (1, 2, 3, 4)]
     pending = [entry.flat for entry in load_study("fermenter", storage=tmp_path / "f.db", agent=agent).trials]

@@ -103,7 +103,7 @@ def test_a_study_in_a_browser(tmp_path, browser, width, scheme):
         page.get_by_role("button", name="Import").click()
         expect(page.locator(".success")).to_have_text("2 rounds were added.")
 
-        page.get_by_label("Trials that are run at once").fill("3")
+        page.get_by_label("Trials to run at once").fill("3")
         page.get_by_role("button", name="Ask what to try next").click()
         expect(page.locator(".success")).to_contain_text("Trials 1 to 3")
         watched.check()
@@ -116,30 +116,30 @@ def test_a_study_in_a_browser(tmp_path, browser, width, scheme):
             field = card.locator(f'input[name="value:{variable}"]')
             if field.count():
                 field.fill("1.5")
-        card.get_by_role("button", name="Tell what came").click()
-        expect(page.locator(".success")).to_have_text("Trial 1 was told.")
+        card.get_by_role("button", name="Record the outcome").click()
+        expect(page.locator(".success")).to_have_text("The outcome of trial 1 was recorded.")
         assert stored().trials[0].values[name] == 5.75
         assert stored().trials[0].done is not None
 
         card = page.locator("#trial-2")
-        card.get_by_text("It came to nothing").click()
-        card.get_by_label("Why, for the record").fill("the pump broke")
+        card.get_by_text("The trial failed").click()
+        card.get_by_label("Reason").fill("the pump broke")
         card.get_by_role("button", name="Record as failed").click()
         expect(page.locator(".success")).to_have_text("Trial 2 is recorded as failed.")
 
         page.locator("#trials").get_by_role("link", name="1", exact=True).click()
         watched.check()
         page.get_by_label("titre").fill("lots")
-        page.get_by_role("button", name="Correct what was told").click()
+        page.get_by_role("button", name="Correct the outcome").click()
         expect(page.get_by_role("alert")).to_contain_text("the value of titre must be a finite number; given 'lots'")
         watched.check()
         page.get_by_label("titre").fill("1.25")
-        page.get_by_role("button", name="Correct what was told").click()
-        expect(page.locator(".success")).to_have_text("Trial 1 was corrected.")
+        page.get_by_role("button", name="Correct the outcome").click()
+        expect(page.locator(".success")).to_have_text("The outcome of trial 1 was corrected.")
         assert stored().trials[0].values["titre"] == 1.25
 
         page.locator("#what-if").get_by_label("ph").fill("7")
-        page.get_by_role("button", name="Expect").click()
+        page.get_by_role("button", name="Predict").click()
         expect(page.locator("#expected")).to_contain_text("titre")
         expect(page.locator("#report svg").first).to_be_visible()
         watched.check()
@@ -156,7 +156,7 @@ def test_four_browsers_ask_at_once(tmp_path, browser):
     with Served(path) as served:
         others = [Watched(browser, served.address) for _ in range(4)]
         others[0].page.goto("/new")
-        others[0].page.get_by_label("Or its text").fill(YAML.replace("Random", "GP-UCB"))
+        others[0].page.get_by_label("Or paste YAML").fill(YAML.replace("Random", "GP-UCB"))
         others[0].page.get_by_label("New study from YAML").locator("button").click()
         study = load_study(storage=path)
         play(study, 3)
@@ -165,9 +165,9 @@ def test_four_browsers_ask_at_once(tmp_path, browser):
         for other in others:  # all are sent before the first is answered
             other.page.evaluate("setTimeout(() => document.querySelector('#ask button').click())")
         for other in others:
-            expect(other.page.locator(".success")).to_contain_text("is what to try next")
+            expect(other.page.locator(".success")).to_contain_text("is next")
         said = {other.page.locator(".success").inner_text() for other in others}
-        assert said == {f"Trial {number} is what to try next." for number in (4, 5, 6, 7)}
+        assert said == {f"Trial {number} is next." for number in (4, 5, 6, 7)}
         assert len({str(entry.flat) for entry in load_study(storage=path).trials[3:]}) == 4
         assert [other.complaints for other in others] == [[]] * 4
 
@@ -176,7 +176,7 @@ def test_an_open_page_hears_of_what_others_did(tmp_path, browser):
     with Served(tmp_path / "f.db") as served:
         watched = Watched(browser, served.address)
         watched.page.goto("/new")
-        watched.page.get_by_label("Or its text").fill(YAML)
+        watched.page.get_by_label("Or paste YAML").fill(YAML)
         watched.page.get_by_label("New study from YAML").locator("button").click()
         news = watched.page.locator("#news")
         expect(news).to_be_hidden()
@@ -197,12 +197,12 @@ def test_the_page_works_without_a_script_and_behind_a_token(tmp_path, browser):
         expect(page.get_by_role("alert")).to_have_text("This is not the token of this server.")
         page.get_by_label("Token").fill("sixteen letters!")
         page.get_by_role("button", name="Log in").click()
-        page.get_by_label("Or its text").fill(YAML)
+        page.get_by_label("Or paste YAML").fill(YAML)
         page.get_by_label("New study from YAML").locator("button").click()
         page.get_by_role("button", name="Ask what to try next").click()
         page.locator("#trial-1 input[name='value:titre']").fill("1")
-        page.locator("#trial-1").get_by_role("button", name="Tell what came").click()
-        expect(page.locator(".success")).to_have_text("Trial 1 was told.")
+        page.locator("#trial-1").get_by_role("button", name="Record the outcome").click()
+        expect(page.locator(".success")).to_have_text("The outcome of trial 1 was recorded.")
         link = page.get_by_role("link", name="Show it when it is ready")
         if link.count():  # the report took longer than the page waits
             link.click()

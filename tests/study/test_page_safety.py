@@ -108,7 +108,7 @@ def test_a_visitor_without_the_token_sees_nothing(tmp_path):
     )
     assert TOKEN not in visitor.access.session
     visitor.get("/studies/1")
-    assert said(visitor.send("ask")) == ["Trial 1 is what to try next."]
+    assert said(visitor.send("ask")) == ["Trial 1 is next."]
     assert Visitor(tmp_path / "f.db", token=TOKEN).access.session != visitor.access.session
 
 
@@ -200,7 +200,7 @@ def test_no_code_is_run_that_a_study_names(tmp_path):
     assert 'href="/studies/2"' in html
     trusting = Visitor(path, trusted=["tests.helpers:Centre"])
     trusting.get("/studies/1")
-    assert said(trusting.send("ask")) == ["Trial 1 is what to try next."]
+    assert said(trusting.send("ask")) == ["Trial 1 is next."]
 
 
 NO_DATABASE = b"no database at all, but long enough to look at" * 100
@@ -249,7 +249,7 @@ def test_a_database_that_is_gone_is_not_made_again(tmp_path, visitor):
     visitor.get("/studies/1/report")
     visitor.get("/studies/1")
     (tmp_path / "f.db").unlink()
-    assert "was replaced or is gone" in visitor.send("ask", {}, 503)
+    assert "was replaced or deleted" in visitor.send("ask", {}, 503)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -267,7 +267,7 @@ def test_a_database_that_may_not_be_written_is_said_without_its_path(tmp_path, v
 def test_a_failure_of_the_server_tells_nothing(visitor, monkeypatch, tmp_path):
     monkeypatch.setattr("cbo_gym.study.page.service.StudyService.names", lambda _: 1 / 0)
     html = visitor.get("/", 500)
-    assert "Something went wrong in the server" in html
+    assert "The server failed" in html
     assert "Traceback" not in html
     assert "division" not in html
 

@@ -51,9 +51,9 @@ def test_a_report_of_each_part(tmp_path):
     study.ask()
     parts = of(study)
     assert list(parts) == NAMES
-    assert "3 told, 1 running, 1 failed" in words(parts["overview"])
+    assert "3 measured, 1 running, 1 failed" in words(parts["overview"])
     assert "4 rounds" in words(parts["overview"])
-    assert "Suggested, and not told of yet" in words(parts["now"])
+    assert "Suggested trials without an outcome" in words(parts["now"])
     assert "Recommended now" in words(parts["now"])
     assert re.search(r"titre \[g/l\] [-\d.]+ [-\d.]+ to [-\d.]+", words(parts["now"]))
     assert "95 % interval" in words(parts["curve"])
@@ -108,7 +108,7 @@ def test_what_misses_a_constraint_is_not_best_and_little_may_be_good(tmp_path):
     parts, rounds = of(study), study.data()
     allowed = rounds.filter(rounds["biomass"] <= 1.5)["titre"]
     assert "Crosses are rounds whose measured values miss a constraint" in words(parts["curve"])
-    assert f"Best seen {allowed.min():.4g} in" in words(parts["overview"])
+    assert f"Best measured {allowed.min():.4g} in" in words(parts["overview"])
     assert allowed.min() > rounds["titre"].min()
     assert re.search(r"biomass &lt;= 1.5</th><td>3 of 4", parts["system"])
 

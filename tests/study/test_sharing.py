@@ -293,7 +293,7 @@ def test_another_study_in_place_of_one_without_events(tmp_path, rounds):
     filled(tmp_path / "other.db", rounds=rounds)
     (tmp_path / "other.db").replace(tmp_path / "f.db")
     for name in ("ask", "trials", "add_data"):
-        with pytest.raises(OperationError, match=r"the database was replaced .*its description is gone or another"):
+        with pytest.raises(OperationError, match=r"the database was replaced .*its description is gone or has changed"):
             CALLS[name](study)
     assert load_study(storage=tmp_path / "f.db").events == 2 * rounds
 
@@ -336,7 +336,7 @@ def test_a_file_that_is_gone_is_not_made_again(tmp_path, monkeypatch, url):
         study = load_study(storage="sqlite:///f.db")
     (tmp_path / "f.db").rename(tmp_path / "moved.db")
     for name, call in CALLS.items():
-        with pytest.raises(OperationError, match=r"f\.db: the file is gone, moved or deleted; put it back"):
+        with pytest.raises(OperationError, match=r"f\.db: the file was moved or deleted; put it back"):
             call(study)
         assert [path.name for path in tmp_path.iterdir()] == ["moved.db"], name
     (tmp_path / "moved.db").rename(tmp_path / "f.db")

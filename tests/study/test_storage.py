@@ -133,7 +133,9 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path, data)
     path = tmp_path / "f.db"
     path.write_bytes(data)
     for call in (lambda: load_study(storage=path), lambda: fermenter(path, agent="Random")):
-        with pytest.raises(OperationError, match=r"f\.db: .*; the file is damaged, or no SQLite database; restore"):
+        with pytest.raises(
+            OperationError, match=r"f\.db: .*; the file is damaged, or is not a SQLite database; restore"
+        ):
             call()
     assert path.read_bytes() == data
 
@@ -162,7 +164,9 @@ def test_what_others_changed_in_the_log_is_noticed(study, tmp_path, text, messag
 
 def test_an_event_of_a_kind_that_is_not_known_asks_for_an_upgrade(study, tmp_path):
     assert study._log.append(1, study._log.events(1)[-1].position, [("photographed", {"trial": 1})])
-    with pytest.raises(OperationError, match=r"event \d+ is of the kind 'photographed', unknown here; upgrade"):
+    with pytest.raises(
+        OperationError, match=r"event \d+ has the kind 'photographed', unknown to this version; upgrade"
+    ):
         load_study(storage=tmp_path / "f.db").to_frame()
 
 
@@ -177,7 +181,7 @@ def test_opening_makes_no_file_and_creating_makes_a_file_of_any_name(tmp_path):
         load_study(storage=other)
     assert studies_in(other) == []
     assert other.read_bytes() == before
-    with pytest.raises(ArgumentError, match=r"there is no file sqlite:.*nowhere\.db; create_study makes one"):
+    with pytest.raises(ArgumentError, match=r"there is no file sqlite:.*nowhere\.db; create_study creates one"):
         load_study(storage=f"sqlite:///{tmp_path / 'nowhere.db'}")
     assert [path.name for path in tmp_path.iterdir()] == ["bookmarks.db"]
     create_study("beside", storage=other, agent="Random", **FERMENTER)
@@ -191,10 +195,10 @@ def test_opening_makes_no_file_and_creating_makes_a_file_of_any_name(tmp_path):
 @pytest.mark.parametrize(
     ("storage", "kind", "message"),
     [
-        (":memory:", ArgumentError, "in memory would be forgotten at once; give the path of a file"),
-        ("sqlite://", ArgumentError, "in memory would be forgotten at once"),
-        ("oracle_of_delphi://u:s3cret@host/db", ArgumentError, "no such kind of database"),
-        ("postgresql://u:s3cret@host:port/db", ArgumentError, "begins with 'postgresql' is no URL of a database"),
+        (":memory:", ArgumentError, "in-memory database would lose the study at once; give the path of a file"),
+        ("sqlite://", ArgumentError, "in-memory database would lose the study at once"),
+        ("oracle_of_delphi://u:s3cret@host/db", ArgumentError, "this type of database is not supported"),
+        ("postgresql://u:s3cret@host:port/db", ArgumentError, "begins with 'postgresql' is not the URL of a database"),
         ("postgresql://u@127.0.0.1:1/db?password=s3cret", OperationError, "password=...: connection"),
         ("postgresql://u:s3cret@127.0.0.1:1/db", OperationError, r"u:\*\*\*@127.0.0.1:1/db: connection"),
         ("postgresql+asyncpg://u:s3cret@h/db", ArgumentError, "driver asyncpg is not installed"),

@@ -1,4 +1,4 @@
-"""Studies: what is asked, told, failed and corrected, by one process or several."""
+"""Studies: ask, tell, fail and correct, by one process or several."""
 
 import math
 import shutil
@@ -75,7 +75,7 @@ def test_a_correction_is_learned_from_and_what_was_asked_stays(tmp_path):
 
 @pytest.fixture(scope="module")
 def refusing(tmp_path_factory):
-    """A study of two trials, of which the first was told."""
+    """A study of two trials, of which the first has an outcome."""
     study = play(fermenter(tmp_path_factory.mktemp("refusing") / "f.db", agent="Random"))
     study.ask()
     return study
@@ -85,8 +85,8 @@ def refusing(tmp_path_factory):
     ("call", "message"),
     [
         (lambda s: s.tell(9, {"titre": 1.0}), "there is no trial 9; there are 2"),
-        (lambda s: s.tell(1, {"titre": 1.0}), r"trial 1 is told, not pending; correct\(\) changes what was told"),
-        (lambda s: s.tell(2, {"biomass": 1.0}), "the reward titre is missing; without it, say that the trial failed"),
+        (lambda s: s.tell(1, {"titre": 1.0}), r"trial 1 is measured, not pending; correct\(\) changes its outcome"),
+        (lambda s: s.tell(2, {"biomass": 1.0}), "the reward titre is missing; without it, record the trial as failed"),
         (lambda s: s.tell(2, {"titre": math.nan}), "the value of titre must be a finite number"),
         (lambda s: s.tell(2, {"titer": 1.0}), "no variable is called 'titer'; did you mean 'titre'"),
         (lambda s: s.tell(2, {"titre": "7 g"}), "must be a finite number; given '7 g'"),
@@ -96,9 +96,9 @@ def refusing(tmp_path_factory):
         (lambda s: s.what_if({"ph": 1e300}), "value of ph must lie between"),
         (lambda s: s.ask(context=3), r"the context must give a number for each of \[\]; given 3"),
         (lambda s: s.tell(2, {"titre": 1.0}, did={"pH": 6.0}), "'pH' cannot be set; did you mean 'ph'"),
-        (lambda s: s.fail(1), "trial 1 is told, not pending"),
+        (lambda s: s.fail(1), "trial 1 is measured, not pending"),
         (lambda s: s.fail(2, "x" * 20_000), "at most 10000 characters"),
-        (lambda s: s.correct(2, {"titre": 1.0}), "trial 2 is pending, not told"),
+        (lambda s: s.correct(2, {"titre": 1.0}), "trial 2 is pending, not measured"),
         (lambda s: s.add_data([{"titre": 1.0}, {"titre": "?"}]), "row 2: the value of titre"),
         (lambda s: s.add_data([{"titre": 1.0}], do={"biomass": 1.0}), "row 1: 'biomass' cannot be set"),
         (lambda s: s.add_data([]), "there are no rows of data"),
@@ -165,7 +165,7 @@ def test_effects_of_the_reward_are_ignored(tmp_path):
         ({"settable": {"price": (0.0, 1.0)}}, "settable names price, an effect of the reward titre; .* leave it out"),
         ({"constraints": ["price <= 2"]}, "constraints names price, an effect of the reward titre"),
         ({"mode": "contextual", "contexts": ["fee"]}, "contexts names fee, an effect of the reward titre"),
-        ({"ignored": ["feed"]}, r"\['feed'\] are variables and ignored"),
+        ({"ignored": ["feed"]}, r"\['feed'\] are both variables and ignored"),
         (
             {"diagram": None, "candidates": ["dag { feed -> titre -> price }", "dag { feed -> price -> titre }"]},
             r"\['price'\] are effects of the reward titre in one candidate and not in another",
@@ -235,7 +235,7 @@ def test_an_unmeasured_variable_is_missing_unless_it_was_set(tmp_path):
     other = create_study("other", storage=tmp_path / "f.db", agent="CBO", **FERMENTER)
     trial = other.ask()
     other.tell(trial, {"feed": 1.0, "ph": 6.0, "titre": 1.0})
-    with pytest.raises(ArgumentError, match=r"CBO has to know all variables.* biomass was not measured in trial 1"):
+    with pytest.raises(ArgumentError, match=r"CBO needs all variables.* biomass was not measured in trial 1"):
         other.ask()
     other.correct(trial, grown(trial.do))
     assert other.ask().number == 2
@@ -243,7 +243,7 @@ def test_an_unmeasured_variable_is_missing_unless_it_was_set(tmp_path):
 
 def test_data_that_the_agent_does_not_take_are_refused(tmp_path):
     rows = [grown({}), {"feed": 1.0, "ph": 6.0, "titre": 1.0}]
-    with pytest.raises(ArgumentError, match="row 2: biomass is missing, and CBO has to know all variables"):
+    with pytest.raises(ArgumentError, match="row 2: biomass is missing, and CBO needs all variables"):
         fermenter(tmp_path / "a.db").add_data(rows)
     unconfounded = "dag { feed -> biomass -> titre; ph -> titre }"
     study = fermenter(tmp_path / "b.db", agent="Auto", diagram=unconfounded)  # it plays MCBO, who can
@@ -281,7 +281,7 @@ def test_a_reward_may_be_known_from_other_variables(tmp_path):
         study.tell(trial, {"yeast": dose, "titre": dose, "cost": dose, "profit": 3 * dose - dose**2})
     assert study.recommendation()["dose"] == pytest.approx(1.5, abs=0.05)
     for changes, message in [
-        ({"composition": "exp(titre)"}, "calls a function; write it by"),
+        ({"composition": "exp(titre)"}, "calls a function; write it with"),
         ({"composition": "titer"}, r"names \['titer'\]; it can name"),
         ({"mode": "aggregated", "agent": "Random"}, "a composition belongs to the soft mode"),
     ]:
@@ -354,7 +354,7 @@ def test_a_pending_trial_counts_and_a_restart_changes_no_suggestion(tmp_path):
 def test_no_code_is_run_that_a_database_names(tmp_path):
     path = tmp_path / "f.db"
     fermenter(path, agent="tests.helpers:Centre")
-    with pytest.raises(ArgumentError, match="an import path, whose code would be run; if you trust it, say so"):
+    with pytest.raises(ArgumentError, match="an import path, whose code would be run; if you trust it, pass"):
         load_study(storage=path)
     assert load_study(storage=path, agent="tests.helpers:Centre").ask().number == 1
 

@@ -85,7 +85,7 @@ def test_a_study_by_hand(tmp_path):
         (["tell", "f.db", 1, "titre=1", "--did", "ph=6", "--did", "ph=7"], "'ph' is given twice"),
         (["ask", "f.db", "--context", "age=6", "--context", "age=6"], "'age' is given twice"),
         (["what-if", "f.db", "ph=6", "ph=6"], "'ph' is given twice"),
-        (["what-if", "f.db"], "nothing is known yet; tell the outcome of a trial, or add data"),
+        (["what-if", "f.db"], "nothing is known yet; record the outcome of a trial, or add data"),
         (["what-if", "f.db", "ph=[6, 7]"], "the value of ph must be a finite number"),
         (["tell", "f.db", 1, "titre=1"], "there is no trial 1; there are 0"),
         (["ask", "nowhere.db"], "there is no file nowhere.db"),
@@ -93,7 +93,7 @@ def test_a_study_by_hand(tmp_path):
         (["serve", "f.db", "--token", "abc"], "the token must have at least 16 characters; given 3"),
         (["serve", "study.yaml"], "file is not a database"),
         (["import", "f.db", "missing.csv"], "cannot read missing.csv"),
-        (["create", "path.yaml", "g.db"], "an import path, whose code would be run; if you trust it, say so: --agent"),
+        (["create", "path.yaml", "g.db"], "an import path, whose code would be run; if you trust it, pass --agent"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, monkeypatch, words, message):
@@ -144,7 +144,7 @@ def test_intervals_of_the_aggregated_mode_are_written_in_brackets(tmp_path):
     assert found["y"] == pytest.approx(study.what_if({"dose": (0.5, 1.0)})["y"])
     for wrong in ("dose=1", "dose=[1, 0.5]"):
         said = call("what-if", tmp_path / "a.db", wrong, status=2).stderr
-        assert "dose needs an interval, two numbers in rising order" in said
+        assert "dose needs an interval, two numbers in ascending order" in said
 
 
 LONG = """\
@@ -204,7 +204,7 @@ agent: Random
         (LONG, "Random", "[Random]", "line 13: .*agent"),
         (LONG, "horizon: 40", "3: 40", "line 14: field 3: there is no such field among agent, arms,"),
         (LONG, "horizon: 40", "storage: f.db", "line 14: the database is not a field of the description"),
-        (LONG, "horizon: 40", "candidates: 40", "line 14: candidates are a list of diagrams; given 40"),
+        (LONG, "horizon: 40", "candidates: 40", "line 14: candidates must be a list of diagrams; given 40"),
         (LONG, "horizon: 40", "horizon: 40\nhorizon: 41", "line 15: the key 'horizon' comes twice, first in line 14"),
         (LONG, "reward: titre\n", "", "field reward: Field required"),
         (LONG, "horizon: 40", "horizon: 0\nseed: -1", "line 14: field horizon: .*; line 15: field seed: "),

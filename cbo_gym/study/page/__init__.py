@@ -1,4 +1,4 @@
-"""The page of a database's studies: the report, live, with a form for everything that a study can be told or asked."""
+"""The page of a database's studies: the live report, with a form for each method of a study."""
 
 from cbo_gym.errors import naming_the_extra
 

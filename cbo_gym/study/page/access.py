@@ -1,4 +1,4 @@
-"""Access control: what a request must have before any of it is read."""
+"""Access control: checks of a request's headers before its body is read."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?", re.AS
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """The secrets of one process of the server, and the comparisons with them.
+    """Secrets of one server process, and the checks of requests against them.
 
     Attributes:
         host: the address on which the server listens.
         token: the token for logging in; None if no login is needed.
-        forgery: the token in every form, without which another site cannot send one.
+        forgery: the token in each form, which keeps other sites from sending forms.
         session: the cookie of a visitor who has logged in.
     """
 
@@ -35,37 +35,40 @@ class AccessPolicy:
     session: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
     def refusal(self, request: Request) -> str:
-        """The reason to refuse a request, in words; empty if there is none.
+        """Return the reason to refuse a request; an empty string if it is accepted.
 
         On the loopback address only the names of this machine are accepted, because a page of another site could
         reach the server by a name of its own that points here.
         """
         host = ",".join(request.headers.getlist("host"))
-        read = HOST.fullmatch(host)
-        if is_loopback(self.host) and (read is None or (read[1] or read[2]).lower() not in {*LOCAL, self.host}):
+        parsed = HOST.fullmatch(host)
+        if is_loopback(self.host) and (parsed is None or (parsed[1] or parsed[2]).lower() not in {*LOCAL, self.host}):
             return "This server answers to localhost only: open it by the address that it printed when it started."
-        if read is None:
+        if parsed is None:
             return "The request names no host, or a host that is not a name or an address."
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
         if request.method in SAFE:
             embedded = site == "cross-site" and request.headers.get("sec-fetch-mode") != "navigate"
             return "Other sites may link to this page, not load it." if embedded else ""
-        if origin not in (None, f"http://{host}", f"https://{host}") or site not in ("none", "same-origin"):
+        if origin not in (None, f"http://{host}", f"https://{host}") or site not in (
+            "none",
+            "equal_in_constant_time-origin",
+        ):
             return "This form was sent from another site, so nothing was done."
         return ""
 
     def knows(self, request: Request) -> bool:
-        """Whether the visitor has logged in, or need not."""
-        return self.token is None or same(request.cookies.get(COOKIE, ""), self.session)
+        """Return whether the visitor has logged in, or does not need to."""
+        return self.token is None or equal_in_constant_time(request.cookies.get(COOKIE, ""), self.session)
 
 
-def same(given: str, expected: str) -> bool:
-    """Whether two strings are equal, compared in constant time."""
-    return secrets.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
+def equal_in_constant_time(string: str, expected: str) -> bool:
+    """Return whether two strings are equal, in a time that does not depend on them."""
+    return secrets.compare_digest(string.encode("utf-8", "surrogatepass"), expected.encode())
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a server that listens on this address."""
+    """Return whether only this machine reaches a server that listens on this address."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

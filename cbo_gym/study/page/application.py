@@ -24,26 +24,38 @@ from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.files import csv_of
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.page import thinker
-from cbo_gym.study.page.access import COOKIE, AccessPolicy, same
+from cbo_gym.study.page.access import COOKIE, AccessPolicy, equal_in_constant_time
 from cbo_gym.study.page.guard import MAX_BYTES, Guard
 from cbo_gym.study.page.service import Case, StudyService
 from cbo_gym.study.page.templates import page, plain_page
-from cbo_gym.study.page.typed import CONTEXT, DO, Typed, asked_number, content_of, description, numbers, text, texts_of
+from cbo_gym.study.page.typed import (
+    CONTEXT,
+    DO,
+    Typed,
+    asked_number,
+    content_of,
+    description,
+    first_string,
+    numbers,
+    strings_of,
+)
 from cbo_gym.study.page.views import Problem, card_of, counts, expected_context, outcome_of, study_context
 from cbo_gym.study.report import style
 from cbo_gym.study.study import Study
 from cbo_gym.yaml_files import Lines, parse_yaml
 
 STATIC = Path(__file__).parent / "static"
-FIRST_ROWS = 4  # of what may be set, in an empty form
-MAX_FIELDS = 3000  # of a form
+# Rows of settable variables in an empty form.
+FIRST_ROWS = 4
+# Fields of a form.
+MAX_FIELDS = 3000
 # A number in an address.
 NUMBER = re.compile("[0-9]{1,9}")
 routes = APIRouter(default_response_class=HTMLResponse)
 
 
 def make_app(service: StudyService, access: AccessPolicy) -> FastAPI:
-    """The page of a database's studies.
+    """Create the application that serves the page of a database's studies.
 
     Args:
         service: the studies.
@@ -53,8 +65,8 @@ def make_app(service: StudyService, access: AccessPolicy) -> FastAPI:
     app.state.service, app.state.access = service, access
     app.include_router(routes)
     app.mount("/static", StaticFiles(directory=STATIC))
-    for kind in (StarletteHTTPException, RequestValidationError, CBOGymError):
-        app.add_exception_handler(kind, _failed)
+    for error in (StarletteHTTPException, RequestValidationError, CBOGymError):
+        app.add_exception_handler(error, _handle_error)
     app.add_middleware(Guard, access=access)
     return app
 
@@ -62,9 +74,9 @@ def make_app(service: StudyService, access: AccessPolicy) -> FastAPI:
 # Errors ------------------------------------------------------------------------------------------------------
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _handle_error(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
-        return plain_page(404, "No such page", "Studies and trials are found by whole numbers.")
+        return plain_page(404, "No such page", "Studies and trials have whole numbers.")
     if isinstance(error, StarletteHTTPException):
         title = "No such page" if error.status_code == 404 else "Refused"
         return plain_page(error.status_code, title, str(error.detail))
@@ -72,11 +84,11 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 def _status(error: Exception) -> int:
-    """Status of the answer: 503 if the database cannot do it now, 422 if the input is wrong."""
+    """Return the status of the answer: 503 if the database cannot do it now, 422 if the input is wrong."""
     return 503 if isinstance(error, OperationError) else 422
 
 
-# What routes take --------------------------------------------------------------------------------------------
+# Dependencies of routes --------------------------------------------------------------------------------------------
 
 
 def _service(request: Request) -> StudyService:
@@ -100,12 +112,12 @@ async def _case(index: int, service: TheService, names: Names) -> Case:
 
 
 async def _form(request: Request) -> AsyncIterator[FormData]:
-    """The fields of a form, if it has the token of this server."""
+    """Yield the fields of a form, if it has the token of this server."""
     async with request.form(max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_BYTES) as form:
-        given = form.get("forgery")
-        if not isinstance(given, str) or not same(given, request.app.state.access.forgery):
+        token = form.get("forgery")
+        if not isinstance(token, str) or not equal_in_constant_time(token, request.app.state.access.forgery):
             raise HTTPException(
-                403, "The form is of another run of the server; go back, reload the page, send it again."
+                403, "The form is from another run of the server; go back, reload the page and send it again."
             )
         yield form
 
@@ -119,9 +131,9 @@ def _page(request: Request, template: str, status: int = 200, **context: Any) ->
     return page(template, status, called=called, forgery=forgery, **context)
 
 
-def _done(index: int, what: str, **more: int) -> Response:
-    """Redirect to the page of the study, which says what was done; a reload does not repeat it."""
-    return RedirectResponse(f"/studies/{index}?{urlencode({'done': what, **more})}", 303)
+def _redirect(index: int, action: str, **numbers: int) -> Response:
+    """Redirect to the page of the study with a notice of the action, which a reload does not repeat."""
+    return RedirectResponse(f"/studies/{index}?{urlencode({'done': action, **numbers})}", 303)
 
 
 # Logging in --------------------------------------------------------------------------------------------------
@@ -137,8 +149,8 @@ async def login(request: Request) -> Response:
     """Log in. This form has no forgery token, because visitors who are not logged in must not see it."""
     access: AccessPolicy = request.app.state.access
     async with request.form(max_files=0, max_fields=1) as form:
-        given = text(texts_of(form), "token")
-    if access.token is not None and not same(given, access.token):
+        token = first_string(strings_of(form), "token")
+    if access.token is not None and not equal_in_constant_time(token, access.token):
         return page("login", 403, wrong=True)
     answer = RedirectResponse("/", 303)
     answer.set_cookie(COOKIE, access.session, httponly=True, samesite="strict")
@@ -150,23 +162,23 @@ async def login(request: Request) -> Response:
 
 @routes.get("/")
 async def show_studies(request: Request, service: TheService, names: Names) -> Response:
-    """All studies; the only one itself."""
+    """List the studies; a single study is shown at once."""
     if len(names) == 1:
         return RedirectResponse("/studies/1", 303)
     if not names:
         return RedirectResponse("/new", 303)
-    return _page(request, "studies", studies=await run_in_threadpool(_listed, service, names))
+    return _page(request, "studies", studies=await run_in_threadpool(_summarize, service, names))
 
 
-def _listed(service: StudyService, names: list[str]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _summarize(service: StudyService, names: list[str]) -> list[dict[str, Any]]:
+    summaries: list[dict[str, Any]] = []
     for index, name in enumerate(names, start=1):
         try:
             case = service.case(name)
-            found.append({"index": index, "name": name, "about": case.about, "counts": counts(case.seen())})
+            summaries.append({"index": index, "name": name, "about": case.about, "counts": counts(case.state())})
         except CBOGymError as error:
-            found.append({"index": index, "name": name, "error": service.in_words(error)})
-    return found
+            summaries.append({"index": index, "name": name, "error": service.in_words(error)})
+    return summaries
 
 
 @routes.get("/new")
@@ -186,7 +198,7 @@ def _problem(request: Request, form: str, error: Exception, typed: Typed) -> Pro
 
 @routes.post("/new")
 async def create(request: Request, form: Form, service: TheService, names: Names) -> Response:
-    typed = texts_of(form)
+    typed = strings_of(form)
     rows = max(FIRST_ROWS, len(typed.get("thing", [])))
     if "more" in typed:
         return _new(request, names, Problem("", "", typed, 200), 2 * rows)
@@ -194,38 +206,38 @@ async def create(request: Request, form: Form, service: TheService, names: Names
         name = await service.create(partial(_fields_of, typed))
     except CBOGymError as error:
         return _new(request, names, _problem(request, "create", error, typed), rows)
-    return await _created(service, name)
+    return await _redirect_to_new(service, name)
 
 
 @routes.post("/new/yaml")
 async def create_from_yaml(request: Request, form: Form, service: TheService, names: Names) -> Response:
-    typed, content = texts_of(form), await content_of(form, "file")
+    typed, content = strings_of(form), await content_of(form, "file")
     try:
-        name = await service.create(partial(_parsed, content, text(typed, "yaml")))
+        name = await service.create(partial(_parse, content, first_string(typed, "yaml")))
     except CBOGymError as error:
         return _new(request, names, _problem(request, "yaml", error, typed))
-    return await _created(service, name)
+    return await _redirect_to_new(service, name)
 
 
 def _fields_of(typed: Typed) -> tuple[dict[str, Any], Lines]:
     return description(typed), Lines(None)
 
 
-def _parsed(uploaded: bytes, pasted: str) -> tuple[Any, Lines]:
-    return parse_yaml(_one_of(uploaded, pasted, "YAML"))
+def _parse(uploaded: bytes, pasted: str) -> tuple[Any, Lines]:
+    return parse_yaml(_choose_input(uploaded, pasted, "YAML"))
 
 
-def _one_of(uploaded: bytes, pasted: str, what: str) -> bytes:
+def _choose_input(uploaded: bytes, pasted: str, format_name: str) -> bytes:
     if bool(uploaded) == bool(pasted):
-        given = "both" if uploaded else "neither"
-        raise ArgumentError(f"choose a file, or paste its {what}; {given} was given")
+        received = "both" if uploaded else "neither"
+        raise ArgumentError(f"choose a file, or paste {format_name}; {received} was given")
     # Half of a surrogate pair stays as it is, for the reader to refuse.
     return uploaded or pasted.encode(errors="surrogatepass")
 
 
-async def _created(service: StudyService, name: str) -> Response:
+async def _redirect_to_new(service: StudyService, name: str) -> Response:
     names = await run_in_threadpool(service.names)
-    return _done(names.index(name) + 1, "created")
+    return _redirect(names.index(name) + 1, "created")
 
 
 # One study ---------------------------------------------------------------------------------------------------
@@ -243,24 +255,24 @@ async def _study(
     problem: Problem | None = None,
     expected: Mapping[str, Any] | None = None,
 ) -> Response:
-    seen = await run_in_threadpool(case.seen)
-    context = study_context(case, seen, problem)
-    context |= {"index": index, "report": await case.report(), "expected": expected, "said": _said(request)}
+    state = await run_in_threadpool(case.state)
+    context = study_context(case, state, problem)
+    context |= {"index": index, "report": await case.report(), "expected": expected, "notice": _notice(request)}
     return _page(request, "study", problem.status if problem else 200, **context)
 
 
-def _said(request: Request) -> dict[str, Any]:
-    """The message in the address about what was just done: one of a few, and whole numbers."""
-    given = request.query_params
-    numbers_given = {name: int(given[name]) for name in ("trial", "count") if NUMBER.fullmatch(given.get(name, ""))}
-    return {"done": given.get("done", ""), "trial": 0, "count": 1, **numbers_given}
+def _notice(request: Request) -> dict[str, Any]:
+    """Return the notice in the address about the last action: its name and whole numbers."""
+    query = request.query_params
+    whole_numbers = {name: int(query[name]) for name in ("trial", "count") if NUMBER.fullmatch(query.get(name, ""))}
+    return {"done": query.get("done", ""), "trial": 0, "count": 1, **whole_numbers}
 
 
 @routes.get("/studies/{index}/report")
 async def show_report(request: Request, index: int, case: TheCase) -> Response:
-    """The report alone, however long it takes; the script of the page loads it too."""
-    parts = await case.report(None)
-    return _page(request, "report", index=index, about=case.about, report=parts)
+    """Show the report alone, however long it takes; the script of the page loads it too."""
+    sections = await case.report(None)
+    return _page(request, "report", index=index, about=case.about, report=sections)
 
 
 @routes.get("/report.css")
@@ -270,7 +282,7 @@ async def report_style() -> Response:
 
 @routes.get("/studies/{index}/state")
 async def state(case: TheCase) -> Response:
-    """The number of the last event, by which an open page notices that it is out of date."""
+    """Return the number of the last event, by which an open page notices that it is out of date."""
     return JSONResponse({"event": await run_in_threadpool(getattr, case.study, "events")})
 
 
@@ -281,48 +293,50 @@ async def export_trials(index: int, case: TheCase) -> Response:
 
 @routes.get("/studies/{index}/data.csv")
 async def export_data(index: int, case: TheCase) -> Response:
-    """All rounds, as another study can import them."""
+    """Export all rounds, as another study can import them."""
     return _csv(await run_in_threadpool(case.study.data), f"study-{index}-data.csv")
 
 
-def _csv(frame: pl.DataFrame, called: str) -> Response:
-    named = {"Content-Disposition": f'attachment; filename="{called}"'}
-    return Response(csv_of(frame), media_type="text/csv; charset=utf-8", headers=named)
+def _csv(frame: pl.DataFrame, filename: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{filename}"'}
+    return Response(csv_of(frame), media_type="text/csv; charset=utf-8", headers=headers)
 
 
 @routes.get("/studies/{index}/what-if")
 async def what_if(request: Request, index: int, case: TheCase) -> Response:
-    """The agent's expectation; nothing is recorded, so it is a link that can be kept."""
-    typed = {name: [one.strip() for one in request.query_params.getlist(name)] for name in request.query_params}
+    """Show the agent's expectation; nothing is recorded, so the link can be kept."""
+    typed = {name: [string.strip() for string in request.query_params.getlist(name)] for name in request.query_params}
     try:
-        found = Expectation(*await case.call(thinker.what_if, numbers(typed, DO), numbers(typed, CONTEXT) or None))
+        expectation = Expectation(
+            *await case.call(thinker.what_if, numbers(typed, DO), numbers(typed, CONTEXT) or None)
+        )
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "what-if", error, typed))
-    return await _study(request, index, case, Problem("what-if", "", typed, 200), expected_context(case, found))
+    return await _study(request, index, case, Problem("what-if", "", typed, 200), expected_context(case, expectation))
 
 
 @routes.post("/studies/{index}/ask")
 async def ask(request: Request, index: int, case: TheCase, form: Form) -> Response:
-    typed = texts_of(form)
+    typed = strings_of(form)
     try:
-        count = asked_number(text(typed, "count") or "1")
+        count = asked_number(first_string(typed, "count") or "1")
         trials = await case.call(thinker.ask, count, numbers(typed, CONTEXT) or None)
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "ask", error, typed))
-    return _done(index, "asked", trial=trials[0], count=len(trials))
+    return _redirect(index, "asked", trial=trials[0], count=len(trials))
 
 
 @routes.post("/studies/{index}/import")
 async def import_data(request: Request, index: int, case: TheCase, form: Form) -> Response:
-    typed, content = texts_of(form), await content_of(form, "file")
-    # White space at both ends of what is pasted may be empty cells.
+    typed, content = strings_of(form), await content_of(form, "file")
+    # White space at the ends of pasted CSV may be empty cells.
     pasted = str(form.get("csv") or "")
     try:
-        table = _one_of(content, pasted if pasted.strip() else "", "CSV")
-        count = await case.call(thinker.add_data, table, text(typed, "ignore").splitlines())
+        table = _choose_input(content, pasted if pasted.strip() else "", "CSV")
+        count = await case.call(thinker.add_data, table, first_string(typed, "ignore").splitlines())
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "import", error, typed))
-    return _done(index, "imported", count=count)
+    return _redirect(index, "imported", count=count)
 
 
 # One trial ---------------------------------------------------------------------------------------------------
@@ -334,15 +348,15 @@ async def show_trial(request: Request, index: int, trial: int, case: TheCase) ->
 
 
 async def _trial(request: Request, index: int, trial: int, case: Case, problem: Problem | None = None) -> Response:
-    seen = await run_in_threadpool(case.seen)
-    if trial not in seen.entries:
-        words = problem.words if problem else f"there is no trial {trial}; there are {len(seen.entries)}"
+    state = await run_in_threadpool(case.state)
+    if trial not in state.entries:
+        words = problem.words if problem else f"there is no trial {trial}; there are {len(state.entries)}"
         return plain_page(problem.status if problem else 404, "No such trial", words)
-    kind = "correct" if seen.entries[trial].status == "told" else "tell"
+    form = "correct" if state.entries[trial].status == "told" else "tell"
     # The trial may have ended meanwhile.
     if problem is not None and problem.form != f"fail-{trial}":
-        problem = replace(problem, form=f"{kind}-{trial}")
-    card = card_of(case, seen, trial, problem, f"{kind}-{trial}")
+        problem = replace(problem, form=f"{form}-{trial}")
+    card = card_of(case, state, trial, problem, f"{form}-{trial}")
     context = {"index": index, "about": case.about, "card": card, "problem": problem}
     return _page(request, "trial", problem.status if problem else 200, **context)
 
@@ -360,21 +374,21 @@ async def correct(request: Request, index: int, trial: int, case: TheCase, form:
 async def _outcome(
     request: Request, index: int, trial: int, case: Case, form: FormData, call: Callable[..., None]
 ) -> Response:
-    typed, seen = texts_of(form), await run_in_threadpool(case.seen)
-    values, did = outcome_of(case, seen, trial, typed)
-    kind = call.__name__
+    typed, state = strings_of(form), await run_in_threadpool(case.state)
+    values, did = outcome_of(case, state, trial, typed)
+    form_name = call.__name__
     try:
         await run_in_threadpool(call, case.study, trial, values, did=did)
     except CBOGymError as error:
-        return await _trial(request, index, trial, case, _problem(request, f"{kind}-{trial}", error, typed))
-    return _done(index, {"tell": "told", "correct": "corrected"}[kind], trial=trial)
+        return await _trial(request, index, trial, case, _problem(request, f"{form_name}-{trial}", error, typed))
+    return _redirect(index, {"tell": "recorded", "correct": "corrected"}[form_name], trial=trial)
 
 
 @routes.post("/studies/{index}/trials/{trial}/fail")
 async def fail(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
-    typed = texts_of(form)
+    typed = strings_of(form)
     try:
-        await run_in_threadpool(case.study.fail, trial, text(typed, "reason"))
+        await run_in_threadpool(case.study.fail, trial, first_string(typed, "reason"))
     except CBOGymError as error:
         return await _trial(request, index, trial, case, _problem(request, f"fail-{trial}", error, typed))
-    return _done(index, "failed", trial=trial)
+    return _redirect(index, "failed", trial=trial)

@@ -27,7 +27,7 @@ CHARSET = re.compile(r"charset[^=;]*=\s*\"?([^\";\s]*)")
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; connect-src 'self'; style-src-elem 'self'; "
-        # For lines and texts of figures.
+        # For lines and labels of figures.
         "style-src-attr 'unsafe-inline'; "
         "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
@@ -43,7 +43,7 @@ HEADERS = {
 
 
 class Guard:
-    """Refuses requests that the policy of access refuses or that are too long.
+    """Middleware that refuses requests by the access policy, and requests that are too long or too slow.
 
     Args:
         app: the application behind it.
@@ -63,9 +63,7 @@ class Guard:
             if answer.begun:
                 raise
             logging.getLogger("cbo_gym.study").exception("%s %s fails", scope["method"], scope["path"])
-            words = (
-                "Something went wrong in the server; its terminal says what. Reload the page to see what was recorded."
-            )
+            words = "The server failed; its terminal shows the error. Reload the page to see what was recorded."
             await plain_page(500, "This failed", words)(scope, receive, answer)
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,18 +81,17 @@ class Guard:
             await plain_page(408, "Too slow", words)(scope, receive, send)
             return
         if body is None:
-            most = f"{MAX_BYTES / 1e6:.0f} MB"
-            words = f"What was sent is larger than {most}, the most that is read; nothing was done."
+            words = f"The request is larger than {MAX_BYTES / 1e6:.0f} MB; nothing was done."
             await plain_page(413, "Too large", words)(scope, receive, send)
         else:
-            await self._app(scope, _again(body, receive), send)
+            await self._app(scope, _replay(body, receive), send)
 
     def _refusal(self, request: Request) -> Response | None:
         if words := self._access.refusal(request):
             return plain_page(403, "Refused", words)
-        for kind in request.headers.getlist("content-type"):
-            if set(CHARSET.findall(kind.lower())) - {"utf-8", "utf8"}:
-                return plain_page(415, "Refused", f"Forms are read in UTF-8; this one is {kind[:100]}.")
+        for content_type in request.headers.getlist("content-type"):
+            if set(CHARSET.findall(content_type.lower())) - {"utf-8", "utf8"}:
+                return plain_page(415, "Refused", f"Forms are read in UTF-8; this one is {content_type[:100]}.")
         # Old versions of Starlette build request.url from the Host header.
         if self._access.knows(request) or request.scope["path"].startswith(OPEN):
             return None
@@ -104,29 +101,29 @@ class Guard:
 
 
 async def _body(request: Request) -> bytes | None:
-    """The body of a request; None if it is too long."""
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
+    """Return the body of a request; None if it is too long."""
+    chunks, size = [], 0
+    async for chunk in request.stream():
+        size += len(chunk)
         if size <= MAX_BYTES:
-            parts.append(part)
+            chunks.append(chunk)
         elif size > MAX_DROPPED:
             break
-    return b"".join(parts) if size <= MAX_BYTES else None
+    return b"".join(chunks) if size <= MAX_BYTES else None
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """A receiver that repeats a body, then receives what follows."""
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a receiver that first repeats a body, then receives new messages."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def received() -> Message:
+    async def receive_next() -> Message:
         return waiting.pop() if waiting else await receive()
 
-    return received
+    return receive_next
 
 
 class _Answer:
-    """Sends an answer with the security headers, and notes whether it has begun."""
+    """Sender of an answer with the security headers, which records whether the answer has begun."""
 
     def __init__(self, send: Send) -> None:
         self._send, self.begun = send, False

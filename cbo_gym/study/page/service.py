@@ -29,13 +29,13 @@ PATIENCE = 0.05
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A study after an event of its log.
+class StudyState:
+    """State of a study after an event of its log.
 
     Attributes:
         event: number of the event.
         entries: the trials, by number.
-        done: the values that were set in each trial, or are to be set, by number.
+        done: the values that were set in each trial, or will be set, by number.
         best: :attr:`Study.best_trial`.
     """
 
@@ -56,31 +56,31 @@ class Case:
     def __init__(self, service: StudyService, study: Study) -> None:
         self._service, self.study = service, study
         self._pickled = pickle.dumps(study)
-        self._seen: Seen | None = None
-        # With the last event that it includes for certain.
+        self._state: StudyState | None = None
+        # With the number of the last event that the report certainly includes.
         self._report: tuple[int, Future[list[str]]] | None = None
 
     @property
     def about(self) -> Description:
         return self.study.about
 
-    def seen(self) -> Seen:
-        """The current state."""
-        seen = self._seen
-        # Events that are written from here on are seen the next time.
+    def state(self) -> StudyState:
+        """Return the current state."""
+        state = self._state
+        # Later events are read by the next call.
         event = self.study.events
-        if seen is None or seen.event != event:
+        if state is None or state.event != event:
             units, entries = self.study._units, {entry.number: entry for entry in self.study.trials}
             done = {number: units.done(units.read(entry.action)) for number, entry in entries.items()}
-            self._seen = seen = Seen(event, entries, done, self.study.best_trial)
-        return seen
+            self._state = state = StudyState(event, entries, done, self.study.best_trial)
+        return state
 
     async def call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
         """Call a function of :mod:`~cbo_gym.study.page.thinker` with the study and more arguments in a worker."""
         return await asyncio.wrap_future(self._service.thinker.submit(function, self._pickled, *arguments))
 
     async def report(self, patience: float | None = PATIENCE) -> list[str] | None:
-        """The sections of the current report, which may take the agent a while.
+        """Return the sections of the current report, which may take the agent a while.
 
         Args:
             patience: seconds to wait; None for as long as it takes.
@@ -88,33 +88,33 @@ class Case:
         Returns:
             The sections; None if they are not ready yet.
         """
-        event = (await run_in_threadpool(self.seen)).event
+        event = (await run_in_threadpool(self.state)).event
         try:
             async with asyncio.timeout(patience):
                 while True:
                     if self._report is None:
                         self._report = event, self._service.thinker.submit(thinker.report, self._pickled)
-                    included, coming = begun = self._report
+                    included, future = report = self._report
                     try:
-                        parts = await asyncio.shield(asyncio.wrap_future(coming))
+                        sections = await asyncio.shield(asyncio.wrap_future(future))
                     except CBOGymError as error:
-                        # The rest of the page is of use without the report.
-                        parts = [f'<p class="note">{escape(self._service.in_words(error))}</p>']
+                        # The rest of the page is useful without the report.
+                        sections = [f'<p class="note">{escape(self._service.in_words(error))}</p>']
                     if included >= event:
-                        return parts
+                        return sections
                     # Another request may have begun a newer report.
-                    if self._report is begun:
+                    if self._report is report:
                         self._report = None
         except TimeoutError:
             return None
 
 
 class StudyService:
-    """All studies of a database, which need not be there yet.
+    """All studies of a database, which need not exist yet.
 
     Args:
         storage: path of a SQLite file, or any URL of SQLAlchemy.
-        thinker: calls the agents.
+        thinker: the worker processes of the agents.
         trusted: import paths of agents whose code may be run if a study names one of them.
 
     Attributes:
@@ -123,29 +123,29 @@ class StudyService:
 
     def __init__(self, storage: Path | str, thinker: Thinker, trusted: Collection[str] = ()) -> None:
         self.storage, self.thinker, self.trusted = str(storage), thinker, frozenset(trusted)
-        self.called = _called(self.storage)
+        self.called = _database_name(self.storage)
         self._cases: dict[str, Case] = {}
         self._names: list[str] = []
         self._lock = Lock()
 
     def names(self) -> list[str]:
-        """The names of the studies, in the order of their creation, by which the page numbers them.
+        """Return the names of the studies, in the order of their creation, by which the page numbers them.
 
         Raises:
-            OperationError: once, if the numbers of a page that is open now mean other studies.
+            OperationError: once, if the studies have other numbers than on pages that are open.
         """
         names = Log(self.storage, create=True).names()
         with self._lock:
             known, self._names = self._names, names
         if known[: len(names)] != names[: len(known)] or (known and not names):
             raise OperationError(
-                f"{self.called} was replaced or is gone while it was served, nothing was changed by this request; look "
+                f"{self.called} was replaced or deleted while it was served, nothing was changed by this request; look "
                 "at the list of its studies again"
             )
         return names
 
     def case(self, name: str) -> Case:
-        """One study.
+        """Return a study.
 
         Raises:
             ArgumentError: if it cannot be loaded.
@@ -169,7 +169,7 @@ class StudyService:
         """Create a study; return its name.
 
         Args:
-            read: returns the fields of its description, and their lines in a YAML file. It is pickled.
+            read: picklable function that returns the fields of the description, and their lines in a YAML file.
 
         Raises:
             ArgumentError, OperationError: as ``read`` and :func:`create_study`.
@@ -177,14 +177,14 @@ class StudyService:
         return await asyncio.wrap_future(self.thinker.submit(thinker.create, b"", read, self.trusted, self.storage))
 
     def in_words(self, error: Exception) -> str:
-        """The message of an error, with the name of the database instead of its path or URL."""
-        text = str(error)
+        """Return the message of an error, with the name of the database instead of its path or URL."""
+        message = str(error)
         for path in {self.storage, str(Path(self.storage).absolute())}:
-            text = text.replace(printable(path), self.called)
-        return text
+            message = message.replace(printable(path), self.called)
+        return message
 
 
-def _called(storage: str) -> str:
+def _database_name(storage: str) -> str:
     if "://" not in storage:
         return Path(storage).name
     try:

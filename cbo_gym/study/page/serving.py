@@ -24,7 +24,7 @@ SILENCE_SECONDS = 10.0
 
 
 class Connection(H11Protocol):
-    """A connection that is closed if no request comes, because idle ones count towards the limit."""
+    """Connection that is closed if no request comes, because idle connections count towards the limit."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -57,23 +57,23 @@ def serve(
     """Serve the page of a database's studies until the process is interrupted.
 
     Args:
-        storage: path of a SQLite file, or any URL of SQLAlchemy; a missing file is made with the first study.
+        storage: path of a SQLite file, or any URL of SQLAlchemy; a missing file is created with the first study.
         host: the address to listen on.
         port: the port to listen on; 0 for a free one.
-        token: the token for logging in, at least 16 characters. None for a new one, which is announced; on the
-            loopback address None for no token.
+        token: the token for logging in, at least 16 characters. None for a new token, which is announced; on
+            the loopback address None for no token.
         trusted: import paths of agents whose code may be run.
-        think_seconds: Seconds after which an agent that has not answered is stopped, and its process ended.
+        think_seconds: time limit of an agent in seconds, after which its process is ended.
         browser: open the page in a browser.
         say: called with each line of the announcement.
 
     Raises:
         ArgumentError: for a token that is too short, or ``think_seconds`` that is not a finite number above 0.
-        OperationError: if the address cannot be listened on, or the database not be read.
+        OperationError: if the server cannot listen on the address, or cannot read the database.
     """
     if token is not None and len(token) < MIN_TOKEN:
         raise ArgumentError(f"the token must have at least {MIN_TOKEN} characters; given {len(token)}")
-    made = None if token is not None or is_loopback(host) else secrets.token_urlsafe(24)
+    new_token = None if token is not None or is_loopback(host) else secrets.token_urlsafe(24)
     thinker = Thinker(think_seconds)
     service = StudyService(storage, thinker, trusted)
     # A database that cannot be read is an error now, not in the browser.
@@ -81,9 +81,9 @@ def serve(
     with _listening(host, port) as listener:
         address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         say(f"{service.called} is served at {address}; Ctrl-C stops it")
-        if made is not None:
-            say(f"log in with the token {made}")
-        app = make_app(service, AccessPolicy(host, token or made))
+        if new_token is not None:
+            say(f"log in with the token {new_token}")
+        app = make_app(service, AccessPolicy(host, token or new_token))
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -108,7 +108,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
-        said = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise OperationError(
-            f"cannot listen on {host} port {port}: {said}; choose another with --port, 0 takes a free one"
+            f"cannot listen on {host} port {port}: {reason}; choose another with --port, 0 takes a free one"
         ) from error

@@ -8,17 +8,19 @@ from starlette.responses import HTMLResponse
 
 from cbo_gym.study.report.page import templates
 from cbo_gym.study.strings import lenient
-from cbo_gym.study.units import written
+from cbo_gym.study.trials import STATUS_WORDS
+from cbo_gym.study.units import format_value
 
 _environment = templates("cbo_gym.study.page")
-_environment.filters["written"] = written
+_environment.filters["format_value"] = format_value
+_environment.globals["STATUS_WORDS"] = STATUS_WORDS
 
 
 def page(template: str, status: int = 200, **context: Any) -> HTMLResponse:
-    """A page of a template. Input may hold strings that cannot be encoded, which are replaced."""
+    """Render a template as a page. Characters of the input that cannot be encoded are replaced."""
     return HTMLResponse(lenient(_environment.get_template(f"{template}.html").render(context)), status)
 
 
 def plain_page(status: int, title: str, words: str) -> HTMLResponse:
-    """A page with one message, mostly an error."""
+    """Render a page with one message, mostly an error."""
     return page("message", status, title=title, words=words)

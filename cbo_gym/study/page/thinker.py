@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from cbo_gym.arguments import require_positive
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.evaluation.play.processes import DiedError, Limits, RaisedError, Worker
-from cbo_gym.study.files import checked
+from cbo_gym.study.files import read_arguments
 from cbo_gym.study.report import sections
 from cbo_gym.study.study import Study, create_study
 from cbo_gym.study.suggesting import AgentError
@@ -26,9 +26,9 @@ Answer = TypeVar("Answer")
 
 
 class Thinker:
-    """Calls agents in worker processes, which keep them for the next call.
+    """Worker processes that call agents and keep them for the next call.
 
-    Calls of one study are made one at a time, in the order of their submission. Studies share the workers evenly.
+    Calls of one study run one at a time, in the order of their submission. Studies share the workers evenly.
 
     Args:
         seconds: Time limit of a call.
@@ -49,7 +49,7 @@ class Thinker:
         return self._threads[index].submit(self._call, self._workers[index], function, (study, *arguments))
 
     def close(self) -> None:
-        """End the worker processes and the calls that they are making."""
+        """End the worker processes and their calls."""
         for worker in self._workers:
             worker.close()
 
@@ -74,15 +74,15 @@ class Thinker:
 # In the worker -----------------------------------------------------------------------------------------------
 
 # A pickled study names its database, so equal bytes are the same study.
-_opened: Callable[[bytes], Study] = lru_cache(MAX_STUDIES)(pickle.loads)
+_load: Callable[[bytes], Study] = lru_cache(MAX_STUDIES)(pickle.loads)
 
 
 def _answer(call: tuple[Callable[..., Any], tuple[Any, ...]]) -> tuple[str | None, Any]:
-    """The class of the error that the function raised and its message, or None and what the function returned."""
+    """Return None and the result of a function; or the class of the error that it raised, and the message."""
     function, arguments = call
     try:
         return None, function(*arguments)
-    # Its message may hold details that the page must not show.
+    # Its message may contain details that the page must not show.
     except AgentError:
         raise
     except CBOGymError as error:
@@ -91,26 +91,26 @@ def _answer(call: tuple[Callable[..., Any], tuple[Any, ...]]) -> tuple[str | Non
 
 def ask(study: bytes, count: int, context: Mapping[str, float] | None) -> list[int]:
     """Ask for trials; return their numbers."""
-    return [trial.number for trial in _opened(study).ask(count, context=context)]
+    return [trial.number for trial in _load(study).ask(count, context=context)]
 
 
 def what_if(study: bytes, do: Mapping[str, Any], context: Mapping[str, float] | None) -> tuple[Any, ...]:
-    """The arguments of an :class:`~cbo_gym.study.expectation.Expectation`."""
-    found = _opened(study).what_if(do, context=context)
-    return dict(found), found.interval, found.assumed
+    """Return the arguments of an :class:`~cbo_gym.study.expectation.Expectation`."""
+    expectation = _load(study).what_if(do, context=context)
+    return dict(expectation), expectation.interval, expectation.assumed
 
 
 def report(study: bytes) -> list[str]:
-    """The sections of the report, without those that the page has in a form of its own, with links."""
-    own = tuple(f'<section id="{name}"' for name in ("overview", "trials"))
-    return [part for part in sections(_opened(study)) if not part.startswith(own)]
+    """Return the sections of the report, except those that the page shows in another form."""
+    shown_by_page = tuple(f'<section id="{name}"' for name in ("overview", "trials"))
+    return [section for section in sections(_load(study)) if not section.startswith(shown_by_page)]
 
 
 def add_data(study: bytes, table: bytes, ignore: Collection[str]) -> int:
     """Add rounds; return their number. Missing values are refused unless the agent takes them."""
-    return _opened(study).add_data(table, ignore=ignore)
+    return _load(study).add_data(table, ignore=ignore)
 
 
 def create(_: bytes, read: Callable[[], tuple[Any, Lines]], trusted: Collection[str], storage: str) -> str:
     """Create a study and check its agent; return its name."""
-    return create_study(**checked(read, trusted=trusted), storage=storage).name
+    return create_study(**read_arguments(read, trusted=trusted), storage=storage).name

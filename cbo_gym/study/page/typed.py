@@ -1,4 +1,4 @@
-"""Form input as arguments of a study, which checks whether they fit."""
+"""Form input converted to arguments of a study, which checks them."""
 
 from __future__ import annotations
 
@@ -14,104 +14,108 @@ from cbo_gym.study.units import pairs_in
 
 # Prefixes of the names of fields; the name of a variable or parameter follows.
 VALUE, DID, DO, CONTEXT = "value:", "did:", "do:", "context:"
-# Fields of a row of what may be set.
+# Fields of a row in the table of settable variables.
 ROW_FIELDS = ("thing", "node", "low", "high", "unit", "cost")
-# Trials at once.
+# Limit of the trials that are asked for at once.
 MAX_ASKED = 100
 Typed = Mapping[str, list[str]]
 
 
-def texts_of(form: FormData) -> dict[str, list[str]]:
-    """The strings of a form by field, without surrounding white space; files are left out."""
-    found: dict[str, list[str]] = {}
+def strings_of(form: FormData) -> dict[str, list[str]]:
+    """Return the strings of a form by field, without surrounding white space and without files."""
+    strings: dict[str, list[str]] = {}
     for name, value in form.multi_items():
         if isinstance(value, str):
-            found.setdefault(name, []).append(value.strip())
-    return found
+            strings.setdefault(name, []).append(value.strip())
+    return strings
 
 
 async def content_of(form: FormData, name: str) -> bytes:
-    """The content of a file field; empty if no file was chosen."""
+    """Return the content of a file field; empty if no file was chosen."""
     value = form.get(name)
     return await value.read() if isinstance(value, UploadFile) else b""
 
 
-def text(typed: Typed, name: str) -> str:
-    """The first string of a field; empty if it is missing."""
+def first_string(typed: Typed, name: str) -> str:
+    """Return the first string of a field; empty if the field is missing."""
     return typed.get(name, [""])[0]
 
 
 def number(typed: str) -> float | str:
-    """A number; any other string for the study to refuse."""
-    found = number_in(typed)
-    return typed if found is None else found
+    """Convert to a number; return any other string, which the study will refuse."""
+    value = number_in(typed)
+    return typed if value is None else value
 
 
 def whole(typed: str) -> int | str:
-    """A whole number; any other string for the study to refuse."""
+    """Convert to a whole number; return any other string, which the study will refuse."""
     return int(typed) if re.fullmatch(r"[+-]?\d{1,30}", typed) else typed
 
 
 def asked_number(typed: str) -> Any:
-    """The number of trials to ask for; any other string for the study to refuse.
+    """Convert to a number of trials; return any other string, which the study will refuse.
 
     Raises:
-        ArgumentError: for more than the agent should think about while others wait.
+        ArgumentError: for more than :data:`MAX_ASKED`, because other users wait for the agent.
     """
-    read = whole(typed)
-    if isinstance(read, int) and read > MAX_ASKED:
+    count = whole(typed)
+    if isinstance(count, int) and count > MAX_ASKED:
         raise ArgumentError(f"the page asks for at most {MAX_ASKED} trials at once; given {typed}")
-    return read
+    return count
 
 
-def numbers(typed: Typed, beginning: str) -> dict[str, Any]:
-    """The input of the fields of one prefix, by the names that follow it; a list where a name has several."""
-    found: dict[str, Any] = {}
-    for name, given in typed.items():
-        if name.startswith(beginning) and any(given):
-            read = [number(one) for one in given]
-            found[name.removeprefix(beginning)] = read[0] if len(read) == 1 else read
-    return found
+def numbers(typed: Typed, prefix: str) -> dict[str, Any]:
+    """Return the input of the fields with a prefix, by the rest of their names; a list for several values."""
+    by_name: dict[str, Any] = {}
+    for field, strings in typed.items():
+        if field.startswith(prefix) and any(strings):
+            values = [number(string) for string in strings]
+            by_name[field.removeprefix(prefix)] = values[0] if len(values) == 1 else values
+    return by_name
 
 
 def description(typed: Typed) -> dict[str, Any]:
-    """The fields of a study's description, as :func:`~cbo_gym.study.files.arguments_of` takes them.
+    """Return the fields of a study's description, as :func:`~cbo_gym.study.files.read_arguments` takes them.
 
     Raises:
         ArgumentError: for a line that cannot be read.
     """
     rows = _rows(typed)
-    said: dict[str, Any] = {
-        name: text(typed, name) for name in ("name", "mode", "reward", "direction", "diagram", "agent")
+    fields: dict[str, Any] = {
+        name: first_string(typed, name) for name in ("name", "mode", "reward", "direction", "diagram", "agent")
     }
-    said["variables"] = _names(text(typed, "variables"))
-    said["contexts"] = _names(text(typed, "contexts"))
-    said["constraints"] = [line.strip() for line in text(typed, "constraints").splitlines() if line.strip()]
-    said["arms"] = [_pairs(line) for line in text(typed, "arms").splitlines() if line.strip()]
-    units = filter(str.strip, text(typed, "units").splitlines())
-    said["units"] = pairs_in(units, "it as in titre = g/L") | {row["thing"]: row["unit"] for row in rows if row["unit"]}
-    said["costs"] = {row["thing"]: number(row["cost"]) for row in rows if row["cost"]}
-    said["reward_range"] = [number(one) for one in typed.get("reward_range", []) if one]
-    said |= {name: whole(text(typed, name)) for name in ("horizon", "seed") if text(typed, name)}
+    fields["variables"] = _names(first_string(typed, "variables"))
+    fields["contexts"] = _names(first_string(typed, "contexts"))
+    fields["constraints"] = [line.strip() for line in first_string(typed, "constraints").splitlines() if line.strip()]
+    fields["arms"] = [_pairs(line) for line in first_string(typed, "arms").splitlines() if line.strip()]
+    units = filter(str.strip, first_string(typed, "units").splitlines())
+    fields["units"] = pairs_in(units, "it as in titre = g/L") | {
+        row["thing"]: row["unit"] for row in rows if row["unit"]
+    }
+    fields["costs"] = {row["thing"]: number(row["cost"]) for row in rows if row["cost"]}
+    fields["reward_range"] = [number(end) for end in typed.get("reward_range", []) if end]
+    fields |= {name: whole(first_string(typed, name)) for name in ("horizon", "seed") if first_string(typed, name)}
     bounds = {row["thing"]: [number(row["low"]), number(row["high"])] for row in rows}
-    if said["mode"] in ("soft", "aggregated"):
-        said["parameters"] = {row["thing"]: {"node": row["node"], "bounds": bounds[row["thing"]]} for row in rows}
+    if fields["mode"] in ("soft", "aggregated"):
+        fields["parameters"] = {row["thing"]: {"node": row["node"], "bounds": bounds[row["thing"]]} for row in rows}
     else:
-        said["settable"] = bounds
-    return {name: value for name, value in said.items() if value not in ("", [], {})}
+        fields["settable"] = bounds
+    return {name: value for name, value in fields.items() if value not in ("", [], {})}
 
 
 def _rows(typed: Typed) -> list[dict[str, str]]:
-    """The rows of what may be set that have something in them."""
+    """Return the rows of settable variables that are not empty."""
     columns = [typed.get(name, []) for name in ROW_FIELDS]
     if len({len(column) for column in columns}) > 1:
-        raise ArgumentError("each row of what may be set has a name, a variable, two bounds, a unit and a cost")
+        raise ArgumentError(
+            "each row of settable variables must have a name, a variable, two bounds, a unit and a cost"
+        )
     rows = [dict(zip(ROW_FIELDS, row, strict=True)) for row in zip(*columns, strict=True) if any(row)]
     names = [row["thing"] for row in rows]
     if "" in names:
-        raise ArgumentError("a row of what may be set has no name")
+        raise ArgumentError("a row of settable variables has no name")
     if twice := {name for name in names if names.count(name) > 1}:
-        raise ArgumentError(f"{sorted(twice)[0]!r} has two rows among what may be set")
+        raise ArgumentError(f"{sorted(twice)[0]!r} has two rows among the settable variables")
     return rows
 
 
@@ -120,7 +124,7 @@ def _names(line: str) -> list[str]:
 
 
 def _pairs(line: str) -> dict[str, Any]:
-    """``x = 1, z = 0`` as a mapping; ``observe`` is to set nothing."""
+    """Read ``x = 1, z = 0`` as a mapping; ``observe`` sets nothing."""
     if line.strip() == "observe":
         return {}
     return {name: number(value) for name, value in pairs_in(line.split(","), "it as in x = 1, z = 0").items()}

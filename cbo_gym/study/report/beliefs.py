@@ -10,7 +10,7 @@ import numpy as np
 from cbo_gym.actions.codec import ArmCodec
 from cbo_gym.scm.scopes import pomis
 from cbo_gym.study.expectation import Band
-from cbo_gym.study.report.lines import Line, lines_of, shown_sets
+from cbo_gym.study.report.lines import Line, lines_of, sets_to_show
 from cbo_gym.study.report.snapshot import Snapshot, interval, number
 from cbo_gym.study.report.svg import BLUE, GREY, ORANGE, image, page_style
 
@@ -28,16 +28,13 @@ MARGIN = 0.6
 
 
 def beliefs(shot: Snapshot) -> dict[str, Any] | str:
-    """Figures and notes; a sentence if the agent has no model."""
+    """Return figures and notes; a sentence if the agent has no model."""
     if shot.agent is None:
         return shot.silence
     codec = shot.study.interface.codec
     with page_style():
-        found = _arms(shot, codec) if isinstance(codec, ArmCodec) else _panels(shot)
-    return found or (
-        f"{shot.about.agent} has no model of the expected reward that could be asked about actions that were not "
-        "tried; it knows what was seen."
-    )
+        content = _arms(shot, codec) if isinstance(codec, ArmCodec) else _panels(shot)
+    return content or (f"{shot.about.agent} has no model that predicts the reward of actions that were not tried.")
 
 
 def _panels(shot: Snapshot) -> dict[str, Any] | None:
@@ -54,16 +51,16 @@ def _panels(shot: Snapshot) -> dict[str, Any] | None:
         }
         for line in lines
     ]
-    return {"legend": _legend(shot), "panels": panels, "notes": _left_out(shot, lines), "ruled_out": []}
+    return {"legend": _legend(shot), "panels": panels, "notes": _list_omissions(shot, lines), "ruled_out": []}
 
 
-def _left_out(shot: Snapshot, lines: Sequence[Line]) -> list[str]:
-    """Sentences on the sets, scopes or parameters without a panel."""
+def _list_omissions(shot: Snapshot, lines: Sequence[Line]) -> list[str]:
+    """Return sentences on the sets, scopes or parameters without a panel."""
     names = shot.study.interface.codec.choices
     if not names:
         more = len(shot.study.interface.codec.domains.names) - len(lines)
-        return [f"{more} more parameters, on which less depends, are not shown."] if more else []
-    shown = shown_sets(shot)
+        return [f"{more} more parameters, which have less effect, are not shown."] if more else []
+    shown = sets_to_show(shot)
     silent = {shot.choice_name(index) for index in shown} - {line.title for line in lines}
     more = len(names) - len(shown)
     return [
@@ -73,27 +70,27 @@ def _left_out(shot: Snapshot, lines: Sequence[Line]) -> list[str]:
 
 
 def _legend(shot: Snapshot) -> str:
-    text = (
+    legend = (
         f"The expected {shot.with_unit(shot.about.reward)}: the line is the agent's mean, the band its 95 % interval "
-        "for the expectation, without the scatter of single rounds. Dots are what was seen; "
+        "for the expectation, without the scatter of single rounds. Dots are measured rounds; "
     )
     if shot.about.mode in ("soft", "aggregated"):
-        text += (
-            "the mark is what is recommended. One parameter moves at a time, the others stay as recommended; dots have "
-            "values of their own for them."
+        legend += (
+            "the mark is the recommendation. One parameter varies at a time, the others are as recommended; the dots "
+            "have other values of these."
         )
     else:
-        text += (
-            "the mark is the best action of the set by these beliefs. The variable on which most depends moves; the "
-            "others stay where they are best."
+        legend += (
+            "the mark is the best action of the set by these beliefs. The variable with the largest effect varies; the "
+            "others have their best values."
         )
     if shot.context:
-        text += f" The context is that of the last trial, {shot.words(shot.context)}; the dots saw other ones."
-    return text
+        legend += f" The context is that of the last trial, {shot.words(shot.context)}; the dots have other contexts."
+    return legend
 
 
 def _nearest(line: Line) -> int:
-    """Index of the point nearest to the mark."""
+    """Return the index of the point nearest to the mark."""
     return int(np.argmin(np.abs(line.points - line.at))) if len(line.points) else 0
 
 
@@ -104,7 +101,7 @@ def _label(shot: Snapshot, line: Line) -> str:
 
 
 def _limits(bands: Sequence[Band], seen: Sequence[float]) -> tuple[float, float]:
-    """The vertical axis of all panels, so that they compare; intervals far beyond what was seen are cut off."""
+    """Return the limits of all vertical axes; intervals far outside the range of the rewards are cut off."""
     known = np.array([*seen, *(value for band in bands for value in band.mean)])
     span = float(np.ptp(known)) or max(abs(float(known[0])), 1.0)
     low = max(min(float(band.low.min()) for band in bands), float(known.min()) - MARGIN * span)
@@ -113,11 +110,11 @@ def _limits(bands: Sequence[Band], seen: Sequence[float]) -> tuple[float, float]
 
 
 def _panel(line: Line, limits: tuple[float, float]) -> Figure:
-    """The line; of a set without variables one interval, and what was seen beside it."""
+    """Draw the line; for a set without variables one interval, and the rewards next to it."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=PANEL)
-    # The axes have one place in all panels, so that they stand in a row.
+    # The axes have the same position in all panels, so that they are aligned.
     axis, band = figure.add_axes(INSIDE), line.band
     axis.set_ylim(limits)
     if line.axis:
@@ -143,7 +140,7 @@ def _arms(shot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
     band = shot.rewards(range(len(arms)))
     if band is None:
         return None
-    counts = np.bincount([int(one.action) for one in shot.rounds], minlength=len(arms))
+    counts = np.bincount([int(known.action) for known in shot.rounds], minlength=len(arms))
     possible = set(range(len(arms)))
     if diagram is not None:
         sets = pomis(diagram, shot.about.reward, frozenset[str]().union(*arms))
@@ -153,8 +150,8 @@ def _arms(shot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
     order = sorted(set(range(len(arms))) - set(ruled_out), key=lambda arm: (counts[arm] == 0, -sign * band.mean[arm]))
     shown = order[:MAX_ARMS]
     legend = (
-        f"The expected {shot.about.reward} of each arm: mean and 95 % interval of what its own rounds tell, with how "
-        "often it was tried."
+        f"The expected {shot.about.reward} of each arm: mean and 95 % interval from its own rounds, with the number of "
+        "rounds."
     )
     if len(possible) < len(arms):
         legend += (

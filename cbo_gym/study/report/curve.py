@@ -22,16 +22,16 @@ BEFORE = 0.18
 
 
 def progress(shot: Snapshot) -> dict[str, str] | None:
-    """The figure and a note; None without a trial whose outcome is known."""
-    if not any(one.number for one in shot.rounds):
+    """Return the figure and a note; None without a trial whose outcome is known."""
+    if not any(known.number for known in shot.rounds):
         return None
-    missed = np.array([shot.units.misses(one.values) for one in shot.rounds])
-    rewards = np.array([one.reward for one in shot.rounds])
+    missed = np.array([shot.units.misses(known.values) for known in shot.rounds])
+    rewards = np.array([known.reward for known in shot.rounds])
     name, band, note = _line(shot, rewards, missed)
-    if any(one.number is None for one in shot.rounds):
+    if any(known.number is None for known in shot.rounds):
         note += " Left of the first trial are the imported data, in their order."
     if missed.any():
-        note += " Crosses are rounds whose measured values miss a constraint, which do not count as best."
+        note += " Crosses are rounds whose measured values miss a constraint; the best so far leaves them out."
     mean, ends = interval(band, -1)
     label = f"{shot.about.reward} by trial; {name} now {mean}, 95 % interval {ends}"
     with page_style():
@@ -39,30 +39,30 @@ def progress(shot: Snapshot) -> dict[str, str] | None:
 
 
 def _line(shot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[str, Band, str]:
-    """Name of the line; its value after each round with an interval, which may have no width; what they are."""
+    """Return the name of the line, its values and intervals by round, and a note that explains them."""
     reward = shot.about.reward
     if shot.about.mode == "contextual":
         return (
             f"mean of {WINDOW} rounds",
             _running_mean(rewards),
-            f"What is best depends on the context, so the line is the mean {reward} of the last {WINDOW} rounds, with "
-            "a 95 % interval by Student's t from the third on.",
+            f"The best action depends on the context, so the line is the mean {reward} of the last {WINDOW} rounds, "
+            "with a 95 % interval by Student's t from the third on.",
         )
-    band = shot.rewards([one.action for one in shot.rounds]) if shot.agent is not None else None
+    band = shot.rewards([known.action for known in shot.rounds]) if shot.agent is not None else None
     if band is None:
-        said = f"The line is the best {reward} seen so far; {shot.about.agent} has no model that tells how sure it is."
+        note = f"The line is the best {reward} measured so far; {shot.about.agent} has no model of its uncertainty."
         band = Band(rewards, rewards, rewards)
     else:
-        said = (
-            f"The line is the expected {reward} of the best action tried so far, with its 95 % interval, both by what "
-            "the agent knows today: it may lie below the highest dots, which luck has lifted."
+        note = (
+            f"The line is the expected {reward} of the best action tried so far, with its 95 % interval, both by the "
+            "agent's current model: it may be below the highest dots, which are high by chance."
         )
-    # Rounds that miss a constraint do not count, if there are others.
+    # Rounds that miss a constraint are left out, if there are others.
     value = -band.mean if shot.about.direction == "minimize" else band.mean.copy()
     value[missed] -= 2.0 * np.ptp(value) + 1.0
     before = np.append(-np.inf, np.maximum.accumulate(value)[:-1])
     leaders = np.maximum.accumulate(np.where(value > before, np.arange(len(value)), 0))
-    return "best so far", Band(*(part[leaders] for part in band)), said
+    return "best so far", Band(*(values[leaders] for values in band)), note
 
 
 def _running_mean(rewards: np.ndarray) -> Band:
@@ -79,8 +79,8 @@ def _running_mean(rewards: np.ndarray) -> Band:
 def _figure(shot: Snapshot, rewards: np.ndarray, missed: np.ndarray, name: str, band: Band) -> Figure:
     from matplotlib.figure import Figure
 
-    # Trials lie at their numbers, imported data evenly in a strip before the first.
-    numbers = [one.number for one in shot.rounds if one.number is not None]
+    # Trials are at their numbers, imported data evenly in a strip before the first trial.
+    numbers = [known.number for known in shot.rounds if known.number is not None]
     imported, last = len(rewards) - len(numbers), max(numbers)
     width = min(float(imported), max(1.0, BEFORE * last))
     positions = np.array([*np.linspace(-width, 0.0, imported + 1)[1:], *numbers])

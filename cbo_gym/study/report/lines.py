@@ -1,4 +1,4 @@
-"""Beliefs along lines through the action space: one coordinate moves, the others stay where they are best."""
+"""Beliefs along lines through the action space: one coordinate varies, the others have their best values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cbo_gym.study.expectation import Band
 from cbo_gym.study.report.snapshot import KnownRound, Snapshot, number
 from cbo_gym.task import Action
 
-# Points of a line, and of one that only measures how much depends on the coordinate.
+# Points of a line, and of a line that only measures the effect of the coordinate.
 POINTS = 31
 COARSE = 3
 # Random points of a set in the search for its best action.
@@ -46,45 +46,45 @@ class Line(NamedTuple):
 
 
 def lines_of(shot: Snapshot) -> list[Line]:
-    """One line for each parameter, or for each set or scope that is shown; empty if nothing is believed.
+    """Return a line for each parameter, or for each set or scope that is shown; empty without beliefs.
 
-    Of a set it is the line along the variable on which most depends.
+    The line of a set is along the variable with the largest effect.
     """
     codec = shot.study.interface.codec
-    return list(_of_sets(shot, codec) if isinstance(codec, ChoiceCodec) else _of_parameters(shot, codec))
+    return list(_lines_of_sets(shot, codec) if isinstance(codec, ChoiceCodec) else _lines_of_parameters(shot, codec))
 
 
-def shown_sets(shot: Snapshot) -> list[int]:
-    """The sets or scopes that are shown: at most :data:`MAX_LINES`, those that were tried most."""
+def sets_to_show(shot: Snapshot) -> list[int]:
+    """Return the sets or scopes to show: the :data:`MAX_LINES` that were tried most."""
     codec: Any = shot.study.interface.codec
-    tried = Counter(int(one.action[codec.key]) for one in shot.rounds)
+    tried = Counter(int(known.action[codec.key]) for known in shot.rounds)
     return sorted(sorted(range(len(codec.sets)), key=lambda index: -tried[index])[:MAX_LINES])
 
 
-def _of_sets(shot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
-    for index in shown_sets(shot):
-        own = [one for one in shot.rounds if int(one.action[codec.key]) == index]
-        places = [place for place, name in enumerate(codec.domains.names) if name in codec.sets[index]]
+def _lines_of_sets(shot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
+    for index in sets_to_show(shot):
+        own_rounds = [known for known in shot.rounds if int(known.action[codec.key]) == index]
+        columns = [column for column, name in enumerate(codec.domains.names) if name in codec.sets[index]]
 
-        def action(point: np.ndarray, index: int = index, places: list[int] = places) -> Action:
+        def action(point: np.ndarray, index: int = index, columns: list[int] = columns) -> Action:
             values = np.full(len(codec.domains), UNSET)
-            values[places] = point
+            values[columns] = point
             return {codec.key: np.int64(index), "values": values}
 
         title = shot.choice_name(index)
-        if not places:
+        if not columns:
             band = shot.rewards([action(np.empty(0))])
             if band is not None:
-                yield Line(title, "", "", np.empty(0), band, np.nan, [(0.0, one.reward) for one in own])
+                yield Line(title, "", "", np.empty(0), band, np.nan, [(0.0, known.reward) for known in own_rounds])
             continue
-        played = [np.asarray(one.action["values"])[places].clip(0.0, 1.0) for one in own]
-        best = _best_point(shot, action, len(places), played)
+        played = [np.asarray(known.action["values"])[columns].clip(0.0, 1.0) for known in own_rounds]
+        best = _best_point(shot, action, len(columns), played)
         if best is not None:
-            steepest = max(range(len(places)), key=lambda place: _spread(shot, action, best, place))
-            yield _line(shot, title, action, best, steepest, places, own)
+            steepest = max(range(len(columns)), key=lambda index: _spread(shot, action, best, index))
+            yield _line(shot, title, action, best, steepest, columns, own_rounds)
 
 
-def _of_parameters(shot: Snapshot, codec: Any) -> Iterator[Line]:
+def _lines_of_parameters(shot: Snapshot, codec: Any) -> Iterator[Line]:
     if not isinstance(codec, CellCodec | BoxCodec):
         return
     recommended = np.asarray(shot.agent.recommend(), dtype=float)
@@ -98,38 +98,38 @@ def _of_parameters(shot: Snapshot, codec: Any) -> Iterator[Line]:
 
     if shot.rewards([action(best)]) is None:
         return
-    places = list(range(len(best)))
-    if len(places) > MAX_LINES:
-        places.sort(key=lambda place: -_spread(shot, action, best, place))
-    for place in sorted(places[:MAX_LINES]):
-        yield _line(shot, codec.domains.names[place], action, best, place, range(len(best)), shot.rounds)
+    columns = list(range(len(best)))
+    if len(columns) > MAX_LINES:
+        columns.sort(key=lambda column: -_spread(shot, action, best, column))
+    for column in sorted(columns[:MAX_LINES]):
+        yield _line(shot, codec.domains.names[column], action, best, column, range(len(best)), shot.rounds)
 
 
 def _best_point(shot: Snapshot, action: ToAction, dim: int, played: list[np.ndarray]) -> np.ndarray | None:
-    """The best of random points and those played, moved along each coordinate in turn; None without beliefs."""
+    """Return the best of random and played points, improved along each coordinate; None without beliefs."""
     points = [*np.random.default_rng(0).random((CANDIDATES, dim)), *played]
     band = shot.rewards([action(point) for point in points])
     if band is None:
         return None
     best = points[shot.best(band)].copy()
-    for place in range(dim):
-        along, moved = _along(shot, action, best, place, POINTS)
-        best = along[shot.best(moved)]
+    for index in range(dim):
+        points_along, band = _along(shot, action, best, index, POINTS)
+        best = points_along[shot.best(band)]
     return best
 
 
-def _along(shot: Snapshot, action: ToAction, best: np.ndarray, place: int, count: int) -> tuple[np.ndarray, Band]:
-    """Points on the line through one, the point itself among them, of shape ``(about count, dim)``; the beliefs."""
-    steps = np.unique(np.append(np.linspace(0.0, 1.0, count), best[place]))
+def _along(shot: Snapshot, action: ToAction, best: np.ndarray, index: int, count: int) -> tuple[np.ndarray, Band]:
+    """Return points on the line through ``best``, itself included, of shape ``(about count, dim)``, and the beliefs."""
+    steps = np.unique(np.append(np.linspace(0.0, 1.0, count), best[index]))
     along = np.repeat(best[None], len(steps), axis=0)
-    along[:, place] = steps
+    along[:, index] = steps
     band = shot.rewards([action(point) for point in along])
     assert band is not None
     return along, band
 
 
-def _spread(shot: Snapshot, action: ToAction, best: np.ndarray, place: int) -> float:
-    return float(np.ptp(_along(shot, action, best, place, COARSE)[1].mean))
+def _spread(shot: Snapshot, action: ToAction, best: np.ndarray, index: int) -> float:
+    return float(np.ptp(_along(shot, action, best, index, COARSE)[1].mean))
 
 
 def _line(
@@ -137,31 +137,33 @@ def _line(
     title: str,
     action: ToAction,
     best: np.ndarray,
-    place: int,
-    places: Sequence[int],
+    index: int,
+    columns: Sequence[int],
     rounds: Sequence[KnownRound],
 ) -> Line:
-    """The line along ``best[place]``, which is the coordinate ``places[place]`` of the action."""
-    domains, own = shot.study.interface.codec.domains, places[place]
-    along, band = _along(shot, action, best, place, POINTS)
-    native = [float(domains.scales[index].to_native(value)) for index, value in zip(places, best, strict=True)]
+    """Return the line along ``best[index]``, which is the coordinate ``columns[index]`` of the action."""
+    domains, own = shot.study.interface.codec.domains, columns[index]
+    along, band = _along(shot, action, best, index, POINTS)
+    native = [float(domains.scales[column].to_native(value)) for column, value in zip(columns, best, strict=True)]
     held = [
-        f"{domains.names[index]} = {number(value)}" for index, value in zip(places, native, strict=True) if index != own
+        f"{domains.names[column]} = {number(value)}"
+        for column, value in zip(columns, native, strict=True)
+        if column != own
     ]
     scale = domains.scales[own]
     return Line(
         title,
         shot.with_unit(domains.names[own]),
         ", ".join(held),
-        np.array([float(scale.to_native(step)) for step in along[:, place]]),
+        np.array([float(scale.to_native(step)) for step in along[:, index]]),
         band,
-        native[place],
-        [(float(scale.to_native(_coordinate(one.action, own))), one.reward) for one in rounds],
+        native[index],
+        [(float(scale.to_native(_coordinate(known.action, own))), known.reward) for known in rounds],
     )
 
 
-def _coordinate(action: Any, place: int) -> float:
-    """One coordinate of an action in the unit box: of a cell its middle."""
+def _coordinate(action: Any, column: int) -> float:
+    """Return one coordinate of an action in the unit box, or of the middle of a cell."""
     if isinstance(action, dict):
-        return float(action["values"][place])
-    return float(np.asarray(action)[..., place].mean())
+        return float(action["values"][column])
+    return float(np.asarray(action)[..., column].mean())

@@ -23,9 +23,9 @@ from cbo_gym.study.suggesting import one_at_a_time
 from cbo_gym.version import __version__
 
 SECTIONS = ("overview", "now", "curve", "beliefs", "system", "trials", "provenance")
-# Rows of the table, because a page with more takes long to open.
+# Rows of the table; a page with more takes long to open.
 MAX_TRIALS = 1000
-STATES = {"told": "told", "pending": "running", "failed": "failed"}
+STATES = {"told": "measured", "pending": "running", "failed": "failed"}
 TITLES = {
     "number": "Trial",
     "status": "Status",
@@ -37,7 +37,7 @@ TITLES = {
 
 
 def templates(package: str) -> Environment:
-    """The templates of a package, which escape every string."""
+    """Return the templates of a package, which escape every string."""
     return Environment(
         loader=PackageLoader(package),
         autoescape=True,
@@ -52,18 +52,18 @@ _templates.filters["number"] = number
 
 
 def style() -> str:
-    """The style sheet of the sections, which expect to lie in an element of the class ``study``."""
+    """Return the style sheet of the sections, which must be within an element of the class ``study``."""
     return files(__package__).joinpath("report.css").read_text(encoding="utf-8")
 
 
 def sections(study: Study, *, preview: bool = False) -> list[str]:
-    """The report of a study, a fragment of HTML for each of its parts, each a ``<section>`` with a heading ``<h2>``.
+    """Return the sections of a study's report: fragments of HTML, each a ``<section>`` with a heading ``<h2>``.
 
-    The study does not change, because a copy of the agent is asked.
+    The study does not change, because the report uses a copy of the agent.
 
     Args:
         study: the study.
-        preview: if no trial is running, include the next suggestion, which takes as long as to ask.
+        preview: if no trial is running, include the next suggestion, which takes as long as :meth:`Study.ask`.
     """
     with one_at_a_time():
         shot = Snapshot(study)
@@ -78,7 +78,7 @@ def sections(study: Study, *, preview: bool = False) -> list[str]:
             **_provenance(shot),
         }
     macros = _templates.get_template("sections.html").make_module(parts)
-    return [text for name in SECTIONS if (text := str(getattr(macros, name)()).strip())]
+    return [html for name in SECTIONS if (html := str(getattr(macros, name)()).strip())]
 
 
 def write_report(study: Study, path: Path | str) -> Path:
@@ -100,15 +100,15 @@ def write_report(study: Study, path: Path | str) -> Path:
 
 def _facts(shot: Snapshot) -> Iterator[tuple[str, str]]:
     about = shot.about
-    goal = "as little as possible of" if about.direction == "minimize" else "as much as possible of"
+    goal = "minimise" if about.direction == "minimize" else "maximise"
     yield "Goal", f"{goal} {shot.with_unit(about.reward)}"
     count = Counter[str](entry.status for entry in shot.study.trials)
     parts = [f"{count[status]} {word}" for status, word in STATES.items() if count[status]]
     yield "Trials", f"{count.total()} of {about.horizon} planned" + (f": {', '.join(parts)}" if parts else "")
     if shot.rounds:
-        yield "Best seen", _best_seen(shot)
-    yield "Imported", f"{sum(one.number is None for one in shot.rounds)} rounds"
-    # Auto has a reason for its choice.
+        yield "Best measured", _best_measured(shot)
+    yield "Imported", f"{sum(known.number is None for known in shot.rounds)} rounds"
+    # Auto gives a reason for its choice.
     chosen = getattr(shot.agent, "chosen", None)
     yield "Agent", about.agent if chosen is None else f"{about.agent}. {chosen.why}"
     yield "Mode", about.mode
@@ -116,8 +116,8 @@ def _facts(shot: Snapshot) -> Iterator[tuple[str, str]]:
         yield "Ignored", ", ".join(about.ignored)
 
 
-def _best_seen(shot: Snapshot) -> str:
-    index = shot.units.best([one.values for one in shot.rounds])
+def _best_measured(shot: Snapshot) -> str:
+    index = shot.units.best([known.values for known in shot.rounds])
     if index is None:
         return "no round meets the constraints yet"
     best, unit = shot.rounds[index], shot.about.units.get(shot.about.reward, "")
@@ -154,25 +154,25 @@ def _recommended(shot: Snapshot) -> dict[str, Any] | None:
     except ArgumentError:
         return None
     where = f", for {shot.words(shot.context)}" if shot.context else ""
-    found: dict[str, Any] = {"where": where, "words": shot.words(done), "rows": None}
+    content: dict[str, Any] = {"where": where, "words": shot.words(done), "rows": None}
     try:
         expected = shot.study.what_if(done, context=shot.context).rows(shot.about.reward)
     # A third-party agent may have no model.
     except Exception:
-        return found
+        return content
     limits = shot.study.interface.problem.outcomes.constraints
     rows = [
         [
             shot.with_unit(name),
             value,
             "" if ends is None else f"{number(ends[0])} to {number(ends[1])}",
-            ", ".join(str(one) for one in limits if one.node == name),
+            ", ".join(str(limit) for limit in limits if limit.node == name),
         ]
         for name, value, ends in expected
         if name not in done
     ]
     header = ["Variable", "Mean", "95 % interval", *(["Constraint"] if any(row[-1] for row in rows) else [])]
-    return found | {"header": header, "rows": [row[: len(header)] for row in rows]}
+    return content | {"header": header, "rows": [row[: len(header)] for row in rows]}
 
 
 def _trials(shot: Snapshot) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def _cell(column: str, value: Any) -> Any:
 def _provenance(shot: Snapshot) -> dict[str, Any]:
     about = shot.about
     times = [time for entry in shot.study.trials for time in (entry.asked, entry.ended) if time]
-    spans = [("first asked", min(times)), ("last heard of", max(times))] if times else []
+    spans = [("first event", min(times)), ("last event", max(times))] if times else []
     return {
         "origin": [("agent", about.agent), ("seed", about.seed), *spans],
         "versions": [("cbo-gym", __version__), *library_versions().items()],

@@ -38,10 +38,10 @@ class Snapshot:
 
     Attributes:
         about: Description of the study.
-        units: Reads and writes actions and values.
+        units: Conversion of actions and values.
         rounds: Imported data, then the trials with an outcome.
-        agent: Copy of the agent; None if it cannot be asked.
-        silence: Reason why the agent cannot be asked.
+        agent: Copy of the agent; None if there are no beliefs to show.
+        silence: Reason why there are no beliefs.
         context: Context of the last trial; None in the other modes.
     """
 
@@ -49,14 +49,18 @@ class Snapshot:
         self.study, self.about, self.units = study, study.about, study._units
         contexts = [entry.context for entry in study.trials if entry.context]
         self.context = contexts[-1] if contexts else None
-        state = study._caught_up()
+        state = study._catch_up()
         known = [
             *(
-                (None, one["action"], one["values"])
+                (None, past["action"], past["values"])
                 for event in state.events
-                for one in event.payload.get("rounds", ())
+                for past in event.payload.get("rounds", ())
             ),
-            *((one.number, one.action, one.values) for one in state.trials.entries.values() if one.status == "told"),
+            *(
+                (entry.number, entry.action, entry.values)
+                for entry in state.trials.entries.values()
+                if entry.status == "told"
+            ),
         ]
         self.rounds = [
             KnownRound(number, self.units.read(flat), values, values[self.about.reward])
@@ -65,24 +69,24 @@ class Snapshot:
         self.agent: Any = None
         self.silence = ""
         try:
-            agent = study._suggester.informed(self.context)
-        # A variable that the agent has to know was not measured.
+            agent = study._suggester.copy_agent(self.context)
+        # A variable that the agent needs was not measured.
         except ArgumentError as error:
             self.silence = str(error)
             return
         if agent is study._suggester._agent:
-            self.silence = f"{self.about.agent} cannot be asked: what it knows lies in another library, or a thread."
+            self.silence = f"{self.about.agent} cannot be asked: its state is in another library, or in a thread."
         elif not agent.history:
             self.silence = "Nothing is known yet."
         else:
             self.agent = agent
 
     def rewards(self, actions: Sequence[Action]) -> Band | None:
-        """Return the rewards that the agent expects; None if it has no such model, or none of these actions."""
+        """Return the rewards that the agent expects; None if it cannot predict those of these actions."""
         return expected_rewards(self.units, self.agent, actions)
 
     def next(self) -> Action | None:
-        """Return the next suggestion; None if that depends on a context, or nothing is known yet."""
+        """Return the next suggestion; None if it depends on a context, or nothing is known yet."""
         if self.agent is None or self.about.mode == "contextual":
             return None
         last = deepcopy(self.agent.history[-1].observation)
@@ -94,21 +98,21 @@ class Snapshot:
 
     def measured(self, name: str) -> list[float]:
         """Return the measured values of a variable, in the order of the rounds."""
-        return [value for one in self.rounds if (value := one.values.get(name)) is not None]
+        return [value for known in self.rounds if (value := known.values.get(name)) is not None]
 
     # Words ---------------------------------------------------------------------------------------------------
 
     def with_unit(self, name: str) -> str:
-        """``feed [g/h]``."""
+        """Return a variable with its unit: ``feed [g/h]``."""
         return f"{name} [{self.about.units[name]}]" if name in self.about.units else name
 
     def choice_name(self, index: int) -> str:
-        """A set or scope of the study: ``{feed, ph}``."""
+        """Return the name of a set or scope: ``{feed, ph}``."""
         codec = self.study.interface.codec
         return codec.choices[index] if getattr(codec, "sets", ("",))[index] else "nothing set, only observe"
 
     def words(self, done: Mapping[str, Any]) -> str:
-        """``ph = 6.8, feed = 2.1 g/h``; nothing is set to only observe."""
+        """Return an action in words: ``ph = 6.8, feed = 2.1 g/h``."""
         parts = [f"{name} = {number(value)} {self.about.units.get(name, '')}".rstrip() for name, value in done.items()]
         return ", ".join(parts) or "nothing set"
 
@@ -117,7 +121,7 @@ class Snapshot:
 
 
 def number(value: Any) -> str:
-    """A number, or an interval, as the report writes it; empty if it is not known."""
+    """Return a number, or an interval, with four digits; an empty string for None."""
     if value is None:
         return ""
     if isinstance(value, list | tuple):
@@ -125,7 +129,7 @@ def number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def interval(band: Band, place: int = 0) -> tuple[str, str]:
-    """The mean, and ``low to high``."""
-    low, mean, high = (number(float(part[place])) for part in (band.low, band.mean, band.high))
+def interval(band: Band, index: int = 0) -> tuple[str, str]:
+    """Return a mean, and its interval as ``low to high``."""
+    low, mean, high = (number(float(values[index])) for values in (band.low, band.mean, band.high))
     return mean, f"{low} to {high}"

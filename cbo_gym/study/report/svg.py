@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREY, RULE, AXIS = "#0072b2", "#d55e00", "#777777", "#dddddd", "#555555"
-# Colours of figures, and the variables of the style sheet that they become.
+# Colours of figures, and the variables of the style sheet that replace them.
 VARIABLES = {
     BLUE: "blue",
     ORANGE: "orange",
@@ -45,12 +45,12 @@ ON_PAGE: dict[str, Any] = {
     **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), AXIS),
     **dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none"),
 }
-_drawn = count(1)
+_figure_numbers = count(1)
 
 
 @contextmanager
 def page_style() -> Iterator[None]:
-    """Draw for the page while it lasts."""
+    """Draw figures in the style of the page."""
     from matplotlib import rc_context
 
     with rc_context(STYLE | ON_PAGE):
@@ -58,18 +58,18 @@ def page_style() -> Iterator[None]:
 
 
 def image(figure: Figure, label: str) -> str:
-    """The text of a figure's SVG, whose names are no other figure's; to be called in :func:`page_style`.
+    """Return a figure as SVG with ids that no other figure has; to be called within :func:`page_style`.
 
     Args:
         figure: The figure.
-        label: What it shows, for screen readers.
+        label: Description of the figure for screen readers.
     """
     figure.patch.set_visible(False)
-    text = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->", "", svg_of(figure), flags=re.DOTALL)
-    used = set(re.findall(r"(?:url\(#|href=\"#)([\w-]+)", text))
-    text = re.sub(r' id="([\w-]+)"', lambda found: found[0] if found[1] in used else "", text)
-    mark = f"f{next(_drawn)}-"
-    text = re.sub(r'(?<= id=")|(?<=url\(#)|(?<=href="#)', mark, text)
+    svg = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->", "", svg_of(figure), flags=re.DOTALL)
+    used = set(re.findall(r"(?:url\(#|href=\"#)([\w-]+)", svg))
+    svg = re.sub(r' id="([\w-]+)"', lambda match: match[0] if match[1] in used else "", svg)
+    prefix = f"f{next(_figure_numbers)}-"
+    svg = re.sub(r'(?<= id=")|(?<=url\(#)|(?<=href="#)', prefix, svg)
     for colour, variable in VARIABLES.items():
-        text = text.replace(colour, f"var(--{variable})")
-    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+        svg = svg.replace(colour, f"var(--{variable})")
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)

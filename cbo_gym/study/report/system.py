@@ -1,4 +1,4 @@
-"""The system: its diagram, with what was set and seen of each variable, constraints and costs."""
+"""The system: its diagram, the set and measured values of each variable, constraints and costs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from cbo_gym.study.report.snapshot import Snapshot, number
 from cbo_gym.study.report.svg import image, page_style
 from cbo_gym.sums import add_up
 
-ROLES = {"reward": "reward", "acted on": "can be set", "context": "seen before", "other": "only seen"}
+ROLES = {"reward": "reward", "acted on": "can be set", "context": "observed before", "other": "only observed"}
 
 
 def system(shot: Snapshot) -> dict[str, Any]:
-    """The figure of the diagram and the cells of the tables."""
+    """Return the figure of the diagram and the cells of the tables."""
     about, feedback, roles = shot.about, shot.study.interface, roles_of(shot.study.interface)
     words = ROLES | ({"acted on": "has parameters"} if about.parameters else {})
     set_to: dict[str, list[Any]] = defaultdict(list)
-    for one in shot.rounds:
-        for name, value in shot.units.done(one.action).items():
+    for known in shot.rounds:
+        for name, value in shot.units.done(known.action).items():
             set_to[name].append(value)
-    variables = [[*_set(shot, name, words[roles[name]], set_to[name]), *_seen(shot, name)] for name in feedback.nodes]
+    variables = [
+        [*_set_cells(shot, name, words[roles[name]], set_to[name]), *_measured_cells(shot, name)]
+        for name in feedback.nodes
+    ]
     variables += [
-        [*_set(shot, name, f"parameter of {one.node}", set_to[name]), *[None] * 5]
-        for name, one in about.parameters.items()
+        [*_set_cells(shot, name, f"parameter of {parameter.node}", set_to[name]), *[None] * 5]
+        for name, parameter in about.parameters.items()
     ]
     constraints = []
     for limit in feedback.problem.outcomes.constraints:
@@ -39,28 +42,28 @@ def system(shot: Snapshot) -> dict[str, Any]:
     return {"diagram": diagram, "variables": variables, "constraints": constraints, "costs": _costs(shot)}
 
 
-def _set(shot: Snapshot, name: str, role: str, values: list[Any]) -> list[Any]:
+def _set_cells(shot: Snapshot, name: str, role: str, values: list[Any]) -> list[Any]:
     return [shot.with_unit(name), role, *((len(values), values[-1]) if values else (None, None))]
 
 
-def _seen(shot: Snapshot, name: str) -> list[Any]:
+def _measured_cells(shot: Snapshot, name: str) -> list[Any]:
     values = shot.measured(name)
-    seen = [float(np.mean(values)), min(values), max(values), values[-1]] if values else [None] * 4
-    return [len(values) if shot.rounds else None, *seen]
+    cells = [float(np.mean(values)), min(values), max(values), values[-1]] if values else [None] * 4
+    return [len(values) if shot.rounds else None, *cells]
 
 
 def _diagram(shot: Snapshot, roles: dict[str, str], words: dict[str, str], set_to: dict[str, list[Any]]) -> str:
-    """The diagram, with the means, and the actions at each node: how often it was set, and to what last."""
+    """Draw the diagram with the mean of each node, how often it was set, and its last action."""
     diagram: Any = shot.study.diagram
     lines: dict[str, list[Line]] = defaultdict(list)
     if shot.about.mode in ("soft", "aggregated"):
-        for name, one in shot.about.parameters.items():
+        for name, parameter in shot.about.parameters.items():
             last = f"{name} {number(set_to[name][-1])}" if set_to[name] else name
-            lines[one.node].append(Line(last, last))
+            lines[parameter.node].append(Line(last, last))
     else:
         for name in shot.study.interface.affected_nodes():
-            text = f"set in {len(set_to[name])} of {len(shot.rounds)}"
-            lines[name].append(Line(text, text, bool(set_to[name])))
+            label = f"set in {len(set_to[name])} of {len(shot.rounds)}"
+            lines[name].append(Line(label, label, bool(set_to[name])))
     means = {name: float(np.mean(values)) for name in roles if (values := shot.measured(name))}
     boxes = {
         name: Box(f"mean {number(means[name])}" if name in means else None, lines[name], COLOURS[role])
@@ -78,17 +81,17 @@ def _diagram(shot: Snapshot, roles: dict[str, str], words: dict[str, str], set_t
 
 
 def _costs(shot: Snapshot) -> str:
-    """The prices, and the cost of all trials told so far; imported data cost nothing."""
+    """Return the prices, and the cost of all trials with an outcome; imported data cost nothing."""
     feedback = shot.study.interface
     if feedback.costs is None:
         return ""
     paid = []
-    for one in shot.rounds:
-        if one.number is not None:
+    for known in shot.rounds:
+        if known.number is not None:
             try:
-                paid.append(float(feedback.cost(feedback.decode(one.action))))
-            # It was done outside the bounds.
+                paid.append(float(feedback.cost(feedback.decode(known.action))))
+            # The action was outside the bounds.
             except (ArgumentError, ValueError):
                 continue
-    spent = f" The {len(paid)} trials told cost {number(float(add_up(paid)))} in all." if paid else ""
+    spent = f" The {len(paid)} measured trials cost {number(float(add_up(paid)))} in all." if paid else ""
     return f"Costs: {'; '.join(feedback.costs.in_words())}.{spent}"

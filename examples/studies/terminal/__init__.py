@@ -1,4 +1,4 @@
-"""Commands of a terminal, run in this process and shown with their output."""
+"""Command lines of cbo-gym that run in this process and are shown with their output."""
 
 import shlex
 
@@ -12,12 +12,12 @@ def shell(line):
 
 
 def last_asked(study):
-    """Return the number of the newest trial, and the values that it sets."""
+    """Return the number of the newest trial and the values that it sets."""
     row = study.to_frame().row(-1, named=True)
     done = {name[3:-1]: value for name, value in row.items() if name.startswith("do(") and value is not None}
     return row["number"], done
 
 
 def pairs(values):
-    """``{"ph": 6.8}`` as the command line takes it: ``ph=6.8``."""
+    """Return ``{"ph": 6.8}`` as arguments of the command line: ``ph=6.8``."""
     return " ".join(f"{name}={value:.4g}" for name, value in values.items())

@@ -1,13 +1,13 @@
-// The page works without this: it fills in the report, tells of news, and keeps a form from being sent twice.
+// The page works without this script, which loads the report, announces changes and keeps a form from being sent twice.
 "use strict";
 
 const report = document.querySelector("[data-report]");
 if (report) {
   fetch(report.dataset.report)
     .then((answer) => (answer.ok ? answer.text() : Promise.reject(answer.status)))
-    .then((text) => {
-      const made = new DOMParser().parseFromString(text, "text/html").querySelector("#report");
-      if (made) report.replaceWith(made);
+    .then((html) => {
+      const loaded = new DOMParser().parseFromString(html, "text/html").querySelector("#report");
+      if (loaded) report.replaceWith(loaded);
     })
     .catch(() => {}); // the link stays
 }
@@ -21,7 +21,7 @@ if (news) {
       const { event } = await answer.json();
       if (event !== Number(news.dataset.event)) news.hidden = false;
     } catch {
-      // the server is away; the next time may tell
+      // the server does not answer; try again later
     }
   };
   setInterval(look, 5000);
