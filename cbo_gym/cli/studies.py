@@ -107,7 +107,7 @@ def import_data(
     database: Database,
     data: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="CSV or Excel: a column for each variable, do(X) for what was set."),
+        typer.Argument(metavar="FILE", help="CSV or Excel: a column for each variable, do(X) for each that was set."),
     ],
     ignore: Annotated[
         list[str] | None,
@@ -193,7 +193,7 @@ def correct(
 def fail(
     database: Database,
     trial: TrialNumber,
-    reason: Annotated[str, typer.Argument(help="The reason, for the record.")] = "",
+    reason: Annotated[str, typer.Argument(help="The reason of the failure.")] = "",
     study: NameOption = None,
     agent: AgentOption = None,
 ) -> None:

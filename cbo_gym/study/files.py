@@ -53,8 +53,8 @@ def _locate(error: CBOGymError, fields: Iterable[Any]) -> list[tuple[KeyPath, st
     if isinstance(error.__cause__, ValidationError):
         return errors_by_path(error.__cause__, Description)
     words = re.findall(r"\w+", str(error))
-    named = next(((name,) for name in words if name in fields), ())
-    return [(error.__dict__.get("path", named), str(error))]
+    mentioned = next(((name,) for name in words if name in fields), ())
+    return [(error.__dict__.get("path", mentioned), str(error))]
 
 
 def _arguments(fields: Any, name: str | None, agent: str | None, trusted: Collection[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The interface of a study: spaces, codec and task, from names, bounds and what is known of the diagram."""
+"""The interface of a study: spaces, codec and task, from names, bounds and the knowledge of the diagram."""
 
 from __future__ import annotations
 

@@ -355,7 +355,7 @@ class Study:
 
     @property
     def settable(self) -> list[str]:
-        """Names of what can be set: variables, or parameters."""
+        """Names of the variables or parameters that can be set."""
         return list(self.interface.codec.domains.names) or sorted({name for arm in self.about.arms for name in arm})
 
     def to_frame(self) -> pl.DataFrame:

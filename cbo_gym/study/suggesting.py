@@ -253,7 +253,7 @@ class Suggester:
         return None
 
     def keep(self) -> None:
-        """Save the agent, as it is after the last event, in the cache; do nothing if its state cannot be saved."""
+        """Save the agent's state after the last event in the cache; do nothing if it cannot be saved."""
         if not hasattr(self.agent, "state"):
             return
         try:

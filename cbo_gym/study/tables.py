@@ -1,4 +1,4 @@
-"""Tables of past rounds, from a file or in memory: what was measured and what was set in each round."""
+"""Tables of past rounds, from a file or in memory: the measured values and the set values of each round."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ INTERVAL = re.compile(r"\[([^,\]]+),([^,\]]+)\]")
 
 
 class TableRow(NamedTuple):
-    """One round of a table: its label in messages, such as ``"line 7"``, what was measured and what was set."""
+    """One round of a table: its label in messages, such as ``"line 7"``, the measured values and the set values."""
 
     label: str
     values: Mapping[str, float | None]

@@ -34,7 +34,7 @@ class Units:
         self.about, self.interface, self.codec = about, interface, interface.codec
         self._sign = -1.0 if about.direction == "minimize" else 1.0
         if about.mode == "discrete" and about.reward_range is None:
-            raise ArgumentError("the methods of the discrete mode need the range of the reward: give reward_range")
+            raise ArgumentError("the methods of the discrete mode need the range of the reward; give reward_range")
 
     def action(self, done: Done, asked: Action | None = None) -> Action:
         """Return the action that was done.
@@ -184,11 +184,11 @@ class Units:
         return {"context": np.array(numbers)} if names else {}
 
     def flat(self, action: Action) -> list[float]:
-        """Return the action as numbers, for the log."""
+        """Return the action as numbers that the log can store."""
         return [float(number) for number in self.codec.to_flat(action)]
 
     def read(self, flat: list[float]) -> Action:
-        """Return the action with these numbers in the log."""
+        """Return the action that the log stores as these numbers."""
         return self.codec.from_flat(flat)
 
     def distance(self, action: Action) -> float:

@@ -336,7 +336,7 @@ def test_an_agent_without_an_answer_is_rebuilt_from_the_log(tmp_path, caplog, ho
     if stops:
         visitor.service.thinker.close()
         visitor.service.thinker = usual
-    assert said(html)[0].startswith(f"the agent gave no answer: {said_of_it}. What was recorded is kept.")
+    assert said(html)[0].startswith(f"the agent gave no answer: {said_of_it}. Recorded outcomes are safe.")
     assert "--think-seconds" in html
     assert "traceback from" not in html
     assert ("traceback from" in caplog.text) == (how in ("raise", "interrupt"))

@@ -231,7 +231,7 @@ def _choose_input(uploaded: bytes, pasted: str, format_name: str) -> bytes:
     if bool(uploaded) == bool(pasted):
         received = "both" if uploaded else "neither"
         raise ArgumentError(f"choose a file, or paste {format_name}; {received} was given")
-    # Half of a surrogate pair stays as it is, for the reader to refuse.
+    # Half of a surrogate pair is encoded too; the reader of the content refuses it.
     return uploaded or pasted.encode(errors="surrogatepass")
 
 

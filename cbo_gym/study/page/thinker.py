@@ -62,8 +62,8 @@ class Thinker:
                 logging.getLogger("cbo_gym.study").error("the agent fails: %s", reason)
                 reason = "it raised an error, which the terminal of the server shows"
             raise OperationError(
-                f"the agent gave no answer: {reason}. What was recorded is kept. Ask on the command line, which has no "
-                "time limit (cbo-gym study ask, with --agent for another agent), create a study with a quicker agent, "
+                f"the agent gave no answer: {reason}. Recorded outcomes are safe. Ask on the command line, which has "
+                "no time limit (cbo-gym study ask, with --agent for another agent), create a study with a faster agent, "
                 "or serve the page with a longer --think-seconds"
             ) from error
         if refused is not None:

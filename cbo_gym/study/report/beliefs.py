@@ -41,7 +41,7 @@ def _panels(shot: Snapshot) -> dict[str, Any] | None:
     lines = lines_of(shot)
     if not lines:
         return None
-    limits = _limits([line.band for line in lines], [reward for line in lines for _, reward in line.seen])
+    limits = _limits([line.band for line in lines], [reward for line in lines for _, reward in line.measured])
     panels = [
         {
             "title": line.title,
@@ -100,9 +100,9 @@ def _label(shot: Snapshot, line: Line) -> str:
     return f"{line.title}: {where}{shot.about.reward} is expected to be {mean}, 95 % interval {ends}"
 
 
-def _limits(bands: Sequence[Band], seen: Sequence[float]) -> tuple[float, float]:
+def _limits(bands: Sequence[Band], rewards: Sequence[float]) -> tuple[float, float]:
     """Return the limits of all vertical axes; intervals far outside the range of the rewards are cut off."""
-    known = np.array([*seen, *(value for band in bands for value in band.mean)])
+    known = np.array([*rewards, *(value for band in bands for value in band.mean)])
     span = float(np.ptp(known)) or max(abs(float(known[0])), 1.0)
     low = max(min(float(band.low.min()) for band in bands), float(known.min()) - MARGIN * span)
     high = min(max(float(band.high.max()) for band in bands), float(known.max()) + MARGIN * span)
@@ -121,12 +121,12 @@ def _panel(line: Line, limits: tuple[float, float]) -> Figure:
         axis.fill_between(line.points, band.low, band.high, color=BLUE, alpha=0.2, linewidth=0)
         axis.plot(line.points, band.mean, color=BLUE)
         mark, left, right = line.at, line.points[0], line.points[-1]
-        dots = [(x, y) for x, y in line.seen if left <= x <= right]
+        dots = [(x, y) for x, y in line.measured if left <= x <= right]
         pad = 0.02 * (right - left)
         axis.set(xlabel=line.axis, xlim=(left - pad, right + pad))
     else:
         axis.plot([0.3, 0.3], [band.low[0], band.high[0]], color=BLUE, linewidth=6, alpha=0.3)
-        mark, rewards = 0.3, [reward for _, reward in line.seen]
+        mark, rewards = 0.3, [reward for _, reward in line.measured]
         dots = list(zip(np.linspace(0.5, 0.9, len(rewards)), rewards, strict=True))
         axis.set(xlim=(0.0, 1.0), xticks=[])
         axis.grid(axis="x", visible=False)

@@ -33,7 +33,7 @@ class Line(NamedTuple):
         points: Native values of the coordinate, ascending.
         band: Expected rewards there.
         at: Native value of the coordinate in the best believed action.
-        seen: Native values and rewards of the rounds played with this set.
+        measured: Native values and rewards of the rounds played with this set.
     """
 
     title: str
@@ -42,7 +42,7 @@ class Line(NamedTuple):
     points: np.ndarray
     band: Band
     at: float
-    seen: list[tuple[float, float]]
+    measured: list[tuple[float, float]]
 
 
 def lines_of(shot: Snapshot) -> list[Line]:
