@@ -63,8 +63,8 @@ class Thinker:
                 reason = "it raised an error, which the terminal of the server shows"
             raise OperationError(
                 f"the agent gave no answer: {reason}. Recorded outcomes are safe. Ask on the command line, which has "
-                "no time limit (cbo-gym study ask, with --agent for another agent), create a study with a faster agent, "
-                "or serve the page with a longer --think-seconds"
+                "no time limit (cbo-gym study ask, with --agent for another agent), create a study with a faster "
+                "agent, or serve the page with a longer --think-seconds"
             ) from error
         if refused is not None:
             raise (OperationError if refused == OperationError.__name__ else ArgumentError)(answer)
