@@ -106,7 +106,7 @@ def screen(
 
     def value(points: Tensor) -> Tensor:
         with torch.no_grad():
-            return torch.cat([acquisition(features.inputs(part.unsqueeze(-2))) for part in points.split(CHUNK)])
+            return torch.cat([acquisition(features.inputs(chunk.unsqueeze(-2))) for chunk in points.split(CHUNK)])
 
     incumbents = _first_distinct(played, features)
     around = features.perturb(incumbents.repeat_interleave(PERTURBED, 0), generator)

@@ -44,14 +44,14 @@ class ParallelBandit(ArmAgent):
         self._value = np.array([value for _, value in pairs])
         self._rare: np.ndarray | None = None
         #: how often each arm's value was seen while nothing was set, and the rewards then
-        self._seen, self._seen_sums = np.zeros(len(task.arms)), np.zeros(len(task.arms))
+        self._observed_counts, self._observed_sums = np.zeros(len(task.arms)), np.zeros(len(task.arms))
 
     def act(self, observation: Observation) -> Action:
         played = len(self.history) - len(self.task.initial_data)
         if played < self.task.horizon // 2:
             return self._observing
         if self._rare is None:
-            self._rare = rarest(self._seen / self._seen[self._observing])
+            self._rare = rarest(self._observed_counts / self._observed_counts[self._observing])
         return self._rare[played % len(self._rare)]
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
@@ -59,8 +59,8 @@ class ParallelBandit(ArmAgent):
         if int(action) == self._observing:
             agrees = np.asarray(observation["nodes"])[self._node] == self._value
             agrees[self._observing] = True
-            self._seen += agrees
-            self._seen_sums += reward * agrees
+            self._observed_counts += agrees
+            self._observed_sums += reward * agrees
 
     def reward_posterior(self, actions: Sequence[Action]) -> None:
         """``None``: the paper gives no standard deviation for estimates from observations."""
@@ -70,8 +70,10 @@ class ParallelBandit(ArmAgent):
         played = np.zeros(len(self.counts), dtype=bool)
         if self._rare is not None:
             played[self._rare] = self.counts[self._rare] > 0.0
-        counts = np.where(played, self.counts, self._seen)
-        return np.where(counts > 0.0, np.where(played, self.sums, self._seen_sums) / np.maximum(counts, 1.0), -np.inf)
+        counts = np.where(played, self.counts, self._observed_counts)
+        return np.where(
+            counts > 0.0, np.where(played, self.sums, self._observed_sums) / np.maximum(counts, 1.0), -np.inf
+        )
 
 
 def rarest(shares: np.ndarray) -> np.ndarray:

@@ -91,13 +91,15 @@ class ParentPosterior:
         columns = [self._names.index(name) for name in domains.names]
         first, second = np.zeros(len(points)), np.zeros(len(points))
         for parents, weight in self._posterior().items():
-            mean, variance = self._effect_given(parents, columns, points)
+            mean, variance = self._conditional_effect(parents, columns, points)
             first += weight * mean
             second += weight * (variance + np.square(mean))
         spread = np.sqrt(np.maximum(second - np.square(first), 0.0))
         return torch.as_tensor(first).to(values), torch.as_tensor(spread).to(values)
 
-    def _effect_given(self, parents: Parents, columns: list[int], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _conditional_effect(
+        self, parents: Parents, columns: list[int], points: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         rewards = np.array(self._rewards)
         if len(rewards) < MIN_ROUNDS:
             return np.full(len(points), rewards.mean() if len(rewards) else 0.0), np.zeros(len(points))

@@ -206,15 +206,15 @@ def _require_name(name: object) -> None:
         )
 
 
-def require_interval(what: str, value: object) -> None:
+def require_interval(name: str, value: object) -> None:
     """Refuse anything but ``(low, high)``, finite numbers with low < high.
 
     Raises:
-        ArgumentError: with ``what`` as the name of the argument.
+        ArgumentError: with ``name`` as the name of the argument.
     """
     pair = tuple(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else ()
     if not (len(pair) == 2 and all(map(is_finite_number, pair)) and 0 < pair[1] - pair[0] < math.inf):
-        raise ArgumentError(f"{what} must be low < high, two finite numbers; given {shown(value)}")
+        raise ArgumentError(f"{name} must be low < high, two finite numbers; given {shown(value)}")
 
 
 def minimal_targets(scm: System, manipulable: Iterable[str], constrained: Iterable[str] = ()) -> list[frozenset[str]]:

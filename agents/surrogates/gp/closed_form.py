@@ -20,7 +20,7 @@ from cbo_gym.sums import add_up
 Bounds = list[tuple[float, float]]
 #: takes gradients with respect to covariances, ``n x n``, to those with respect to k hyper-parameters, ``(k,)``
 Pullback = Callable[[np.ndarray], np.ndarray]
-#: hyper-parameters of each part -> covariances, ``n x n``, and their gradients with respect to each part
+#: hyper-parameters of each component -> covariances, ``n x n``, and their gradients with respect to each
 CovarianceFunction = Callable[..., tuple[np.ndarray, Callable[[np.ndarray], Sequence[np.ndarray]]]]
 Function = Callable[[Tensor], Tensor]  # points ``... x d`` to values ``...``, differentiable
 
@@ -68,30 +68,30 @@ class Covariances(Hyperparameters):
     """The covariances of n points under a kernel, as a function of its hyper-parameters.
 
     Args:
-        parts: the hyper-parameters, which follow each other.
-        function: from those of each part to the covariances and their gradients.
+        components: the hyper-parameters, concatenated.
+        function: function of those of each component to the covariances and their gradients.
     """
 
-    def __init__(self, parts: Sequence[Hyperparameters], function: CovarianceFunction) -> None:
-        self._parts, self._function = parts, function
-        self._cuts = np.cumsum([len(part.bounds) for part in parts])[:-1]
+    def __init__(self, components: Sequence[Hyperparameters], function: CovarianceFunction) -> None:
+        self._components, self._function = components, function
+        self._cuts = np.cumsum([len(component.bounds) for component in components])[:-1]
 
     @property
     def theta(self) -> np.ndarray:
-        return np.concatenate([part.theta for part in self._parts])
+        return np.concatenate([component.theta for component in self._components])
 
     @theta.setter
     def theta(self, values: np.ndarray) -> None:
-        for part, own in zip(self._parts, np.split(values, self._cuts), strict=True):
-            part.theta = own
+        for component, own in zip(self._components, np.split(values, self._cuts), strict=True):
+            component.theta = own
 
     @property
     def bounds(self) -> Bounds:
-        return [pair for part in self._parts for pair in part.bounds]
+        return [pair for component in self._components for pair in component.bounds]
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        own = zip(self._parts, np.split(values, self._cuts), strict=True)
-        densities, slopes = zip(*(part.log_prior(some) for part, some in own), strict=True)
+        own = zip(self._components, np.split(values, self._cuts), strict=True)
+        densities, slopes = zip(*(component.log_prior(some) for component, some in own), strict=True)
         return add_up(densities), np.concatenate(slopes)
 
     def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:

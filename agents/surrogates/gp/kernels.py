@@ -204,18 +204,18 @@ class VarianceKernel(Kernel, Hyperparameters):
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
         return log_gamma(values, SHAPE, RATE)
 
-    def scaled_covariances(self, part: Covariances, known: np.ndarray | float = 0.0) -> Covariances:
-        """Return the only variance times the covariances of ``part``, plus ``known`` ones, ``n x n``."""
+    def scaled_covariances(self, covariances: Covariances, known: np.ndarray | float = 0.0) -> Covariances:
+        """Return the only variance times the given covariances, plus ``known`` ones, ``n x n``."""
 
         def function(logs: np.ndarray, own: np.ndarray) -> Any:
             variance = math.exp(min(logs[0], MAX_LOG_VARIANCE))
-            matrix, pullback = part.matrix(own)
+            matrix, pullback = covariances.matrix(own)
             return (
                 variance * matrix + known,
                 lambda gradient: [variance * np.vdot(gradient, matrix)[None], variance * pullback(gradient)],
             )
 
-        return Covariances([self, part], function)
+        return Covariances([self, covariances], function)
 
 
 def _variances(kernel: VarianceKernel) -> Tensor:
@@ -251,16 +251,17 @@ class SumKernel(VarianceKernel):
 
     def cross_covariance(self, data: Tensor, numbers: Sequence[Tensor] | None = None) -> CrossCovariance:
         variances, *lengths = numbers or self.numbers()
-        parts = [
+        priors = [
             term.cross_covariance(data[..., own], [length], variances[..., index, None, None])
             for index, (term, own, length) in enumerate(zip(self.terms, self.columns, lengths, strict=True))
         ]
-        if len(parts) == 1:
-            return parts[0]
+        if len(priors) == 1:
+            return priors[0]
 
         def prior(points: Tensor) -> Prior:
             crosses, variances, pullbacks = zip(
-                *(part(points[..., own]) for part, own in zip(parts, self.columns, strict=True)), strict=True
+                *(term_prior(points[..., own]) for term_prior, own in zip(priors, self.columns, strict=True)),
+                strict=True,
             )
 
             def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
@@ -274,13 +275,17 @@ class SumKernel(VarianceKernel):
         return prior
 
     def covariances_of(self, points: np.ndarray) -> Covariances:
-        parts = [term.covariances_of(points[:, own]) for term, own in zip(self.terms, self.columns, strict=True)]
-        if len(parts) == 1:
-            return self.scaled_covariances(parts[0])
+        term_covariances = [
+            term.covariances_of(points[:, own]) for term, own in zip(self.terms, self.columns, strict=True)
+        ]
+        if len(term_covariances) == 1:
+            return self.scaled_covariances(term_covariances[0])
 
         def function(logs: np.ndarray, *own: np.ndarray) -> Any:
             variances = np.exp(logs)
-            matrices, pullbacks = zip(*(part.matrix(some) for part, some in zip(parts, own, strict=True)), strict=True)
+            matrices, pullbacks = zip(
+                *(term.matrix(some) for term, some in zip(term_covariances, own, strict=True)), strict=True
+            )
 
             def gradients(gradient: np.ndarray) -> list[np.ndarray]:
                 sizes = [np.vdot(gradient, matrix) for matrix in matrices]
@@ -289,7 +294,7 @@ class SumKernel(VarianceKernel):
 
             return add_up(variance * matrix for variance, matrix in zip(variances, matrices, strict=True)), gradients
 
-        return Covariances([self, *parts], function)
+        return Covariances([self, *term_covariances], function)
 
     def draw(self, generator: torch.Generator) -> Function:
         deviations = self.variances.detach().sqrt()
@@ -356,16 +361,17 @@ class AdditiveKernel(SumKernel):
         )
 
         def prior(points: Tensor) -> Prior:
-            whole, parts = together(points), each(_side_by_side(points.reshape(*data.shape[:-2], -1, data.shape[-1])))
-            cross = whole.cross + parts.cross.sum(0).reshape(whole.cross.shape)
+            joint = together(points)
+            separate = each(_side_by_side(points.reshape(*data.shape[:-2], -1, data.shape[-1])))
+            cross = joint.cross + separate.cross.sum(0).reshape(joint.cross.shape)
 
             def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
-                gradient = whole.pullback(cross_gradient, variance_gradient)
-                own = cross_gradient.reshape(parts.cross.shape[1:]).expand(parts.cross.shape)
-                slopes = parts.pullback(own, variance_gradient)  # stationary variances do not enter the slopes
+                gradient = joint.pullback(cross_gradient, variance_gradient)
+                own = cross_gradient.reshape(separate.cross.shape[1:]).expand(separate.cross.shape)
+                slopes = separate.pullback(own, variance_gradient)  # stationary variances do not enter the slopes
                 return gradient + slopes.squeeze(-1).movedim(0, -1).reshape(gradient.shape)
 
-            return Prior(cross, whole.variance + variances[..., 1:].sum(-1, keepdim=True), pullback)
+            return Prior(cross, joint.variance + variances[..., 1:].sum(-1, keepdim=True), pullback)
 
         return prior
 

@@ -59,18 +59,20 @@ class MechanismKernel(VarianceKernel):
             parents, actions = (points[..., :count] - origin) / reach, points[..., count:]
             if actions.dim() == 3 and (actions == actions[:, :1]).all():  # so it is in all samples of a rollout
                 actions = actions[:, :1]
-            whole, part = smooth(points), modulation(actions)
+            smooth_prior, modulation_prior = smooth(points), modulation(actions)
             affine = (parents @ weights.mT).add_(constant.unsqueeze(-1))
             own = constant + (parents.square() * slopes).sum(-1)
 
             def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
-                gradient = whole.pullback(cross_gradient, variance_gradient)
-                slope = (cross_gradient * part.cross) @ weights
+                gradient = smooth_prior.pullback(cross_gradient, variance_gradient)
+                slope = (cross_gradient * modulation_prior.cross) @ weights
                 gradient[..., :count] += (slope + 2.0 * variance_gradient.unsqueeze(-1) * slopes * parents) / reach
-                gradient[..., count:] += part.pullback(cross_gradient * affine, variance_gradient)
+                gradient[..., count:] += modulation_prior.pullback(cross_gradient * affine, variance_gradient)
                 return gradient
 
-            return Prior(torch.addcmul(whole.cross, affine, part.cross), whole.variance + own, pullback)
+            return Prior(
+                torch.addcmul(smooth_prior.cross, affine, modulation_prior.cross), smooth_prior.variance + own, pullback
+            )
 
         return prior
 

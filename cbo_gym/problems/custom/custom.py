@@ -93,17 +93,17 @@ def custom_problem(
     mechanisms, noise = _mapping("mechanisms", mechanisms), _mapping("noise", noise)
     actions, manipulable = _domains("actions", actions), _domains("manipulable", manipulable)
     hidden, context_names = _names("latent", latent), _names("contexts", contexts)
-    for what, string in (("reward", reward), ("name", name), ("description", description)):
+    for argument, string in (("reward", reward), ("name", name), ("description", description)):
         if not isinstance(string, str):
-            raise ArgumentError(f"{what} must be a string; given {shown(string)}")
+            raise ArgumentError(f"{argument} must be a string; given {shown(string)}")
     _require_known("reward", [reward], mechanisms)
-    for what, names in (
+    for argument, names in (
         ("noise", noise),
         ("latent", hidden),
         ("contexts", context_names),
         ("manipulable", manipulable),
     ):
-        _require_known(what, names, mechanisms)
+        _require_known(argument, names, mechanisms)
     if clash := sorted(set(mechanisms) & set(actions)):
         raise ArgumentError(f"{clash} are both variables and soft parameters; rename one of them")
     if OWN_NOISE in (spelled := spelling([*mechanisms, *actions])):
@@ -113,10 +113,10 @@ def custom_problem(
         for variable, function in mechanisms.items()
     }
     effects = _effects(reward, taken)
-    for what, names in (("contexts", context_names), ("manipulable", manipulable)):
+    for argument, names in (("contexts", context_names), ("manipulable", manipulable)):
         if late := [name for name in names if name in effects]:
-            raise ArgumentError(f"{what} names {late}, effects of the reward {reward}, which cannot change it; leave "
-                                f"{'it' if len(late) == 1 else 'them'} out")  # fmt: skip
+            raise ArgumentError(f"{argument} names {late}, effects of the reward {reward}, which cannot change it; "
+                                f"leave {'it' if len(late) == 1 else 'them'} out")  # fmt: skip
     kept = [name for name in mechanisms if name not in effects]
     variables = [
         _variable(name, mechanisms[name], taken[name], kept, list(actions), noise.get(name), name not in hidden)
@@ -151,26 +151,26 @@ def custom_problem(
 # Arguments --------------------------------------------------------------------------------------------------
 
 
-def _mapping(what: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
+def _mapping(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
     if not isinstance(value, Mapping | None):
-        raise ArgumentError(f"{what} must be a mapping by name, {{name: ...}}; given {shown(value)}")
+        raise ArgumentError(f"{argument} must be a mapping by name, {{name: ...}}; given {shown(value)}")
     mapping = dict(value or {})
-    _names(f"the keys of {what}", list(mapping))
+    _names(f"the keys of {argument}", list(mapping))
     return mapping
 
 
-def _domains(what: str, value: Mapping[str, Interval] | None) -> dict[str, Interval]:
-    domains = _mapping(what, value)
+def _domains(argument: str, value: Mapping[str, Interval] | None) -> dict[str, Interval]:
+    domains = _mapping(argument, value)
     for name, domain in domains.items():
-        require_interval(f"{what}: the domain of {name!r}", domain)
+        require_interval(f"{argument}: the domain of {name!r}", domain)
     return {name: (float(low), float(high)) for name, (low, high) in domains.items()}
 
 
-def _names(what: str, value: Iterable[str]) -> list[str]:
+def _names(argument: str, value: Iterable[str]) -> list[str]:
     is_list = isinstance(value, Iterable) and not isinstance(value, str)
     names = list(value) if is_list else []
     if not is_list or not all(isinstance(name, str) and name for name in names):
-        raise ArgumentError(f"{what} must be a list of names; given {shown(value)}")
+        raise ArgumentError(f"{argument} must be a list of names; given {shown(value)}")
     return names
 
 
@@ -186,9 +186,9 @@ def _arms(arms: Iterable[Mapping[str, float]]) -> list[dict[str, float]]:
     return [_mapping("every arm", arm) for arm in arms]
 
 
-def _require_known(what: str, names: Iterable[str], mechanisms: Mapping[str, object]) -> None:
+def _require_known(argument: str, names: Iterable[str], mechanisms: Mapping[str, object]) -> None:
     if unknown := sorted(map(str, set(names) - set(mechanisms))):
-        raise ArgumentError(f"{what} names {unknown}; the variables are {list(mechanisms)}")
+        raise ArgumentError(f"{argument} names {unknown}; the variables are {list(mechanisms)}")
 
 
 def _require_equal(stated: CausalDiagram, derived: CausalDiagram) -> None:

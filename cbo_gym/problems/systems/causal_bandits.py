@@ -38,7 +38,7 @@ def _exceeds(cause: Floats, u: Floats) -> Floats:
     return 1.0 * (cause > u)
 
 
-def _given_cause(without: float, with_it: float) -> Discrete:
+def _conditional_noise(without: float, with_it: float) -> Discrete:
     """Noise with which ``_exceeds`` gives 1 with these probabilities where the cause is 0, and where it is 1."""
     return Discrete([-0.5, 0.5, 1.5], [without, with_it - without, 1.0 - with_it])
 
@@ -53,7 +53,7 @@ def _reward_of_first(causes: list[str], share: float, epsilon: float) -> Variabl
     Every cause is a parent in the graph. ``share`` is P(X1 = 1).
     """
     loss = epsilon * share / (1.0 - share)
-    noise = _given_cause(0.5 - loss, 0.5 + epsilon)
+    noise = _conditional_noise(0.5 - loss, 0.5 + epsilon)
     return Variable("Y", _exceeds, tuple(causes[:1]), noise=noise, idle_parents=tuple(causes[1:]))
 
 
@@ -113,7 +113,7 @@ def confounded_bandit(causes: int = 50, rare: int = 1, epsilon: float = 0.3) -> 
     variables = [
         Variable("Z", own_noise, noise=_bernoulli(SHARE_OF_Z)),
         *(
-            Variable(name, _exceeds, ("Z",), noise=_given_cause(*chance))
+            Variable(name, _exceeds, ("Z",), noise=_conditional_noise(*chance))
             for name, chance in zip(names, chances, strict=True)
         ),
         _reward_of_first(names, RARELY, epsilon),

@@ -92,7 +92,7 @@ def _read(value: object, names: Collection[str]) -> list[Constraint]:
     unknown = _matches(
         string, [operand for operand in operands if operand and "=" not in operand and number_in(operand) is None]
     )
-    match = next((one for one in (*known, *unknown) if None not in one.thresholds), None)
+    match = next((candidate for candidate in (*known, *unknown) if None not in candidate.thresholds), None)
     if match is None and known:
         threshold = known[0].limits[known[0].thresholds.index(None)][1].strip()
         raise ArgumentError(
@@ -105,7 +105,7 @@ def _read(value: object, names: Collection[str]) -> list[Constraint]:
             f"cannot read the constraint {shown(value)}; write 'NODE <= NUMBER', 'NODE >= NUMBER' or "
             f"'NUMBER <= NODE <= NUMBER'{remedy}"
         )
-    sides, thresholds = [side for side, _ in match.limits], [float(one or 0.0) for one in match.thresholds]
+    sides, thresholds = [side for side, _ in match.limits], [float(threshold or 0.0) for threshold in match.thresholds]
     if len(set(sides)) < len(sides) or thresholds[0] > thresholds[-1]:
         raise ArgumentError(
             f"the constraint {shown(value)} needs both signs in one direction and the smaller number on the smaller "

@@ -216,7 +216,7 @@ def _one_way(rng: np.random.Generator, pairs: Sequence[Edge]) -> list[Edge]:
     return sorted(chosen.values())
 
 
-def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keyword: str, what: str) -> list[Any]:
+def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keyword: str, items_name: str) -> list[Any]:
     """A number of random items of ``known``, or the items that ``wanted`` lists.
 
     Raises:
@@ -225,13 +225,15 @@ def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keywor
     if is_whole_number(wanted):
         count = whole_number(keyword, wanted, at_least=0)
         if count > len(known):
-            raise ArgumentError(f"{keyword} must be at most {len(known)}, the number of {what}; given {shown(count)}")
+            raise ArgumentError(
+                f"{keyword} must be at most {len(known)}, the number of {items_name}; given {shown(count)}"
+            )
         return [known[i] for i in rng.permutation(len(known))[:count]]
     if not isinstance(wanted, list | tuple):
         raise ArgumentError(f"{keyword} is a number or a list; given {shown(wanted)}")
     items = [tuple(item) if isinstance(item, list) else item for item in wanted]
     if strangers := [item for item in items if not _is_comparable(item) or item not in known]:
-        raise ArgumentError(f"{keyword} names {shown(strangers)}; choose from the {what} {shown(list(known))}")
+        raise ArgumentError(f"{keyword} names {shown(strangers)}; choose from the {items_name} {shown(list(known))}")
     return list(dict.fromkeys(items))
 
 
@@ -294,7 +296,7 @@ def _node_order(problem: Problem) -> tuple[str, ...]:
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """X2 before X10."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name) if part]
+    return [(int(chunk), "") if chunk.isdigit() else (0, chunk) for chunk in re.split(r"(\d+)", name) if chunk]
 
 
 def _with_nodes(diagram: CausalDiagram, nodes: Sequence[str]) -> CausalDiagram:
