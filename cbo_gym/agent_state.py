@@ -64,7 +64,7 @@ def unpack(content: bytes, task: Any, into: Any, *, trusted: bool = False) -> No
 
     Args:
         content: a state.
-        task: the agent's task; its spaces draw on from where they were.
+        task: the agent's task; its spaces continue their random streams.
         into: an agent of the same class; it is unchanged if the state cannot be read.
         trusted: read a state that is not sealed with this user's key; reading it can run any code.
 

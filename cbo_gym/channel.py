@@ -32,7 +32,7 @@ class GarbledError(DiedError):
 
 
 def send(stream: BinaryIO | Any, number: int, message: bytes) -> None:
-    """Write a question or the answer to one.
+    """Write a question or an answer.
 
     Raises:
         OSError: if the other process no longer reads.

@@ -53,7 +53,7 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
     * Actions and recommendations are in the action space (with several objectives a recommendation is a list of
       actions), and the agent gives a recommendation after every round; before the first round ``recommend`` may raise
       ValueError instead.
-    * One seed gives one run, bit for bit, also for an agent that has played another run before.
+    * The same seed gives the same run, bit for bit, also for an agent that has played another run before.
     * The agent changes none of its arguments: the task, observations, actions, ``info``.
     * Its arguments may be overwritten afterwards, by loops that reuse arrays: the agent copies what it keeps.
     * The global random states of Python, NumPy and torch are left as they were.
@@ -81,7 +81,7 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
     used = make()
     with _require_same_global_random_state():  # not before: libraries that are imported on use may draw from it then
         second = _play(used, env, seed, rounds)
-    _require_equal(first, second, "two runs of one seed differ")
+    _require_equal(first, second, "two runs with the same seed differ")
     _play(used, env, seed + OTHER_SEED, 2)
     _require_equal(first, _play(used, env, seed, rounds), "a run after another one differs: reset() must start afresh")
     overwritten = _play(make(), env, seed, rounds, overwrite=True)
@@ -94,12 +94,12 @@ def _play(agent: Any, env_label: str, seed: int, rounds: int, overwrite: bool = 
     task = make_task(env, seed)
     actions = []
     observation, _ = env.reset(seed=seed)
-    with _unchanged("the task", task, f"{_name(agent)}.reset"), _naming(f"{_name(agent)}.reset"):
+    with _require_unchanged("the task", task, f"{_name(agent)}.reset"), _naming(f"{_name(agent)}.reset"):
         agent.reset(task, seed=seed + OTHER_SEED)
     _recommend(agent, env, task, may_refuse=not task.initial_data)
     for number in range(1, rounds + 1):
         acting, learning = (f"{_name(agent)}.{method} in round {number}" for method in ("act", "update"))
-        with _unchanged("the observation", observation, acting), _naming(acting):
+        with _require_unchanged("the observation", observation, acting), _naming(acting):
             action = agent.act(observation)
         try:
             env.unwrapped.feedback.decode(action)
@@ -111,7 +111,7 @@ def _play(agent: Any, env_label: str, seed: int, rounds: int, overwrite: bool = 
             _overwrite(observation)
         observation = new
         arguments = {"the action": played, "the observation": observation, "info": info}
-        with _unchanged("its arguments", arguments, learning), _naming(learning):
+        with _require_unchanged("its arguments", arguments, learning), _naming(learning):
             agent.update(played, observation, deepcopy(reward), info)
         actions += [deepcopy(played), deepcopy(_recommend(agent, env, task))]
         if overwrite:
@@ -180,7 +180,7 @@ def _overwrite(arguments: Action | Observation) -> None:
 
 def _require_equal(first: list[Action], second: list[Action], what: str) -> None:
     for index, (a, b) in enumerate(zip(first, second, strict=True)):
-        if _frozen(a) != _frozen(b):
+        if _freeze(a) != _freeze(b):
             choice = "recommendation" if index % 2 else "action"
             raise ContractError(
                 f"{what}: the {choice} of round {index // 2 + 1} is {a!r} in the first and {b!r} in the second"
@@ -188,25 +188,25 @@ def _require_equal(first: list[Action], second: list[Action], what: str) -> None
 
 
 @contextmanager
-def _unchanged(what: str, value: object, by: str) -> Iterator[None]:
-    before = _frozen(value)
+def _require_unchanged(what: str, value: object, by: str) -> Iterator[None]:
+    before = _freeze(value)
     yield
-    if _frozen(value) != before:
+    if _freeze(value) != before:
         raise ContractError(f"{by} changed {what}; work on a copy")
 
 
-def _frozen(value: object) -> object:
+def _freeze(value: object) -> object:
     """A comparable value with the content of arrays, containers, spaces and dataclasses."""
     if isinstance(value, np.ndarray):
         return value.shape, str(value.dtype), value.tobytes()
     if isinstance(value, spaces.Space):
         return pickle.dumps(value)  # with the state of its random stream
     if isinstance(value, Mapping):
-        return tuple((key, _frozen(item)) for key, item in value.items())
+        return tuple((key, _freeze(item)) for key, item in value.items())
     if isinstance(value, list | tuple):
-        return tuple(map(_frozen, value))
+        return tuple(map(_freeze, value))
     if isinstance(value, Task) or (is_dataclass(value) and not isinstance(value, type)):
-        return tuple(_frozen(getattr(value, field.name)) for field in fields(value))
+        return tuple(_freeze(getattr(value, field.name)) for field in fields(value))
     return repr(value) if isinstance(value, int | float | str | np.number | frozenset) else id(value)
 
 
@@ -230,7 +230,7 @@ def _require_same_global_random_state() -> Iterator[None]:
 
 
 def _global_random_states() -> dict[str, object]:
-    states: dict[str, object] = {"random": random.getstate(), "numpy.random": _frozen(np.random.get_state())}  # noqa: NPY002
+    states: dict[str, object] = {"random": random.getstate(), "numpy.random": _freeze(np.random.get_state())}  # noqa: NPY002
     if torch := sys.modules.get("torch"):
         states["torch"] = torch.get_rng_state().numpy().tobytes()
     return states
@@ -292,7 +292,7 @@ def _some_actions(feedback: Feedback, count: int, seed: int) -> Actions:
     return space.sample()
 
 
-def _each(feedback: Feedback, actions: Actions, count: int) -> list[Action]:
+def _split(feedback: Feedback, actions: Actions, count: int) -> list[Action]:
     return [deepcopy(action) for action in iterate(batch_space(feedback.action_space, count), actions)]
 
 
@@ -304,7 +304,7 @@ def _check_rounds(feedback: Feedback, seed: int) -> None:
     with _naming_mechanisms(f"{where}, on arrays"):
         together = feedback.play(noise, batch)
         again = feedback.play(noise, feedback.decode_batch(actions))
-    for row, action in enumerate(_each(feedback, actions, SAMPLES)):
+    for row, action in enumerate(_split(feedback, actions, SAMPLES)):
         with _naming_mechanisms(f"{where}, on single numbers"):
             single = feedback.play(tuple(float(column[row]) for column in noise), feedback.decode(action))
         for name, value in single.items():
@@ -327,7 +327,7 @@ def _check_codec(feedback: Feedback, seed: int) -> None:
     for point in rng.random((SAMPLES, codec.dim)):
         if not _contains(feedback.action_space, codec.to_action(point)):
             raise ContractError(f"{where}: the codec makes {codec.to_action(point)!r} of a point, not an action")
-    for action in _each(feedback, _some_actions(feedback, SAMPLES, seed), SAMPLES):
+    for action in _split(feedback, _some_actions(feedback, SAMPLES, seed), SAMPLES):
         if _frozen_numbers(codec.to_action(codec.to_point(action))) != _frozen_numbers(action):
             raise ContractError(f"{where}: the point of {action!r} leads to another action")
         restored = feedback.decode(codec.from_record(codec.to_record(action)))
@@ -358,7 +358,7 @@ def _check_environments(problem: str | Problem, feedback: Feedback, parameters: 
     _require_same_observations(where, firsts, observations)
     for number in range(3):
         actions = _some_actions(feedback, 2, seed + number)
-        steps = [env.step(action) for env, action in zip(scalars, _each(feedback, actions, 2), strict=True)]
+        steps = [env.step(action) for env, action in zip(scalars, _split(feedback, actions, 2), strict=True)]
         observations, rewards, *_ = both.step(actions)
         for observation, _, *_ in steps:
             if not scalars[0].observation_space.contains(observation):
@@ -379,7 +379,7 @@ def _require_same_observations(where: str, singles: list[Observation], together:
 def _check_rewards(feedback: Feedback, seed: int) -> None:
     where = f"{feedback.problem.name} in {feedback.mode} mode"
     oracle = oracle_for(feedback)
-    actions = _each(feedback, _some_actions(feedback, RANDOM_ACTIONS, seed), RANDOM_ACTIONS)
+    actions = _split(feedback, _some_actions(feedback, RANDOM_ACTIONS, seed), RANDOM_ACTIONS)
     if isinstance(oracle, SeveralObjectivesOracle):
         width = np.ptp(oracle.expected_vectors(actions, tolerance=np.inf).value, axis=0)
         if idle := [

@@ -41,8 +41,8 @@ def codec_of(env: gym.Env[Observation, Action]) -> Codec:
 class FlattenAction(gym.ActionWrapper[Observation, np.ndarray, Action], RecordConstructorArgs):
     """Turn any mode's actions into one ``Box(0, 1, (dim,))``, for PPO, SAC and other continuous methods.
 
-    Of ``Dict(target, values)`` and ``Dict(scope, values)`` the largest of the first numbers picks the target set or
-    scope and the others are the values; of a cell the numbers are its two corners in any order; under a limit the
+    Of ``Dict(target, values)`` and ``Dict(scope, values)`` the largest of the first numbers selects the target set or
+    scope, and the others are the values; of a cell the numbers are its two corners in any order; under a limit the
     coordinates farthest from the null action are kept; of a super arm the numbers are scores of the base arms, of
     which the highest ones above one half are selected, as many as the limit allows.
 

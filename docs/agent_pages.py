@@ -1,4 +1,4 @@
-"""The pages of the agents: one each, from the zoo, the docstrings, ``docs/methods`` and measured results; and an index.
+"""The pages of the agents, from the zoo, the docstrings, ``docs/methods`` and measured results; and an index.
 
 A page has the docstring of the class, ``docs/methods/<name>.md`` (the paper, the method in mathematics and the
 departures from the paper), the parameters with their defaults, and from ``docs/data/agents.csv`` (written by
@@ -107,7 +107,7 @@ def _plain(doc: str) -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """Results of an agent on one environment: means over seeds and half their 95 % intervals, None with one seed."""
+    """Results of an agent on an environment: means over seeds and half their 95 % intervals (None with one seed)."""
 
     mode: str
     env: str
@@ -129,7 +129,7 @@ class Result:
         return f"CBO/{bare_name(self.short)}"
 
     @property
-    def scored(self) -> str:
+    def score_cell(self) -> str:
         """The score with half its interval."""
         return _number(self.score, self.score_half)
 
@@ -177,7 +177,7 @@ def pages(others: Collection[str] = ()) -> dict[str, str]:
     """Address in the site -> Markdown.
 
     Args:
-        others: addresses of other pages; environments that have one there are linked.
+        others: addresses of other pages; environments with a page are linked.
     """
     return {
         "agents/index.md": index(),
@@ -206,7 +206,7 @@ def _title(family: str) -> str:
 
 
 def page(agent: DocumentedAgent, others: Collection[str] = ()) -> str:
-    """The page of one agent."""
+    """Return the page of an agent."""
     return "\n\n".join(
         [
             f"# {agent.name}",
@@ -235,7 +235,7 @@ def _facts(agent: DocumentedAgent) -> str:
 
 def _parameters(agent: DocumentedAgent) -> str:
     if not agent.parameters:
-        return "It has none."
+        return "It has no parameters."
     rows = [
         (f"`{parameter.name}`", f"`{parameter.default}`" if parameter.default else "", _plain(parameter.meaning))
         for parameter in agent.parameters
@@ -249,12 +249,12 @@ def _results(name: str, others: Collection[str]) -> str:
         return "Not measured: it plays none of the environments of `make agent-results`."
     rows = [
         (
-            _link(result, others), result.scored, standing(result), _best(result),
+            _link(result, others), result.score_cell, standing(result), _best(result),
             _number(result.average_score, result.average_score_half), result.milliseconds,
         )
         for result in own
     ]  # fmt: skip
-    header = ["environment", "score", "place", "the best", "score of play", "ms"]
+    header = ["environment", "score", "rank", "the best", "score of play", "ms"]
     return "\n\n".join([f"{_cost(own)} {_wins(own)}", table(header, rows, left=ALL), NOTE, provenance()])
 
 
@@ -308,7 +308,7 @@ NOTE = (
 def index() -> str:
     """The list of all agents, by families, and the notation of their pages."""
     parts = [(DOCS / "methods" / "index.md").read_text(encoding="utf-8").strip(), "## All agents"]
-    header = ["agent", "modes", "what it is", "ms", "highest score on"]
+    header = ["agent", "modes", "summary", "ms", "highest score on"]
     for family, members in families():
         summary = _plain((import_module(family).__doc__ or "").partition("\n\n")[0])
         parts += [f"### {_title(family)}", summary, table(header, map(_row, members), left=ALL)]

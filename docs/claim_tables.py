@@ -23,21 +23,20 @@ REGRETS: dict[Regret, str] = {
     "best_so_far_regret": "regret of the best action so far",
     "simple_regret": "regret of the recommendation",
     "average_pseudo_regret": "mean of mu\\* - y",
-    "missing_gap_over_time": "what G_t lacks of 1",
+    "missing_gap_over_time": "1 - G_t",
 }
 CLAIMS_NOTE = (
-    "Differences are of regrets, the second method's minus the first one's, over the same seeds, as shares of what "
-    "lies between the optimum and a random action, with 95 % intervals: the wider of Student's and of Johnson's for "
-    "skewed differences. Those of G_t are differences of it. Where all are the same, the interval reaches at least "
-    ".26 to both sides with ten pairs and .14 with twenty: as large a share of pairs might differ, by all that lies "
-    "between optimum and random action, and be missing here in 5 of 100 cases. What a claim says, by which number, on "
-    "how many pairs and with which margin was written before its runs, unless the page says otherwise. *Better* is "
-    "confirmed by an interval above 0 and refuted by one below 0, and the methods are equivalent if it lies within "
-    "the margin; *as good* is confirmed by an interval above minus the margin. That no method dominates is refuted by "
-    "one that is better than all others everywhere, and confirmed if each is worse than another one somewhere, all "
-    "comparisons corrected together. A claim is open otherwise, and with fewer pairs than it asks for; not run says "
-    "that there is no pair. Corrected counts are those of claims that hold if all of the page are to be right "
-    "together (Holm)."
+    "Differences are of regrets, the second method's minus the first one's, over the same seeds, as shares of the gap "
+    "between the optimum and a random action, with 95 % intervals: the wider of Student's and of Johnson's for skewed "
+    "differences. Those of G_t are differences of it. Where all are the same, the interval reaches at least .26 to "
+    "both sides with ten pairs and .14 with twenty: as large a share of pairs might differ, by the whole gap, and be "
+    "missing here in 5 of 100 cases. The statement of a claim, its regret, its number of pairs and its margin were "
+    "written before its runs, unless the page says otherwise. *Better* is confirmed by an interval above 0 and "
+    "refuted by one below 0, and the methods are equivalent if it is within the margin; *as good* is confirmed by an "
+    "interval above minus the margin. That no method dominates is refuted by a method that is better than all others "
+    "everywhere, and confirmed if each is worse than another somewhere, all comparisons corrected together. A claim "
+    "is open otherwise, and with fewer pairs than it asks for, and not run if there is no pair. Corrected counts are "
+    "those of claims that hold if all of the page are to be right together (Holm)."
 )
 WHOSE = {"The paper's claims": False, "Claims of ours": True}
 VERDICTS = ("confirmed", "refuted", "equivalent", "open", "not run")
@@ -45,7 +44,7 @@ RELATIONS: dict[Kind, str] = {"better": "over", "as good": "as good as", "equiva
 
 
 class JudgedClaim(NamedTuple):
-    """A claim of an exhibit, on two methods and one environment or on all methods and all, and its judgement."""
+    """A claim of an exhibit, on two methods and an environment or on all of them, with its judgement."""
 
     statement: str
     judgement: Judgement | Dominance

@@ -97,7 +97,7 @@ class Judged:
         verdict: ``"open"`` also with too few pairs, ``"not run"`` without any.
         p_value: the least level at which there is a verdict.
         corrected: the verdict if all claims of the paper are to be right together, see :func:`correct_together`.
-        pairs: that were looked at.
+        pairs: number of pairs that were used.
         rounds: number of rounds after which runs are compared: fewer than the claim's if the runs have fewer; 0 if not
             run.
     """
@@ -115,7 +115,7 @@ class Judgement(Judged):
     """The judgement on a claim on one of its environments, by :func:`verdicts.decide` with the 95 % interval.
 
     Attributes:
-        claim: that is judged.
+        claim: the claim.
         env: one of its environments or patterns.
         difference: of the regrets, of ``worse`` minus ``better``, as a share of the gap between the optimum and a
             random action: its mean over pairs of runs with the same environment, rounds and seed. NaN if not run.
@@ -134,8 +134,8 @@ class Dominance(Judged):
     """The judgement on the claim that none of several methods is the best on all of several environments.
 
     Attributes:
-        agents: that are compared, each with each.
-        envs: on which; pairs and rounds are those of the comparison that has fewest.
+        agents: the compared agents, each with each.
+        envs: their environments; pairs and rounds are those of the comparison with fewest.
     """
 
     agents: tuple[str, ...]
@@ -172,7 +172,7 @@ def correct_together(judged: Sequence[JudgedT]) -> list[JudgedT]:
 
 
 def _adjusted(judged: Sequence[Judged]) -> list[float]:
-    """The least level at which each has a verdict if all that were run are to be right; 0 for those that were not."""
+    """Return the least level at which each has a verdict if all that were run are to be right; 0 if not run."""
     adjusted = iter(holm([judgement.p_value for judgement in judged if judgement.pairs]))
     return [next(adjusted) if judgement.pairs else 0.0 for judgement in judged]
 

@@ -1,4 +1,4 @@
-"""The pages of environments: one for every entry of the registry, a table and a gallery of them all."""
+"""The pages of environments: a page for every entry of the registry, a table and a gallery of all."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Environment:
         return self.feedback.problem.outcomes
 
     @property
-    def pictured(self) -> list[str]:
+    def picture_names(self) -> list[str]:
         return [picture for picture in ("graph", "landscape") if getattr(self.pictures, picture)]
 
     @property
@@ -110,7 +110,7 @@ def pages() -> dict[str, str]:
     contents = {"environments.md": table(), f"{FOLDER}/gallery.md": gallery()}
     for env in environments():
         contents[env.page] = page(env)
-        for picture in env.pictured:
+        for picture in env.picture_names:
             contents |= light_and_dark(f"{FOLDER}/pictures/{env.name}-{picture}", getattr(env.pictures, picture))
     return contents
 
@@ -165,7 +165,9 @@ def gallery() -> str:
 def _card(family: str, members: Sequence[Environment]) -> str:
     """A family of environments in pictures of its first member, with links to all."""
     first = members[0]
-    pictures = "".join(f'<span class="card-picture">{_images(first, picture, "")}</span>' for picture in first.pictured)
+    pictures = "".join(
+        f'<span class="card-picture">{_images(first, picture, "")}</span>' for picture in first.picture_names
+    )
     about = f'<span class="card-text">{escape(first.feedback.problem.description)}</span>'
     links = " ".join(f'<a href="{env.name}.html">{env.name}</a>' for env in members)
     return (
@@ -175,7 +177,7 @@ def _card(family: str, members: Sequence[Environment]) -> str:
 
 
 def _images(env: Environment, picture: str, alt: str) -> str:
-    """A picture for light pages and one for dark ones; the theme shows one of them."""
+    """Return a picture for light pages and one for dark pages, of which the theme shows one."""
     width, height = size_of(getattr(env.pictures, picture))
     size = f'width="{width}" height="{height}" loading="lazy"'
     return "".join(
@@ -214,7 +216,7 @@ def page(env: Environment) -> str:
         "## Reward landscape",
         _figure(env, "landscape", env.pictures.caption + ("" if env.outcomes.objectives else " The optimum is marked."))
         if env.pictures.landscape
-        else "None is drawn without a recorded optimum.",
+        else "No landscape is drawn without a recorded optimum.",
         "## Results",
         *_results(env),
         "## Keywords",
@@ -366,7 +368,7 @@ def _optimum(env: Environment) -> str:
 
 
 @cache
-def published() -> list[dict[str, Any]]:
+def published_tables() -> list[dict[str, Any]]:
     """Numbers that papers print: their tables in ``docs/papers``, and those of ``docs/published.yaml``."""
     tables = [
         {
@@ -389,7 +391,7 @@ def own_results() -> dict[str, list[agent_pages.Result]]:
 
 
 def _results(env: Environment) -> Iterator[str]:
-    theirs = [fact for fact in published() if env.entry.id in fact["environments"]]
+    theirs = [fact for fact in published_tables() if env.entry.id in fact["environments"]]
     for fact in theirs:
         rows = [[name, *map(str, cells)] for name, cells in fact["rows"].items()]
         yield f"**Published** ({fact['source']}). {fact['what']}"
@@ -405,7 +407,7 @@ def _results(env: Environment) -> Iterator[str]:
         "**Ours**: score of the action recommended after 50 rounds; 1 is the optimum, 0 a random action, ± half the "
         f"95 % t-interval. From {agent_pages.provenance()}"
     )
-    rows = [[f"[`{row.agent}`](../agents/{row.agent}.md)", row.scored, row.milliseconds] for row in ours]
+    rows = [[f"[`{row.agent}`](../agents/{row.agent}.md)", row.score_cell, row.milliseconds] for row in ours]
     yield table_of(["agent", "score", "ms a round"], rows)
 
 
@@ -461,7 +463,7 @@ def _keywords(env: Environment) -> Iterator[str]:
     if not rows:
         yield "None."
         return
-    yield "Given to `gym.make` after the id. Where nothing stands under *here* the default holds."
+    yield "Given to `gym.make` after the id. If *here* is empty, the default holds."
     yield table_of(["keyword", "default", "here", "meaning"], rows, left=ALL)
     for title, section in _mode_sections(env.feedback):
         if title == "Arguments" and mode:

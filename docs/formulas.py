@@ -42,7 +42,7 @@ def symbol(name: str) -> sympy.Symbol:
 
 
 def add(first: sympy.Expr, second: sympy.Expr) -> sympy.Expr:
-    """Return the sum, with maxima and minima in place of such arithmetic as ``x + |x|``."""
+    """Return the sum, with maxima and minima instead of arithmetic such as ``x + |x|``."""
     if second == ABS(first):  # x + |x|
         return 2 * MAX(first, 0)
     if first.is_Add and len(first.args) == 2 and -second in {ABS(x - y) for x, y in permutations(first.args)}:

@@ -61,18 +61,18 @@ ANSWERS_NOTE = (
     "Scores of the recommendation on the environments that all methods compared have played, of those with such runs, "
     "each counting once: on seeds and instances for publication, which chose nothing, in runs of the papers' suites, "
     "or where no two methods compare in these, in those of the agents' pages too. Where there is no next method, the "
-    "first is the one that `Auto` takes. [Which method should I use?](which_method.md) says more: without a graph, "
-    "with noise, with few rounds. It counts the runs of the agents' pages too, so its first answer may be another one."
+    "first is the choice of `Auto`. [Which method should I use?](which_method.md) says more: without a graph, "
+    "with noise, with few rounds. It counts the runs of the agents' pages too, so its first answer may differ."
 )
 OF_PAGES = ("agents", "showcase")  # files of no suite, with few seeds or rounds
 PAPERS_NOTE = (
-    "Each paper's figures and claims are beside our runs on a page of its own. Its claims are judged on its own "
+    "Each paper's figures and claims are shown with our runs on a page of its own. Its claims are judged on its own "
     "settings of the methods, claims of ours on the defaults; corrected counts hold together."
 )
 READING = (
     f"{SCORE_NOTE} {SECONDS_NOTE} {CLOCK_NOTE} Agents that have played every environment of a suite's mode are ranked; "
-    "others stand apart, since their numbers are of other environments. Intervals are 95 %, and are not shown below "
-    f"{LEAST_SEEDS} seeds."
+    "others are listed apart, because their numbers are of other environments. Intervals are 95 %, and are not shown "
+    f"below {LEAST_SEEDS} seeds."
 )
 LOST_NOTE = (
     "Scores with the true graph less those without, seed by seed, with half the width of the 95 % t-interval: of the "
@@ -297,5 +297,5 @@ def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
         shown = ", ".join(f"{env.removeprefix('CBO/')} ({horizon})" for env, horizon in rounds)
         lines.append(f"* all rounds of {escape(shown)};")
     if failed:
-        lines.append(f"* what failed: {escape(', '.join(f'{agent} on {env}' for agent, env in failed))};")
+        lines.append(f"* failed runs: {escape(', '.join(f'{agent} on {env}' for agent, env in failed))};")
     return "\n".join(lines)[:-1] + "." if lines else ""

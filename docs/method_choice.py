@@ -1,4 +1,4 @@
-"""The page "Which method should I use?": the rules of ``Auto`` with their evidence, and what published runs say.
+"""The page "Which method should I use?": the rules of ``Auto`` with their evidence, and comparisons of published runs.
 
 ``python docs/method_choice.py`` writes the parts of ``docs/which_method.md`` between its marks from
 :mod:`cbo_gym.agents.choice.rules` and from the published results on seeds that chose nothing; ``make choice`` calls it.
@@ -70,7 +70,7 @@ def compare(runs: pl.DataFrame) -> Comparison:
     return Comparison(envs, common["id"].n_unique(), [Mean(*row) for row in ranked.iter_rows()])
 
 
-#: the parts of a mode's tasks by what a reader knows beforehand: the graph, noise, rounds
+#: the parts of a mode's tasks by facts that a reader knows beforehand: the graph, noise, rounds
 NOISELESS = ID.is_in([entry.id for entry in entries() if "noiseless" in entry.tags])
 LESS_KNOWN = pl.col("env").str.contains("graph=", literal=True)
 SLICES = {

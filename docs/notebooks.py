@@ -24,7 +24,7 @@ try:
 except ModuleNotFoundError:  # on a machine that is new, as one of Colab's
     %pip install --quiet {source}
 """
-FROM_HERE = '"../..[all]"  # of the checkout that this notebook lies in'
+FROM_HERE = '"../..[all]"  # of the checkout that contains this notebook'
 COLAB = "https://colab.research.google.com/github/{repository}/blob/main/examples/notebooks/{name}.ipynb"
 GITHUB = "https://github.com/"
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)\.md(#[^)]*)?\)")

@@ -1,4 +1,4 @@
-"""Parts of the pages of results: links with marks of what agents know, lists, pictures, and which runs count."""
+"""Parts of the pages of results: links with marks of agents' knowledge, lists, pictures, and the runs that count."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def knowledge() -> dict[str, list[str]]:
 
 
 def agent_link(label: str, root: str, others: Collection[str]) -> str:
-    """The label, linked to the agent's page, with the marks of what it knows."""
+    """The label, linked to the agent's page, with the marks of its knowledge."""
     name = Spec.parse(label).name
     shown = escape(label)
     linked = f"[{shown}]({root}agents/{name}.md)" if f"agents/{name}.md" in others else shown
@@ -122,7 +122,7 @@ def seeds_note(suite: Suite) -> str:
         return f"Judged on {seeds}, which are for publication alone: no default was chosen on them."
     return (
         "Judged on seeds and instances that were not kept for publication: some of them may have chosen defaults that "
-        f"are judged here. Results on {seeds}, by which nothing is chosen, will take their place."
+        f"are judged here. Results on {seeds}, which chose nothing, will replace them."
     )
 
 

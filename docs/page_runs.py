@@ -156,7 +156,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [paper.suite for paper in papers()]
     parser.add_argument("suite", choices=names, metavar="SUITE", help=f"of the paper: {', '.join(names)}")
-    parser.add_argument("--play", action="store_true", help="play what is missing")
+    parser.add_argument("--play", action="store_true", help="play the missing runs")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time; -1 for one a core")
     arguments = parser.parse_args()
     paper = next(paper for paper in papers() if paper.suite == arguments.suite)

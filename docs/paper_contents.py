@@ -33,8 +33,8 @@ QUANTITIES = {
     "feasible_share": "Share of rounds with a feasible action",
     "lacking": "Regret of the best feasible action, 1 for a random one",
     "best_so_far_regret": "Regret of the best so far",
-    "gd_plus": "GD+ of what is recommended",
-    "igd_plus": "IGD+ of what is recommended",
+    "gd_plus": "GD+ of the recommendation",
+    "igd_plus": "IGD+ of the recommendation",
 }
 Quantity = Literal[tuple(QUANTITIES)]
 #: quantities by the clock

@@ -136,13 +136,13 @@ def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
     if _is_drawn(exhibit, played):
         assert exhibit.quantity is not None  # else nothing is drawn
         title = QUANTITIES[exhibit.quantity].replace("\\*", "*")
-        svgs[""] = curves_svg(played, exhibit.quantity, title, exhibit.names, printed(exhibit))
+        svgs[""] = curves_svg(played, exhibit.quantity, title, exhibit.names, printed_numbers(exhibit))
     if choosing := _choosing(exhibit, played):
         svgs[CHOSEN] = chosen_svg(choosing)
     return svgs
 
 
-def printed(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
+def printed_numbers(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
     """Method and environment -> the numbers that the paper prints of a curve, unless it prints final ones only."""
     columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds]
     numbers: dict[tuple[str, str], list[Printed]] = defaultdict(list)
@@ -195,7 +195,7 @@ def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
 def _departures(paper: Paper, others: Collection[str]) -> list[str]:
     """Departures of the methods, as their pages list them."""
     names = list(dict.fromkeys(Spec.parse(label).name for label in paper.agents))
-    parts = ["What the methods here do otherwise than their papers, as their pages say."]
+    parts = ["Departures of these methods from their papers, from the pages of the methods."]
     for name in names:
         departures = agent_pages.DocumentedAgent(name, zoo()[name]).departures.replace("](", "](../agents/")
         parts += [f"**{agent_link(name, '../', others)}**", departures]
@@ -229,7 +229,7 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
         f"cbo-gym publish runs/pages/{suite.name} --suite {suite.name}",
     ]
     parts = [
-        "What this page asks for, on seeds and instances for publication, is played by",
+        "The runs of this page, on seeds and instances for publication, are played by",
         "\n".join(["```sh", *commands, "```"]),
         f"The paper has {paper.rounds} rounds and {paper.seeds} seeds.",
     ]

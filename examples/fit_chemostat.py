@@ -146,7 +146,7 @@ def fit_factors(old: Days, new: Days) -> dict[str, np.ndarray]:
 
 
 def as_scales(factors: dict[str, np.ndarray]) -> Scales:
-    (uptake,), *others = ([rounded(factor) for factor in factors[node]] for node in NODES)
+    (uptake,), *others = ([round_to_six_digits(factor) for factor in factors[node]] for node in NODES)
     return Scales(
         N=uptake, **{node: Rates(gain=gain, loss=loss) for node, (gain, loss) in zip(NODES[1:], others, strict=True)}
     )
@@ -242,13 +242,13 @@ def simulate(path: Path, days: int = 300) -> None:
     path.write_text("\n".join(rows) + "\n")
 
 
-def rounded(value: float) -> float:
+def round_to_six_digits(value: float) -> float:
     """Round to six significant digits."""
     return float(f"{value:.6g}")
 
 
-def as_recorded(fitted: GaussianMixture) -> Mixture:
-    means, stds = map(rounded, fitted.means), map(rounded, fitted.stds)
+def to_mixture(fitted: GaussianMixture) -> Mixture:
+    means, stds = map(round_to_six_digits, fitted.means), map(round_to_six_digits, fitted.stds)
     return Mixture(weights=list(fitted.weights), means=list(means), stds=list(stds))
 
 
@@ -267,13 +267,13 @@ def fit(path: Path, source: str, components: int | str) -> tuple[Coefficients, F
     coefficients = Coefficients(
         source=source,
         fitted_with="examples/fit_chemostat.py",
-        training_days=(float(days["time"][0]), rounded(split)),
-        held_out_days=(rounded(split), float(days["time"][-1])),
+        training_days=(float(days["time"][0]), round_to_six_digits(split)),
+        held_out_days=(round_to_six_digits(split), float(days["time"][-1])),
         pairs={"training": len(training), "held_out": len(held_out)},
-        yesterday=Day(**{name: rounded(np.median(new[name][training])) for name in ("N_in", *NODES)}),
+        yesterday=Day(**{name: round_to_six_digits(np.median(new[name][training])) for name in ("N_in", *NODES)}),
         scales=scales,
-        noise=ForecastErrors(**{node: as_recorded(mixture) for node, mixture in noise.items()}),
-        errors={row.pop("node"): {k: rounded(v) for k, v in row.items()} for row in errors.to_dicts()},
+        noise=ForecastErrors(**{node: to_mixture(mixture) for node, mixture in noise.items()}),
+        errors={row.pop("node"): {k: round_to_six_digits(v) for k, v in row.items()} for row in errors.to_dicts()},
     )
     return coefficients, draw(days, new, draws, split, errors), errors
 

@@ -102,7 +102,7 @@ def run_all(panels: list[Panel], seeds: int, rounds: int | None, folder: Path, j
     return run_with_progress(list(dict.fromkeys(planned)), jobs)
 
 
-def finished(runs: list[Run], agent: str, task: str) -> list[Run]:
+def finished_runs(runs: list[Run], agent: str, task: str) -> list[Run]:
     return [run for run in runs if (run.agent, run.env, run.status) == (agent, task, "finished")]
 
 
@@ -116,7 +116,7 @@ def draw(panels: tuple[Panel, ...], runs: list[Run]) -> Figure:
     styles = looks(agent for panel in panels for agent in panel.agents)
     for axis, panel in zip(axes.flat, panels, strict=True):
         for agent in panel.agents:
-            if played := finished(runs, agent, panel.task):
+            if played := finished_runs(runs, agent, panel.task):
                 curves = np.stack([best_rewards(run) for run in played])
                 mean_curve(axis, curves, COMPONENTS.get(agent, agent), styles[agent])
         scale_to_lines(axis)
@@ -136,7 +136,7 @@ def reward_table(figures: list[str], runs: list[Run]) -> pl.DataFrame:
     for name in figures:
         for panel in FIGURES[name]:
             for agent in panel.agents:
-                if played := finished(runs, agent, panel.task):
+                if played := finished_runs(runs, agent, panel.task):
                     curves = np.stack([best_rewards(run) for run in played])
                     row = {"figure": name, "task": panel.task, "agent": agent, "seeds": len(played)}
                     for number in sorted({*TABLE_ROUNDS, curves.shape[1]}):
@@ -154,7 +154,7 @@ def time_table(runs: list[Run]) -> pl.DataFrame:
     seconds = {
         agent: np.mean([run.seconds_a_round for run in played])
         for agent in panel.agents
-        if (played := finished(runs, agent, panel.task))
+        if (played := finished_runs(runs, agent, panel.task))
     }
     rows = [
         {"agent": agent, "seconds a round": mean, "ratio to GP-UCB": mean / seconds["GP-UCB"]}

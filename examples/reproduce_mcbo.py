@@ -107,7 +107,7 @@ def draw(runs: list[Run], labels: Labels, methods: list[str], quantity: Quantity
     axes = figure.subplots(3, 3)
     for axis, (task, title) in zip(axes.flat, TASKS.items(), strict=True):
         for method in methods:
-            if played := [rewards(run, quantity) for run in finished(runs, labels[method, task], task)]:
+            if played := [rewards(run, quantity) for run in finished_runs(runs, labels[method, task], task)]:
                 mean_curve(axis, np.stack(played), method, look_of(method))
         scale_to_lines(axis)
         if task in LOGARITHMIC:
@@ -124,7 +124,7 @@ def draw(runs: list[Run], labels: Labels, methods: list[str], quantity: Quantity
     return figure
 
 
-def finished(runs: list[Run], agent: str, task: str) -> list[Run]:
+def finished_runs(runs: list[Run], agent: str, task: str) -> list[Run]:
     return [run for run in runs if (run.agent, run.env, run.status) == (agent, task, "finished")]
 
 
@@ -135,7 +135,7 @@ def final_table(runs: list[Run], labels: dict[Quantity, Labels], methods: list[s
         for method in methods:
             row = {"task": task, "method": method}
             for quantity, own in labels.items():
-                if played := finished(runs, own[method, task], task):
+                if played := finished_runs(runs, own[method, task], task):
                     last = np.array([rewards(run, quantity)[-1] for run in played])
                     half = float(half_width(last))
                     row |= {

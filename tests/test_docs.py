@@ -43,10 +43,10 @@ def test_the_code_of_a_page_runs(page, tmp_path):
     Tutorials, commands and all, run whenever the site is built, which an error in one ends.
     """
     tutorial = page in TUTORIALS
-    shown = [one for _, one in code_blocks.run(page.read_text(), page.name, tmp_path, commands=tutorial)]
-    assert any(one.text for one in shown) or not tutorial
+    shown = [output for _, output in code_blocks.run(page.read_text(), page.name, tmp_path, commands=tutorial)]
+    assert any(output.printed for output in shown) or not tutorial
     if page.name == "README.md":
-        printed = ", ".join(line for one in shown for line in one.text.splitlines())
+        printed = ", ".join(line for output in shown for line in output.printed.splitlines())
         said = re.findall(r"print\(.*\)  # (?:.*: )?(.*)$", page.read_text(), re.MULTILINE)
         assert len(said) == 4
         assert re.split(NUMBER, ", ".join(said)) == re.split(NUMBER, printed)

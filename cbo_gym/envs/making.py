@@ -52,7 +52,7 @@ def _spec_of(env: Any) -> Spec:
     spec = wrapped.spec
     if spec is None:
         raise ArgumentError(
-            "the environment was not made by gym.make; make it so, a problem of your own by "
+            "the environment is not from gym.make; use gym.make, for a problem of your own "
             "gym.make('CBO/Custom-v0', problem=problem)"
         )
     registered = gym.spec(spec.id).kwargs

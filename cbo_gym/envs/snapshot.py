@@ -43,7 +43,7 @@ class Snapshot:
 
     @property
     def score(self) -> str:
-        """Rewards in a line."""
+        """Rewards of the last round and so far, in a line."""
         if self.round == 0:
             return "round 0   no reward yet"
         if self.feedback.problem.outcomes.objectives and self.intervention is not None:
@@ -55,5 +55,5 @@ class Snapshot:
         return f"round {self.round}   reward {reward:.4g}   total {total:.4g}   mean {total / self.round:.4g}"
 
     def value(self, name: str) -> str:
-        """A node's value, in short."""
+        """Return a node's value with four digits."""
         return f"{float(self.values[name]):.4g}" if name in self.values else MISSING

@@ -46,7 +46,7 @@ def sample(
 
     Returns:
         a column for each observed variable, in topological order, the reward last; latent variables are left out.
-        The evaluator's data frames are Polars' too; ``to_pandas()`` and ``to_numpy()`` lead to others.
+        The data frame is Polars'; ``to_pandas()`` and ``to_numpy()`` convert it.
 
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment, or ``do`` is not a mapping.

@@ -105,7 +105,7 @@ def test_an_optimum_that_is_nothing_but_rounding_is_0() -> None:
 
 
 def test_published_figures_say_where_they_stand_and_fit_their_columns() -> None:
-    for fact in environment_pages.published():
+    for fact in environment_pages.published_tables():
         assert set(fact["environments"]) <= set(IDS)
         assert re.search(r"Table|Fig|sec", fact["source"])
         assert all(len(cells) == len(fact["columns"]) for cells in fact["rows"].values())
