@@ -61,7 +61,7 @@ def play(storage, folder, kills, seed, pause=0.3):
         pause: between kills, in seconds, at most; rounds must fit into it.
 
     Returns:
-        what the processes were answered: ``("asked" or "told", trial, value)``.
+        answers to the processes: ``("asked" or "told", trial, value)``.
     """
     draw, places = random.Random(seed), itertools.count()
     context = multiprocessing.get_context("forkserver")
@@ -101,7 +101,7 @@ def check(storage, folder, said):
     """Nothing that was answered is lost, no number was given twice, and the log replays to the same state.
 
     Returns:
-        how many trials there are, and how many of them were told of.
+        how many trials there are, and how many of them have an outcome.
     """
     asked = Counter(number for kind, number, _ in said if kind == "asked")
     assert set(asked.values()) == {1}

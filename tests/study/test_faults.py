@@ -52,15 +52,15 @@ def test_a_full_disk_loses_nothing_and_refuses_what_it_cannot_hold(tmp_path, roo
             while True:
                 file.write(bytes(4096))
         os.truncate(filler, filler.stat().st_size - room)
-        told = []
+        recorded = []
         with pytest.raises(OperationError, match=r"f\.db: .* nothing was changed by this call; .*(is full|free space)"):
-            told.extend(play(study).name for _ in range(1000))
-        assert bool(told) == (room > 0)
+            recorded.extend(play(study).name for _ in range(1000))
+        assert bool(recorded) == (room > 0)
         said = shell("tell", disk / "f.db", 1, "titre=1")
         assert "is full" in said or "free space" in said or "trial 1 is measured" in said
         filler.unlink()
         again = load_study(storage=disk / "f.db")
-        assert sum(entry.status == "told" for entry in again.trials) == 3 + len(told)
+        assert sum(entry.status == "told" for entry in again.trials) == 3 + len(recorded)
         assert states(again) == states(study)
         play(again, 2)
 

@@ -66,7 +66,7 @@ def test_a_study_killed_at_every_call_plays_as_evaluate_does(agent, mode, tmp_pa
             answer = killed("after answering", ask)
         elif point == "between writing and answering":
             assert answer is None
-            answer = load_study(storage=path).pending[0].number  # whoever comes next finds it
+            answer = load_study(storage=path).pending[0].number  # a trial of a killed process is still pending
         assert answer == number
         robot.restart()
         values = robot.play(robot.study.pending[0])
@@ -83,9 +83,9 @@ def test_a_study_killed_at_every_call_plays_as_evaluate_does(agent, mode, tmp_pa
 
 
 @pytest.mark.parametrize(("agent", "kills", "pause"), [("Random", 40, 0.3), ("GP-UCB", 10, 4.0)])
-def test_nothing_that_was_told_is_lost_and_no_number_is_given_twice(tmp_path, agent, kills, pause):
+def test_no_recorded_outcome_is_lost_and_no_number_is_used_twice(tmp_path, agent, kills, pause):
     path = tmp_path / "f.db"
     fermenter(path, agent=agent)
-    _, told = check(path, tmp_path, play(path, tmp_path, kills, seed=100, pause=pause))
+    _, recorded = check(path, tmp_path, play(path, tmp_path, kills, seed=100, pause=pause))
     # There was work to be disturbed.
-    assert told > kills / 2
+    assert recorded > kills / 2

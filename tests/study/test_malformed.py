@@ -34,15 +34,15 @@ def wrong_values(draw, things=THINGS):
 def test_wrong_calls_change_nothing(tmp_path):
     draw = random.Random(0)
     study = fermenter(tmp_path / "f.db", agent="Random")
-    told, pending = (trial.number for trial in study.ask(2))
-    study.tell(told, grown({}))
+    recorded, pending = (trial.number for trial in study.ask(2))
+    study.tell(recorded, grown({}))
     dids = [{"titre": 1.0}, {"pH": 1.0}, {"ph": "6"}, {"ph": math.nan}, SQL, 3]
     calls = [
         lambda: study.tell(pending, wrong_values(draw)),
-        lambda: study.tell(draw.choice([told, 99, -1, 0, 1.5, "1", None]), grown({})),
+        lambda: study.tell(draw.choice([recorded, 99, -1, 0, 1.5, "1", None]), grown({})),
         lambda: study.tell(pending, grown({}), did=draw.choice(dids)),
         lambda: study.correct(draw.choice([pending, 99]), grown({})),
-        lambda: study.fail(draw.choice([told, 99, "2"]), draw.choice(["", SQL])),
+        lambda: study.fail(draw.choice([recorded, 99, "2"]), draw.choice(["", SQL])),
         lambda: study.add_data([grown({}), wrong_values(draw, IN_TABLES)]),
         lambda: study.ask(draw.choice([0, -1, 1.5, "2", math.nan])),
     ]

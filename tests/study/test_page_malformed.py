@@ -45,10 +45,10 @@ YAMLS = [
 ]  # fmt: skip
 
 
-def of_a_trial(draw, told, pending):
+def of_a_trial(draw, recorded, pending):
     """A path and fields that are wrong in one place."""
     good = {f"value:{name}": str(value) for name, value in grown({}).items()}
-    path, other = f"/studies/1/trials/{pending}", f"/studies/1/trials/{draw.choice([told, *PLACES])}"
+    path, other = f"/studies/1/trials/{pending}", f"/studies/1/trials/{draw.choice([recorded, *PLACES])}"
     return draw.choice(
         [
             (f"{path}/tell", {**good, f"value:{draw.choice(sorted(grown({})))}": draw.choice(NO_NUMBERS)}),
@@ -97,12 +97,12 @@ def of_a_description(draw):
 def test_wrong_requests_change_nothing(tmp_path, requests):
     draw = random.Random(requests)
     study = fermenter(tmp_path / "f.db", agent="Random")
-    told, pending = (trial.number for trial in study.ask(2))
-    study.tell(told, grown({}))
+    recorded, pending = (trial.number for trial in study.ask(2))
+    study.tell(recorded, grown({}))
     before = study._log.events(study._number)
     visitor = Visitor(tmp_path / "f.db")
     for _ in range(requests):
-        path, data = draw.choice([of_a_trial(draw, told, pending), of_a_study(draw), of_a_description(draw)])
+        path, data = draw.choice([of_a_trial(draw, recorded, pending), of_a_study(draw), of_a_description(draw)])
         answer = visitor.client.post(path, data={**data, "forgery": visitor.access.forgery})
         require_error(answer, tmp_path, (path, data))
     assert study._log.events(study._number) == before

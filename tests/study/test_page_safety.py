@@ -1,4 +1,4 @@
-"""Who is let in to the page of studies, what browsers are told, and what answers never hold."""
+"""Access to the page of studies, the headers of its answers, and the content that answers must not have."""
 
 import os
 import re
@@ -278,11 +278,11 @@ def server(tmp_path, monkeypatch):
     monkeypatch.setattr("cbo_gym.study.page.serving.SILENCE_SECONDS", 0.3)
     monkeypatch.setattr("cbo_gym.study.page.guard.BODY_SECONDS", 0.3)
     fermenter(tmp_path / "f.db", agent="Random")
-    told, servers, run = SimpleQueue(), [], uvicorn.Server.run
+    lines, servers, run = SimpleQueue(), [], uvicorn.Server.run
     monkeypatch.setattr("uvicorn.Server.run", lambda self, **how: (servers.append(self), run(self, **how)))
-    thread = threading.Thread(target=serve, args=[tmp_path / "f.db"], kwargs={"port": 0, "say": told.put})
+    thread = threading.Thread(target=serve, args=[tmp_path / "f.db"], kwargs={"port": 0, "say": lines.put})
     thread.start()
-    yield int(re.search(r":(\d+);", told.get(timeout=20))[1])
+    yield int(re.search(r":(\d+);", lines.get(timeout=20))[1])
     servers[0].should_exit = True
     thread.join()
 
@@ -334,11 +334,11 @@ def test_how_it_is_served_is_checked_first(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "uvicorn.Server.run", lambda self, sockets: served.append((self.config, sockets[0].getsockname()))
     )
-    told = []
-    serve(tmp_path / "f.db", port=0, say=told.append)
-    assert told == [f"f.db is served at http://127.0.0.1:{served[0][1][1]}; Ctrl-C stops it"]
-    serve(tmp_path / "f.db", host="0.0.0.0", port=0, say=told.append)
-    assert re.fullmatch(r"log in with the token [\w-]{32}", told[-1])
-    serve(tmp_path / "f.db", host="0.0.0.0", port=0, token=TOKEN, say=told.append)
-    assert len(told) == 4
+    lines = []
+    serve(tmp_path / "f.db", port=0, say=lines.append)
+    assert lines == [f"f.db is served at http://127.0.0.1:{served[0][1][1]}; Ctrl-C stops it"]
+    serve(tmp_path / "f.db", host="0.0.0.0", port=0, say=lines.append)
+    assert re.fullmatch(r"log in with the token [\w-]{32}", lines[-1])
+    serve(tmp_path / "f.db", host="0.0.0.0", port=0, token=TOKEN, say=lines.append)
+    assert len(lines) == 4
     assert all(not config.access_log and not config.server_header for config, _ in served)

@@ -106,11 +106,11 @@ def test_threads_share_a_study_and_an_older_dump_in_its_place_is_noticed(url):
     assert load_study(storage=url).pending[0].number == 17
 
 
-def test_nothing_is_lost_by_kills_and_no_number_is_given_twice(url, tmp_path):
+def test_nothing_is_lost_by_kills_and_no_number_is_used_twice(url, tmp_path):
     fermenter(url, agent="Random")
     said = kill(url, tmp_path, kills=40, seed=101, pause=0.6)
-    _, told = check(url, tmp_path, said)
-    assert told > 20  # there was work to be disturbed
+    _, recorded = check(url, tmp_path, said)
+    assert recorded > 20  # there was work to be disturbed
 
 
 def ask_once(study, numbers):
@@ -247,7 +247,7 @@ def test_a_server_that_falls_and_gets_up_again(url, server):
 def test_a_connection_that_is_lost_while_writing(url):
     study = fermenter(url, agent="Random")
     database = Database(url)
-    told = r"the connection was lost .* whether this call was written is not known"
-    with pytest.raises(OperationError, match=told), database.transaction(writes=True) as connection:
+    message = r"the connection was lost .* whether this call was written is not known"
+    with pytest.raises(OperationError, match=message), database.transaction(writes=True) as connection:
         connection.execute(sql.text("SELECT pg_terminate_backend(pg_backend_pid())"))
     assert study.ask().number == 1

@@ -1,4 +1,4 @@
-"""Random sequences of everything that a study can be asked and told, on fresh studies with every kind of agent."""
+"""Random sequences of calls of a study, on fresh studies with every kind of agent."""
 
 import shutil
 import tempfile

@@ -140,7 +140,7 @@ def test_a_wrong_call_is_refused_and_stores_nothing(refusing, call, message):
         ({"diagram": None}, "give a diagram, or the names of the variables"),
     ],
 )
-def test_a_study_that_does_not_fit_together_is_not_made(tmp_path, changes, message):
+def test_a_contradictory_study_is_not_created(tmp_path, changes, message):
     with pytest.raises(ArgumentError, match=message):
         fermenter(tmp_path / "f.db", **changes)
     assert not (tmp_path / "f.db").exists()
@@ -175,7 +175,7 @@ def test_effects_of_the_reward_are_ignored(tmp_path):
             create_study("b", storage=tmp_path / "a.db", **{**about, "units": {}, **changes})
 
 
-def test_a_diagram_is_given_in_any_form(tmp_path):
+def test_a_diagram_may_have_any_form(tmp_path):
     about = {"storage": tmp_path / "a.db", "reward": "titre", "agent": "Random", "settable": {"feed": (0, 1)}}
     for place, diagram in enumerate(
         (
