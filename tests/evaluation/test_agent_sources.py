@@ -105,7 +105,7 @@ def test_sent_or_not_it_plays_the_same(tmp_path):
         ([3], "int is not an agent: it lacks"),
         (
             [lambda: 1 / 0],
-            r"cannot make an agent by <lambda>\(\): ZeroDivisionError.*; give an instance, or a function",
+            r"cannot make an agent by <lambda>\(\): ZeroDivisionError.*; give an instance or a function",
         ),
         ([], "give at least one agent"),
     ],
