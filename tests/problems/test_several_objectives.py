@@ -121,7 +121,7 @@ def test_what_objectives_must_be() -> None:
 def test_other_modes_and_instances_refuse_several_objectives() -> None:
     with pytest.raises(ArgumentError, match="several objectives, which are played in the modes soft, hard"):
         make_feedback("cbo_gym.problems.systems.several_objectives:alpine2_cost", "aggregated")
-    with pytest.raises(ArgumentError, match="leave instance at 0"):
+    with pytest.raises(ArgumentError, match="set instance=0"):
         gym.make("CBO/MOCBO1-v0", instance=3)
     with pytest.raises(ArgumentError, match="constraints cannot be put"):
         gym.make("CBO/MOCBO1-v0", constraints=["X1 <= 1"])
