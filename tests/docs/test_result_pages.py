@@ -334,7 +334,7 @@ def test_each_row_of_panels_has_the_title_of_its_vertical_axes():
 
 def test_numbers_that_a_paper_prints_of_a_curve_are_marked_beside_ours():
     exhibits = {exhibit.name: exhibit for exhibit in paper_on("excbo2024").exhibits}
-    marks = paper_page.printed(exhibits["Table 2"])["MCBO(beta=5)", "CBO/Dropwave-NoisyPublished-v0"]
+    marks = paper_page.printed_numbers(exhibits["Table 2"])["MCBO(beta=5)", "CBO/Dropwave-NoisyPublished-v0"]
     assert [mark.rounds for mark in marks] == [20, 40, 60, 80, 100]
     assert marks[0] == (20, 0.78, 0.05)
-    assert not paper_page.printed(exhibits["Table 1 and Figure 15"])
+    assert not paper_page.printed_numbers(exhibits["Table 1 and Figure 15"])
