@@ -208,7 +208,7 @@ def test_agents_are_listed_with_their_parameters():
     hard = as_json("agents", "--mode", "hard")
     assert {"CBO", "GP-UCB", "Random"} <= {one["name"] for one in hard} < set(zoo())
     details = invoke("agents", "GP-UCB")
-    for part in ("soft, hard, contextual", "beta=2.0 how many standard deviations", "black_box.gp_ucb:GPUCB", "2010"):
+    for part in ("soft, hard, contextual", "beta=2.0 distance of the bound", "black_box.gp_ucb:GPUCB", "2010"):
         assert part in details
     assert "did you mean 'GP-UCB'" in invoke("agents", "GP-UBC", code=2)
 
