@@ -52,7 +52,7 @@ class AccessPolicy:
             return "Other sites may link to this page, not load it." if embedded else ""
         if origin not in (None, f"http://{host}", f"https://{host}") or site not in (
             "none",
-            "equal_in_constant_time-origin",
+            "same-origin",
         ):
             return "This form was sent from another site, so nothing was done."
         return ""
