@@ -12,7 +12,7 @@ from cbo_gym import make_task
 from cbo_gym.agent_finder import agent_of
 from cbo_gym.registration import custom_id
 from cbo_gym.task import Mode, Round
-from tests.study.helpers import SYSTEMS, untold
+from tests.study.helpers import SYSTEMS, hidden
 
 slow = pytest.mark.slow
 #: agents whose estimates of the actions played are the same means
@@ -40,7 +40,7 @@ SILENT = [("Random", "hard"), ("Optuna", "soft"), ("StoOO", "aggregated")]
 
 def played(agent, env_id, mode, rounds=8):
     """The agent after some rounds, and what it would see next."""
-    env = gym.make(custom_id(Mode(mode)), problem=untold(env_id), max_episode_steps=40)
+    env = gym.make(custom_id(Mode(mode)), problem=hidden(env_id), max_episode_steps=40)
     learner = agent_of(agent)
     learner.reset(make_task(env, 100), 100)
     observation, _ = env.reset(seed=100)
@@ -98,7 +98,7 @@ def test_a_networks_interval_is_that_of_networks_drawn_from_it(env_id, mode):
 
 @pytest.mark.parametrize("agent", ["GP-UCB", "CoCaBO", "CoBO", "CaBO"])
 def test_imported_rounds_are_learned_in_their_own_contexts(agent):
-    env = gym.make(custom_id(Mode.CONTEXTUAL), problem=untold(SYSTEMS["contextual"]), max_episode_steps=40)
+    env = gym.make(custom_id(Mode.CONTEXTUAL), problem=hidden(SYSTEMS["contextual"]), max_episode_steps=40)
     task = make_task(env, 100)
     rng = np.random.default_rng(100)
     scope = next(place for place, scope in enumerate(task.scopes) if len(scope) == 2)

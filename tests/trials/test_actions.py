@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.error import InvalidAction
 
-from tests.envs.test_foreign_actions import GAMES, SCALAR, VECTOR, Becomes, malformed, numbers_of, open_door
+from tests.envs.test_foreign_actions import GAMES, SCALAR, VECTOR, Becomes, malformed, numbers_of, method_of
 from tests.trials.helpers import say
 
 pytestmark = pytest.mark.slow
@@ -109,13 +109,13 @@ PLACES = [(mode, name) for mode in GAMES for name in [*SCALAR, *VECTOR]
 
 @pytest.mark.parametrize(("mode", "name"), PLACES)
 def test_malformed_actions(mode, name):
-    door, twin = open_door(mode, name), open_door(mode, name)
+    method, twin = method_of(mode, name), method_of(mode, name)
     COUNT["doors"] += 1
     passed = []
-    for number, wrong in enumerate(hostile(door.good, name in VECTOR, door.space)):
+    for number, wrong in enumerate(hostile(method.good, name in VECTOR, method.space)):
         start = time.perf_counter()
         try:
-            door.play(wrong)
+            method.play(wrong)
             passed.append((number, "played"))
         except InvalidAction as error:
             message = str(error)
@@ -130,8 +130,8 @@ def test_malformed_actions(mode, name):
             passed.append((number, type(wrong).__name__, f"{seconds:.2f} s"))
         COUNT["tried"] += 1
     assert passed == []
-    assert door.later() == twin.later()
-    assert numbers_of(door.play(door.good)) == numbers_of(twin.play(twin.good))
+    assert method.later() == twin.later()
+    assert numbers_of(method.play(method.good)) == numbers_of(twin.play(twin.good))
 
 
 def test_report():

@@ -1,5 +1,5 @@
 # requires: ax-platform
-# task: Ax asks and is told
+# task: Ax's ask/tell loop
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
 
