@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent, UnsupportedModeError
 from cbo_gym.errors import ArgumentError
+from cbo_gym.scm.values import Composition
 from cbo_gym.task import Action, Info, MaskedTask, Mode, Observation
 
 MAX_SUPER_ARMS = 200_000  # a table with one row per super arm takes a gigabyte
@@ -28,12 +29,13 @@ def require_separable(task: MaskedTask, agent: str) -> None:
 
 def payoff_of(task: MaskedTask) -> Callable[[np.ndarray], np.ndarray]:
     """Return h of a separable task: from nodes of shape ``(..., N)`` to payoffs of shape ``(...)``."""
-    return partial(_compose, task)
+    names, composition = task.nodes[:-1], task.composition
+    assert composition is not None
+    return partial(_compose, composition, names)
 
 
-def _compose(task: MaskedTask, nodes: np.ndarray) -> np.ndarray:
-    assert task.composition is not None
-    return np.asarray(task.composition({name: nodes[..., i] for i, name in enumerate(task.nodes[:-1])}))
+def _compose(composition: Composition, names: Sequence[str], nodes: np.ndarray) -> np.ndarray:
+    return np.asarray(composition({name: nodes[..., i] for i, name in enumerate(names)}))
 
 
 class SuperArmAgent(Agent):

@@ -124,7 +124,7 @@ def test_cells_of_equal_rewards_without_noise_do_not_break_the_factor() -> None:
         (lambda: AggregatedGP(AverageKernel(1.0, 1.0, 1), 0.0), "noise_std must be"),
         (lambda: observed([[0.0], [1.0]], np.nan), "must be finite"),
         (lambda: observed([0.0, 1.0], 1.0), r"shape \(2, d\)"),
-        (lambda: observed([[0.0, 0.0], [1.0, 1.0]], 1.0), r"as those before; given \(2, 2\)"),
+        (lambda: observed([[0.0, 0.0], [1.0, 1.0]], 1.0), r"equal for all cells; given \(2, 2\)"),
     ],
 )
 def test_bad_input(build, message: str) -> None:

@@ -186,7 +186,7 @@ def test_parameters_may_be_lists(tmp_path):
         ({"agents": ["Nobody"]}, "no agent is called"),
         ({"envs": ["CBO/Nowhere-v0"]}, "cannot make the environment CBO/Nowhere-v0"),
         ({"agents": ["__main__:Mine"]}, "cannot import the agent '__main__:Mine'"),
-        ({"agents": ["Random(x={1, 2})"]}, "sets have no order"),
+        ({"agents": ["Random(x={1, 2})"]}, "a set has no order"),
         ({"seeds": [-1]}, "seeds must be a whole number from 0 to 9223372036854775807; given -1"),
         ({"seeds": [2**63]}, "seeds must be a whole number from 0 to 9223372036854775807; given 9223372036854775808"),
         ({"seeds": "3"}, "seeds must be a whole number from 0"),
