@@ -293,7 +293,7 @@ def noise_itself(noise):
 @pytest.mark.parametrize("beside", [True, False])
 def test_children_are_given_the_present_estimates_of_signals(beside) -> None:
     env = CausalBanditEnv(confounded_chain())
-    network = GPNetwork(make_task(env, seed=0, horizon=12), signals=True, beside=beside)
+    network = GPNetwork(make_task(env, seed=0, horizon=12), signals=True, signal_inputs=beside)
     env.reset(seed=1)
     assert network.signals == ("P", "Q")
     assert network.noisy == ("Y",)  # the others' noise enters no other node

@@ -136,7 +136,7 @@ def test_latent_variables_and_foreign_things_are_refused() -> None:
         cbo_gym.sample(env, 5, noise_std=1.0)
     with pytest.raises(ArgumentTypeError, match="or an environment of cbo_gym; given 7"):
         cbo_gym.sample(7, 5)
-    with pytest.raises(ArgumentTypeError, match=r"do is a mapping, .*; given str"):
+    with pytest.raises(ArgumentTypeError, match=r"do must be a mapping, .*; given str"):
         cbo_gym.sample(env, 5, do="X1")
     with pytest.raises(gym.error.InvalidAction, match="must lie in"):
         cbo_gym.sample("CBO/Dropwave-v0", 5, action=np.array([0.5, 2.0]))
