@@ -1,4 +1,7 @@
-"""The kernels of the surrogates: squared exponentials, and sums of them with variances that have a prior."""
+"""The kernels of the surrogates: squared exponentials, and weighted sums of them.
+
+The lengthscales, and the weights (the variances), have priors.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,15 @@ from cbo_gym.agents.surrogates.gp.closed_form import (
 from cbo_gym.agents.surrogates.gp.noise import log_lognormal
 from cbo_gym.sums import add_up
 
-SHAPE, RATE = 2.0, 1.0  # parameters of the variances' gamma prior
-RANDOM_FEATURES = 256  # random features of a function drawn from a prior
-LENGTHS = (3.0, 6.0)  # shape and rate of a gamma prior of lengthscales, once BoTorch's default
-MIN_LENGTH = 0.01
-MAX_LOG_VARIANCE = 700.0  # limit in a line search; its exponential is still finite
+# Gamma prior of the variances.
+VARIANCE_SHAPE, VARIANCE_RATE = 2.0, 1.0
+# Number of random Fourier features of a function drawn from a prior.
+RANDOM_FEATURES = 256
+# Shape and rate of a gamma prior of lengthscales, once BoTorch's default.
+LENGTHSCALE_GAMMA = (3.0, 6.0)
+MIN_LENGTHSCALE = 0.01
+# Limit in a line search; its exponential is still finite.
+MAX_LOG_VARIANCE = 700.0
 
 
 class SquaredExponential(Kernel, Hyperparameters):
@@ -50,9 +57,9 @@ class SquaredExponential(Kernel, Hyperparameters):
 
     @staticmethod
     def length_prior(dim: int) -> tuple[Any, Any]:
-        """Return the lengthscales' prior, and their constraint, which has a lower bound and no transform."""
-        usual = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
-        return usual.lengthscale_prior, usual.raw_lengthscale_constraint
+        """Return the prior of the lengthscales, and their constraint: a lower bound, without a transform."""
+        default = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+        return default.lengthscale_prior, default.raw_lengthscale_constraint
 
     @property
     def theta(self) -> np.ndarray:
@@ -72,7 +79,7 @@ class SquaredExponential(Kernel, Hyperparameters):
 
     @cached_property
     def _lognormal(self) -> tuple[float, float]:
-        """Location and scale of the prior: numbers, since a fit asks for its density hundreds of times."""
+        """Location and scale of the prior, as floats because a fit evaluates its density hundreds of times."""
         prior: Any = self.lengthscale_prior
         return float(prior.loc), float(prior.scale)
 
@@ -80,7 +87,8 @@ class SquaredExponential(Kernel, Hyperparameters):
         return torch.ones_like(x1[..., 0]) if diag else self.cross_covariance(x2)(x1).cross
 
     def numbers(self) -> tuple[Tensor, ...]:
-        return (self.raw_lengthscale.detach(),)  # the constraint has no transform: raw lengthscales are lengthscales
+        # Raw lengthscales are lengthscales, because the constraint has no transform.
+        return (self.raw_lengthscale.detach(),)
 
     def cross_covariance(
         self, data: Tensor, numbers: Sequence[Tensor] | None = None, variance: Tensor | None = None
@@ -88,7 +96,7 @@ class SquaredExponential(Kernel, Hyperparameters):
         """Return the covariances of points with data, as in ``WithClosedPrior``.
 
         The exponent ``-|a - b|^2 / 2`` of scaled points is one matrix product, of ``(a, -|a|^2 / 2, 1)`` and
-        ``(b, 1, -|b|^2 / 2)``, so that neither values nor gradients take more than two passes over the entries.
+        ``(b, 1, -|b|^2 / 2)``. Covariances and gradients then take at most two passes over the matrix each.
 
         Args:
             data: ``n x d`` or ``g x n x d``.
@@ -96,23 +104,23 @@ class SquaredExponential(Kernel, Hyperparameters):
             variance: a factor, a scalar or ``g x 1 x 1``; 1 if None.
         """
         inverse = (numbers or self.numbers())[0].reciprocal()
-        # Far from the origin the product loses digits; without data there is no mean.
+        # Centre the points, because the product loses digits far from the origin. The mean of no data is NaN.
         origin = data.mean(-2, keepdim=True).nan_to_num()
-        height = data.new_ones(()) if variance is None else variance
-        scaled = (data - origin) * inverse
-        length = height.log() - 0.5 * scaled.square().sum(-1, keepdim=True)
-        right = torch.cat([scaled, torch.ones_like(length), length], -1)
+        factor = data.new_ones(()) if variance is None else variance
+        scaled_data = (data - origin) * inverse
+        data_exponent = factor.log() - 0.5 * scaled_data.square().sum(-1, keepdim=True)
+        data_rows = torch.cat([scaled_data, torch.ones_like(data_exponent), data_exponent], -1)
 
         def prior(points: Tensor) -> Prior:
-            own = (points - origin) * inverse
-            length = -0.5 * own.square().sum(-1, keepdim=True)
-            cross = (torch.cat([own, length, torch.ones_like(length)], -1) @ right.mT).exp_()
+            scaled = (points - origin) * inverse
+            exponent = -0.5 * scaled.square().sum(-1, keepdim=True)
+            cross = (torch.cat([scaled, exponent, torch.ones_like(exponent)], -1) @ data_rows.mT).exp_()
 
             def pullback(gradient: Tensor, _: Tensor) -> Tensor:
-                sums = (gradient * cross) @ right[..., :-1]
-                return (sums[..., :-1] - sums[..., -1:] * own) * inverse
+                sums = (gradient * cross) @ data_rows[..., :-1]
+                return (sums[..., :-1] - sums[..., -1:] * scaled) * inverse
 
-            return Prior(cross, height.squeeze(-1).expand(cross.shape[:-1]), pullback)
+            return Prior(cross, factor.squeeze(-1).expand(cross.shape[:-1]), pullback)
 
         return prior
 
@@ -136,9 +144,9 @@ class SquaredExponential(Kernel, Hyperparameters):
         return lambda points: functions(points).squeeze(-1)
 
     def draw_functions(self, generator: torch.Generator, count: int) -> Function:
-        """Draw functions from the prior, by random Fourier features that they share (Rahimi & Recht 2007).
+        """Draw ``count`` functions from the prior, with the same random Fourier features (Rahimi & Recht 2007).
 
-        They take points ``... x d`` to values ``... x count``.
+        The result maps points ``... x d`` to values ``... x count``.
         """
         lengthscale = self.raw_lengthscale.detach().flatten()
         dim = len(lengthscale)
@@ -150,21 +158,21 @@ class SquaredExponential(Kernel, Hyperparameters):
 
 
 class ShortSquaredExponential(SquaredExponential):
-    """The same with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years."""
+    """A squared exponential with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years."""
 
     @staticmethod
     def length_prior(dim: int) -> tuple[Any, Any]:
-        shape, rate = LENGTHS
-        return GammaPrior(shape, rate), GreaterThan(MIN_LENGTH, transform=None, initial_value=(shape - 1.0) / rate)
+        shape, rate = LENGTHSCALE_GAMMA
+        return GammaPrior(shape, rate), GreaterThan(MIN_LENGTHSCALE, transform=None, initial_value=(shape - 1.0) / rate)
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        return log_gamma(values, *LENGTHS)
+        return log_gamma(values, *LENGTHSCALE_GAMMA)
 
 
 class VarianceKernel(Kernel, Hyperparameters):
-    """A kernel whose terms have variances of their own, each with a Gamma(2, 1) prior and 1 at first.
+    """A kernel whose terms each have a variance, with a Gamma(2, 1) prior and the initial value 1.
 
-    The hyper-parameters of a fit are the logarithms of the variances; those of its component kernels follow.
+    The hyper-parameters of a fit are the logarithms of the variances, followed by those of the terms.
 
     Args:
         terms: number of variances, at least 1.
@@ -174,7 +182,7 @@ class VarianceKernel(Kernel, Hyperparameters):
         super().__init__()
         self.register_parameter("raw_variances", torch.nn.Parameter(torch.zeros(terms)))
         self.register_constraint("raw_variances", Positive(initial_value=1.0))
-        self.register_prior("variances_prior", GammaPrior(SHAPE, RATE), _variances, _set_variances)
+        self.register_prior("variances_prior", GammaPrior(VARIANCE_SHAPE, VARIANCE_RATE), _variances, _set_variances)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         prior = self.cross_covariance(x2)(x1)
@@ -202,14 +210,14 @@ class VarianceKernel(Kernel, Hyperparameters):
         return [(-math.inf, math.inf)] * self.raw_variances.numel()
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        return log_gamma(values, SHAPE, RATE)
+        return log_gamma(values, VARIANCE_SHAPE, VARIANCE_RATE)
 
     def scaled_covariances(self, covariances: Covariances, known: np.ndarray | float = 0.0) -> Covariances:
-        """Return the only variance times the given covariances, plus ``known`` ones, ``n x n``."""
+        """Return the variance of a kernel with one term times ``covariances``, plus the constants ``known``."""
 
-        def function(logs: np.ndarray, own: np.ndarray) -> Any:
+        def function(logs: np.ndarray, term_logs: np.ndarray) -> Any:
             variance = math.exp(min(logs[0], MAX_LOG_VARIANCE))
-            matrix, pullback = covariances.matrix(own)
+            matrix, pullback = covariances.matrix(term_logs)
             return (
                 variance * matrix + known,
                 lambda gradient: [variance * np.vdot(gradient, matrix)[None], variance * pullback(gradient)],
@@ -227,7 +235,7 @@ def _set_variances(kernel: VarianceKernel, value: Tensor) -> None:
 
 
 class SumKernel(VarianceKernel):
-    """``sum_i v_i RBF_i``, squared exponentials of some inputs each, with variances v.
+    """``sum_i v_i RBF_i``: squared exponentials, each of a subset of the inputs, with variances v.
 
     Args:
         dim: number of inputs.
@@ -238,7 +246,7 @@ class SumKernel(VarianceKernel):
     def __init__(self, dim: int, columns: Sequence[slice], rbf: type[SquaredExponential] = SquaredExponential) -> None:
         super().__init__(len(columns))
         self.columns = tuple(columns)
-        self._terms = torch.nn.ModuleList(rbf(len(range(dim)[own])) for own in columns)
+        self._terms = torch.nn.ModuleList(rbf(len(range(dim)[inputs])) for inputs in columns)
 
     @property
     def terms(self) -> list[SquaredExponential]:
@@ -252,22 +260,22 @@ class SumKernel(VarianceKernel):
     def cross_covariance(self, data: Tensor, numbers: Sequence[Tensor] | None = None) -> CrossCovariance:
         variances, *lengths = numbers or self.numbers()
         priors = [
-            term.cross_covariance(data[..., own], [length], variances[..., index, None, None])
-            for index, (term, own, length) in enumerate(zip(self.terms, self.columns, lengths, strict=True))
+            term.cross_covariance(data[..., inputs], [length], variances[..., index, None, None])
+            for index, (term, inputs, length) in enumerate(zip(self.terms, self.columns, lengths, strict=True))
         ]
         if len(priors) == 1:
             return priors[0]
 
         def prior(points: Tensor) -> Prior:
             crosses, variances, pullbacks = zip(
-                *(term_prior(points[..., own]) for term_prior, own in zip(priors, self.columns, strict=True)),
+                *(term_prior(points[..., inputs]) for term_prior, inputs in zip(priors, self.columns, strict=True)),
                 strict=True,
             )
 
             def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
                 gradient = torch.zeros_like(points)
-                for own, pull in zip(self.columns, pullbacks, strict=True):
-                    gradient[..., own] += pull(cross_gradient, variance_gradient)
+                for inputs, pull in zip(self.columns, pullbacks, strict=True):
+                    gradient[..., inputs] += pull(cross_gradient, variance_gradient)
                 return gradient
 
             return Prior(add_up(crosses[1:], crosses[0]), add_up(variances[1:], variances[0]), pullback)
@@ -276,21 +284,21 @@ class SumKernel(VarianceKernel):
 
     def covariances_of(self, points: np.ndarray) -> Covariances:
         term_covariances = [
-            term.covariances_of(points[:, own]) for term, own in zip(self.terms, self.columns, strict=True)
+            term.covariances_of(points[:, inputs]) for term, inputs in zip(self.terms, self.columns, strict=True)
         ]
         if len(term_covariances) == 1:
             return self.scaled_covariances(term_covariances[0])
 
-        def function(logs: np.ndarray, *own: np.ndarray) -> Any:
+        def function(logs: np.ndarray, *term_logs: np.ndarray) -> Any:
             variances = np.exp(logs)
             matrices, pullbacks = zip(
-                *(term.matrix(some) for term, some in zip(term_covariances, own, strict=True)), strict=True
+                *(term.matrix(values) for term, values in zip(term_covariances, term_logs, strict=True)), strict=True
             )
 
             def gradients(gradient: np.ndarray) -> list[np.ndarray]:
-                sizes = [np.vdot(gradient, matrix) for matrix in matrices]
-                slopes = [variance * pull(gradient) for variance, pull in zip(variances, pullbacks, strict=True)]
-                return [sizes * variances, *slopes]
+                by_variance = [np.vdot(gradient, matrix) for matrix in matrices]
+                by_term = [variance * pull(gradient) for variance, pull in zip(variances, pullbacks, strict=True)]
+                return [by_variance * variances, *by_term]
 
             return add_up(variance * matrix for variance, matrix in zip(variances, matrices, strict=True)), gradients
 
@@ -301,7 +309,7 @@ class SumKernel(VarianceKernel):
         functions = [term.draw(generator) for term in self.terms]
 
         def function(points: Tensor) -> Tensor:
-            values = [own(points[..., columns]) for own, columns in zip(functions, self.columns, strict=True)]
+            values = [draw(points[..., inputs]) for draw, inputs in zip(functions, self.columns, strict=True)]
             return (deviations * torch.stack(values, -1)).sum(-1)
 
         return function
@@ -334,11 +342,11 @@ class TwoPartKernel(SumKernel):
 
 
 class AdditiveKernel(SumKernel):
-    """``k = v RBF(x) + sum_i w_i RBF_i(x_i)``, the first two orders that matter of Duvenaud et al. (2011).
+    """``k = v RBF(x) + sum_i w_i RBF_i(x_i)``: the orders d and 1 of Duvenaud et al. (2011).
 
-    Structural equations are often sums of functions of one parent each. What such a function is then follows from all
-    data, whatever the other parents were, where a kernel of all inputs learns only from data that are near in each of
-    them.
+    Structural equations are often sums of functions of one parent each. This kernel learns such a function from all
+    data, whatever the values of the other parents. A kernel of all inputs learns only from data that are near in every
+    input.
 
     Args:
         dim: number of inputs, at least 2.
@@ -351,24 +359,24 @@ class AdditiveKernel(SumKernel):
         super().__init__(dim, [slice(dim), *(slice(index, index + 1) for index in range(dim))])
 
     def cross_covariance(self, data: Tensor, numbers: Sequence[Tensor] | None = None) -> CrossCovariance:
-        variances, length, *alone = numbers or self.numbers()
-        heights = variances[..., None, None]
-        together = self.terms[0].cross_covariance(data, [length], heights.select(-3, 0))
-        each = self.terms[
-            1
-        ].cross_covariance(  # the functions of one input side by side, as kernels of one stack
-            _side_by_side(data), [torch.stack(alone)], heights[..., 1:, :, :].movedim(-3, 0)
+        variances, joint_length, *single_lengths = numbers or self.numbers()
+        factors = variances[..., None, None]
+        joint_prior = self.terms[0].cross_covariance(data, [joint_length], factors.select(-3, 0))
+        # One stack for the kernels of one input. Any of these terms can compute it, because it takes all lengthscales.
+        single_prior = self.terms[1].cross_covariance(
+            _split_inputs(data), [torch.stack(single_lengths)], factors[..., 1:, :, :].movedim(-3, 0)
         )
 
         def prior(points: Tensor) -> Prior:
-            joint = together(points)
-            separate = each(_side_by_side(points.reshape(*data.shape[:-2], -1, data.shape[-1])))
-            cross = joint.cross + separate.cross.sum(0).reshape(joint.cross.shape)
+            joint = joint_prior(points)
+            single = single_prior(_split_inputs(points.reshape(*data.shape[:-2], -1, data.shape[-1])))
+            cross = joint.cross + single.cross.sum(0).reshape(joint.cross.shape)
 
             def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
                 gradient = joint.pullback(cross_gradient, variance_gradient)
-                own = cross_gradient.reshape(separate.cross.shape[1:]).expand(separate.cross.shape)
-                slopes = separate.pullback(own, variance_gradient)  # stationary variances do not enter the slopes
+                single_gradient = cross_gradient.reshape(single.cross.shape[1:]).expand(single.cross.shape)
+                # The prior variance is constant, so its gradient is ignored, whatever its shape.
+                slopes = single.pullback(single_gradient, variance_gradient)
                 return gradient + slopes.squeeze(-1).movedim(0, -1).reshape(gradient.shape)
 
             return Prior(cross, joint.variance + variances[..., 1:].sum(-1, keepdim=True), pullback)
@@ -376,16 +384,17 @@ class AdditiveKernel(SumKernel):
         return prior
 
     def covariance(self, points: Tensor) -> Tensor:
-        return super().cross_covariance(points)(points).cross  # the terms broadcast over the sets
+        # In SumKernel each term broadcasts over the sets of points.
+        return super().cross_covariance(points)(points).cross
 
 
-def _side_by_side(points: Tensor) -> Tensor:
-    """Points ``... x d`` as d sets of points with one coordinate, ``d x ... x 1``."""
+def _split_inputs(points: Tensor) -> Tensor:
+    """Split points ``... x d`` into d stacked sets of points with one coordinate, ``d x ... x 1``."""
     return points.movedim(-1, 0).unsqueeze(-1)
 
 
 def log_gamma(logs: np.ndarray, shape: float, rate: float) -> tuple[float, np.ndarray]:
-    """Return the log density of Gamma(shape, rate) variables, and its gradient by their logarithms."""
-    numbers = np.exp(logs)
+    """Return the log density of Gamma(shape, rate) variables, and its gradient with respect to their logarithms."""
+    values = np.exp(logs)
     constant = len(logs) * (shape * math.log(rate) - math.lgamma(shape))
-    return float(((shape - 1.0) * logs - rate * numbers).sum()) + constant, shape - 1.0 - rate * numbers
+    return float(((shape - 1.0) * logs - rate * values).sum()) + constant, shape - 1.0 - rate * values
