@@ -1,4 +1,4 @@
-"""Models of the rewards of one target set each, and the search of the values with the greatest expected improvement."""
+"""Models of the rewards of a target set, and the search for the values with the greatest expected improvement."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from cbo_gym.agents.surrogates.causal.unexplained import unexplained
 from cbo_gym.agents.surrogates.gp.model import is_noiseless
 from cbo_gym.task import Action, HardTask
 
-CANDIDATES = 128  # quasi-random points for every variable of a set
+# Number of quasi-random points for each variable of a set.
+CANDIDATES = 128
+# Parameters of the search, see :func:`evolve`.
 SURVIVORS, CHILDREN = 4, 12
 RADII = (0.03, 0.005)
 
 
 class Setting(NamedTuple):
-    """The data that the set models of an agent share: its task, effect model and costs, and the torch device."""
+    """What the set models of an agent share: its task, effect model, costs and torch device."""
 
     task: HardTask
     effects: EffectModel
@@ -55,50 +57,50 @@ class InterventionSetModel(ABC):
 
     @abstractmethod
     def adjust(self, mean: float, unit: float) -> None:
-        """Adjust the prior to the mean and the standard deviation of all rewards."""
+        """Adjust the prior to all rewards: to their mean, and to ``unit``, their standard deviation."""
 
-    def refresh(self) -> None:  # noqa: B027  (the empty set has no causal prior)
-        """Update the causal prior to the present observations."""
+    def refresh(self) -> None:  # noqa: B027  (does nothing for the empty set, which has no causal prior)
+        """Update the causal prior with the current observations."""
 
     @abstractmethod
     def estimates(self) -> np.ndarray:
-        """Return posterior means of the actions played, in their order."""
+        """Return the posterior means at the actions played, in the order of the rounds."""
 
     @abstractmethod
     def prior_means(self) -> np.ndarray:
-        """Return estimates of the actions played from observations alone, in their order."""
+        """Return estimates from observations alone at the actions played, in the order of the rounds."""
 
     @abstractmethod
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[Y | do(x)] at points ``n x d`` of the set, each ``(n,)``."""
 
     def posterior_of(self, values: np.ndarray) -> np.ndarray:
-        """Return :meth:`posterior`, ``2 x n``, at values ``n x d`` of all manipulable variables."""
+        """Return :meth:`posterior`, ``2 x n``, at values ``n x d`` of all manipulable variables, not only the set's."""
         with torch.no_grad():
             return torch.stack(self.posterior(torch.as_tensor(values[:, self._members]))).cpu().numpy()
 
     @abstractmethod
     def candidates(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return points ``n x d`` of the set, and mean and standard deviation of E[Y | do(x)] there, each ``(n,)``."""
+        """Return points ``n x d`` of the set, and the mean and standard deviation of E[Y | do(x)], each ``(n,)``."""
 
     @abstractmethod
     def maximise(self, best: float, rng: np.random.Generator, augmented: bool = False) -> tuple[Action, float]:
-        """Return the action with the greatest expected improvement over ``best``, and log(EI / cost) there.
+        """Return the action with the greatest expected improvement (EI) over ``best`` per cost, and its log(EI / cost).
 
-        ``augmented`` weighs improvements with :func:`log_augmented_ei_factor`.
+        If ``augmented``, EI is multiplied by the factor of :func:`log_augmented_ei_factor`.
         """
 
     @property
     @abstractmethod
     def noise(self) -> float:
-        """Standard deviation of a reward about E[Y | do(x)]."""
+        """Standard deviation of a reward around E[Y | do(x)]."""
 
     def unexplained_noise(self) -> float | None:
-        """Return the standard deviation of the set's rewards according to the observations; ``None`` if unknown."""
+        """Return :attr:`noise` as :func:`unexplained` estimates it from observations; ``None`` if it cannot."""
         return None
 
     def log_surcharge(self, values: Tensor) -> Tensor:
-        """Return log(cost of playing the values / ``cost``), shape ``(n,)`` for values ``n x d`` in [0, 1]."""
+        """Return log(c / ``cost``) with c the cost of playing values ``n x d`` in [0, 1], shape ``(n,)``."""
         return values.new_zeros(len(values))
 
     def action(self, values: np.ndarray) -> Action:
@@ -113,7 +115,10 @@ class InterventionSetModel(ABC):
 
 
 class EmptySetModel(InterventionSetModel):
-    """The empty set. Its mean reward has the error s / sqrt(n); s counts one more reward, a unit from the mean."""
+    """The empty set, modelled by the mean of its n rewards, with the standard error s / sqrt(n).
+
+    The standard deviation s includes one further reward, at the distance ``unit`` from the mean.
+    """
 
     def __init__(self, task: HardTask, index: int, cost: float) -> None:
         super().__init__(task, index, cost)
@@ -159,9 +164,10 @@ class EmptySetModel(InterventionSetModel):
 
 
 class SetModel(InterventionSetModel):
-    """A set of variables, and the search of the values with the greatest expected improvement."""
+    """A set of variables, and the search for the values with the greatest expected improvement."""
 
-    _prior: tuple[Tensor, Tensor]  # argument of _predict at the candidates
+    # Argument ``prior`` of _predict at the candidates, which refresh computes.
+    _prior: tuple[Tensor, Tensor]
 
     def __init__(self, setting: Setting, index: int, seed: int) -> None:
         task, effects, self._costs, device = setting
@@ -182,7 +188,7 @@ class SetModel(InterventionSetModel):
 
     @abstractmethod
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of E[Y | do(values)]; ``prior`` is the causal prior there, if known."""
+        """Return the mean and standard deviation of E[Y | do(x)] at ``values``; ``prior`` is computed if None."""
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         return self._predict(points.to(self._candidates))
@@ -196,18 +202,19 @@ class SetModel(InterventionSetModel):
             with torch.no_grad():
                 return self._log_gain(values, best, augmented, prior) - self.log_surcharge(values)
 
-        first = score(self._candidates, self._prior)
-        values, gain = evolve(self._candidates, first, score, rng, radii=RADII, survivors=SURVIVORS, children=CHILDREN)
+        scores = score(self._candidates, self._prior)
+        values, gain = evolve(self._candidates, scores, score, rng, radii=RADII, survivors=SURVIVORS, children=CHILDREN)
         return self.action(values), gain - math.log(self.cost)
 
     def _log_gain(self, values: Tensor, best: float, augmented: bool, prior: tuple[Tensor, Tensor] | None) -> Tensor:
-        """log EI at values ``n x d``, shape ``(n,)``."""
+        """Return log EI at values ``n x d``, shape ``(n,)``."""
         return self._log_improvement(*self._predict(values, prior), best, augmented)
 
     def log_surcharge(self, values: Tensor) -> Tensor:
         if not any(name in self._costs.per_unit for name in self._scales):
             return super().log_surcharge(values)
         columns = zip(self._scales.items(), values.unbind(-1), strict=True)
+        # True: set in every row.
         native = {name: (True, scale.to_native(column)) for (name, scale), column in columns}
         return (self._costs.of(native) / self.cost).log()
 
@@ -265,7 +272,8 @@ class SharedSetModel(SetModel):
         self._columns = [setting.task.nodes.index(name) for name in setting.task.manipulable]
         domains = list(setting.task.manipulable.values())
         self._low, self._high = torch.tensor(domains, dtype=torch.float64, device=setting.device).T
-        self._values = self._candidates[:0]  # played so far
+        # Values played so far, ``n x d``.
+        self._values = self._candidates[:0]
 
     def observe(self, action: Action, reward: float) -> None:
         values = self._values_of(action)[None]
@@ -281,7 +289,11 @@ class SharedSetModel(SetModel):
             self._gp.revise(self.index, *self._inputs(self._values))
 
     def _inputs(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs of the shared GP at values ``n x d``, and the causal prior's means there."""
+        """Return the inputs of the shared GP at values ``n x d``, and the means of the causal prior there.
+
+        The inputs are the values of all manipulable variables, with the mean of the observations for those that are not
+        set; 1 for each variable that is set, else 0; the standard deviation of the causal prior; and the novelty.
+        """
         mean, std = self._effect(values)
         observed = (self._effects.observations[:, self._columns] - self._low) / (self._high - self._low)
         inputs = values.new_zeros((len(values), 2 * self._count + 2))
