@@ -1,8 +1,9 @@
 """StableBaselines3: PPO, SAC, DQN and the other algorithms of that library behind the Agent interface.
 
 Raffin, Hill, Gleave, Kanervisto, Ernestus & Dormann (2021), Stable-Baselines3: reliable reinforcement learning
-implementations. Needs the extra ``sb3``: ``pip install 'cbo-gym[sb3]'``. Such an algorithm drives the loop itself. It
-therefore learns in its own thread, on an environment whose ``step`` passes the action on and waits for the outcome.
+implementations. Needs the extra ``sb3``: ``pip install 'cbo-gym[sb3]'``. Such an algorithm runs the loop over
+rounds itself. It therefore learns in its own thread, on an environment whose ``step`` gives the action to the agent and
+waits for the outcome.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from cbo_gym.arguments import require_word, whole_number
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import Action, Info, Mode, Observation, StepInfo
 
-#: defaults for experiments of some hundred rounds
+#: defaults for experiments of a few hundred rounds
 SHORT_RUN: dict[str, dict[str, Any]] = {
     "PPO": {"n_steps": 10, "batch_size": 10, "learning_rate": 3e-3},
     "A2C": {"n_steps": 5},
@@ -46,12 +47,14 @@ class _StopLearningError(Exception):
 
 
 class _Outcome(NamedTuple):
-    context: np.ndarray  # context of the next round
+    """The reward of a round, and the context of the next."""
+
+    context: np.ndarray
     reward: float
 
 
 class _Mailbox:
-    """Passes actions from the learning thread to the agent, and outcomes back; the outcome None stops the thread."""
+    """Queues of actions, from the learning thread to the agent, and of outcomes back. None stops the thread."""
 
     def __init__(self) -> None:
         self.actions: SimpleQueue[np.ndarray | BaseException] = SimpleQueue()
@@ -64,12 +67,12 @@ class _Mailbox:
         return outcome
 
 
-class _Played(gym.Env[np.ndarray, Action]):
-    """The environment of the algorithm, whose rounds are played outside the thread."""
+class _MailboxEnv(gym.Env[np.ndarray, Action]):
+    """The environment of the algorithm; the caller of the agent plays its rounds."""
 
-    def __init__(self, mailbox: _Mailbox, contexts: int, actions: Space) -> None:
+    def __init__(self, mailbox: _Mailbox, context_size: int, actions: Space) -> None:
         self._mailbox = mailbox
-        self.observation_space = spaces.Box(-np.inf, np.inf, (contexts,), dtype=np.float64)
+        self.observation_space = spaces.Box(-np.inf, np.inf, (context_size,), dtype=np.float64)
         self.action_space = actions
 
     def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[np.ndarray, StepInfo]:
@@ -85,7 +88,7 @@ class StableBaselines3(Agent):
     """An algorithm of Stable-Baselines3, PPO by default, that learns while it plays. Plays every mode.
 
     Args:
-        algorithm: name of its class: ``"PPO"``, ``"SAC"``, ``"DQN"``, ``"A2C"``, ``"TD3"``, ``"DDPG"``.
+        algorithm: name of the algorithm's class: ``"PPO"``, ``"SAC"``, ``"DQN"``, ``"A2C"``, ``"TD3"``, ``"DDPG"``.
         actions: number of evenly spread actions among which DQN chooses, 2 to 65,536; ignored by the others.
         device: torch device.
         parameters: keyword arguments of the algorithm, which override the defaults of this module.
@@ -103,7 +106,8 @@ class StableBaselines3(Agent):
         count = whole_number("actions", actions, at_least=2, at_most=MAX_CHOICES)
         require_device(device)
         with naming_the_extra("the agent StableBaselines3"):
-            import stable_baselines3  # late, so that the other agents do not need it
+            # Imported here, because the other agents do not need it.
+            import stable_baselines3
 
         self._algorithm = getattr(stable_baselines3, algorithm)
         self._parameters = {"gamma": 0.0, "device": device, **SHORT_RUN[algorithm], **parameters}
@@ -116,19 +120,21 @@ class StableBaselines3(Agent):
         self._thread: Thread | None = None
         self._learner_seed = seed % 2**31
         self._randomness = _global_randomness()
-        self._waiting: _Outcome | None = None  # outcome of the last round, until the next call of act
+        # Outcome of the last round, until act passes it to the algorithm.
+        self._unsent: _Outcome | None = None
 
     def act(self, observation: Observation) -> Action:
-        outcome = self._waiting or _Outcome(_context(observation), 0.0)
-        self._waiting = None
+        # The first outcome answers reset, which takes no reward.
+        outcome = self._unsent or _Outcome(_context(observation), 0.0)
+        self._unsent = None
         with self._own_randomness():
             if self._thread is None:
                 self._thread = self._start(len(outcome.context))
             self._mailbox.outcomes.put(outcome)
-            chosen = self._mailbox.actions.get()
-        if isinstance(chosen, BaseException):
-            raise chosen
-        return self._actions.to_action(chosen)
+            action_or_error = self._mailbox.actions.get()
+        if isinstance(action_or_error, BaseException):
+            raise action_or_error
+        return self._actions.to_action(action_or_error)
 
     def act_given_pending(
         self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
@@ -139,17 +145,17 @@ class StableBaselines3(Agent):
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         if self._thread is not None:
-            self._waiting = _Outcome(_context(observation), self._standardise(float(reward)))
+            self._unsent = _Outcome(_context(observation), self._standardise(float(reward)))
 
     def _standardise(self, reward: float) -> float:
-        rewards = [past.reward for past in self.history]
+        rewards = [entry.reward for entry in self.history]
         spread = float(np.std(rewards))
         return (reward - float(np.mean(rewards))) / spread if spread > 0.0 else 0.0
 
-    def _start(self, contexts: int) -> Thread:
-        env = _Played(self._mailbox, contexts, self._actions.space)
+    def _start(self, context_size: int) -> Thread:
+        env = _MailboxEnv(self._mailbox, context_size, self._actions.space)
         parameters = {"seed": self._learner_seed, **self._parameters}
-        # The thread holds no reference to the agent, so that dropping the agent ends it.
+        # The thread holds no reference to the agent, so that __del__ of a dropped agent can stop the thread.
         arguments = (self._mailbox, self._algorithm, env, parameters, self.task.horizon)
         thread = Thread(target=_learn, args=arguments, daemon=True)
         thread.start()
@@ -157,7 +163,7 @@ class StableBaselines3(Agent):
 
     @contextmanager
     def _own_randomness(self) -> Iterator[None]:
-        """Replace the global random states, from which the library draws, by states of the agent."""
+        """Use the agent's states for the global random generators, from which the library draws."""
         outer = _global_randomness()
         _set_global_randomness(self._randomness)
         try:
@@ -177,23 +183,28 @@ class StableBaselines3(Agent):
 
 
 def _context(observation: Observation) -> np.ndarray:
-    return np.array(observation.get("context", [1.0]))  # a copy: the library keeps it
+    # A copy, because the library keeps it.
+    return np.array(observation.get("context", [1.0]))
 
 
 def _learn(
     mailbox: _Mailbox, algorithm: Any, env: gym.Env[np.ndarray, Action], parameters: dict[str, Any], rounds: int
 ) -> None:
-    from stable_baselines3.common.logger import Logger  # late, as the library itself
+    # Imported here, because only this agent needs it.
+    from stable_baselines3.common.logger import Logger
 
     try:
         model = algorithm("MlpPolicy", env, **parameters)
         if not {"tensorboard_log", "verbose"} & parameters.keys():
-            model.set_logger(Logger(folder=None, output_formats=[]))  # the default makes a folder for each run
-        while True:  # schedules end with the task's horizon; later rounds are learned too
+            # The default logger makes a folder for each run.
+            model.set_logger(Logger(folder=None, output_formats=[]))
+        # Schedules, such as DQN's exploration, end with the task's horizon. Learning goes on if more rounds are played.
+        while True:
             model.learn(rounds, reset_num_timesteps=False)
     except _StopLearningError:
         pass
-    except BaseException as error:  # raised in the thread that waits for an action
+    # act, which waits for an action, raises the error.
+    except BaseException as error:
         mailbox.actions.put(error)
 
 
