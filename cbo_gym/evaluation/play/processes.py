@@ -1,11 +1,11 @@
-"""Calls in other processes, which report to the caller how each call ends.
+"""Calls in other processes, with limits of time and memory.
 
 A worker is a fresh interpreter that receives calls through its standard streams. So a script that starts one needs no
-``if __name__ == "__main__"``, a daemon process (such as Dask's) can start one, and it ends with its caller. It leads a
-process group, which is ended as a whole.
+``if __name__ == "__main__"``, and a daemon process (such as Dask's) can start one. A worker ends with its caller. It
+leads a process group, which is ended as a whole.
 
 A worker unpickles its caller's messages and answers in plain data, because untrusted code may run in it. The pools of
-loky and pebble unpickle answers, limit no memory and end no process groups.
+loky and pebble are not used, because they unpickle answers, limit no memory and end no process groups.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ Result = TypeVar("Result")
 
 HAS_GROUPS = os.name == "posix"
 MEBIBYTE = 2**20
-# Share of a memory limit; a process that holds more after a call is not used again.
-MAX_HELD = 0.25
+# A process that still holds more than this share of its memory limit after a call is not used again.
+MAX_HELD_SHARE = 0.25
 # Seconds between two checks of a process.
 WATCH_SECONDS = 0.05
-# Seconds until a process whose streams have ended is killed.
+# Seconds that a process has to exit after its streams have ended; then it is killed.
 PATIENCE = 5.0
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-# SIGINT goes to all processes of a terminal, but only the parent decides how a sweep ends. The process is closed to
-# others before it imports anything slow, see channel.guard_process.
+# SIGINT goes to all processes of a terminal, but only the parent decides how a sweep ends. The call of prctl is that of
+# channel.guard_process: other processes cannot open this one. It comes first, because the import takes a while.
 START = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import ctypes; "
     "sys.platform == 'linux' and ctypes.CDLL(None).prctl(4, 0); sys.path[:] = {path!r}; "
@@ -56,12 +56,12 @@ class LateError(DiedError):
 
 
 class RaisedError(DiedError):
-    """A call raised an error; the message is its traceback.
+    """A call raised an error; ``str`` of this exception is the traceback of that error.
 
     Args:
         kind: Name of the error's class.
-        message: Its message.
-        trace: Its traceback.
+        message: The error's message.
+        trace: The error's traceback.
     """
 
     def __init__(self, kind: str, message: str, trace: str) -> None:
@@ -75,7 +75,7 @@ class Limits:
 
     Args:
         time_limit: Seconds; None for no limit.
-        memory_limit: Resident memory of the process and those that it starts, in MiB; None for no limit.
+        memory_limit: Resident memory of the process and its descendants, in MiB; None for no limit.
 
     Raises:
         ArgumentError: if a limit is not above 0.
@@ -95,11 +95,13 @@ NO_LIMITS = Limits()
 
 
 class Worker:
-    """One process at a time, started when it is first needed and again after it died; it ends with this object.
+    """Runs calls in one process, which the first call starts; the next call replaces a process that has ended.
+
+    The process ends with this object.
 
     Args:
-        limits: Limits of each call. No call fails because of memory that an earlier one holds: a call that exceeds the
-            limit in a used process is repeated in a new one.
+        limits: Limits of each call. A call that exceeds the memory limit in a process that earlier calls used is
+            repeated in a new process, because the earlier calls may hold that memory.
         max_answer_bytes: Largest size of an answer.
         variables: Environment variables of the process, in addition to those of this one.
     """
@@ -113,7 +115,7 @@ class Worker:
     ) -> None:
         self._limits, self._max_answer_bytes, self._variables = limits, max_answer_bytes, variables or {}
         self._process: _Process | None = None
-        self._ending: Callable[[], object] = lambda: None
+        self._finalizer: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
         self._closed = False
 
@@ -131,24 +133,24 @@ class Worker:
 
         Args:
             function: Function that returns values that :func:`cbo_gym.serialization.to_plain` can write.
-            item: Its argument.
-            keep: Whether the process is used for the next call, with all that this one changes in it.
-            hear: Called with each message that the call sends by :func:`cbo_gym.player.say`; if it raises, the process
-                is ended.
+            item: The argument of the function.
+            keep: Whether the process is used for the next call, with all changes that this call makes in it.
+            hear: Called with each message that the call sends by :func:`cbo_gym.player.say`; the process is ended if
+                ``hear`` raises.
             time_limit: Seconds, instead of the worker's own limit.
             pack: Pickles function and item; ``pickle.dumps`` is faster if both are importable.
 
         Raises:
-            RaisedError: if it raises an error, after which the process is ended.
-            LateError: if it takes too long.
-            DiedError: if the process ends first, by itself or because of a limit, or its answer is invalid.
+            RaisedError: if the function raises an error, after which the process is ended.
+            LateError: if the call takes longer than its limit.
+            DiedError: if the process ends before it answers, by itself or because of a limit, or its answer is invalid.
         """
         limits = self._limits if time_limit is None else replace(self._limits, time_limit=time_limit)
         used = self._process is not None
-        process = self._running()
+        process = self._get_process()
         try:
             answer = process.ask(pack((function, item)), limits, self._max_answer_bytes, hear)
-        # Also an exception of hear.
+        # This includes exceptions of hear.
         except BaseException:
             self._end()
             raise
@@ -157,12 +159,12 @@ class Worker:
             with suppress(subprocess.TimeoutExpired):
                 process.popen.wait(timeout=PATIENCE)
             self._end()
-            if used and process.for_memory:
+            if used and process.exceeded_memory:
                 return self.call(function, item, keep=keep, hear=hear, time_limit=time_limit, pack=pack)
-            raise process.ended or DiedError(describe_end(process.popen.wait()))
+            raise process.kill_reason or DiedError(describe_end(process.popen.wait()))
         kind, content = answer
         limit = self._limits.memory_limit
-        if kind == FAILED or not keep or (limit is not None and _resident(process.popen.pid) > MAX_HELD * limit):
+        if kind == FAILED or not keep or (limit is not None and _resident(process.popen.pid) > MAX_HELD_SHARE * limit):
             self._end()
         if kind == FAILED:
             raise RaisedError(*map(str, content))
@@ -174,41 +176,41 @@ class Worker:
             self._closed = True
         self._end()
 
-    def _running(self) -> _Process:
+    def _get_process(self) -> _Process:
         with self._lock:
             if self._closed:
                 raise DiedError("stopped")
             if self._process is None:
                 self._process = _Process(self._variables)
-                self._ending = weakref.finalize(self, end_process, self._process.popen)
-                # A fork of this process must not end it.
-                self._ending.atexit = False
+                self._finalizer = weakref.finalize(self, end_process, self._process.popen)
+                # A fork of this process must not end the worker when it exits.
+                self._finalizer.atexit = False
             return self._process
 
     def _end(self) -> None:
         with self._lock:
-            self._process, ending = None, self._ending
-        # A second call does nothing.
-        ending()
+            self._process, finalizer = None, self._finalizer
+        # A finalizer that was called does nothing.
+        finalizer()
 
 
 class _Process:
     """A process, and a thread that kills it if a call exceeds its limits.
 
-    If the process ends during a call, the thread kills its children, which may hold its streams open.
+    If the process ends during a call, the thread kills its descendants, which may hold its streams open.
 
     Attributes:
         popen: The process.
-        ended: Reason why the thread killed it; None otherwise.
-        for_memory: Whether the process used too much memory.
+        kill_reason: The limit that the process exceeded, as an error to raise; None if it exceeded none.
+        exceeded_memory: Whether the process exceeded the memory limit.
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self.popen = start_process(variables)
-        self.ended: DiedError | None = None
-        self.for_memory = False
+        self.kill_reason: DiedError | None = None
+        self.exceeded_memory = False
         self._limits = NO_LIMITS
-        self._begun: float | None = None
+        self._call_start: float | None = None
         self._lock = threading.Lock()
         threading.Thread(target=self._watch, daemon=True).start()
 
@@ -220,15 +222,15 @@ class _Process:
         Raises:
             GarbledError: if the answer is invalid.
         """
-        number = secrets.randbits(64)
+        call_id = secrets.randbits(64)
         with self._lock:
-            self._limits, self._begun = limits, time.monotonic()
+            self._limits, self._call_start = limits, time.monotonic()
         try:
-            # If the process has ended, the next line notices it.
+            # If the process has ended, receive returns None.
             with suppress(OSError):
-                send(self.popen.stdin, number, message)
+                send(self.popen.stdin, call_id, message)
             while (received := receive(self.popen.stdout, max_bytes)) is not None:
-                if received[0] != number:
+                if received[0] != call_id:
                     raise GarbledError("its process gave an answer that was not asked for")
                 kind, content = _read(received[1])
                 if kind != INTERIM:
@@ -237,24 +239,24 @@ class _Process:
                     hear(content)
         finally:
             with self._lock:
-                self._begun = None
+                self._call_start = None
         return None
 
     def _watch(self) -> None:
         while self.popen.poll() is None:
             time.sleep(WATCH_SECONDS)
             with self._lock:
-                if self._begun is not None:
-                    self._check(time.monotonic() - self._begun)
+                if self._call_start is not None:
+                    self._check(time.monotonic() - self._call_start)
 
     def _check(self, seconds: float) -> None:
         time_limit, mebibytes = self._limits.time_limit, self._limits.memory_limit
         if time_limit is not None and seconds > time_limit:
-            self.ended = LateError(f"took longer than the time limit of {time_limit:g} s")
+            self.kill_reason = LateError(f"took longer than the time limit of {time_limit:g} s")
         elif mebibytes is not None and (used := _resident(self.popen.pid)) > mebibytes:
-            self.for_memory = True
-            self.ended = DiedError(f"used {used:.0f} MiB of memory; the limit is {mebibytes:g} MiB")
-        if self.ended or self.popen.poll() is not None:
+            self.exceeded_memory = True
+            self.kill_reason = DiedError(f"used {used:.0f} MiB of memory; the limit is {mebibytes:g} MiB")
+        if self.kill_reason or self.popen.poll() is not None:
             kill(self.popen)
 
 
@@ -272,27 +274,27 @@ def start_process(variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
     Args:
         variables: Environment variables, in addition to those of this process.
     """
-    # Python itself ignores other entries.
+    # Python ignores entries of other types.
     path = [entry for entry in sys.path if isinstance(entry, str)]
-    # This process holds the pipes.
+    # The pipes are open files of this process, which others must not open.
     guard_process()
-    return _Starter.thread.submit(
+    return _Starter.executor.submit(
         subprocess.Popen,
         [sys.executable, "-P", "-c", START.format(path=path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        # Calls run in parallel, so each has one thread.
+        # Workers run in parallel, so each uses one thread.
         env={**dict.fromkeys(THREADS, "1"), **os.environ, **variables},
         process_group=0 if HAS_GROUPS else None,
     ).result()
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process of :func:`start_process` and all that it started; close its streams."""
+    """Kill a process of :func:`start_process` and its descendants, and close its streams."""
     kill(process)
     process.wait()
     for stream in (process.stdin, process.stdout):
-        # The rest cannot be written.
+        # Data that is still in the buffer cannot be written.
         with suppress(OSError):
             stream.close()  # type: ignore[union-attr]
 
@@ -300,20 +302,20 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 class _Starter:
     """A thread that lives as long as this process, because on Linux a child dies with the *thread* that started it."""
 
-    thread = ThreadPoolExecutor(1)
+    executor = ThreadPoolExecutor(1)
 
     @classmethod
     def renew(cls) -> None:
-        cls.thread = ThreadPoolExecutor(1)
+        cls.executor = ThreadPoolExecutor(1)
 
 
 if HAS_GROUPS:
-    # A fork has no such thread.
+    # A fork does not inherit the thread.
     os.register_at_fork(after_in_child=_Starter.renew)
 
 
-def _family(pid: int) -> list[Any]:
-    """Return a process and those that it started, if they still run."""
+def _with_descendants(pid: int) -> list[Any]:
+    """Return a process and its descendants, or nothing if the process has ended."""
     import psutil
 
     try:
@@ -324,11 +326,11 @@ def _family(pid: int) -> list[Any]:
 
 
 def _resident(pid: int) -> float:
-    """Return the resident memory in MiB of a process and those that it started."""
+    """Return the resident memory in MiB of a process and its descendants."""
     import psutil
 
     total = 0
-    for process in _family(pid):
+    for process in _with_descendants(pid):
         # The process may just have ended.
         with suppress(psutil.Error):
             total += process.memory_info().rss
@@ -339,7 +341,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     """Kill a process and its descendants, with the rest of their process groups."""
     import psutil
 
-    family = _family(process.pid)
+    family = _with_descendants(process.pid)
     leaders = {process.pid} | {member.pid for member in family if _leads_a_group(member.pid)}
     for member in family:
         with suppress(psutil.Error):
@@ -350,12 +352,12 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _leads_a_group(pid: int) -> bool:
-    """Return whether the process leads its group, which could otherwise be that of this process."""
+    """Return whether the process leads its group. Another group must not be killed: it could be that of the caller."""
     if not HAS_GROUPS:
         return False
     try:
         return os.getpgid(pid) == pid
-    # The process has just ended.
+    # The process may just have ended.
     except OSError:
         return False
 
@@ -366,5 +368,5 @@ def describe_end(status: int) -> str:
         return f"its process ended with status {status}"
     if -status == signal.SIGKILL:
         return "its process was killed (SIGKILL), perhaps because it ran out of memory"
-    known = {number.value: number.name for number in signal.Signals}
-    return f"its process was killed by {known.get(-status, f'signal {-status}')}"
+    names = {number.value: number.name for number in signal.Signals}
+    return f"its process was killed by {names.get(-status, f'signal {-status}')}"
