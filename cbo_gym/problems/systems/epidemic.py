@@ -18,35 +18,43 @@ from cbo_gym.scm import Floats, StructuralCausalModel, Variable
 
 GROUPS = 2
 PERIODS = 3
-STILL_INFECTIOUS = 0.5  # 1 - gamma: the share of a period's infectious who are so in the next
+# 1 - gamma: the share of the infectious who are still infectious a period later.
+STILL_INFECTIOUS = 0.5
 NODES = tuple(f"I{group}_{period}" for period in range(1, PERIODS + 1) for group in range(1, GROUPS + 1))
-START = 1.0  # percent infectious in each group
+# Initial percentage of infectious in each group.
+START = 1.0
 
 Rates = Sequence[Sequence[Sequence[float]]]  # beta[t][i][j]
 
 
-def _next(own: Any, other: Any, from_own: Any, from_other: Any) -> Any:
-    """Percent infectious a period later; parents outside [0, 100], which noise can make, count as the nearer end."""
+def _step(own: Any, other: Any, from_own: Any, from_other: Any) -> Any:
+    """Return the percentage of infectious a period later; inputs are clipped to [0, 100], which noise can leave."""
     own, other = clip_fraction(0.01 * own), clip_fraction(0.01 * other)
     return 100.0 * (STILL_INFECTIOUS * own + (1.0 - own) * (from_own * own + from_other * other))
 
 
 def _first(from_own: Floats, from_other: Floats, u: Floats) -> Floats:
-    return _next(START, START, from_own, from_other) + u
+    """Mechanism of either group in the first period."""
+    return _step(START, START, from_own, from_other) + u
 
 
 def _first_group(first: Floats, second: Floats, from_first: Floats, from_second: Floats, u: Floats) -> Floats:
-    return _next(first, second, from_first, from_second) + u
+    """Mechanism of group 1 in a later period; the parents are the groups a period before."""
+    return _step(first, second, from_first, from_second) + u
 
 
 def _second_group(first: Floats, second: Floats, from_first: Floats, from_second: Floats, u: Floats) -> Floats:
-    return _next(second, first, from_second, from_first) + u
+    """Mechanism of group 2 in a later period; the parents are the groups a period before."""
+    return _step(second, first, from_second, from_first) + u
 
 
 def _trajectory(rates: np.ndarray) -> tuple[float, ...]:
     state, values = (START, START), list[float]()
     for first, second in rates:
-        state = (_next(state[0], state[1], first[0], first[1]), _next(state[1], state[0], second[1], second[0]))
+        state = (
+            _step(state[0], state[1], first[0], first[1]),
+            _step(state[1], state[0], second[1], second[0]),
+        )
         values += state
     return tuple(map(float, values))
 
@@ -57,21 +65,23 @@ def _misfit(reference: tuple[float, ...], *args: Number) -> Number:
 
 
 def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) -> Problem:
-    """Epidemic: twelve contact rates, to be set so that three periods run as in a reference epidemic.
+    """Epidemic: set twelve contact rates so that three periods match a reference epidemic.
 
-    I(i,t+1) = I(i,t) (1 - gamma) + (1 - I(i,t)) sum_j beta(i,j,t) I(j,t) + u with gamma = 0.5 and 1 % infectious in
-    both groups at first. The node Ii_t holds 100 I of group i after t periods, and the noise is in percent too. Y is
-    minus the mean squared error of the six nodes against the noiseless reference. Since the experimenter defines Y,
-    agents know how it depends on the nodes.
+    I(i,t+1) = I(i,t) (1 - gamma) + (1 - I(i,t)) sum_j beta(i,j,t) I(j,t) + u with gamma = 0.5 and, initially, 1 %
+    infectious in both groups. The node Ii_t is the percentage 100 I(i,t) after t periods, and the noise is in percent
+    too. Y is minus the mean squared error of the six nodes against the noiseless reference. Because the experimenter
+    defines Y, agents know how it depends on the nodes.
 
     Action coordinate ``4 (t - 1) + 2 (i - 1) + (j - 1)`` is beta(i,j,t), the rate at which group j infects group i in
     period t.
 
-    Noise that one period adds, the next passes on by its rates, so with Y a squared error the best rates are not quite
-    the reference's: they carry less noise. How much less depends on the constants. Of all rates with a trajectory those
-    that carry the least are such that, for each group, (1 - gamma + beta(i,i,t)) / beta(i,j,t) is about
-    I(i,t) / I(j,t). Version 1 of the registry's id has a reference of that kind, mostly contacts across groups, and
-    little noise; there the reference rates are optimal as far as rewards can tell. Version 0 has neither.
+    The reference rates are not exactly optimal. The rates of a period also pass on the noise of the period before, and
+    noise lowers Y, because Y is minus a squared error. The best rates therefore pass on less noise than the reference
+    rates; how much less depends on the constants. Among the rates that give the same noiseless trajectory, those that
+    pass on the least noise have, for each group, a ratio (1 - gamma + beta(i,i,t)) / beta(i,j,t) of about
+    I(i,t) / I(j,t). In version 1 of the registry's id the reference has this ratio, with contacts mostly across groups,
+    and there is little noise: the reference rates are optimal as far as rewards can tell. Version 0 has neither this
+    ratio nor little noise.
 
     Args:
         reference: ``beta[t][i][j]`` in [0, 1] of the reference epidemic, shape ``(3, 2, 2)``.
@@ -89,8 +99,8 @@ def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) ->
     target = _trajectory(rates)
     variables = [Variable(NODES[i], _first, (), (2 * i, 2 * i + 1) if i == 0 else (3, 2), u) for i in range(GROUPS)]
     for i, name in enumerate(NODES[GROUPS:], start=GROUPS):
-        before = i - i % GROUPS - GROUPS
-        parents = tuple(NODES[before : before + GROUPS])
+        start = i - i % GROUPS - GROUPS
+        parents = tuple(NODES[start : start + GROUPS])
         variables.append(Variable(name, _second_group if i % GROUPS else _first_group, parents, (2 * i, 2 * i + 1), u))
     variables.append(Variable("Y", partial(_misfit, target), NODES))
     return Problem(
