@@ -130,7 +130,7 @@ def test_wrong_graphs_have_the_changes_asked_for(changes, missing, added):
         ({"graph": "partial", "graph_candidates": [7]}, r"a list of edges \(cause, effect\); given 7"),
         (
             {"graph": "partial", "graph_candidates": "X"},
-            "a number from 1 to 64 or a list of so many diagrams; given 'X'",
+            "a number from 1 to 64 or a list of 1 to 64 diagrams; given 'X'",
         ),
     ],
 )

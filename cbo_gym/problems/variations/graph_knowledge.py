@@ -2,9 +2,10 @@
 
 Rewards, optimum and regret are those of the true problem. Actions and observations follow from the known graph:
 
-* Variables are in a topological order of the known diagram, else sorted by name or in the order of base arms.
-* Hard mode offers the minimal intervention sets of the known diagram or of any candidate, else all sets, but none
-  larger than those of the problem. Sets that do not come from a graph are kept.
+* Variables are in a topological order of the known diagram. Without one they are sorted by name. In masked mode they
+  keep the order of the base arms.
+* Hard mode offers the minimal intervention sets of the known diagram or of any candidate; if agents have neither, all
+  sets that are no larger than those of the problem. Sets that do not come from a graph are kept.
 * The nodes of soft actions, scopes and noise stay known. A composition is known only with a diagram.
 """
 
@@ -40,11 +41,13 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 }
 GRAPH_KEYWORDS = ("graph", *CHANGES, "graph_seed", "graph_candidates")
 MAX_CANDIDATES = 64
-TRIES = 1000
-# Large graphs have fewer tries, because each takes longer.
-MIN_TRIES, SEARCHED_PAIRS = 100, 1_000_000
+# Number of draws of a random change until a valid one is found. Large graphs have fewer, because each takes longer.
+MAX_TRIES, MIN_TRIES = 1000, 100
+# Limit of the number of draws times the squared number of nodes, unless it leaves fewer than MIN_TRIES draws.
+MAX_PAIRS = 1_000_000
 
-Change = int | Sequence[Any]  # a number of random changes, or a list of them
+# A number of random changes, or a list of changes.
+Change = int | Sequence[Any]
 
 
 class _NoSuchChangeError(ArgumentError):
@@ -52,26 +55,30 @@ class _NoSuchChangeError(ArgumentError):
 
 
 def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
-    """Return the problem with another knowledge of its graph.
+    """Return the problem with agents that know its graph differently.
 
     Args:
         problem: A problem whose graph is known.
         graph: ``"known"``; ``"hidden"``: only the variables' names; ``"wrong"``: another diagram instead of the true
             one; ``"partial"``: candidates, one of which should be the true diagram.
-        keywords: With ``"wrong"``: ``graph_missing``, ``graph_added``, ``graph_reversed`` (numbers of directed edges,
-            or lists of edges ``(cause, effect)``) and ``graph_omitted`` (a number of variables that no action sets or
-            enters, or a list of them), one missing edge by default; and ``graph_seed``, at least 0. With
-            ``"partial"``: ``graph_candidates``, at most 64 (None for the Markov equivalence class with the reward as a
-            sink; a number of diagrams, all but the true one with an edge missing, added or reversed; or a list of
-            diagrams or of lists of edges, with a warning if the true one is missing), and ``graph_seed``.
+        keywords: By value of ``graph``; ``graph_seed``, at least 0, is the seed of what is drawn at random.
+
+            * With ``"wrong"``: ``graph_missing``, ``graph_added`` and ``graph_reversed``, each a number of directed
+              edges or a list of edges ``(cause, effect)``; ``graph_omitted``, a number of variables that no action sets
+              or enters, or a list of such variables; and ``graph_seed``. By default one edge is missing.
+            * With ``"partial"``: ``graph_candidates`` and ``graph_seed``. The candidates are at most 64: None for the
+              Markov equivalence class with the reward as a sink; a number of diagrams, which are the true one and
+              others with one edge missing, added or reversed; or a list of diagrams or of lists of edges, with a
+              warning if the true diagram is missing.
 
     Raises:
-        ArgumentError: if ``graph`` or a keyword is unknown; for more changes than there are edges or variables; if the
-            diagram has a cycle, an edge out of the reward, or nothing to act on that affects the reward.
+        ArgumentError: if ``graph`` or a keyword is unknown; if more changes are given than there are edges or
+            variables; if the diagram has a cycle or an edge out of the reward, or if no variable that can be acted on
+            affects the reward in it.
     """
     require_word("graph", graph, KEYWORDS)
-    if strangers := sorted(set(keywords) - set(KEYWORDS[graph])):
-        raise ArgumentError(f"graph={graph!r} takes the keywords {list(KEYWORDS[graph])}; given also {strangers}")
+    if unknown := sorted(set(keywords) - set(KEYWORDS[graph])):
+        raise ArgumentError(f"graph={graph!r} takes the keywords {list(KEYWORDS[graph])}; given also {unknown}")
     if graph == "known":
         return problem
     rng = np.random.default_rng(whole_number("graph_seed", keywords.pop("graph_seed", 0), at_least=0))
@@ -85,7 +92,7 @@ def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> P
 
 
 def describe_knowledge(problem: Problem) -> str:
-    """Return a summary of the agents' knowledge of a problem's graph, which reveals the true one."""
+    """Return a summary of the agents' knowledge of a problem's graph. It reveals what agents must not know."""
     knowledge, truth = problem.knowledge, problem.scm.diagram
     if knowledge is None:
         return "the true graph"
@@ -113,26 +120,28 @@ def _partial(
             warnings.warn(f"the true graph of {problem.name} is not among the candidates", stacklevel=2)
     else:
         raise ArgumentError(
-            f"graph_candidates is a number from 1 to {MAX_CANDIDATES} or a list of so many diagrams; "
-            f"given {shown(graph_candidates)}"
+            f"graph_candidates must be a number from 1 to {MAX_CANDIDATES} or a list of 1 to {MAX_CANDIDATES} "
+            f"diagrams; given {shown(graph_candidates)}"
         )
     candidates = dict.fromkeys(_with_nodes(diagram, nodes) for diagram in diagrams)
     return GraphKnowledge(nodes, candidates=tuple(sorted(candidates, key=repr)))
 
 
 def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> list[CausalDiagram]:
-    """The true diagram and others with one edge changed."""
+    """Return the true diagram and others with one edge changed."""
     diagrams = [problem.scm.diagram]
-    patience = dict.fromkeys(CHANGES, _tries(problem) // MIN_TRIES)
-    for change in np.array(CHANGES)[rng.permuted(np.arange(TRIES) % 3)]:
+    attempts_left = dict.fromkeys(CHANGES, _tries(problem) // MIN_TRIES)
+    # The first three changes are those of edges.
+    for change in np.array(CHANGES)[rng.permuted(np.arange(MAX_TRIES) % 3)]:
         if len(diagrams) >= count:
             return diagrams
-        if not patience[change]:
+        if not attempts_left[change]:
             continue
         try:
             diagram = wrong_diagram(problem, rng, **{change: 1})
-        except _NoSuchChangeError:  # raised only after many tries
-            patience[change] -= 1
+        # Each such failure takes many tries, so few are allowed.
+        except _NoSuchChangeError:
+            attempts_left[change] -= 1
             continue
         except ArgumentError:
             continue
@@ -153,7 +162,7 @@ def wrong_diagram(
 ) -> CausalDiagram:
     """Return the problem's diagram with changes, its nodes in topological order; see :func:`with_knowledge`.
 
-    Random changes are drawn again while they make a cycle or leave nothing to act on.
+    Random changes are drawn again while they make a cycle or leave nothing to act on that affects the reward.
 
     Raises:
         ArgumentError: as :func:`with_knowledge`.
@@ -161,18 +170,18 @@ def wrong_diagram(
     changes = (graph_missing, graph_added, graph_reversed, graph_omitted)
     if all(is_whole_number(change) and not change for change in changes):
         raise ArgumentError(f"a wrong graph needs a change; give one of {', '.join(CHANGES)} above 0")
-    drawn = any(is_whole_number(change) and change for change in changes)
-    problems: dict[str, None] = {}
-    for _ in range(_tries(problem) if drawn else 1):
+    is_random = any(is_whole_number(change) and change for change in changes)
+    reasons: dict[str, None] = {}
+    for _ in range(_tries(problem) if is_random else 1):
         diagram = _change(problem, rng, *changes)
-        if (reason := _unfit(problem, diagram)) is None:
+        if (reason := _find_flaw(problem, diagram)) is None:
             return _in_order(problem, diagram)
-        problems[reason] = None
-    raise _NoSuchChangeError(f"no such change of the graph of {problem.name} is valid: {'; '.join(problems)}")
+        reasons[reason] = None
+    raise _NoSuchChangeError(f"no such change of the graph of {problem.name} is valid: {'; '.join(reasons)}")
 
 
 def _tries(problem: Problem) -> int:
-    return max(MIN_TRIES, min(TRIES, SEARCHED_PAIRS // len(problem.scm.diagram.nodes) ** 2))
+    return max(MIN_TRIES, min(MAX_TRIES, MAX_PAIRS // len(problem.scm.diagram.nodes) ** 2))
 
 
 def _change(
@@ -192,35 +201,39 @@ def _change(
     }
     if problem.data(SuperArms):
         fixed |= set(scm.nodes)
-    gone = _pick(rng, omitted, [n for n in scm.nodes if n not in fixed], "graph_omitted", "variables no action enters")
-    kept = scm.diagram.subgraph(set(scm.nodes) - set(gone)) if gone else scm.diagram
-    edges = sorted(kept.directed)
+    free = [name for name in scm.nodes if name not in fixed]
+    removed = _pick(rng, omitted, free, "graph_omitted", "variables no action enters")
+    diagram = scm.diagram.subgraph(set(scm.nodes) - set(removed)) if removed else scm.diagram
+    edges = sorted(diagram.directed)
     dropped = _pick(rng, missing, edges, "graph_missing", "edges")
-    inner = [edge for edge in edges if edge[1] != reward and edge not in dropped]
-    flipped = _pick(rng, reversed_, inner, "graph_reversed", "other edges that do not lead into the reward")
-    apart = _apart(kept.nodes, kept.directed, reward)
-    new = _pick(rng, added, _one_way(rng, apart) if is_whole_number(added) else apart, "graph_added", "pairs to join")
-    directed = kept.directed - set(dropped) - set(flipped) | {(b, a) for a, b in flipped} | set(new)
-    return CausalDiagram(kept.nodes, directed, kept.bidirected, allow_cycles=True)
+    reversible = [edge for edge in edges if edge[1] != reward and edge not in dropped]
+    flipped = _pick(rng, reversed_, reversible, "graph_reversed", "other edges that do not lead into the reward")
+    absent = _absent_edges(diagram.nodes, diagram.directed, reward)
+    addable = _draw_directions(rng, absent) if is_whole_number(added) else absent
+    new = _pick(rng, added, addable, "graph_added", "pairs to join")
+    directed = diagram.directed - set(dropped) - set(flipped) | {(b, a) for a, b in flipped} | set(new)
+    return CausalDiagram(diagram.nodes, directed, diagram.bidirected, allow_cycles=True)
 
 
-@lru_cache(maxsize=1)  # the same in every try
-def _apart(nodes: tuple[str, ...], directed: frozenset[Edge], reward: str) -> Sequence[Edge]:
-    """The pairs of unconnected nodes that an edge may join, in both directions except out of the reward."""
+# Cached, because it is the same in every try.
+@lru_cache(maxsize=1)
+def _absent_edges(nodes: tuple[str, ...], directed: frozenset[Edge], reward: str) -> Sequence[Edge]:
+    """Return the edges between nodes that no edge joins, in both directions except out of the reward."""
     pairs = [(a, b) for a in nodes for b in nodes if a != b and a != reward]
     return [(a, b) for a, b in pairs if not {(a, b), (b, a)} & directed]
 
 
-def _one_way(rng: np.random.Generator, pairs: Sequence[Edge]) -> list[Edge]:
-    chosen = {frozenset(pairs[i]): pairs[i] for i in rng.permutation(len(pairs))}
+def _draw_directions(rng: np.random.Generator, edges: Sequence[Edge]) -> list[Edge]:
+    """Return one edge for each pair of nodes, in a random direction if both are among ``edges``."""
+    chosen = {frozenset(edges[i]): edges[i] for i in rng.permutation(len(edges))}
     return sorted(chosen.values())
 
 
 def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keyword: str, items_name: str) -> list[Any]:
-    """A number of random items of ``known``, or the items that ``wanted`` lists.
+    """Return ``wanted`` random items of ``known`` if it is a number, or the items that it lists.
 
     Raises:
-        ArgumentError: if there are too few, or an item is unknown.
+        ArgumentError: if there are too few items, or an item is unknown.
     """
     if is_whole_number(wanted):
         count = whole_number(keyword, wanted, at_least=0)
@@ -230,20 +243,20 @@ def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keywor
             )
         return [known[i] for i in rng.permutation(len(known))[:count]]
     if not isinstance(wanted, list | tuple):
-        raise ArgumentError(f"{keyword} is a number or a list; given {shown(wanted)}")
+        raise ArgumentError(f"{keyword} must be a number or a list; given {shown(wanted)}")
     items = [tuple(item) if isinstance(item, list) else item for item in wanted]
-    if strangers := [item for item in items if not _is_comparable(item) or item not in known]:
-        raise ArgumentError(f"{keyword} names {shown(strangers)}; choose from the {items_name} {shown(list(known))}")
+    if unknown := [item for item in items if not _is_comparable(item) or item not in known]:
+        raise ArgumentError(f"{keyword} names {shown(unknown)}; choose from the {items_name} {shown(list(known))}")
     return list(dict.fromkeys(items))
 
 
 def _is_comparable(value: object) -> bool:
-    """Whether it is a name or a tuple of names, as an edge is; other objects may not support comparison."""
+    """Return whether a value is a name or a tuple of names, such as an edge; others may not support ``==``."""
     return isinstance(value, str) or (isinstance(value, tuple) and all(isinstance(name, str) for name in value))
 
 
-def _unfit(problem: Problem, diagram: CausalDiagram) -> str | None:
-    """The reason why agents cannot use a diagram; None if they can."""
+def _find_flaw(problem: Problem, diagram: CausalDiagram) -> str | None:
+    """Return why a diagram is not valid as agents' knowledge of the problem; None if it is."""
     reward, scm = problem.scm.reward, problem.scm
     if children := diagram.children(reward):
         return f"it has edges from the reward to {list(children)}"
@@ -267,13 +280,13 @@ def _is_acyclic_under(diagram: CausalDiagram, scope: Any) -> bool:
 
 
 def _as_diagram(problem: Problem, candidate: Any) -> CausalDiagram:
-    """A candidate that the user lists, as a diagram or as its directed edges."""
+    """Return the diagram of a candidate that the user lists as a diagram or as its directed edges."""
     truth = problem.scm.diagram
     if not isinstance(candidate, CausalDiagram):
         candidate = CausalDiagram(truth.nodes, _edges(candidate), truth.bidirected, allow_cycles=True)
     if set(candidate.nodes) != set(truth.nodes):
         raise ArgumentError(f"a candidate needs the nodes {list(truth.nodes)}; given {list(candidate.nodes)}")
-    if reason := _unfit(problem, candidate):
+    if reason := _find_flaw(problem, candidate):
         raise ArgumentError(f"{candidate} is not a candidate for the graph of {problem.name}: {reason}")
     return candidate
 
@@ -287,15 +300,15 @@ def _edges(value: Any) -> list[Edge]:
 
 
 def _node_order(problem: Problem) -> tuple[str, ...]:
-    """The observed variables in an order that does not depend on the graph, the reward last."""
+    """Return the observed variables in an order that does not depend on the graph, the reward last."""
     if problem.data(SuperArms):
         return problem.scm.nodes
-    others = sorted(set(problem.scm.nodes) - {problem.scm.reward}, key=_natural)
+    others = sorted(set(problem.scm.nodes) - {problem.scm.reward}, key=_natural_key)
     return (*others, problem.scm.reward)
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """X2 before X10."""
+def _natural_key(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts X2 before X10."""
     return [(int(chunk), "") if chunk.isdigit() else (0, chunk) for chunk in re.split(r"(\d+)", name) if chunk]
 
 
@@ -304,7 +317,7 @@ def _with_nodes(diagram: CausalDiagram, nodes: Sequence[str]) -> CausalDiagram:
 
 
 def _in_order(problem: Problem, diagram: CausalDiagram) -> CausalDiagram:
-    """The diagram with its nodes in a topological order, if it has one, that depends on nothing else."""
+    """Return the diagram with its nodes in a topological order, if it has one, that depends on the diagram alone."""
     names = [name for name in _node_order(problem) if name in diagram.nodes]
     ordered = _with_nodes(diagram, names)
     if problem.data(SuperArms) or not diagram.is_acyclic:
@@ -321,7 +334,8 @@ def _keeps_composition(problem: Problem, knowledge: GraphKnowledge) -> bool:
 def _targets(problem: Problem, knowledge: GraphKnowledge) -> Sequence[frozenset[str]]:
     reward, targets = problem.scm.reward, problem.targets
     if not all(is_minimal(problem.scm.diagram, reward, target) for target in targets):
-        return targets  # these do not come from the graph
+        # These sets do not come from the graph.
+        return targets
     offered = _sets(list(problem.manipulable), max(map(len, targets), default=0))
     if diagrams := [knowledge.diagram] if knowledge.diagram else knowledge.candidates:
         return [target for target in offered if any(is_minimal(diagram, reward, target) for diagram in diagrams)]
@@ -329,7 +343,7 @@ def _targets(problem: Problem, knowledge: GraphKnowledge) -> Sequence[frozenset[
 
 
 def _sets(names: Sequence[str], largest: int) -> list[frozenset[str]]:
-    """The sets of names, smaller ones first, up to the largest size for which there are at most ``MAX_TARGETS``."""
+    """Return the sets of at most ``largest`` names by size, up to a size that keeps them at most ``MAX_TARGETS``."""
     sets = [frozenset[str]()] if largest >= 0 else []
     for size in range(1, largest + 1):
         more = [frozenset(members) for members in combinations(names, size)]
