@@ -16,7 +16,7 @@ from cbo_gym.validation import StrictModel
 
 Mode = Literal["hard", "soft", "contextual", "discrete", "aggregated"]
 MAX_VARIABLES = 200
-# Largest magnitude of a value: acquisition functions of BoTorch overflow from 1e38 on.
+# Largest magnitude of a value, well below 1e38, from which on acquisition functions of BoTorch overflow.
 MAX_MAGNITUDE = 1e30
 
 
@@ -30,19 +30,19 @@ def _require_ascending(bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = bounds
     if not -math.inf < low < high < math.inf:
         hint = f"; write [{high:g}, {low:g}]?" if -math.inf < high < low < math.inf else ""
-        raise ValueError(f"bounds are low < high, two finite numbers{hint}")
+        raise ValueError(f"bounds must be low < high, two finite numbers{hint}")
     return bounds
 
 
 Number = Annotated[float, Field(strict=True), AfterValidator(_require_magnitude)]
-# NumPy's whole numbers become Python's own.
+# NumPy's integers are converted to int.
 Whole = Annotated[
     int, Field(strict=True), BeforeValidator(lambda value: int(value) if is_whole_number(value) else value)
 ]
 Seed = Annotated[int, BeforeValidator(seed_number)]
 Bounds = Annotated[tuple[Number, Number], AfterValidator(_require_ascending)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-# None means no constraint, and a string one constraint.
+# None is read as an empty list, and a string as a list of one string.
 Strings = Annotated[
     list[str], BeforeValidator(lambda value: [] if value is None else [value] if isinstance(value, str) else value)
 ]
@@ -52,7 +52,7 @@ def _read_diagram(value: Any) -> Any:
     return CausalDiagram.from_dagitty(value) if isinstance(value, str) else value
 
 
-# Stored in DAGitty's language.
+# Serialised in DAGitty's language.
 Diagram = Annotated[
     InstanceOf[CausalDiagram],
     BeforeValidator(_read_diagram),
@@ -69,34 +69,35 @@ class Parameter(StrictModel):
 
 
 class Description(StrictModel):
-    """The description of a study, which never changes.
+    """The description of a study, which does not change after the study is created.
 
     Attributes:
         name: the name of the study.
-        mode: kind of action; ``"hard"``: a set of variables and the values that they are set to; ``"soft"``: all
-            parameters; ``"contextual"``: as hard, after the contexts were observed; ``"discrete"``: one of a list;
-            ``"aggregated"``: an interval of each parameter.
+        mode: kind of action; ``"hard"``: a set of variables and the values that they are set to; ``"soft"``: values
+            of all parameters; ``"contextual"``: as ``"hard"``, chosen after the contexts are observed; ``"discrete"``:
+            one of the ``arms``; ``"aggregated"``: an interval of each parameter.
         reward: the variable to optimise.
         direction: ``"maximize"`` or ``"minimize"``.
         variables: the observed variables, in the order in which they are shown; None for those of the diagram.
         diagram: the causal diagram without the ignored names; None if it is not known. A string is read as DAGitty.
-        ignored: names whose values are accepted and dropped, such as the effects of the reward, which cannot change
-            it.
-        candidates: diagrams of which one should be the true one; usually empty.
+        ignored: names whose values are accepted and dropped, such as variables that the reward affects; these cannot
+            change it.
+        candidates: possible causal diagrams, one of which should be the true one; usually empty.
         settable: variable -> bounds, in its units.
         parameters: the parameters of the soft and the aggregated mode.
-        targets: the sets that may be set, among them the empty set, to only observe; None for the minimal ones.
+        targets: the sets of variables that may be set; the empty set is to only observe. None for the minimal
+            intervention sets.
         contexts: the variables that are observed before a trial.
-        scopes: the contexts of each variable that is set, see :func:`cbo_gym.custom_problem`; None for the usual ones.
+        scopes: the contexts of each variable that is set, see :func:`cbo_gym.custom_problem`; None for the default.
         arms: the actions of the discrete mode, each a mapping from variables to values, ``{}`` to only observe.
         reward_range: the range of the reward, which the methods of the discrete mode need.
         constraints: limits of expected values, such as ``"biomass >= 2"``, see
             :func:`cbo_gym.problems.variations.constraints.read_constraints`.
         costs: name -> price of setting it, 1 for a name that is missing; or as :meth:`cbo_gym.actions.Costs.read`
             takes them.
-        composition: the reward as a function of other variables, if it is known, in the soft mode:
-            ``"0.7 * biomass - 2 * feed ** 2"``; arithmetic alone.
-        noise: variable -> standard deviation of its own noise, if all of them are known; else None.
+        composition: the reward as an arithmetic expression in other variables, such as
+            ``"0.7 * biomass - 2 * feed ** 2"``, if it is known and the mode is soft.
+        noise: variable -> standard deviation of its own noise; None unless all of them are known.
         units: variable or parameter -> its unit.
         agent: the label of the agent.
         horizon: number of trials that are planned; some methods need it.
@@ -130,7 +131,7 @@ class Description(StrictModel):
 
 @contextmanager
 def at(*path: str | int) -> Iterator[None]:
-    """Attach to an error the path of the field that it is about, like ``loc`` of pydantic."""
+    """Attach ``path`` to an error that the block raises: the field that it is about, like ``loc`` in pydantic."""
     try:
         yield
     except CBOGymError as error:

@@ -188,7 +188,7 @@ agent: Random
     [
         (LONG, "horizon: 40", "horizn: 40", "line 14: field horizn: .* did you mean 'horizon'"),
         (LONG, "horizon: 40", "horizon: many", "line 14: field horizon: Input should be a valid integer"),
-        (LONG, "[0, 5]", "[5, 0]", r"line 5: field settable.feed: .*bounds are low < high.* write \[0, 5\]\?"),
+        (LONG, "[0, 5]", "[5, 0]", r"line 5: field settable.feed: .*bounds must be low < high.* write \[0, 5\]\?"),
         (LONG, "[0, 5]", "[0, many]", "line 5: field settable.feed.1: Input should be a valid number"),
         (LONG, "  ph: [", "  pH: [", r"line 6: settable names \['pH'\]; did you mean 'ph'\?"),
         (LONG, "  ph: [", "  titre: [", "line 6: the reward titre is .* it cannot be set"),
@@ -210,7 +210,7 @@ agent: Random
         (LONG, "horizon: 40", "horizon: 0\nseed: -1", "line 14: field horizon: .*; line 15: field seed: "),
         (DISCRETE, "feed: 1.0", "fed: 1.0", "line 6: study: 'fed' cannot be set"),
         (DISCRETE, "- {}", "- {feed: 1.0}", "line 5: study: the arms must be different interventions"),
-        (DISCRETE, "[0, 1]", "[1, 0]", "line 7: field reward_range: .*bounds are low < high"),
+        (DISCRETE, "[0, 1]", "[1, 0]", "line 7: field reward_range: .*bounds must be low < high"),
         (SOFT, "node: feed", "node: fed", r"line 5: parameters names \['fed'\]"),
         (SOFT, "node: feed", "nod: feed", "line 5: field parameters.dose.node: Field required; line 5: .* mean 'node'"),
         (SOFT, "[0, 1]", "[0, 1], null: 3", "line 5: the null value of dose must lie in"),
