@@ -1,8 +1,8 @@
-"""Exogenous distributions.
+"""Distributions of exogenous variables.
 
 Each is a frozen dataclass with two ways to draw: ``sample`` from a NumPy generator, which is fast, and
-``from_uniform``, which maps uniform numbers to draws and so suits quasi-Monte Carlo points. They need NumPy and
-``scipy.special`` alone, because ``scipy.stats`` takes longer to import than the whole package.
+``from_uniform``, which maps uniform numbers to draws and so suits quasi-Monte Carlo points. This module does not use
+``scipy.stats``, because it takes longer to import than the whole package.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ Array = np.ndarray
 
 
 def _normal_quantile(uniforms: Array) -> Array:
-    from scipy.special import ndtri  # late, because it takes a quarter of the package's import time
+    # Imported here, because it takes a quarter of the package's import time.
+    from scipy.special import ndtri
 
     return ndtri(uniforms)
 
@@ -39,8 +40,11 @@ def _require_ends(low: float, high: float) -> None:
     require_positive("high - low", high - low)
 
 
-def _store(distribution: Distribution, *fields: str) -> None:
-    """Make fields tuples of finite numbers, one a component, which keeps the dataclass hashable; check ``weights``."""
+def _set_tuples(distribution: Distribution, *fields: str) -> None:
+    """Check fields and ``weights``, and store the fields as tuples of floats, so that the dataclass is hashable.
+
+    The fields hold finite numbers, one for each component.
+    """
     for field in fields:
         values = getattr(distribution, field)
         if isinstance(values, str) or not np.iterable(values) or not all(map(is_finite_number, values)):
@@ -147,7 +151,7 @@ class GaussianMixture(Distribution):
     stds: Sequence[float]
 
     def __post_init__(self) -> None:
-        _store(self, "weights", "means", "stds")
+        _set_tuples(self, "weights", "means", "stds")
         for std in self.stds:
             require_positive("every std", std)
 
@@ -157,8 +161,8 @@ class GaussianMixture(Distribution):
 
     @property
     def std(self) -> float:
-        second = np.square(self.stds) + np.square(self.means)
-        return float(np.sqrt(np.dot(self.weights, second) - self.mean**2))
+        second_moments = np.square(self.stds) + np.square(self.means)
+        return float(np.sqrt(np.dot(self.weights, second_moments) - self.mean**2))
 
     def from_uniform(self, uniforms: Array) -> Array:
         # A uniform number picks the component; its position in the component's slice is uniform again.
@@ -188,9 +192,9 @@ class Arcsine(Distribution):
 
 @dataclass(frozen=True)
 class TruncatedNormal(Distribution):
-    """A normal distribution, cut to ``[low, high]``.
+    """A normal distribution, truncated to ``[low, high]``.
 
-    ``location`` and ``scale`` are the mean and the standard deviation of the normal distribution before the cut.
+    ``location`` and ``scale`` are the mean and the standard deviation of the normal distribution before truncation.
     """
 
     location: float = 0.5
@@ -204,18 +208,18 @@ class TruncatedNormal(Distribution):
         _require_ends(self.low, self.high)
 
     @cached_property
-    def _cut(self) -> tuple[float, float]:
-        """Probability of the normal distribution below ``low``, and between the ends."""
+    def _probabilities(self) -> tuple[float, float]:
+        """Probabilities of the normal distribution below ``low``, and from ``low`` to ``high``."""
         from scipy.special import ndtr
 
         below = float(ndtr((self.low - self.location) / self.scale))
         return below, float(ndtr((self.high - self.location) / self.scale)) - below
 
     def _densities(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the standardised ends, and the density of the cut standard normal there."""
+        """Return ``low`` and ``high`` in standard units, and the density of the truncated standard normal at both."""
         ends = (self.low - self.location) / self.scale, (self.high - self.location) / self.scale
-        weight = math.sqrt(2.0 * math.pi) * self._cut[1]
-        return ends, (math.exp(-0.5 * ends[0] ** 2) / weight, math.exp(-0.5 * ends[1] ** 2) / weight)
+        constant = math.sqrt(2.0 * math.pi) * self._probabilities[1]
+        return ends, (math.exp(-0.5 * ends[0] ** 2) / constant, math.exp(-0.5 * ends[1] ** 2) / constant)
 
     @property
     def mean(self) -> float:
@@ -228,7 +232,7 @@ class TruncatedNormal(Distribution):
         return self.scale * math.sqrt(1.0 + a * left - b * right - (left - right) ** 2)
 
     def from_uniform(self, uniforms: Array) -> Array:
-        below, between = self._cut
+        below, between = self._probabilities
         draws = self.location + self.scale * _normal_quantile(below + between * uniforms)
         return np.clip(draws, self.low, self.high)
 
@@ -243,7 +247,7 @@ class Empirical(Distribution):
     quantiles: Sequence[float]
 
     def __post_init__(self) -> None:
-        _store(self, "quantiles")
+        _set_tuples(self, "quantiles")
         if len(self.quantiles) < 2 or not np.all(np.diff(self.quantiles) >= 0):
             raise ArgumentError(
                 f"quantiles must be at least two numbers in ascending order; given {shown(self.quantiles)}"
@@ -261,8 +265,8 @@ class Empirical(Distribution):
     @property
     def std(self) -> float:
         left, right = self._intervals
-        second = (left**2 + left * right + right**2) / 3.0
-        return math.sqrt(max(float(second.mean()) - self.mean**2, 0.0))
+        second_moments = (left**2 + left * right + right**2) / 3.0
+        return math.sqrt(max(float(second_moments.mean()) - self.mean**2, 0.0))
 
     def from_uniform(self, uniforms: Array) -> Array:
         return np.interp(uniforms, np.linspace(0.0, 1.0, len(self.quantiles)), self.quantiles)
@@ -276,7 +280,7 @@ class Discrete(Distribution):
     weights: Sequence[float]
 
     def __post_init__(self) -> None:
-        _store(self, "values", "weights")
+        _set_tuples(self, "values", "weights")
 
     @property
     def mean(self) -> float:
@@ -300,8 +304,8 @@ class DistributionFamily:
     """A prior over the parameters of a distribution.
 
     Args:
-        kind: class of the distribution, or another function of its parameters by name.
-        ranges: parameter -> ``(low, high)``; the parameters are independent and uniform there.
+        kind: class of the distribution, or another function that makes one from keyword arguments.
+        ranges: parameter -> ``(low, high)``; the parameters are independent and uniform in their ranges.
     """
 
     kind: Callable[..., Distribution]
@@ -313,7 +317,7 @@ class DistributionFamily:
 
 
 def scaled(distribution: Distribution, factor: float) -> Distribution | None:
-    """Return the distribution of ``factor`` (not 0) times a draw; ``None`` for a class not in this module."""
+    """Return the distribution of ``factor``, which is not 0, times a draw; ``None`` for a class of another module."""
     match distribution:
         case Zero():
             return distribution
