@@ -1,4 +1,4 @@
-"""Untrusted YAML files: read in bounded time and memory, without running code, each key once."""
+"""Reads untrusted YAML files in bounded time and memory, without running code. A repeated key is an error."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import yaml
 from cbo_gym.errors import ArgumentError
 
 MAX_BYTES = 500_000
-MAX_NODES = 30_000  # keys, values and lists; the target of an alias counts wherever the alias is
+# Keys and values, lists and mappings included. Each alias counts as a copy of its target.
+MAX_NODES = 30_000
 MAX_DEPTH = 50
-TOO_DEEP = "maximum nesting depth"  # in errors of parsers with a limit of their own
+# Part of the error message of a YAML parser that has its own limit of depth.
+TOO_DEEP = "maximum nesting depth"
 MAX_STRING = 10_000  # characters
 MAX_NUMBER = 100  # characters
 
@@ -51,7 +53,8 @@ def _integer(_: Any, node: yaml.ScalarNode) -> int:
 _Loader.add_constructor(INTEGER, _integer)
 
 
-KeyPath = tuple[str | int, ...]  # the keys and indices that lead to a value
+# The keys and indices that lead to a value.
+KeyPath = tuple[str | int, ...]
 
 
 class Lines:
@@ -64,19 +67,19 @@ class Lines:
     def __init__(self, root: yaml.Node | None) -> None:
         self._lines: dict[tuple[str, ...], int] = {}
         if root is not None:
-            self._note(root, ())
+            self._add(root, ())
 
-    def _note(self, node: yaml.Node, keys: tuple[str, ...]) -> None:
-        """Store the line of each key and item; the target of an alias has the line where it is written."""
+    def _add(self, node: yaml.Node, keys: tuple[str, ...]) -> None:
+        """Store the line of each key and item below a node; below an alias, the lines of its target."""
         if isinstance(node, yaml.MappingNode):
             children = [(key.value, key, value) for key, value in node.value]
         elif isinstance(node, yaml.SequenceNode):
             children = [(str(number), item, item) for number, item in enumerate(node.value)]
         else:
             return
-        for name, start, below in children:
+        for name, start, child in children:
             self._lines[*keys, name] = start.start_mark.line + 1
-            self._note(below, (*keys, name))
+            self._add(child, (*keys, name))
 
     def of(self, path: KeyPath) -> int | None:
         """Return the line of a value, or of its nearest parent in the file; None if the file has neither."""
@@ -89,7 +92,8 @@ def read_yaml(path: Path) -> Any:
     """Return the contents of a YAML file.
 
     Raises:
-        ArgumentError: in one line, with the line number but without the path, which callers add.
+        ArgumentError: if the file cannot be read or exceeds a limit. The message is one line and names the line of the
+            file, but not the path, which callers add.
     """
     return read_yaml_with_lines(path)[0]
 
@@ -97,16 +101,17 @@ def read_yaml(path: Path) -> Any:
 def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
     """Return the contents of a YAML file, and the lines of its values. Errors are those of :func:`read_yaml`."""
     try:
-        endless = path.exists() and not (path.is_file() or path.is_dir())
+        may_be_endless = path.exists() and not (path.is_file() or path.is_dir())
         data = b""
-        if not endless:
+        if not may_be_endless:
             with path.open("rb") as file:
                 data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ArgumentError(str(error.strerror)) from error
-    except ValueError as error:  # not a valid path
+    # The path is not valid.
+    except ValueError as error:
         raise ArgumentError(str(error)) from error
-    if endless:
+    if may_be_endless:
         raise ArgumentError("it is a device or a pipe, which might never end; give a file")
     return parse_yaml(data)
 
@@ -122,7 +127,7 @@ def parse_yaml(data: bytes) -> tuple[Any, Lines]:
         if TOO_DEEP in (error.problem or "") and error.problem_mark:
             raise _too_deep(error.problem_mark.line) from error
         messages = [(error.context, error.context_mark), (error.problem, error.problem_mark)]
-        lines = [f"line {mark.line + 1}: {what}" for what, mark in messages if what and mark]
+        lines = [f"line {mark.line + 1}: {message}" for message, mark in messages if message and mark]
         raise ArgumentError("; ".join(lines) or str(error.problem)) from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         if isinstance(error, ArgumentError):
@@ -131,7 +136,7 @@ def parse_yaml(data: bytes) -> tuple[Any, Lines]:
 
 
 def _check_events(data: bytes) -> None:
-    """Refuse a file over the limits before any of it is built."""
+    """Raise an error for a file that exceeds a limit or has a tag, before any object is built."""
     depth = 0
     for count, event in enumerate(yaml.parse(data, Loader=_Loader)):
         line = event.start_mark.line if event.start_mark else 0
@@ -163,35 +168,37 @@ def _construct(data: bytes) -> tuple[Any, Lines]:
 
 
 class _Measure:
-    """Sizes and depths of nodes, with the target of an alias counted wherever the alias is."""
+    """Sizes and depths of nodes; each alias counts as a copy of its target."""
 
     def __init__(self) -> None:
-        self._known: dict[yaml.Node, tuple[int, int] | None] = {}
+        # None for a node whose children are being measured.
+        self._sizes: dict[yaml.Node, tuple[int, int] | None] = {}
 
     def of(self, node: yaml.Node) -> tuple[int, int]:
-        """The number of nodes in and below a node, and their depth.
+        """Return the number of nodes in and below a node, and their depth.
 
-        The target of an alias comes before it, so that the recursion is no deeper than the file is nested.
+        The target of an alias comes earlier in the file and is measured by then. The recursion is therefore no deeper
+        than the file is nested.
         """
         line = node.start_mark.line
-        if node in self._known:
-            size_and_depth = self._known[node]
+        if node in self._sizes:
+            size_and_depth = self._sizes[node]
             if size_and_depth is None:
                 raise _refusal(line, "an alias of a part that contains it")
             return size_and_depth
-        self._known[node] = None
-        below = [self.of(child) for child in _children(node)]
-        size, depth = 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
+        self._sizes[node] = None
+        children = [self.of(child) for child in _children(node)]
+        size, depth = 1 + sum(size for size, _ in children), 1 + max((depth for _, depth in children), default=0)
         if size > MAX_NODES:
             raise _refusal(line, f"with its aliases written out this holds more than {MAX_NODES} parts")
         if depth > MAX_DEPTH:
             raise _too_deep(line)
-        self._known[node] = size, depth
+        self._sizes[node] = size, depth
         return size, depth
 
 
 def _children(node: yaml.Node) -> Iterator[yaml.Node]:
-    """The children of a node, after checks; keys become strings, also ``no`` and ``null``."""
+    """Check a node, and yield its children. Keys become strings, ``no`` and ``null`` too."""
     if isinstance(node, yaml.MappingNode):
         key_lines: dict[str, int] = {}
         for key, value in node.value:
@@ -202,7 +209,7 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
                 raise _refusal(line, f"the key {key.value!r} comes twice, first in line {key_lines[key.value] + 1}")
             key_lines[key.value] = line
             if key.tag != MERGE:
-                key.tag = STRING  # no: and null: are not False and None
+                key.tag = STRING
             yield key
             yield value
     elif isinstance(node, yaml.SequenceNode):
@@ -215,5 +222,6 @@ def _too_deep(line: int) -> ArgumentError:
     return _refusal(line, f"nested more than {MAX_DEPTH} deep")
 
 
-def _refusal(line: int, what: str) -> ArgumentError:
-    return ArgumentError(f"line {line + 1}: {what}")
+def _refusal(line: int, message: str) -> ArgumentError:
+    """Return the error for a line, counted from 0."""
+    return ArgumentError(f"line {line + 1}: {message}")
