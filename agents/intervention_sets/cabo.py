@@ -1,7 +1,9 @@
-"""CaBO: causal Bayesian optimisation in a world with contexts, which it ignores (Arsenyan et al., sec. 2 and 6).
+"""CaBO: causal Bayesian optimisation that ignores the contexts of a contextual task (Arsenyan et al., sec. 2 and 6).
 
 It is :class:`~cbo_gym.agents.intervention_sets.cbo.CBO` (Aglietti et al. 2020) on the possibly optimal minimal
-intervention sets of the diagram (Lee & Bareinboim 2018). Contexts are variables like others, seen only after the round.
+intervention sets of the diagram (POMIS, Lee & Bareinboim 2018). Contexts are treated like any other variable: their
+values are used only after the round. For each set one scope is played; its variables are set to values that do not
+depend on contexts.
 """
 
 from __future__ import annotations
@@ -23,17 +25,19 @@ class CaBO(Agent):
     """CBO on the possibly optimal minimal intervention sets, blind to contexts. Plays contextual tasks.
 
     Args:
-        max_observations: number of observations, as for CBO; 1 to 10,000.
-        scaling: "divide" or "multiply" the coverage by N / N_max.
+        max_observations: number N_max of observations after which there are no more, as for CBO; 1 to 10,000.
+        scaling: how epsilon depends on the coverage of the domain and the number N of observations, as for CBO:
+            "divide" or "multiply" the coverage by N / N_max.
         in_common: whether all sets share a GP, as for CBO; False for one GP a set, the paper's method.
         device: torch device.
 
     Attributes:
-        cbo: the agent that chooses actions, on a hard task whose targets are the possibly optimal sets.
+        cbo: CBO agent that chooses actions, on a hard task whose targets are the possibly optimal sets and the empty
+            set.
 
     Raises:
-        ArgumentError: if an argument is out of range; by :meth:`reset` if the task offers none of the sets, or no empty
-            scope.
+        ArgumentError: if an argument is out of range; by :meth:`reset` if no scope of the task sets a possibly optimal
+            set, or none is empty.
     """
 
     modes = frozenset({Mode.CONTEXTUAL})
@@ -50,6 +54,7 @@ class CaBO(Agent):
 
     def setup(self, seed: int) -> None:
         task = self.task
+        # The first scope of each set of variables.
         scope_of = {members(scope)[0]: index for index, scope in reversed([*enumerate(task.scopes)])}
         explored = pomis(task.diagram, task.reward, task.manipulable) & set(scope_of)
         if not explored or frozenset() not in scope_of:
@@ -68,15 +73,15 @@ class CaBO(Agent):
             self.cbo.update(self._view.to_hard(action), observation, reward, info)
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the posterior of E[reward] over all contexts; ``None`` if an action's scope is not explored."""
+        """Return the posterior of E[reward] over all contexts; ``None`` if CBO does not play an action's scope."""
         if not all(map(self._view.has, actions)):
             return None
         return self.cbo.reward_posterior(list(map(self._view.to_hard, actions)))
 
     def estimated_rewards(self) -> np.ndarray:
-        """Return estimates of E[Y | action] over all contexts; observed rewards in scopes that are not explored."""
+        """Return estimates of E[Y | action] over all contexts; the observed reward if CBO does not play the scope."""
         estimates = super().estimated_rewards()
-        known = [self._view.has(past.action) for past in self.history]
-        if any(known):
-            estimates[known] = self.cbo.estimated_rewards()
+        in_view = [self._view.has(past.action) for past in self.history]
+        if any(in_view):
+            estimates[in_view] = self.cbo.estimated_rewards()
         return estimates

@@ -1,8 +1,8 @@
 """cCBO: constrained causal Bayesian optimisation (Aglietti, Malek, Ktena & Chiappa 2023).
 
-CBO on the constrained minimal intervention sets, with models of the constrained nodes besides that of the reward. A
-round plays the set and the values with the greatest constrained expected improvement, E[max(f - f*, 0) 1(feasible)],
-where f* is the best feasible value so far (sec. 3.3).
+CBO on the constrained minimal intervention sets, with models of the reward and of the constrained nodes. A round plays
+the set and the values with the greatest constrained expected improvement, E[max(f - f*, 0) 1(feasible)], where f* is
+the best feasible value so far (sec. 3.3).
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.sums import add_up
 from cbo_gym.task import Action, Constraint, HardTask, Info, Observation
 
-DRAWS = 64  # samples of the constrained nodes for the expectation under the multi-task model
-LOG_INFEASIBLE = -1e6  # log probability per unit by which an action sets a variable beyond its limit
+# Samples of the constrained nodes for the expectation under the multi-task model.
+DRAWS = 64
+# Log acquisition value of an infeasible action, per unit by which it exceeds the limits of the variables that it sets.
+LOG_INFEASIBLE = -1e6
 
 
 class CCBO(CBO):
     """Constrained expected improvement on GPs of the reward and the constrained nodes. Plays hard tasks.
 
     Args:
-        multi_task: one GP per target set for all outcomes, with their correlations, instead of one for each.
-        causal_prior: take prior means and variances from the observations; False for constant means.
+        multi_task: whether the reward and the constrained nodes of a target set share one GP, which learns their
+            correlations; False for one GP each.
+        causal_prior: whether prior means and variances come from the observations; False for constant means.
         costs: costs of the target sets, as for CBO.
         device: torch device.
 
@@ -57,7 +60,7 @@ class CCBO(CBO):
         super().__init__(costs=costs, in_common=False, device=device)
         self.multi_task = require_truth_value("multi_task", multi_task)
         self.causal_prior = require_truth_value("causal_prior", causal_prior)
-        # constant prior means are means over all rounds
+        # Constant prior means are means over all rounds, so every round changes them.
         self.learns_from_interventions = not causal_prior
 
     _effects: OutcomeEffects
@@ -78,6 +81,7 @@ class CCBO(CBO):
 
     @property
     def epsilon(self) -> float:
+        """1 until the first observation, then 0: the empty set is chosen by its improvement, like the other sets."""
         return 0.0 if self._count else 1.0
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
@@ -87,7 +91,7 @@ class CCBO(CBO):
         super().update(action, observation, reward, info)
 
     def incumbent(self) -> float:
-        """Return the best estimate among actions that are feasible in posterior mean, or minus infinity."""
+        """Return the best estimate among played actions whose posterior means are feasible, else minus infinity."""
         estimates = self.estimated_rewards()
         return float(np.max(estimates[self._violations(caution=0.0) == 0.0], initial=-math.inf))
 
@@ -108,17 +112,21 @@ class CCBO(CBO):
         nodes = np.array([past.observation["nodes"] for past in self.history])
         spread = nodes.std(axis=0)
         units = np.where(spread > 1e-12 * np.abs(nodes.mean(axis=0)), spread, 1.0)
-        by_name = dict(zip(self.task.nodes, units.tolist(), strict=True))
+        unit_of = dict(zip(self.task.nodes, units.tolist(), strict=True))
         for model in self._models:
             if isinstance(model, ConstrainedSetModel):
-                model.adjust_outcomes(by_name)
+                model.adjust_outcomes(unit_of)
         super()._refresh()
 
 
 class OutcomeEffects:
-    """Effects of interventions on the reward and on constrained nodes.
+    """Effects of interventions on the reward and on the constrained nodes.
 
-    They are estimated from observations if ``informed``, else constant means.
+    Args:
+        task: the task.
+        informed: whether effects are estimated from observations; if False, each is the mean of the node over all
+            rounds, with standard deviation 0.
+        device: torch device.
     """
 
     def __init__(self, task: HardTask, informed: bool, device: str) -> None:
@@ -147,14 +155,17 @@ class OutcomeEffects:
         return self.effect_on(self._task.reward, target, values)
 
     def effect_on(self, node: str, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """Return :meth:`effect` on any of the nodes."""
+        """Return the same as :meth:`effect`, for ``node`` instead of the reward."""
         if self._informed:
             return self._models[node].effect(target, values)
         mean = self._sums[node] / max(1, self._rounds)
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
 
     def natural(self, node: str) -> tuple[float, float]:
-        """Return the mean of a node without intervention, and its standard error, infinite without two observations."""
+        """Return the mean of a node without intervention, and its standard error.
+
+        With fewer than two observations the error is infinite; without any, the mean is 0.
+        """
         observed = self.observations[:, self._task.nodes.index(node)]
         if len(observed) < 2:
             return float(observed.sum()), math.inf
@@ -162,12 +173,16 @@ class OutcomeEffects:
 
 
 class SetConstraints:
-    """The task's constraints, divided by how the target set with this index affects their nodes.
+    """The task's constraints, grouped by how one target set affects their nodes.
+
+    Args:
+        task: the task.
+        index: index of the target set.
 
     Attributes:
         on_values: constraints on variables of the set, each with the variable's column among the set's values.
         natural: constraints on nodes that the set does not affect.
-        modelled: the others.
+        modelled: constraints on nodes that the set affects.
     """
 
     def __init__(self, task: HardTask, index: int) -> None:
@@ -180,7 +195,7 @@ class SetConstraints:
         self._scales = [task.codec.domains.scales[list(task.manipulable).index(name)] for name in members]
 
     def excess(self, values: Tensor) -> Tensor:
-        """Return the total excess of points ``n x d`` over the limits of their variables, in native units: ``(n,)``."""
+        """Return the total excess of values ``n x d`` over the limits of their variables, in native units, ``(n,)``."""
         excesses = [
             constraint.excess(self._scales[column].to_native(values[:, column])).clamp_min(0.0)
             for column, constraint in self.on_values
@@ -189,7 +204,7 @@ class SetConstraints:
 
 
 class ConstrainedEmptySetModel(EmptySetModel):
-    """The empty set, whose feasibility is estimated from the observations."""
+    """Model of the empty set, whose feasibility is estimated from the observations."""
 
     def __init__(self, task: HardTask, index: int, cost: float, effects: OutcomeEffects) -> None:
         super().__init__(task, index, cost)
@@ -207,7 +222,7 @@ class ConstrainedEmptySetModel(EmptySetModel):
 
 
 class ConstrainedSetModel(SetModel):
-    """A set of variables, with GPs of the reward and of the constrained nodes that the set affects."""
+    """Model of a set of variables: GPs of the reward and of the constrained nodes that the set affects."""
 
     _effects: OutcomeEffects
 
@@ -215,7 +230,7 @@ class ConstrainedSetModel(SetModel):
         super().__init__(setting, index, seed)
         task, device, target = setting.task, setting.device, self._target
         self._constraints = SetConstraints(task, index)
-        # the reward last, so that it is conditioned on the constrained nodes
+        # The reward is last, so that it is conditioned on the constrained nodes.
         self._outcomes = [*(constraint.node for constraint in self._constraints.modelled), task.reward]
         self._columns = [task.nodes.index(node) for node in self._outcomes]
         self._priors_of: list[Effect] = [partial(effects.effect_on, node, target) for node in self._outcomes]
@@ -240,7 +255,7 @@ class ConstrainedSetModel(SetModel):
         """Do nothing: :meth:`adjust_outcomes` adjusts the reward with the other nodes."""
 
     def adjust_outcomes(self, units: Mapping[str, float]) -> None:
-        """Give each outcome the standard deviation of all its values as its unit."""
+        """Set the scale of each outcome, the standard deviation of its values in all rounds."""
         self._joint.adjust([units[node] for node in self._outcomes])
 
     def refresh(self) -> None:
@@ -259,7 +274,7 @@ class ConstrainedSetModel(SetModel):
         raise NotImplementedError("constrained expected improvement does not depend on the noise")
 
     def violations(self, caution: float) -> np.ndarray:
-        """Return estimates for the rounds in which the set was played, see :func:`violations`."""
+        """Return the estimated total violation in each round in which the set was played; see :func:`violations`."""
         mean, root = self._at_data()
         std = root.square().sum(-1).sqrt()
         modelled = violations(self._constraints.modelled, mean[:, :-1], std[:, :-1], caution)
@@ -271,6 +286,7 @@ class ConstrainedSetModel(SetModel):
         return mean[:, -1], root[:, -1].square().sum(-1).sqrt()
 
     def _predict_outcomes(self, values: Tensor, prior: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
+        # A prior is given only at the candidates, where the priors of all outcomes are cached.
         return self._joint.predict(values, None if prior is None else self._priors)
 
     def _at_data(self) -> tuple[Tensor, Tensor]:
@@ -285,7 +301,7 @@ class ConstrainedSetModel(SetModel):
 
 
 def natural_log_feasibility(constraints: Sequence[Constraint], effects: OutcomeEffects) -> float:
-    """Return the log probability that constraints are met on nodes without intervention."""
+    """Return the log probability that the nodes meet the constraints without intervention."""
     total = 0.0
     for constraint in constraints:
         mean, error = torch.tensor(effects.natural(constraint.node), dtype=torch.float64)
@@ -294,41 +310,44 @@ def natural_log_feasibility(constraints: Sequence[Constraint], effects: OutcomeE
 
 
 def natural_violation(constraints: Sequence[Constraint], effects: OutcomeEffects, caution: float) -> float:
-    """Return the violation of constraints on nodes without intervention, plus ``caution`` standard errors."""
-    beliefs = [effects.natural(constraint.node) for constraint in constraints]
-    excesses = [c.excess(mean) + caution * error for c, (mean, error) in zip(constraints, beliefs, strict=True)]
+    """Return the total violation of constraints on nodes without intervention, at ``caution`` standard errors.
+
+    Nodes with fewer than two observations are left out, because their standard error is infinite.
+    """
+    estimates = [effects.natural(constraint.node) for constraint in constraints]
+    excesses = [c.excess(mean) + caution * error for c, (mean, error) in zip(constraints, estimates, strict=True)]
     return float(add_up(max(0.0, excess) for excess in excesses if math.isfinite(excess)))
 
 
 def log_constrained_improvement(
     mean: Tensor, root: Tensor, constraints: Sequence[Constraint], best: float, draws: Tensor
 ) -> Tensor:
-    """Return log E[max(f - best, 0) 1(constraints are met)] of jointly normal constrained nodes and f.
+    """Return log E[max(f - best, 0) 1(constraints are met)] for k constrained nodes and f that are jointly normal.
 
-    f comes last.
-
-    The nodes are sampled in turn from their distributions given those before, truncated at the thresholds. Given them
-    all, f is normal, so that its expected improvement has a closed form. If they are independent, one draw is exact.
+    Each node is sampled from its conditional distribution given the nodes before it, truncated at its threshold. Given
+    all nodes, f is normal, so its expected improvement has a closed form. One sample is exact if nodes and f are
+    independent.
 
     Args:
-        mean: ``n x (k + 1)``.
-        root: lower triangular roots of the covariances, ``n x (k + 1) x (k + 1)``.
-        constraints: k of them.
+        mean: means of the k nodes and, last, of f, ``n x (k + 1)``.
+        root: lower triangular Cholesky factors of the covariances, ``n x (k + 1) x (k + 1)``.
+        constraints: the k constraints.
         best: value to improve upon; minus infinity for the log probability of feasibility alone.
-        draws: numbers in (0, 1), ``s x max(k, 1)``.
+        draws: uniform numbers in (0, 1) for s samples, ``s x max(k, 1)``.
 
     Returns:
-        shape ``(n,)``.
+        tensor of shape ``(n,)``.
     """
     log_weight = mean.new_zeros((len(mean), len(draws)))
-    normal = mean.new_zeros((len(mean), len(draws), 0))
-    for k, (constraint, numbers) in enumerate(zip(constraints, draws.T, strict=False)):
-        conditional_mean = mean[:, [k]] + (normal @ root[:, k, :k, None]).squeeze(-1)
-        inside = standardised_slack(constraint, conditional_mean, root[:, [k], k])
-        log_weight = log_weight + torch.special.log_ndtr(inside)
-        cut = torch.special.ndtri((numbers.log() + torch.special.log_ndtr(inside)).exp().clamp_min(1e-300))
-        normal = torch.cat([normal, (cut if constraint.side == "<=" else -cut)[..., None]], -1)
+    standard_normals = mean.new_zeros((len(mean), len(draws), 0))
+    for k, (constraint, uniforms) in enumerate(zip(constraints, draws.T, strict=False)):
+        conditional_mean = mean[:, [k]] + (standard_normals @ root[:, k, :k, None]).squeeze(-1)
+        slack = standardised_slack(constraint, conditional_mean, root[:, [k], k])
+        log_weight = log_weight + torch.special.log_ndtr(slack)
+        truncated = torch.special.ndtri((uniforms.log() + torch.special.log_ndtr(slack)).exp().clamp_min(1e-300))
+        sample = truncated if constraint.side == "<=" else -truncated
+        standard_normals = torch.cat([standard_normals, sample[..., None]], -1)
     if best > -math.inf:
-        conditional_mean = mean[:, [-1]] + (normal @ root[:, -1, :-1, None]).squeeze(-1)
+        conditional_mean = mean[:, [-1]] + (standard_normals @ root[:, -1, :-1, None]).squeeze(-1)
         log_weight = log_weight + log_expected_improvement(conditional_mean, root[:, [-1], -1], best)
     return log_weight.logsumexp(-1) - math.log(len(draws))

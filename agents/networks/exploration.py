@@ -1,9 +1,10 @@
-"""Exploration: actions that a network agent plays instead of one that teaches nothing.
+"""Exploration of network agents: another action is played if the outcome of the agent's own is already known.
 
-Optimism within a model's bounds finds nothing where the model has no data, such as the rings of Dropwave that no action
-has reached. So once its action is known, an agent plays another one, at most ``RATE * sqrt(t)`` times in t rounds: in
-turn the optimum of a network drawn from the posterior, an action that drives a parent of the reward to its least or
-greatest value, and one whose predicted inputs of the reward node are farthest from the data.
+Optimism within a model's confidence bounds can miss regions without data, such as outer rings of Dropwave. So if the
+model is certain of the outcome of the agent's action, another one is played, at most ``RATE * sqrt(t)`` times in t
+rounds. Three explorers take turns: the optimum of a network drawn from the posterior; an action that drives a parent of
+the reward to its least or greatest value; and an action whose predicted inputs of the reward node are farthest from the
+data.
 """
 
 from __future__ import annotations
@@ -26,19 +27,25 @@ from cbo_gym.agents.surrogates.causal.novelty import (
 )
 from cbo_gym.task import Action
 
-RATE = 2.0  # chosen, with the limits of novelty.py, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave
-SEARCHED_NODES = 32  # with more nodes searches are smaller, because further points help little
+# Tuned, with the thresholds of novelty.py, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave.
+RATE = 2.0
+# Searches are smaller if the network has more nodes, because further points help little.
+SEARCHED_NODES = 32
 MIN_RESTARTS = 4
-SAMPLES = 16  # noise samples for the expectation under a drawn network
+# Noise samples for the expectation under a drawn network, and for the first screening of actions.
+SAMPLES = 16
 SCREENING_SAMPLES = 4
-#: actions played, from the best to the worst, the estimate of the best one, and a seed -> an action, or None
+#: Function that returns an action, or None if it has none to propose. Its arguments are the played actions, from the
+#: best to the worst, the estimated reward of the best one, and a seed.
 Explorer = Callable[[list[Action], float, int], Action | None]
-CLOSE = 1e-3  # greatest difference of the coordinates of actions that count as equal
-NUDGE = 3e-4  # standard deviation of the step away from a known action
+# Actions are equal if no coordinate differs by more.
+CLOSE = 1e-3
+# Standard deviation of the step away from an action whose outcome is known.
+NUDGE = 3e-4
 
 
 class Effort(TypedDict):
-    """The size of a search, as :func:`~cbo_gym.agents.common.search.maximise` takes it."""
+    """Size of a search: arguments of :func:`~cbo_gym.agents.common.search.maximise`."""
 
     raw_samples: int
     generations: int
@@ -46,7 +53,7 @@ class Effort(TypedDict):
 
 
 def effort_on(network: GPNetwork) -> Effort:
-    """Return the size of searches over the actions of a network."""
+    """Return the size of a search over the actions of a network, which shrinks beyond ``SEARCHED_NODES`` nodes."""
     share = min(1.0, SEARCHED_NODES / len(network.nodes))
     return Effort(
         raw_samples=round(RAW_SAMPLES * share),
@@ -56,13 +63,13 @@ def effort_on(network: GPNetwork) -> Effort:
 
 
 class Exploration:
-    """Replaces actions that teach nothing.
+    """Replacement of actions whose outcome the network already knows.
 
     Args:
         network: the agent's surrogates.
-        seed: seed of the drawn networks and of the steps away from known actions.
+        seed: seed of the drawn networks and of the steps away from actions with known outcomes.
         device: torch device.
-        also: explorers that have their turns before the three.
+        also: further explorers, which take their turns before the three of this class.
 
     Attributes:
         spent: number of exploring rounds so far.
@@ -75,18 +82,20 @@ class Exploration:
         self._generator = torch.Generator().manual_seed(seed)
         self._explorers = deque([*also, self._drawn_optimum, self._edge, self._farthest])
         parents = enumerate(network.parents[network.task.reward])
-        driven = [column for column, parent in parents if parent not in network.settable.names]
-        self._edges = deque((column, sign) for column in driven for sign in (1.0, -1.0))
+        indirect = [column for column, parent in parents if parent not in network.settable.names]
+        self._edges = deque((column, sign) for column in indirect for sign in (1.0, -1.0))
 
     def replacement(self, action: Action, played: list[Action], best: float, seed: int) -> Action:
-        """Return ``action``, or an exploring action if ``action`` teaches nothing and exploration is due.
+        """Return the action to play instead of ``action``.
 
-        Otherwise ``action``; in a noiseless network an action close to it, so that no action is played twice.
+        It is ``action`` itself if its outcome is not known yet. Otherwise it is an exploring action, if one is due;
+        else ``action`` in a noisy network, and in a noiseless one an action close to it, so that no action is played
+        twice.
 
         Args:
-            action: the action that the agent would play.
+            action: action that the agent would play.
             played: actions played, from the best to the worst.
-            best: estimate of the first one's expected reward.
+            best: estimated expected reward of the first of them.
             seed: seed of the searches.
         """
         features = self.network.features
@@ -102,7 +111,7 @@ class Exploration:
         return action if self.network.noisy else self._nudge(action)
 
     def _farthest(self, played: list[Action], best: float, seed: int) -> Action | None:
-        """The action that leads farthest from the data; None if nothing unknown may be better."""
+        """Return the action whose reward inputs are farthest from the data; None if no better reward is plausible."""
 
         def distance(inputs: Tensor) -> Tensor:
             return distance_to_data(self.network, inputs.squeeze(-2), best)
@@ -113,51 +122,56 @@ class Exploration:
             return features.decode(point) if distance(features.inputs(point)[None, None]) > 0.0 else None
 
     def _edge(self, played: list[Action], best: float, seed: int) -> Action | None:
-        """The next extreme of a parent that is new and beyond which better is plausible; None if there is none."""
+        """Return the action that drives a parent of the reward to its next extreme.
+
+        Extremes are skipped if they were played, or if no reward above ``best`` is plausible beyond them; None if all
+        are.
+        """
         features = self.network.features
-        tried = torch.stack([features.encode(action) for action in played]).to(self.device)
+        played_points = torch.stack([features.encode(action) for action in played]).to(self.device)
         for column, sign in tuple(self._edges):
             self._edges.rotate(-1)
             point = self._extreme(column, sign, played, seed)
             with torch.no_grad():
-                beyond = plausible_beyond(self.network, column, sign, features.inputs(point)[None])
-            if beyond > best and (tried - point).abs().amax(-1).min() > CLOSE:
+                plausible_reward = plausible_beyond(self.network, column, sign, features.inputs(point)[None])
+            if plausible_reward > best and (played_points - point).abs().amax(-1).min() > CLOSE:
                 return features.decode(point)
         return None
 
     def _extreme(self, column: int, sign: float, played: list[Action], seed: int) -> Tensor:
-        """The search point that drives an input of the reward's GP farthest."""
+        """Return the search point with the greatest predicted ``sign *`` input ``column`` of the reward's GP."""
 
-        def reached(inputs: Tensor) -> Tensor:
+        def signed_input(inputs: Tensor) -> Tensor:
             return sign * reward_inputs(self.network, inputs.squeeze(-2))[:, column]
 
         effort = effort_on(self.network)
-        return screen(reached, self.network.features, played, seed=seed, **effort, device=self.device)[0]
+        return screen(signed_input, self.network.features, played, seed=seed, **effort, device=self.device)[0]
 
     def _drawn_optimum(self, played: list[Action], best: float, seed: int) -> Action:
+        """Return the action with the greatest expected reward under a network drawn from the posterior."""
         rewards = self.network.draw_rewards(self._generator)
         noise = self.network.draw_noise(SAMPLES, seed)
-        few = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
+        screening_noise = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
 
-        def coarse(inputs: Tensor) -> Tensor:
-            return rewards(inputs.squeeze(-2), few)
+        def screening(inputs: Tensor) -> Tensor:
+            return rewards(inputs.squeeze(-2), screening_noise)
 
         return maximise(
             lambda inputs: rewards(inputs.squeeze(-2), noise),
             self.network.features,
             played,
             seed=seed,
-            screening=coarse,
-            scouting=coarse,
+            screening=screening,
+            scouting=screening,
             **effort_on(self.network),
             device=self.device,
         )
 
     def _nudge(self, action: Action) -> Action:
-        """An action close to ``action``, reflected into the box."""
+        """Return an action close to ``action``, whose values are reflected at 0 and 1."""
         features = self.network.features
         point = features.encode(action)
-        values = len(point) - features.membership(point).shape[-1]
-        nudge = NUDGE * torch.randn(values, dtype=torch.float64, generator=self._generator)
-        moved = 1.0 - (1.0 - (point[:values] + nudge).abs()).abs()
-        return features.decode(torch.cat([moved, point[values:]]))
+        count = len(point) - features.membership(point).shape[-1]
+        step = NUDGE * torch.randn(count, dtype=torch.float64, generator=self._generator)
+        values = 1.0 - (1.0 - (point[:count] + step).abs()).abs()
+        return features.decode(torch.cat([values, point[count:]]))

@@ -1,4 +1,4 @@
-"""Domains: conversions between coordinates in [0, 1] and native units."""
+"""Conversion of action coordinates between the unit interval [0, 1] and native units."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 Interval = tuple[float, float]
-Number = Any  # a float, or an array or tensor of floats
+# A float, or an array or tensor of floats.
+Number = Any
 
 
 class Scale(NamedTuple):
-    """One coordinate's native interval: its lower end and its length."""
+    """Native interval of one coordinate: its lower end and its length."""
 
     low: float
     span: float
@@ -31,26 +32,30 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class SelectedScale:
-    """The mechanism of a masked parameter: its native value if it is selected, else that of null."""
+    """Mechanism of a masked parameter: its native value, or the native value of ``null`` if it is not selected.
+
+    The first argument is the masked signal, which is 0 if the parameter is not selected; the third, the noise, is
+    ignored.
+    """
 
     low: float
     span: float
     null: float
 
-    def __call__(self, value: Number, selected: Number, _: Number) -> Number:
-        return self.low + self.span * (value + (1.0 - selected) * self.null)
+    def __call__(self, signal: Number, selected: Number, _: Number) -> Number:
+        return self.low + self.span * (signal + (1.0 - selected) * self.null)
 
 
 class Domains:
-    """Native intervals of named coordinates that run over [0, 1].
+    """Native intervals of action coordinates, which are in [0, 1].
 
     Args:
-        intervals: name -> native ``(low, high)``, in the order of the coordinates; or a sequence of intervals, if the
-            coordinates have no names. Their names are then ``a0``, ``a1``, ...
+        intervals: name -> native ``(low, high)``, in the order of the coordinates; or a sequence of intervals, whose
+            coordinates are named ``a0``, ``a1``, ...
 
     Attributes:
         names: names of the coordinates.
-        named: whether the caller named the coordinates.
+        named: whether the caller gave the names.
         intervals: native ``(low, high)`` of each coordinate.
         scales: conversion of each coordinate.
     """
@@ -68,8 +73,12 @@ class Domains:
         return len(self.intervals)
 
     def to_native(self, columns: Iterable[Number]) -> list[Number]:
-        """Return native values, given one number or array for each coordinate; floats stay floats, which is fast."""
-        return [low + span * column for (low, span), column in zip(self.scales, columns)]  # noqa: B905  # callers check the length, once a step
+        """Return native values, given one number or array for each coordinate.
+
+        Floats are not converted to arrays, because this is called in every step.
+        """
+        # Callers have checked the number of columns.
+        return [low + span * column for (low, span), column in zip(self.scales, columns)]  # noqa: B905
 
     def points_to_native(self, points: ArrayLike) -> np.ndarray:
         """Return native values of points of shape ``(..., q)``."""

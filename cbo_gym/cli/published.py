@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.verify.replay import Replay
 
 STORE = Path("results")
-# Differences that are listed.
+# Number of differences printed.
 MAX_DIFFERENCES = 10
-SampleOption = Annotated[int, typer.Option(min=1, help="How many runs to play again at least, chosen at random.")]
-SampleSeed = Annotated[int, typer.Option(min=0, help="Seed of that choice.")]
+SampleOption = Annotated[int, typer.Option(min=1, help="Smallest number of randomly chosen runs to play again.")]
+SampleSeed = Annotated[int, typer.Option(min=0, help="Seed of the random choice of runs.")]
 AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
         metavar="MODULE:CLASS",
         callback=add_cwd,
-        help="An agent's import path that a file may name although it is not installed. Its code is then run: your own "
-        "choice, as is each package that you install. Once for each path.",
+        help="Import path of an agent that is not installed but may be played if a file names it. This runs the "
+        "agent's code, so allow only code that you trust. Repeat the option for each path.",
     ),
 ]
 
@@ -42,8 +42,8 @@ def publish(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Name of the file. A suite's name takes only its environments, see cbo-gym suites; by default the "
-            "folder's name, and everything.",
+            help="Name of the file; the folder's name by default. If it is the name of a suite, see cbo-gym suites, "
+            "only runs on the suite's environments are published; otherwise all are.",
         ),
     ] = None,
     store: Annotated[Path, typer.Option(help="Folder of the published results.")] = STORE,
@@ -51,8 +51,8 @@ def publish(
         bool,
         typer.Option(
             "--submission",
-            help="For another store: include the actions, from which a referee recomputes every number. "
-            "The runs are marked as unverified until then.",
+            help="Include the actions, so that the maintainers of another store can recompute every number. The runs "
+            "are marked as unverified until they have done so.",
         ),
     ] = False,
 ) -> None:
@@ -67,24 +67,24 @@ def publish(
     from cbo_gym.progress import progress_bar
 
     with progress_bar() as progress:
-        done = publish_runs(
+        published = publish_runs(
             folder, store, suite, submission=submission, track=lambda paths: progress.track(paths, description="runs")
         )
     say(
-        f"{done.path}: {done.added} runs added, {done.replaced} replaced by newer ones, {done.unchanged} as before; "
-        f"{done.bytes / 2**20:.2g} MiB",
+        f"{published.path}: {published.added} runs added, {published.replaced} replaced by newer ones, "
+        f"{published.unchanged} as before; {published.bytes / 2**20:.2g} MiB",
         whole=True,
     )
-    if done.outdated:
-        say(f"{done.outdated} runs of {folder} are already in the store, or newer ones are.", whole=True)
-    if done.left_out:
-        say(f"Left out: {done.left_out} runs on environments that are not of the suite.")
+    if published.outdated:
+        say(f"{published.outdated} runs of {folder} are already in the store, or in a newer version.", whole=True)
+    if published.left_out:
+        say(f"Left out: {published.left_out} runs on environments that are not in the suite.")
     if submission:
-        _warn_of_differences(done.path)
+        _warn_of_differences(published.path)
 
 
 def _warn_of_differences(path: Path) -> None:
-    """Print the differences of a submission from the suite of its name, for which check-submission would refuse it."""
+    """Print how a submission differs from the suite that its file is named after; check-submission refuses it then."""
     from cbo_gym.evaluation.runs.suite_runs import differences
     from cbo_gym.evaluation.store.codec import read_store_file
     from cbo_gym.suites import load_all
@@ -95,7 +95,7 @@ def _warn_of_differences(path: Path) -> None:
         say(printable(message), "yellow")
     if messages:
         say(
-            f"{len(messages)} differences from the suite {path.stem} as it is now; check-submission refuses it so.",
+            f"{len(messages)} differences from the current suite {path.stem}; check-submission refuses the file.",
             "red",
         )
 
@@ -113,10 +113,9 @@ def verify(
     Files are treated as data: only installed agents, by name, and registered environments are played. No import path
     in a file is followed unless you allow exactly that path.
 
-    With the same libraries, threads, processor and code all curves must be the same, bit for bit as they are stored.
-    Elsewhere last digits lead to other actions, so groups of runs are compared, those of an agent on an environment: of
-    at least five replays the scores may not differ from the stored ones by more than chance gives at 1 %, corrected
-    over the groups.
+    With the same libraries, threads, processor and code every curve must equal the stored one, bit for bit. Otherwise
+    rounding errors can lead to other actions. Then the runs of each agent on each environment are compared as a group
+    of at least five: the test is whether their scores differ from the stored ones, at a level of 1 % over all groups.
 
     Example: [b]cbo-gym verify results --sample 20[/b]
     """
@@ -129,10 +128,10 @@ def verify(
     chosen = sample_to_compare(stored, sample, seed, is_played_alike)
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=len(chosen))
-        again = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
-    # A single run that parts is no evidence of other hardware or code; its group counts.
-    played = [replace(replay, verdict="parts") if replay.parted else replay for replay in again]
-    groups = agreements(played, stored)
+        outcomes = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
+    # Other hardware alone can make a run part from the stored one, so only its group can differ.
+    outcomes = [replace(outcome, verdict="parts") if outcome.parted else outcome for outcome in outcomes]
+    groups = agreements(outcomes, stored)
     if as_json:
         names = ("agent", "env", "horizon", "verdict", "why", "p_value")
         print_json(
@@ -142,7 +141,7 @@ def verify(
             ]
         )
     else:
-        _print_replays(played)
+        _print_replays(outcomes)
         header = ["agent", "environment", "replays", "verdict", "why"]
         rows = [
             [group.agent, f"{group.env}, T={group.horizon}", str(len(group.replays)), group.verdict, group.why]
@@ -165,8 +164,8 @@ def replay(
 ) -> None:
     """Play one published run again and compare: the status is 1 if it differs or cannot be played here.
 
-    On other hardware, or with other libraries or code, a run may part from the stored one although nothing is wrong:
-    see verify, which plays groups of runs.
+    On other hardware, or with other libraries or code, a run may part from the stored one although nothing is wrong.
+    verify compares groups of runs, which decides such cases.
 
     Example: [b]cbo-gym replay 5f2c1e0b9a77[/b]
     """
@@ -191,19 +190,19 @@ def _document(replay: Replay) -> dict[str, object]:
 
 
 def _print_replays(replays: Sequence[Replay]) -> None:
-    header = ["agent", "environment", "seed", "verdict", "other", "where"]
+    header = ["agent", "environment", "seed", "verdict", "changed", "why"]
     rows = []
     for replay in replays:
         run = replay.run
-        played = [run.agent, f"{run.env}, T={run.horizon}", str(run.seed)]
-        rows.append([*played, replay.verdict, ", ".join(replay.elsewhere), replay.why])
+        label = [run.agent, f"{run.env}, T={run.horizon}", str(run.seed)]
+        rows.append([*label, replay.verdict, ", ".join(replay.elsewhere), replay.why])
     print_table("", header, rows)
     say(_count_verdicts((replay.verdict for replay in replays), "runs"))
 
 
-def _count_verdicts(verdicts: Iterable[str], what: str) -> str:
+def _count_verdicts(verdicts: Iterable[str], noun: str) -> str:
     counts = Counter(verdicts)
-    return f"{sum(counts.values())} {what}: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    return f"{sum(counts.values())} {noun}: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
 
 
 @app.command("check-submission")
@@ -211,7 +210,7 @@ def check_submission(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that cbo-gym publish --submission wrote.")],
     card: Annotated[Path, typer.Option(metavar="CARD.yaml", help="Agent, suite, paper, code, contact and hardware.")],
     sample: Annotated[
-        int, typer.Option(min=1, help="At least how many runs to play again; all of them if that is cheap.")
+        int, typer.Option(min=1, help="Smallest number of runs to play again; all are played again if that is cheap.")
     ] = 5,
     blind: Annotated[int, typer.Option(min=2, help="Number of seeds for blind play on each environment.")] = 3,
     allow: AllowOption = None,
@@ -224,10 +223,10 @@ def check_submission(
 ) -> None:
     """Check results before they enter a store: the status is 1 if they are refused.
 
-    Nothing in the file is trusted. It must have the whole suite, with its rounds and seeds. Every number is recomputed
-    from the actions. The agent, in a process of its own, plays randomly chosen runs again; and it plays blind, without
-    knowing which system it faces or how the system was transformed. An agent that is not installed, and not
-    allowed, stays unverified: shown apart and never ranked.
+    Nothing in the file is trusted. It must have all environments of the suite, with the suite's rounds and seeds. Every
+    number is recomputed from the actions. The agent, in a process of its own, plays randomly chosen runs again. It also
+    plays blind: on transformed systems, without knowing which system it faces or how it was transformed. An agent that
+    is neither installed nor allowed stays unverified: its results are shown apart and never ranked.
 
     Example: [b]cbo-gym check-submission my-agent.parquet --card my-agent.yaml --allow my_package:MyAgent[/b]
     """
@@ -243,7 +242,7 @@ def check_submission(
             sample,
             blind,
             allow=allow or (),
-            on_start=lambda what, count: progress.reset(bar, total=count, description=f"runs {what}"),
+            on_start=lambda phase, count: progress.reset(bar, total=count, description=f"runs {phase}"),
             on_run=lambda _: progress.advance(bar),
         )
     if outcome.replays:
@@ -251,8 +250,8 @@ def check_submission(
     if outcome.blind:
         header = ["environment", "submitted", "blind", "Random, blind", "runs"]
         rows = [
-            [played.env, *(f"{score:.2f}" for score in played.scores), f"{len(played.submitted)}, {len(played.runs)}"]
-            for played in outcome.blind
+            [result.env, *(f"{score:.2f}" for score in result.scores), f"{len(result.submitted)}, {len(result.runs)}"]
+            for result in outcome.blind
         ]
         print_table("Mean scores of play", header, rows)
     for remark in outcome.remarks:
@@ -262,8 +261,8 @@ def check_submission(
     if outcome.standing == "refused":
         say(f"{len(outcome.problems)} problems: {shlex.quote(str(file))} cannot enter as it is.", whole=True)
         raise typer.Exit(1)
-    apart = ": it is shown apart and never ranked" if outcome.standing == "unverified" else ""
-    say(f"{file} can enter, {outcome.standing}{apart}.", whole=True)
+    note = ": it is shown apart and never ranked" if outcome.standing == "unverified" else ""
+    say(f"{file} can enter, {outcome.standing}{note}.", whole=True)
     if into is not None:
-        done = enter(outcome, into)
-        say(f"{done.path}: {done.added} runs added, {done.replaced} replaced.", whole=True)
+        entered = enter(outcome, into)
+        say(f"{entered.path}: {entered.added} runs added, {entered.replaced} replaced.", whole=True)

@@ -1,4 +1,4 @@
-"""Problem: a structural causal model with everything that turns it into a benchmark."""
+"""Problem: a structural causal model, the interventions allowed on it, and its source."""
 
 from __future__ import annotations
 
@@ -34,19 +34,23 @@ from cbo_gym.task import GraphKnowledge
 
 MAX_NAME = 200  # characters
 MAX_TARGETS = 1024
-MixtureComponents = Sequence[Sequence[float]]  # (weight, mean, c) of each
+# (weight, mean, c) of each component.
+MixtureComponents = Sequence[Sequence[float]]
 
 
 class ModeData(ABC):
-    """A problem's data for one feedback mode: a frozen dataclass of which a problem only uses this interface."""
+    """Base class of a problem's data for one feedback mode. Subclasses are frozen dataclasses."""
 
     @abstractmethod
     def check(self, problem: Any) -> None:
         """Raise ArgumentError if the data do not fit the problem's system."""
 
     def transform(self, transform: Transform) -> ModeData:
-        """Return the data of an instance; raise ArgumentError if there are no instances in this mode."""
-        raise ArgumentError(f"there are no instances: {type(self).__name__} cannot be transformed; leave instance at 0")
+        """Return the data of a transformed problem; raise ArgumentError if they cannot be transformed."""
+        raise ArgumentError(
+            f"a problem with {type(self).__name__} has no instances, because these data cannot be transformed; "
+            "leave instance at 0"
+        )
 
 
 Data = TypeVar("Data", bound=ModeData)
@@ -54,9 +58,9 @@ Data = TypeVar("Data", bound=ModeData)
 
 @dataclass(frozen=True)
 class ProblemStatement:
-    """A :class:`Problem` whose mechanisms may be unknown, as in a study; :class:`Problem` describes the arguments.
+    """A :class:`Problem` whose mechanisms may be unknown, because a study learns about a real system.
 
-    ``scm`` is a system, or its structure alone.
+    The arguments are those of :class:`Problem`, but ``scm`` may be the structure of a system without its mechanisms.
 
     Raises:
         ArgumentError: if domains, null action, targets, scopes, arms, slices, constraints and SCM do not fit together.
@@ -92,7 +96,8 @@ class ProblemStatement:
             )
         if self.outcomes is None:
             object.__setattr__(self, "outcomes", Outcomes(self.scm.reward))
-        if self.outcomes.objective != self.scm.reward:  # agents maximise the last node
+        # Agents maximise the last node.
+        if self.outcomes.objective != self.scm.reward:
             raise ArgumentError(
                 f"{self.name}: the objective must be the system's reward {self.scm.reward!r}; "
                 f"given {shown(self.outcomes.objective)}"
@@ -103,11 +108,11 @@ class ProblemStatement:
             object.__setattr__(self, "null_action", (0.0,) * q)
         if len(self.null_action) != q or not all(is_finite_number(a) and 0 <= a <= 1 for a in self.null_action):
             raise ArgumentError(f"{self.name}: null_action needs {q} numbers in [0, 1]")
-        for what, domain in [
+        for name, domain in [
             *zip(self.action_names or range(q), self.action_domains, strict=True),
             *self.manipulable.items(),
         ]:
-            require_interval(f"{self.name}: the domain of {what!r}", domain)
+            require_interval(f"{self.name}: the domain of {name!r}", domain)
         self.require_settable([*self.manipulable, *frozenset().union(*self.targets)])
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
             raise ArgumentError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
@@ -123,17 +128,17 @@ class ProblemStatement:
         types = [type(data) for data in self.modes]
         if len(set(types)) < len(types):
             raise ArgumentError(
-                f"{self.name}: modes may hold one of a kind; given {[type_.__name__ for type_ in types]}"
+                f"{self.name}: modes may have one element of each type; given {[type_.__name__ for type_ in types]}"
             )
         for data in self.modes:
             data.check(self)
 
     def data(self, kind: type[Data]) -> Data | None:
-        """Return the problem's data for a feedback mode; None if it has none of this kind."""
+        """Return the problem's data of type ``kind``, a feedback mode's; None if it has no such data."""
         return next((data for data in self.modes if isinstance(data, kind)), None)
 
     def with_data(self, data: ModeData, **changes: Any) -> Self:
-        """Return the problem with other data of one mode, and other changed fields."""
+        """Return the problem with the data of one mode replaced or added, and with changed fields."""
         return replace(self, modes=[*(other for other in self.modes if type(other) is not type(data)), data], **changes)
 
     def require_settable(self, names: Iterable[str]) -> None:
@@ -145,7 +150,7 @@ class ProblemStatement:
 
     @cached_property
     def domains(self) -> Domains:
-        """Native units of the soft action coordinates, with their own names where they have any."""
+        """Native intervals of the soft action coordinates, with ``action_names`` if there are any."""
         if self.action_names:
             return Domains(dict(zip(self.action_names, self.action_domains, strict=True)))
         return Domains(self.action_domains)
@@ -157,7 +162,7 @@ class ProblemStatement:
 
 @dataclass(frozen=True)
 class Problem(ProblemStatement):
-    """A named benchmark: the SCM, the interventions allowed on it, and its source.
+    """Benchmark problem: an SCM, the interventions allowed on it, and its source.
 
     Args:
         name: name, as in the environment ids.
@@ -165,27 +170,27 @@ class Problem(ProblemStatement):
         description: one or two sentences for users.
         citation: paper and section.
         action_domains: native ``(low, high)`` of each soft action coordinate.
-        action_names: the coordinates' own names, one each, or none; without names they are named after their
-            nodes.
-        null_action: the soft action, in [0, 1] per coordinate, that counts as "no intervention" under a
-            cardinality limit; the lower corner by default.
+        action_names: name of each coordinate; empty for the names ``a0``, ``a1``, ...
+        null_action: the soft action, in [0, 1] per coordinate, that counts as "no intervention" if the number of
+            interventions is limited; zeros by default.
         manipulable: variable -> native ``(low, high)`` of its hard interventions.
-        targets: the sets that a hard intervention may set, the empty set included.
-        optimal_action: a maximiser of E[Y | a] in [0, 1] per coordinate, where one is known in closed form.
-        optimal_do: the native values, by variable, of a hard intervention that maximises E[Y | do] over all targets,
-            where theory gives one.
-        noiseless_mean: True if, for every soft action, E[Y | a] is the reward without noise (zero-mean noise
-            that enters the reward linearly).
-        composition: the reward as a *known* function of the other observed nodes (name -> value; plain operators
-            only, so that it takes NumPy arrays and torch tensors), for methods of composite optimisation; else None.
+        targets: the sets of variables that a hard intervention may set, the empty set included.
+        optimal_action: a maximiser of E[Y | a] in [0, 1] per coordinate; None if there is no closed form.
+        optimal_do: variable -> native value, a hard intervention that maximises E[Y | do] over all targets; None if
+            theory gives none.
+        noiseless_mean: whether, for every soft action, E[Y | a] equals the reward without noise, as it does if the
+            noise has mean zero and enters the reward linearly.
+        composition: the reward as a known function of the other observed nodes, for methods of composite optimisation;
+            else None. It takes name -> value and uses only plain operators, so that values may be NumPy arrays or torch
+            tensors.
         noise_known: whether agents know the exogenous distributions.
         kernel: ``(lengthscale, variance)`` of the squared-exponential kernel behind the reward function, over actions
-            in [0, 1], if agents know it; else None.
+            in [0, 1]; None if agents do not know it.
         outcomes: objectives, constraints and costs; None for the system's reward as the objective.
         knowledge: agents' knowledge of the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; None
             if they know all of it.
-        modes: data of single feedback modes, at most one of a type, see :mod:`cbo_gym.problems.modes`.
-        transform: difference of an instance from the published problem, see
+        modes: data of single feedback modes, at most one of each type, see :mod:`cbo_gym.problems.modes`.
+        transform: transform from the published problem to this instance of it, see
             :mod:`cbo_gym.problems.variations.instance`; None for the published problem.
 
     Raises:
@@ -197,20 +202,24 @@ class Problem(ProblemStatement):
 
 
 def _require_name(name: object) -> None:
-    """Refuse a name that cannot be shown in a terminal, a table or a page."""
-    fits = isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable() and not set("<>") & set(name)
-    if not fits:
+    """Raise ArgumentError if a name cannot be shown in a terminal, a table or a page."""
+    valid = isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable() and not set("<>") & set(name)
+    if not valid:
         raise ArgumentError(
-            f"a problem's name must be one line of 1 to {MAX_NAME} characters that can be shown, without < and >; "
+            f"a problem's name must be one line of 1 to {MAX_NAME} printable characters, without < and >; "
             f"given {shown(name)}"
         )
 
 
 def require_interval(name: str, value: object) -> None:
-    """Refuse anything but ``(low, high)``, finite numbers with low < high.
+    """Raise ArgumentError unless a value is ``(low, high)`` with finite numbers and low < high.
+
+    Args:
+        name: name of the argument, for the message.
+        value: value to check.
 
     Raises:
-        ArgumentError: with ``name`` as the name of the argument.
+        ArgumentError: if it is not.
     """
     pair = tuple(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else ()
     if not (len(pair) == 2 and all(map(is_finite_number, pair)) and 0 < pair[1] - pair[0] < math.inf):
@@ -218,12 +227,12 @@ def require_interval(name: str, value: object) -> None:
 
 
 def minimal_targets(scm: System, manipulable: Iterable[str], constrained: Iterable[str] = ()) -> list[frozenset[str]]:
-    """Return the minimal intervention sets of the manipulable variables, smaller ones first, the empty one included.
+    """Return the minimal intervention sets of the manipulable variables, from the empty set to the largest.
 
     Args:
         scm: the system.
         manipulable: variables that may be set.
-        constrained: constrained nodes, whose causes may be set as those of the reward are.
+        constrained: constrained nodes; variables that affect one of them may be set like those that affect the reward.
 
     Raises:
         ArgumentError: if there are more than ``MAX_TARGETS``.
@@ -234,26 +243,31 @@ def minimal_targets(scm: System, manipulable: Iterable[str], constrained: Iterab
 
 
 def gaussian_noise(std: float, name: str = "noise_std") -> Distribution:
-    """Return zero-mean normal noise; no noise for ``std == 0``.
+    """Return normal noise with mean 0, or no noise if ``std`` is 0.
+
+    Args:
+        std: standard deviation.
+        name: name of the argument, for the message.
 
     Raises:
-        ArgumentError: if ``std`` is negative or not finite; ``name`` is the argument's name in the message.
+        ArgumentError: if ``std`` is negative or not finite.
     """
     require_not_negative(name, std)
     return Normal(0.0, std) if std else Zero()
 
 
 def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: float = 1.0) -> GaussianMixture:
-    """Return noise with several modes, as Ren et al. (2024) write it, Eq. 6 and 15.
+    """Return Gaussian mixture noise in the notation of Ren et al. (2024), Eq. 6 and 15.
 
     Args:
-        components: ``(weight, mean, c)`` of each: a normal with that mean and the variance c sigma^2.
-            Only the ratios of the weights matter.
+        components: ``(weight, mean, c)`` of each component, which is normal with this mean and variance c sigma^2. Only
+            the ratios of the weights matter.
         noise_std: sigma.
-        noise_scale: lambda, which multiplies the draws.
+        noise_scale: lambda, by which the draws are multiplied.
 
     Raises:
-        ArgumentError: if a component is not three finite numbers, weight and c above 0, or sigma or lambda not above 0.
+        ArgumentError: if a component is not three finite numbers with weight and c above 0, or if sigma or lambda is
+            not above 0.
     """
     for name, value in (("noise_std", noise_std), ("noise_scale", noise_scale)):
         require_positive(name, value)
@@ -269,7 +283,10 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
 
 
 def clip_fraction(x: Any) -> Floats:
-    """Clip ``x`` to [0, 1]; arithmetic is several times faster on a single float. Never a rounding error outside."""
+    """Clip ``x`` to [0, 1].
+
+    On a single float this arithmetic is several times faster than NumPy's clip, and no rounding error leaves [0, 1].
+    """
     twice_low = x + abs(x)
     twice_rest = 2.0 - twice_low
     return 1.0 - 0.25 * (twice_rest + abs(twice_rest))

@@ -217,7 +217,7 @@ def test_a_submission_of_a_suite_that_was_edited_since(half, edited, said):
     code, output = half.invoke(*publish)
     assert code == 0, output
     assert said in output
-    assert "check-submission refuses it so" in output
+    assert "check-submission refuses the file" in output
     (half.top / "card.yaml").write_text(CARD)
     code, output = half.invoke("check-submission", "store/mine.parquet", "--card", "card.yaml")
     say("a submission of an edited suite", output.strip().splitlines()[-1])

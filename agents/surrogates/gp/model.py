@@ -1,10 +1,11 @@
-"""GaussianProcess: the exact GP that the agents put on a reward or on a node.
+"""Exact Gaussian process, the agents' model of a reward or of a node.
 
 The model is BoTorch's default (``SingleTaskGP``): a squared-exponential kernel with the dimension-scaled lognormal
 lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised outputs, in float64. Hyper-parameters are
 refitted on a schedule with gradients in closed form (:mod:`cbo_gym.agents.surrogates.gp.fitting`); between refits new
-data extend the cached Cholesky factor, from which predictions come in a few matrix products. Noise may be fixed: a
-learned level can be badly wrong, and on noiseless Dropwave takes one third of 100 random points for noise.
+data extend the cached Cholesky factor, so that a prediction costs a few matrix products. The noise level may be fixed,
+because a learned one can be badly wrong: the most probable fit to 100 random points of noiseless Dropwave is one third
+noise.
 """
 
 from __future__ import annotations
@@ -32,25 +33,32 @@ from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Task
 
 FIT_ITERATIONS = 100
-JITTER = 1e-8  # variance that joint draws add to standardised outputs, so that every covariance has a root
-LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the best of them starts a second fit
+# Variance added to joint posteriors of standardised outputs, so that every covariance has a Cholesky factor.
+JITTER = 1e-8
+# Lengthscales among which the starting point of a second fit is chosen.
+LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
-Numbers = float | Sequence[float] | np.ndarray | Tensor  # all that becomes a tensor of floats
+Numbers = float | Sequence[float] | np.ndarray | Tensor
 
 
 class SurrogateError(OperationError):
-    """Raised when a surrogate cannot be computed from its data; the message names the node."""
+    """Raised if a surrogate cannot be computed from its data; the message names the node."""
 
 
 @dataclass
 class RefitSchedule:
-    """When to refit hyper-parameters: often at first, later when the data have grown by a tenth.
+    """Schedule of hyper-parameter refits: often at first, later when the data have grown by a tenth.
+
+    A fit is due if the number of points has grown by a factor since the last fit: ``early`` for the first fits, then
+    ``growth``.
 
     Args:
-        every_time: number of early fits.
-        growth: later a fit is due when the number of points is ``growth`` times that of the last fit.
-        early: the factor of early fits; with 1.02 and up to 50 points, one new point is enough.
-        many: number of points from which no fit is early, since one round more tells little of the hyper-parameters.
+        every_time: number of fits to which ``early`` applies.
+        growth: factor of later fits.
+        early: factor of early fits; 1.02 refits after every new point up to 50 points.
+        many: number of points at and above which ``growth`` applies in any case.
+        fits: number of fits so far.
+        size: number of points at the last fit.
     """
 
     every_time: int = 20
@@ -72,13 +80,13 @@ class RefitSchedule:
 
 
 class State(NamedTuple):
-    """All that the predictions of a GP are computed from.
+    """Data from which the predictions of a GP are computed.
 
     Attributes:
-        posterior: the posterior at rescaled points.
-        points: the rescaled points of the data, ``n x d``.
-        low: the values that are subtracted from points to rescale them, ``(d,)``.
-        span: the values by which they are then divided, ``(d,)``.
+        posterior: posterior at rescaled points.
+        points: rescaled inputs of the data, ``n x d``.
+        low: offset of the rescaling ``(x - low) / span``, ``(d,)``.
+        span: divisor of the rescaling, ``(d,)``.
     """
 
     posterior: Posterior
@@ -90,25 +98,26 @@ class State(NamedTuple):
 class GaussianProcess:
     """Exact GP regression of one scalar, with a refit schedule and cached factors.
 
-    Data are added at any time; the next prediction brings the model up to date. Nothing here draws from, or seeds,
-    torch's global random state.
+    Data may be added at any time; the next prediction updates the model. Torch's global random state is neither used
+    nor seeded.
 
     Args:
         name: name of the modelled node, for error messages.
         dim: number of inputs d, at least 1.
-        noise_std: standard deviation of the outputs' noise where it is known, 0 for exact outputs; None to learn it.
-        covariance: makes the kernel for d inputs.
-        noise: makes the model of unknown noise.
-        rescale: input columns that do not lie in [0, 1]; they are rescaled by their range in the data at each refit.
+        noise_std: standard deviation of the outputs' noise, 0 for exact outputs; None to learn it.
+        covariance: function that returns the kernel for d inputs.
+        noise: function that returns the noise model, which is used if ``noise_std`` is None.
+        rescale: input columns that are not in [0, 1]; they are rescaled by their range in the data at each refit.
         refit_iterations: maximum number of iterations of a refit, which starts where the last fit ended.
-        condense: whether predictions leave out directions of the data that the noise drowns; with many data that saves
-            the larger part of their cost. The noise must be the same for all data.
+        condense: whether predictions leave out directions of the data whose signal is negligible compared with the
+            noise, see :func:`~cbo_gym.agents.surrogates.gp.posterior.condense`. With many data this saves most of their
+            cost. The noise must be the same for all data.
         device: torch device of data and computations.
 
     Attributes:
-        kernel: the kernel, with the hyper-parameters of the last fit.
-        constant: the mean of standardised outputs.
-        centred: whether the mean is always 0.
+        kernel: kernel with the hyper-parameters of the last fit.
+        constant: prior mean of the standardised outputs.
+        centred: whether ``constant`` is fixed at 0.
 
     Raises:
         ArgumentError: if ``dim`` is below 1 or ``rescale`` names a column that does not exist.
@@ -135,7 +144,7 @@ class GaussianProcess:
         if dim < 1:
             raise ArgumentError(f"the GP of node {name} needs at least one input; given dim={dim}")
         if outside := [column for column in rescale if column not in range(dim)]:
-            raise ArgumentError(f"rescale of node {name} takes columns from 0 to {dim - 1}; given {outside}")
+            raise ArgumentError(f"rescale of node {name} must name columns from 0 to {dim - 1}; given {outside}")
         self.name = name
         self.dim = dim
         self.noise_std = noise_std
@@ -149,41 +158,43 @@ class GaussianProcess:
         self.kernel = self._make_kernel()
         self.constant = 0.0
         self._noise = self._make_noise()
-        self._searched = 0  # number of points at the last second fit
+        # Number of points at the last search over lengthscales.
+        self._searched = 0
         self.inputs = self._tensor(np.empty((0, dim)))
         self.outputs = self._tensor([])
         self.set_prior(0.0, 1.0)
         self._low = self._tensor([0.0] * dim)
         self._span = self._tensor([1.0] * dim)
-        self._points = self.inputs  # those that the model knows, rescaled: the first ones added
+        # Rescaled inputs of the points in the factor; points added later are not among them.
+        self._points = self.inputs
         self._inverse_root: Tensor
         self._posterior: Posterior
 
     def learn_noise(self, noise: Callable[[], Noise]) -> None:
-        """Learn the outputs' noise from now on, with the model that ``noise`` makes."""
+        """Learn the outputs' noise from now on, with the noise model that ``noise`` returns."""
         self.noise_std, self._unknown_noise = None, noise
         self._noise = self._make_noise()
 
     def set_prior(self, mean: float, std: float) -> None:
-        """Set the prior mean and standard deviation of the outputs, in their units."""
+        """Set the prior mean and standard deviation of the outputs, in the outputs' units."""
         self._location, self._scale = self._tensor(mean), self._tensor(std)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The attributes without the functions that follow from the kernel and the points."""
-        kept = dict(self.__dict__)
-        if "_posterior" in kept:
-            kept["_posterior"] = {
+        """Return the attributes without the cross-covariance function, which ``__setstate__`` makes again."""
+        state = dict(self.__dict__)
+        if "_posterior" in state:
+            state["_posterior"] = {
                 name: value for name, value in vars(self._posterior).items() if name != "cross_covariance"
             }
-        return kept
+        return state
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__dict__.update(kept)
-        if "_posterior" in kept:
-            self._posterior = Posterior(cross_covariance(self.kernel, self._points), **kept["_posterior"])
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "_posterior" in state:
+            self._posterior = Posterior(cross_covariance(self.kernel, self._points), **state["_posterior"])
 
     def __len__(self) -> int:
-        """Number of observations added."""
+        """Return the number of observations."""
         return len(self.outputs)
 
     def add(self, inputs: Numbers, outputs: Numbers) -> None:
@@ -206,13 +217,13 @@ class GaussianProcess:
         self.outputs = torch.cat([self.outputs, y])
 
     def replace(self, inputs: Tensor, outputs: Tensor) -> None:
-        """Replace all observations by others, ``n x d`` and ``(n,)``, on the same refit schedule."""
+        """Replace all observations by others, ``n x d`` and ``(n,)``, without a reset of the refit schedule."""
         self.inputs, self.outputs = self.inputs[:0], self.outputs[:0]
         self._points = self._points[:0]
         self.add(inputs.cpu(), outputs.cpu())
 
     def mean(self, points: Tensor) -> Tensor:
-        """Return the means of :meth:`posterior` alone, at linear instead of quadratic cost in the data."""
+        """Return only the means of :meth:`posterior`, at linear instead of quadratic cost in the data."""
         self.update()
         return self._posterior.mean(self.rescaled(points))
 
@@ -223,7 +234,7 @@ class GaussianProcess:
             points: shape ``batch_shape x d``.
 
         Returns:
-            two tensors of shape ``batch_shape``, the marginals of each point.
+            two tensors of shape ``batch_shape``: mean and standard deviation of each point.
 
         Raises:
             SurrogateError: if the covariance matrix cannot be factorised.
@@ -232,15 +243,15 @@ class GaussianProcess:
         return self._posterior.mean_and_std(self.rescaled(points))
 
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Return means and roots of covariances of the latent function at sets of q points, differentiable in them.
+        """Return means and Cholesky factors of the latent function at sets of q points, differentiable in the points.
 
-        Its kernel must have ``covariance``.
+        The kernel must have a method ``covariance``.
 
         Args:
             points: shape ``batch_shape x q x d``.
 
         Returns:
-            means, ``batch_shape x q``, and lower triangular roots R with covariance R R', ``batch_shape x q x q``.
+            means, ``batch_shape x q``, and lower triangular L with covariance L L', ``batch_shape x q x q``.
 
         Raises:
             SurrogateError: as :meth:`posterior`.
@@ -259,9 +270,9 @@ class GaussianProcess:
         return self._scale * self._posterior.cross_covariance(self.rescaled(points)).variance.sqrt()
 
     def draw(self, generator: torch.Generator) -> Function:
-        """Return a function drawn from the posterior: one from the prior, moved to the data (Wilson et al. 2020).
+        """Return a function drawn from the posterior: a prior draw, conditioned on the data (Wilson et al. 2020).
 
-        Its kernel must have ``draw``. Data that are added later do not change the function.
+        The kernel must have a method ``draw``. Data that are added later do not change the function.
         """
         self.update()
         prior, posterior = self.kernel.draw(generator), self._posterior
@@ -284,24 +295,24 @@ class GaussianProcess:
         return mean + width * std
 
     def state(self) -> State:
-        """Return the state of the model, up to date."""
+        """Update the model and return its state."""
         self.update()
         return State(self._posterior, self._points, self._low, self._span)
 
     def rescaled(self, points: Tensor) -> Tensor:
-        """Return points ``... x d``, columns of ``rescale`` scaled so that the data of the last refit fill [0, 1]."""
+        """Return points ``... x d`` whose columns ``rescale`` are mapped so that the last refit's data span [0, 1]."""
         return (points - self._low) / self._span if self.rescale else points
 
     @property
     def noise_scale(self) -> Tensor:
-        """Standard deviation of the outputs' noise, known or learned, in their units."""
+        """Standard deviation of the outputs' noise, known or learned, in the outputs' units."""
         self.update()
         return self._scale * self.noise.sqrt()
 
     def update(self) -> None:
-        """Bring the model up to date with the data: refit if the schedule says so, else extend the factor.
+        """Update the model to the data: refit if the schedule says so, else extend the Cholesky factor.
 
-        Without data the model is its prior.
+        Without data the model predicts its prior.
 
         Raises:
             SurrogateError: if the covariance matrix cannot be factorised.
@@ -324,7 +335,7 @@ class GaussianProcess:
     def _standardise(self) -> None:
         self._location = self.outputs.mean()
         spread = self.outputs.std(correction=min(1, len(self) - 1))
-        # The spread of constant outputs is rounding: they keep their unit.
+        # If the outputs are constant, their spread is a rounding error, so they are not scaled.
         informative = spread > 1e-12 * self._location.abs()
         self._scale = torch.where(informative, spread, torch.ones_like(spread))
         if self.rescale:
@@ -336,37 +347,40 @@ class GaussianProcess:
                 self.kernel.set_origin(-self._low / self._span)
 
     def _fit(self) -> None:
-        """Fit the hyper-parameters, starting from their last values, at first from the modes of their priors.
+        """Fit the hyper-parameters, starting from their last values; the first fit starts from the modes of the priors.
 
-        Whenever the data have grown enough, a second fit starts from the most probable of some lengthscales. The
-        density often has one mode for a fast ripple and one that takes it for noise, and a fit that starts where the
-        last one ended would stay in its mode.
+        If the data have grown enough, a second fit starts from the most probable of ``LENGTHSCALES``. The posterior
+        density often has two modes, one in which fast variation is signal and one in which it is noise, and a fit that
+        starts where the last one ended would stay in its mode.
         """
         points = self.rescaled(self.inputs).cpu().numpy()
         targets = ((self.outputs - self._location) / self._scale).cpu().numpy()
         self._noise.set_data(points, float(self._scale))
-        known = covariances(self.kernel, points)
-        posterior = LogPosterior(known, self._noise, points, targets, self.centred)
+        data_covariances = covariances(self.kernel, points)
+        posterior = LogPosterior(data_covariances, self._noise, points, targets, self.centred)
         mean = [] if self.centred else [self.constant]
-        starts = [np.concatenate([known.theta, self._noise.theta, mean])]
+        starts = [np.concatenate([data_covariances.theta, self._noise.theta, mean])]
         if len(self) >= self.schedule.growth * self._searched:
             starts.append(self._best_lengthscale(posterior, points))
             self._searched = len(self)
         iterations = self.refit_iterations if self.schedule.fits else FIT_ITERATIONS
         _, best = max((posterior.maximise(start, iterations) for start in starts), key=lambda end: end[0])
         kernel_values, self._noise.theta, self.constant = posterior.split(best)
-        known.theta = kernel_values
+        data_covariances.theta = kernel_values
 
     def _best_lengthscale(self, posterior: LogPosterior, points: np.ndarray) -> np.ndarray:
-        """Hyper-parameters with one lengthscale for all inputs, the others at the modes of their priors."""
-        fresh = self._make_kernel()
+        """Return the most probable hyper-parameters with one of ``LENGTHSCALES`` for all inputs.
+
+        The other hyper-parameters are at the modes of their priors.
+        """
+        new_kernel = self._make_kernel()
         others = np.concatenate([self._make_noise().theta, [] if self.centred else [0.0]])
 
         def with_lengthscale(lengthscale: float) -> np.ndarray:
-            for kernel in fresh.modules():
+            for kernel in new_kernel.modules():
                 if isinstance(kernel, Kernel) and kernel.has_lengthscale:
                     kernel.lengthscale = lengthscale
-            return np.concatenate([covariances(fresh, points[:0]).theta, others])
+            return np.concatenate([covariances(new_kernel, points[:0]).theta, others])
 
         return max(map(with_lengthscale, LENGTHSCALES), key=lambda values: posterior(values)[0])
 
@@ -378,21 +392,21 @@ class GaussianProcess:
 
     @property
     def noise(self) -> Tensor:
-        """Variance of the noise of standardised outputs at the first point of the data; without data at the origin."""
+        """Noise variance of standardised outputs at the first point of the data, or at the origin without data."""
         first = self.inputs[:1] if len(self) else self.inputs.new_zeros(1, self.dim)
         return self._noise_at(self.rescaled(first))[0]
 
     def _noise_at(self, points: Tensor) -> Tensor:
-        """Variance of the noise of standardised outputs at rescaled points, ``n x d`` to ``n``."""
+        """Return the noise variances of standardised outputs at rescaled points, ``n x d`` to ``n``."""
         variances, _ = self._noise.at(points.detach().cpu().numpy(), self._noise.theta)
         return torch.from_numpy(variances).to(points)
 
     def _noise_covariance(self, points: Tensor) -> Tensor:
-        """Covariance of the noise of standardised outputs at the last rescaled points of the data, ``n x n``."""
+        """Return the noise covariance of standardised outputs at the last n points of the data, ``n x n``."""
         return torch.diag(self._noise_at(points))
 
     def _factorise(self, known: int) -> None:
-        """Extend the factor of the first ``known`` points to all of them; 0 computes it from scratch.
+        """Extend the inverse Cholesky factor of the first ``known`` points to all points; 0 computes it from scratch.
 
         With ``W`` the inverse Cholesky factor of the known block, ``B`` the covariance of old and new points and
         ``C`` that of the new ones, the new rows are ``[-V (W B)' W, V]``, where ``V`` inverts the Cholesky factor
@@ -424,13 +438,13 @@ class GaussianProcess:
         )
 
     def _root_of_predictions(self, known: int, inverse_root: Tensor, prior: Tensor) -> Tensor:
-        """The root of predictions: condensed at each refit, and then with the rows of W of new points."""
+        """Return R of :class:`Posterior`: condensed at a refit, otherwise the last R with the new rows of W."""
         if not self.condense:
             return inverse_root
         if not known:
             return condense(inverse_root, prior, self.noise)
-        earlier = torch.nn.functional.pad(self._posterior.root, (0, len(prior)))
-        return torch.cat([earlier, inverse_root[known:]])
+        last_root = torch.nn.functional.pad(self._posterior.root, (0, len(prior)))
+        return torch.cat([last_root, inverse_root[known:]])
 
     def _cholesky(self, covariance: Tensor) -> Tensor:
         try:
@@ -447,7 +461,8 @@ class GaussianProcess:
 def is_noiseless(task: Task, node: str) -> bool:
     """Return whether ``node`` is known to be a function of the action alone.
 
-    True if the noise is known to be zero at the node and all its ancestors, and none of them has a latent cause.
+    This is so if the diagram is known, the noise is known to be zero at the node and all its ancestors, and none of
+    them has a latent cause.
     """
     if task.graph.diagram is None:
         return False

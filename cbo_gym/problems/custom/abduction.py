@@ -1,4 +1,4 @@
-"""Abduction: the exogenous noise given the contexts (Pearl, *Causality*, 2009, sec. 7.1)."""
+"""Abduction: recover the exogenous noise from the observed contexts (Pearl, *Causality*, 2009, sec. 7.1)."""
 
 from __future__ import annotations
 
@@ -10,92 +10,99 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.modes.contextual import Columns
 from cbo_gym.scm import Floats, StructuralCausalModel
 
-TAIL = 2.0**-40  # probability of the noise left out on either side
+# The noise is searched between its quantiles TAIL and 1 - TAIL.
+TAIL = 2.0**-40
+# Steps of the bisection.
 HALVINGS = 64
-TRIED = 32, 129  # values of the other noise, and of the one that a context must rise or fall with
-ADVICE = "give noise_given, which draws the noise given the contexts, or see other contexts"
+# Monotonicity is checked on a grid of the context's own noise, for several draws of the other noise.
+DRAWS, GRID = 32, 129
+ADVICE = "give noise_given, which draws the noise given the contexts, or choose other contexts"
 
 
 class Abduction:
-    """The noise given the contexts, if each context determines one noise that earlier contexts do not determine.
+    """Function that recovers the noise of variables from the values of contexts.
 
-    It is computed by bisection, so that a context may be any function strictly monotone in the noise. Other noise keeps
-    its distribution, because the contexts do not depend on it.
+    The contexts are solved in an order in which each depends on the noise of at most one further variable. They must be
+    strictly monotone in that noise, which is found by bisection. All other noise keeps its distribution, because no
+    context depends on it.
 
     Args:
-        scm: a model without soft parameters.
-        contexts: variables of it.
+        scm: model without soft parameters.
+        contexts: names of variables of the model.
 
     Raises:
-        ArgumentError: if a context depends on several noises that no other context determines, or is not strictly
-            monotone in its noise.
+        ArgumentError: if there is no such order, or a context is not strictly monotone in the noise that it determines.
     """
 
     def __init__(self, scm: StructuralCausalModel, contexts: Iterable[str]) -> None:
         self._scm = scm
         self._noise = {v.name: v.noise for v in scm.noisy}
-        self._lineage = {name: scm.full_diagram.ancestors([name]) for name in contexts}
-        self._source = self._match()
-        for context, source in self._source.items():
-            self._require_monotone(context, source)
+        self._ancestors = {name: scm.full_diagram.ancestors([name]) for name in contexts}
+        self._variable_of = self._match()
+        for context, variable in self._variable_of.items():
+            self._require_monotone(context, variable)
 
     def __call__(self, contexts: Columns, uniforms: Columns) -> Columns:
-        """The noise determined by the contexts, by variable; see :class:`cbo_gym.problems.Contexts`."""
+        """Return the noise that the contexts determine, by variable.
+
+        ``uniforms`` is not used; see ``noise_given`` of :class:`cbo_gym.problems.Contexts`.
+        """
         noise: dict[str, np.ndarray] = {}
-        for context, source in self._source.items():
-            noise[source] = self._solve(context, source, contexts[context], noise)
+        for context, variable in self._variable_of.items():
+            noise[variable] = self._solve(context, variable, contexts[context], noise)
         return noise
 
     def _match(self) -> dict[str, str]:
-        """Context -> the variable whose noise it determines, in an order in which they can be solved."""
-        source: dict[str, str] = {}
-        pending = list(self._lineage)
+        """Return context -> the variable whose noise it determines, in an order in which they can be solved."""
+        variable_of: dict[str, str] = {}
+        pending = list(self._ancestors)
         while pending:
-            unknown = {name: sorted(self._lineage[name] & set(self._noise) - set(source.values())) for name in pending}
+            unsolved = set(self._noise) - set(variable_of.values())
+            unknown = {name: sorted(self._ancestors[name] & unsolved) for name in pending}
             context = min(pending, key=lambda name: len(unknown[name]))
             if len(unknown[context]) > 1:
                 raise ArgumentError(
                     f"the context {context} depends on the noise of {unknown[context]}, which cannot be identified "
-                    f"from the contexts {list(self._lineage)}; {ADVICE}"
+                    f"from the contexts {list(self._ancestors)}; {ADVICE}"
                 )
             pending.remove(context)
             if unknown[context]:
-                (source[context],) = unknown[context]
-        return source
+                (variable_of[context],) = unknown[context]
+        return variable_of
 
     def _value(self, context: str, noise: Mapping[str, Floats]) -> Floats:
+        """Return the value of a context, given the noise of its ancestors."""
         values: dict[str, Floats] = {}
         for v in self._scm.variables:
-            if v.name in self._lineage[context]:
+            if v.name in self._ancestors[context]:
                 values[v.name] = v.mechanism(*[values[parent] for parent in v.parents], noise.get(v.name, 0.0))
         return values[context]
 
-    def _ends(self, source: str) -> np.ndarray:
-        return self._noise[source].from_uniform(np.array([TAIL, 1.0 - TAIL]))
+    def _range(self, variable: str) -> np.ndarray:
+        return self._noise[variable].from_uniform(np.array([TAIL, 1.0 - TAIL]))
 
     @np.errstate(all="ignore")
-    def _require_monotone(self, context: str, source: str) -> None:
-        others, own = TRIED
+    def _require_monotone(self, context: str, variable: str) -> None:
         rng = np.random.default_rng(0)
         noise: dict[str, Floats] = {
-            name: distribution.sample(rng, (others, 1)) for name, distribution in self._noise.items()
+            name: distribution.sample(rng, (DRAWS, 1)) for name, distribution in self._noise.items()
         }
-        low, high = self._ends(source)
-        noise[source] = np.linspace(low, high, own)
-        values = np.broadcast_to(self._value(context, noise), TRIED)
+        low, high = self._range(variable)
+        noise[variable] = np.linspace(low, high, GRID)
+        values = np.broadcast_to(self._value(context, noise), (DRAWS, GRID))
         steps = np.diff(values, axis=1)
         if not ((steps > 0).all(axis=1) | (steps < 0).all(axis=1)).all():
             raise ArgumentError(
-                f"the context {context} does not determine the noise of {source}, because it does not rise or fall "
-                f"strictly with it; {ADVICE}"
+                f"the context {context} does not determine the noise of {variable}, because it is not strictly "
+                f"monotone in it; {ADVICE}"
             )
 
     @np.errstate(all="ignore")
-    def _solve(self, context: str, source: str, wanted: np.ndarray, noise: Columns) -> np.ndarray:
-        low, high = (np.full(np.shape(wanted), end) for end in self._ends(source))
-        rises = self._value(context, {**noise, source: high}) > self._value(context, {**noise, source: low})
+    def _solve(self, context: str, variable: str, value: np.ndarray, noise: Columns) -> np.ndarray:
+        low, high = (np.full(np.shape(value), end) for end in self._range(variable))
+        rises = self._value(context, {**noise, variable: high}) > self._value(context, {**noise, variable: low})
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            above = (self._value(context, {**noise, source: middle}) > wanted) == rises
+            above = (self._value(context, {**noise, variable: middle}) > value) == rises
             low, high = np.where(above, low, middle), np.where(above, middle, high)
         return 0.5 * (low + high)

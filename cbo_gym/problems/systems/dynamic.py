@@ -1,11 +1,11 @@
-"""Systems of Aglietti, Dhir, Gonzalez & Damoulas (2021), unrolled over time. They minimise; here rewards are negated.
+"""Systems of Aglietti, Dhir, Gonzalez & Damoulas (2021), unrolled over time; the paper's objectives are negated.
 
-Equations, domains and sizes of the observational data are those of the authors' public program for Stat, Noisy, Ind,
-Multiv, NonStat and the equations of ODE; departures are listed with each system. In all of them:
+Equations, domains and numbers of observational time series are those of the authors' public program for Stat, Noisy,
+Ind, Multiv and NonStat, and so are the equations of ODE. Departures are listed with each system. In all systems:
 
-* The noise of trials is scaled by ``trial_noise``, 0 by default, because the program evaluates trials without noise.
-  The observational time series have the whole noise, standard normal unless stated otherwise.
-* Every set of manipulable variables is a target, because methods without a graph set all of them.
+* The noise of trials is multiplied by ``trial_noise``, 0 by default, because the program evaluates trials without
+  noise. The observational time series have the whole noise, standard normal unless stated otherwise.
+* Every set of manipulable variables is a target, because methods without a graph set all variables.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from cbo_gym.scm import Distribution, Normal, StructuralCausalModel, Zero
 
 AGLIETTI = "Aglietti, Dhir, Gonzalez & Damoulas (2021), Dynamic causal Bayesian optimization"
 UNIT = Normal(0.0, 1.0)
-MAX_SLICES = 100  # a step takes a third of a millisecond then
+# With so many slices a step takes a third of a millisecond.
+MAX_SLICES = 100
 CHAIN_DOMAINS = {"X": (-4.0, 1.0), "Z": (-3.0, 3.0)}
 
-#: equation of each variable of a slice, in topological order, the reward last; ``X_before`` is X of the slice before
+#: Equation of each variable of a slice, in topological order, the reward last. ``X_before`` is X in the slice before.
 Equations = Mapping[str, str]
 
 
@@ -50,23 +51,23 @@ def dynamic_problem(
         name: name of the problem.
         description: one or two sentences for users.
         section: section of the paper.
-        equations: equations of the slices; the last ones hold for all that follow.
+        equations: equations of each slice; further slices have the last ones.
         manipulable: variable of a slice -> native ``(low, high)``.
         slices: the number T of slices, 1 to 100.
         trial_noise: factor of the noise in trials, finite and at least 0.
-        noise: variable of a slice -> its noise, if not standard normal; standard deviation 0 for none.
-        measured: number of slices, from the first on, with observational data; None for all.
+        noise: variable of a slice -> its noise, if not standard normal; a standard deviation of 0 means no noise.
+        measured: number of slices with observational data, which are the first ones; None for all.
     """
     count = whole_number("slices", slices, at_least=1, at_most=MAX_SLICES)
     require_not_negative("trial_noise", trial_noise)
-    own = noise or {}
+    noise_of = noise or {}
     names = tuple(equations[0])
 
     def system(factor: float) -> StructuralCausalModel:
         unrolled, noises = {}, {}
         for index in range(count):
             for variable, equation in equations[min(index, len(equations) - 1)].items():
-                noises[f"{variable}_{index}"] = _scale_noise(own.get(variable, UNIT), factor)
+                noises[f"{variable}_{index}"] = _scale_noise(noise_of.get(variable, UNIT), factor)
                 unrolled[f"{variable}_{index}"] = _in_slice(equation, names, index)
         return StructuralCausalModel(read_equations(unrolled, noises), reward=f"{names[-1]}_{count - 1}")
 
@@ -91,6 +92,7 @@ def dynamic_problem(
 
 
 def _in_slice(equation: str, names: Sequence[str], index: int) -> str:
+    """Return the equation with the names of variables in slice ``index`` and the slice before."""
     for word in set(findall(r"[A-Za-z_]\w*", equation)):
         name, before = word.removesuffix("_before"), word.endswith("_before")
         if name in names:
@@ -104,7 +106,7 @@ def _scale_noise(noise: Normal, factor: float) -> Distribution:
 
 
 def every_set(names: Sequence[str]) -> list[frozenset[str]]:
-    """Return all sets of the names, smaller ones first, the empty one included."""
+    """Return all subsets of the names, from the empty set to the largest."""
     return [frozenset(members) for size in range(len(names) + 1) for members in combinations(names, size)]
 
 
@@ -119,8 +121,8 @@ STAT = (
 def stat(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     """Stat: the chain X -> Z -> Y, each variable carried over to the next slice.
 
-    ``CBO/DCBOStat-v0`` has 10 observational time series, as NonStat and the replicates of the paper. The program's
-    notebook of this system had 5 in 2021 and has 20 since; the system is the same.
+    ``CBO/DCBOStat-v0`` has 10 observational time series, like NonStat and the replicates in the paper. The program's
+    notebook for the same system had 5 in 2021 and has had 20 since.
     """
     return dynamic_problem(
         "Stat",
@@ -134,13 +136,13 @@ def stat(slices: int = 3, trial_noise: float = 0.0) -> Problem:
 
 
 def miss(slices: int = 6, trial_noise: float = 0.0) -> Problem:
-    """Miss: Stat with twice the slices, and no observational data in the second half.
+    """Miss: Stat with observational data for the first three slices only.
 
-    The numbers, six slices and data in three, are ours: the program does not fix them.
+    The default of six slices, and data for three of them, are ours, because the program does not fix these numbers.
     """
     return dynamic_problem(
         "Miss",
-        "The system of Stat; observational data exist for the first three slices alone.",
+        "The system of Stat; observational data exist for the first three slices only.",
         "sec. 4 (Miss.)",
         STAT,
         CHAIN_DOMAINS,
@@ -154,7 +156,7 @@ def noisy(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     """Noisy: Stat, whose X and Z have noise of mean 8 and standard deviation 4 in the observational data."""
     return dynamic_problem(
         "Noisy",
-        "The system of Stat; in the observational data the noise of what can be set is large and off centre.",
+        "The system of Stat; in the observational data the variables that can be set have large noise, with mean 8.",
         "sec. 4 (Noisy)",
         STAT,
         CHAIN_DOMAINS,
@@ -166,7 +168,7 @@ def noisy(slices: int = 3, trial_noise: float = 0.0) -> Problem:
 
 # Ind and Multiv
 
-#: two hills, the higher one at (1, 1)
+#: Two hills, the higher one at X = Z = 1.
 HILLS = "2.0 * exp(-((X - 1.0) * (X - 1.0)) - (Z - 1.0) * (Z - 1.0)) + exp(-((X + 1.0) * (X + 1.0)) - Z * Z)"
 IND = (
     {"X": "u", "Z": "u", "Y": f"{HILLS} - u"},
@@ -182,7 +184,7 @@ def ind(slices: int = 3, trial_noise: float = 0.0, x_domain: Interval = (-3.0, 3
     """
     return dynamic_problem(
         "Ind",
-        "Two causes that do not affect each other; the best values of both are found together.",
+        "Two causes that do not affect each other; the best value of each depends on the other.",
         "sec. 4 (Ind.)",
         IND,
         {"X": x_domain, "Z": (-3.0, 3.0)},
@@ -206,7 +208,7 @@ def multiv(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     """Multiv: W -> Z -> Y <- X; a good reward lowers the next one."""
     return dynamic_problem(
         "Multiv",
-        "Three variables that can be set, two at a time to the best effect; a good reward lowers the next one.",
+        "Three variables that can be set; setting two of them is enough. A good reward lowers the next one.",
         "sec. 4 (Multiv.)",
         MULTIV,
         dict.fromkeys("XWZ", (-3.0, 3.0)),
@@ -215,7 +217,7 @@ def multiv(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     )
 
 
-# NonStat; the divisor is softened by 0.01
+# NonStat
 
 NONSTAT = (
     {"X": "u", "Z": "X + u", "Y": "-sqrt(absolute(36.0 - (Z - 1.0) * (Z - 1.0))) - 1.0 - u"},
@@ -231,8 +233,8 @@ NONSTAT = (
 def nonstat(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     """NonStat: the chain X -> Z -> Y, whose equations and edges between slices change in slice 1 and after it.
 
-    The quotient X_1 / X_0 is ``X_1 X_0 / (X_0^2 + 0.01)`` here. The program's is 0 / 0 where nothing was set in slice
-    0, and without a finite expectation where there is noise.
+    The program's quotient X_1 / X_0 is replaced by ``X_1 X_0 / (X_0^2 + 0.01)``: without noise it is 0 / 0 if nothing
+    was set in slice 0, and with noise it has no finite expectation.
     """
     return dynamic_problem(
         "NonStat",
@@ -247,7 +249,8 @@ def nonstat(slices: int = 3, trial_noise: float = 0.0) -> Problem:
 
 # Economy
 
-#: due to growth, taxes and inflation: Phillips' curve, with a cost of high inflation and of taxes other than 25 %
+#: Unemployment due to growth, taxes and inflation: a Phillips curve, with costs of inflation and taxes that are far
+#: from 3 % and 25 %.
 UNEMPLOYMENT = "(4.0 * exp(-0.5 * I) + 0.05 * (I - 3.0) * (I - 3.0) + 0.01 * (T - 25.0) * (T - 25.0) - 0.4 * G)"
 ECONOMY = (
     {
@@ -269,7 +272,7 @@ def economy(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     """Economy: taxes and inflation are set against unemployment; taxes slow the growth of the next slice.
 
     The variables are the paper's (growth G, taxes T, inflation I, all in per cent, and unemployment U). Its equations
-    are regressions on data that its program does not hold, so all numbers here are ours.
+    are regressions on data that its program does not include, so all numbers here are ours.
     """
     return dynamic_problem(
         "Economy",
@@ -285,10 +288,12 @@ def economy(slices: int = 3, trial_noise: float = 0.0) -> Problem:
 
 # ODE
 
-DILUTION, MORTALITY = 0.55, 0.15  # a day
-HATCHING = exp(-DILUTION)  # share of a day's eggs that are left
+DILUTION, MORTALITY = 0.55, 0.15  # per day
+# Share of a day's eggs that dilution leaves to hatch.
+HATCHING = exp(-DILUTION)
+# Half-saturation constant and exponent of recruitment as a function of algae.
 ROTIFER_HALF, ROTIFER_POWER = 15.0, 1.25
-#: of the day before the first one
+# State on the day before the first one.
 N_BEFORE, P_BEFORE, J_BEFORE, A_BEFORE, E_BEFORE = 41.3, 2.71605, 1.23036, 6.15179, 0.171
 
 
@@ -331,9 +336,9 @@ def ode(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     """ODE: algae and rotifers in a chemostat, day by day; the reward is the number of dead animals, negated.
 
     The nitrogen M outside, the juveniles J and the adults A can be set. Equations and constants are the program's,
-    after Blasius et al. (2020). Ours are: concentrations are cut off at 0, without which they leave the domain of the
-    equations; the observational data are simulated, with noise of standard deviation 0.1 on the rates, 5 on M and 0.1
-    on D, for want of the measured ones; and the domains.
+    after Blasius et al. (2020). Three things are ours. Concentrations are cut off at 0, because the equations are not
+    defined for negative ones. The observational data are simulated, because the measured ones are not available; their
+    noise has standard deviation 0.1 on the rates, 5 on M and 0.1 on D. The domains are ours, too.
     """
     return dynamic_problem(
         "ODE",

@@ -1,4 +1,4 @@
-"""Middleware of the page: access control, size and time limits of requests, and security headers of answers."""
+"""Middleware of the page: access control, size and time limits of requests, and security headers of responses."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cbo_gym.study.page.access import AccessPolicy
 from cbo_gym.study.page.templates import plain_page
 
-# Size of a request, uploads included.
+# Largest body of a request, uploads included.
 MAX_BYTES = 4_000_000
-# Seconds within which the body of a request must come.
+# Seconds within which the whole body of a request must arrive.
 BODY_SECONDS = 60.0
-# A longer body is read up to this size, because a browser shows no answer before it has sent everything.
-MAX_DROPPED = 100_000_000
+# The rest of a body that is too large is read and discarded up to this size, because a browser shows the response only
+# after it has sent the whole body.
+MAX_DISCARDED_BYTES = 100_000_000
 # Paths that need no login.
-OPEN = ("/login", "/static/")
-# Character sets in a content type.
+PUBLIC_PATHS = ("/login", "/static/")
+# Character set in a content type.
 CHARSET = re.compile(r"charset[^=;]*=\s*\"?([^\";\s]*)")
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; connect-src 'self'; style-src-elem 'self'; "
-        # For lines and labels of figures.
+        # Figures have inline styles on lines and labels.
         "style-src-attr 'unsafe-inline'; "
         "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Without a referrer, browsers do not send the origin of a form either.
+    # Not "no-referrer": browsers would then also leave out the origin of a form, which the access policy checks.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -43,11 +44,11 @@ HEADERS = {
 
 
 class Guard:
-    """Middleware that refuses requests by the access policy, and requests that are too long or too slow.
+    """Middleware that refuses requests which the access policy forbids, which are too large or which are too slow.
 
     Args:
-        app: the application behind it.
-        access: the policy of access.
+        app: the application that handles accepted requests.
+        access: the access policy.
     """
 
     def __init__(self, app: ASGIApp, access: AccessPolicy) -> None:
@@ -56,15 +57,15 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answer = _Answer(send)
+        sender = _ResponseSender(send)
         try:
-            await self._handle(scope, receive, answer)
+            await self._handle(scope, receive, sender)
         except Exception:
-            if answer.begun:
+            if sender.started:
                 raise
-            logging.getLogger("cbo_gym.study").exception("%s %s fails", scope["method"], scope["path"])
-            words = "The server failed; its terminal shows the error. Reload the page to see what was recorded."
-            await plain_page(500, "This failed", words)(scope, receive, answer)
+            logging.getLogger("cbo_gym.study").exception("%s %s failed", scope["method"], scope["path"])
+            message = "The server failed; its terminal shows the error. Reload the page to see what was recorded."
+            await plain_page(500, "Server error", message)(scope, receive, sender)
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -77,23 +78,23 @@ class Guard:
         except ClientDisconnect:
             return
         except TimeoutError:
-            words = f"The request did not come within {BODY_SECONDS:.0f} s; nothing was done."
-            await plain_page(408, "Too slow", words)(scope, receive, send)
+            message = f"The request did not arrive within {BODY_SECONDS:.0f} s; nothing was done."
+            await plain_page(408, "Too slow", message)(scope, receive, send)
             return
         if body is None:
-            words = f"The request is larger than {MAX_BYTES / 1e6:.0f} MB; nothing was done."
-            await plain_page(413, "Too large", words)(scope, receive, send)
+            message = f"The request is larger than {MAX_BYTES / 1e6:.0f} MB; nothing was done."
+            await plain_page(413, "Too large", message)(scope, receive, send)
         else:
             await self._app(scope, _replay(body, receive), send)
 
     def _refusal(self, request: Request) -> Response | None:
-        if words := self._access.refusal(request):
-            return plain_page(403, "Refused", words)
+        if reason := self._access.refusal(request):
+            return plain_page(403, "Refused", reason)
         for content_type in request.headers.getlist("content-type"):
             if set(CHARSET.findall(content_type.lower())) - {"utf-8", "utf8"}:
-                return plain_page(415, "Refused", f"Forms are read in UTF-8; this one is {content_type[:100]}.")
-        # Old versions of Starlette build request.url from the Host header.
-        if self._access.knows(request) or request.scope["path"].startswith(OPEN):
+                return plain_page(415, "Refused", f"Forms must be in UTF-8; this one is {content_type[:100]}.")
+        # The path comes from the scope, because old versions of Starlette build request.url from the Host header.
+        if self._access.knows(request) or request.scope["path"].startswith(PUBLIC_PATHS):
             return None
         if request.method == "GET":
             return RedirectResponse("/login", 303)
@@ -101,36 +102,36 @@ class Guard:
 
 
 async def _body(request: Request) -> bytes | None:
-    """Return the body of a request; None if it is too long."""
+    """Return the body of a request; None if it is too large."""
     chunks, size = [], 0
     async for chunk in request.stream():
         size += len(chunk)
         if size <= MAX_BYTES:
             chunks.append(chunk)
-        elif size > MAX_DROPPED:
+        elif size > MAX_DISCARDED_BYTES:
             break
     return b"".join(chunks) if size <= MAX_BYTES else None
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a receiver that first repeats a body, then receives new messages."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    """Return an ASGI ``receive`` that first returns a body that was already read, then waits for new messages."""
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_next() -> Message:
-        return waiting.pop() if waiting else await receive()
+        return pending.pop() if pending else await receive()
 
     return receive_next
 
 
-class _Answer:
-    """Sender of an answer with the security headers, which records whether the answer has begun."""
+class _ResponseSender:
+    """ASGI ``send`` that adds the security headers, and records whether the response has started."""
 
     def __init__(self, send: Send) -> None:
-        self._send, self.begun = send, False
+        self._send, self.started = send, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.begun = True
+            self.started = True
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value
