@@ -53,7 +53,7 @@ print(evaluate("Still", "CBO/Dropwave-v0", 0, horizon=2).table.height)
     done = run(outside, code)
     assert done.returncode == 0, done.stderr
     shadow, broken, gone, other, rounds = done.stdout.strip().splitlines()
-    assert "the package hostile-agents calls its hostile:Still 'MCBO' too" in shadow
+    assert "the package hostile-agents also has an agent 'MCBO', hostile:Still" in shadow
     assert "import path hostile:Still" in shadow
     assert "the agent 'Broken' of the package hostile-agents" in broken
     assert "RuntimeError: this module was never finished" in broken

@@ -28,13 +28,13 @@ class GPUCB(SearchAgent):
     """Upper confidence bound on one GP from action to reward. Plays soft, hard, contextual and adversarial tasks.
 
     Args:
-        beta: distance of the bound from the posterior mean in standard deviations; finite, at least 0. With a small
-            value the search stays at the first pronounced local optimum (see Dropwave); with a large one it earns less
-            with many variables (see Rosenbrock).
+        beta: distance of the bound from the posterior mean in standard deviations; finite, at least 0. A small value
+            makes the search stay at the first pronounced local optimum, as in Dropwave; a large value earns less in
+            tasks with many variables, as in Rosenbrock.
         device: torch device.
 
     Attributes:
-        features: features of the task's actions, the inputs of the GP before those of the context.
+        features: features of the task's actions, which are the first inputs of the GP; the context follows.
         make_surrogate: factory of the surrogate.
         surrogate: the GP from the action to the reward.
 
@@ -60,6 +60,7 @@ class GPUCB(SearchAgent):
             self.task.reward,
             dim + len(self._contexts),
             noise_std=0.0 if noiseless else None,
+            # Contexts are in native units, actions in [0, 1].
             rescale=range(dim, dim + len(self._contexts)),
             device=self.device,
         )
@@ -69,17 +70,17 @@ class GPUCB(SearchAgent):
         super().update(action, observation, reward, info)
         inputs = self.features.inputs(self.features.encode(action)).to(self.device)
         self.surrogate.add(self._with_context(inputs).cpu(), reward)
-        self._see(observation)
+        self._read_context(observation)
 
     def act(self, observation: Observation) -> Action:
-        self._see(observation)
+        self._read_context(observation)
         return super().act(observation)
 
     def search(self, seed: int) -> Action:
         played = best_first(self.history, self.estimated_rewards())
         return maximise(self.upper_bound, self.features, played, seed=seed, device=self.device)
 
-    def _see(self, observation: Observation) -> None:
+    def _read_context(self, observation: Observation) -> None:
         if self._contexts:
             self.set_context(observation["context"])
 
@@ -90,7 +91,7 @@ class GPUCB(SearchAgent):
         return torch.cat([inputs, self._context.expand(*inputs.shape[:-1], -1)], -1)
 
     def upper_bound(self, inputs: Tensor) -> Tensor:
-        """Return the acquisition function in the last context: inputs of actions ``b x 1 x d`` to values ``b``."""
+        """Return upper confidence bounds in the last context, shape ``b``, at the features ``b x 1 x d`` of actions."""
         return self.surrogate.bound(self._with_context(inputs), self.beta).squeeze(-1)
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
@@ -104,7 +105,7 @@ class GPUCB(SearchAgent):
         return mean.cpu().numpy(), std.cpu().numpy()
 
     def estimated_rewards(self) -> np.ndarray:
-        """Return posterior means of the actions played; in contextual mode in the last context."""
+        """Return posterior means of the rewards of the actions played; for a contextual task, in the last context."""
         inputs = self.surrogate.inputs[:, : self.features.input_dim]
         with torch.no_grad():
             return self.surrogate.bound(self._with_context(inputs), 0.0).cpu().numpy()

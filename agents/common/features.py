@@ -1,8 +1,9 @@
-"""ActionFeatures: between the actions of a task and the inputs of a GP.
+"""Conversions between the actions of a task, the points that a search moves, and the inputs of a GP.
 
-A *search point* is a vector in [0, 1]: the values of the action and, where the action also chooses coordinates, a
-0/1 membership for each of them. Values of coordinates that are not members have no effect on the GP inputs, so their
-gradient is zero, and so is that of the membership: a gradient ascent keeps the membership that it started with.
+A *search point* is a vector in [0, 1]: the values of the action and, if the action also chooses which coordinates it
+sets, a 0/1 membership of each coordinate. The values of coordinates that are not members have no effect on the GP
+inputs, so their gradient is zero. The gradient of the membership is zero too: a gradient ascent keeps the membership
+that it started with.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from cbo_gym.actions.codec import UNSET
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Task
 
-PERTURBATION = 0.05  # standard deviation of the values of points around another
-REDRAWN = 2  # values that are redrawn, on average
+# Standard deviation of a small perturbation of a value.
+PERTURBATION = 0.05
+# Mean number of values that a large perturbation redraws.
+MEAN_REDRAWN = 2
 
 
 class ActionFeatures(ABC):
@@ -40,20 +43,20 @@ class ActionFeatures(ABC):
         """Return about ``count`` random search points, quasi-random in their values; shape ``n x search_dim``."""
 
     def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """Return random points around ``points`` that choose the same coordinates, same shape.
+        """Return random points around ``points``, of the same shape, that choose the same coordinates.
 
-        Every second one is close in all values; the others have about two values redrawn, so that a search gets from
-        one local optimum of a network to the next.
+        Points at even indices are close to the originals in all values. In the others about two values are redrawn as
+        well, so that a search can leave a local optimum.
         """
         values = points.shape[-1] - self.membership(points).shape[-1]
         near = points[:, :values] + PERTURBATION * torch.randn(
             (len(points), values), dtype=points.dtype, generator=generator
         )
         fresh = torch.rand(near.shape, dtype=near.dtype, generator=generator)
-        redraw = torch.rand(near.shape, generator=generator) < REDRAWN / max(values, REDRAWN)
+        redraw = torch.rand(near.shape, generator=generator) < MEAN_REDRAWN / max(values, MEAN_REDRAWN)
         redraw[::2] = False
-        moved = torch.where(redraw, fresh, near).clamp(0.0, 1.0)
-        return torch.cat([moved, points[:, values:]], -1)
+        perturbed = torch.where(redraw, fresh, near).clamp(0.0, 1.0)
+        return torch.cat([perturbed, points[:, values:]], -1)
 
     @abstractmethod
     def encode(self, action: Action) -> Tensor:
@@ -61,7 +64,7 @@ class ActionFeatures(ABC):
 
     @abstractmethod
     def decode(self, point: Tensor) -> Action:
-        """Return the action of a search point, clipped to the action space."""
+        """Return the action of a search point ``(search_dim,)``, clipped to the action space."""
 
     @abstractmethod
     def inputs(self, points: Tensor) -> Tensor:
@@ -73,11 +76,11 @@ class ActionFeatures(ABC):
 
     @abstractmethod
     def membership(self, points: Tensor) -> Tensor:
-        """Return the coordinates that search points choose: ``... x m``, boolean; m is 0 where there is no choice."""
+        """Return which coordinates search points choose, boolean, ``... x m``; m is 0 if actions do not choose any."""
 
 
 class BoxFeatures(ActionFeatures):
-    """Points of the unit box: soft actions without a limit."""
+    """Soft actions in the unit box that may change any number of coordinates; points and inputs are the action."""
 
     def __init__(self, dim: int) -> None:
         self.search_dim = self.input_dim = dim
@@ -99,7 +102,7 @@ class BoxFeatures(ActionFeatures):
 
 
 class GridFeatures(BoxFeatures):
-    """Points of a grid: a search point stands for the nearest one, so that its inputs have no slope."""
+    """Soft actions on a grid; the inputs of a search point are the nearest grid point, so their gradient is zero."""
 
     def __init__(self, space: GridBox) -> None:
         super().__init__(space.dim)
@@ -123,8 +126,8 @@ class SparseFeatures(ActionFeatures):
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         values = _sobol(count, self.input_dim, generator)
-        order = torch.rand(values.shape, generator=generator).argsort(-1).argsort(-1)
-        return torch.cat([values, (order < self._limit).double()], -1)
+        ranks = torch.rand(values.shape, generator=generator).argsort(-1).argsort(-1)
+        return torch.cat([values, (ranks < self._limit).double()], -1)
 
     def encode(self, action: Action) -> Tensor:
         values = torch.as_tensor(np.asarray(action, dtype=np.float64))
@@ -145,10 +148,10 @@ class ChoiceFeatures(ActionFeatures):
     """Actions that choose a set of variables and values for them.
 
     Args:
-        choice: the action's key for the set.
+        choice: key of an action for the index of the chosen set.
         sets: the sets that can be chosen, in the order of their indices.
         variables: the variables, in the order of the action's values.
-        searched: the sets of the points that are drawn; None for all of them.
+        searched: the sets that :meth:`draw` chooses; None for all.
     """
 
     def __init__(
@@ -167,8 +170,8 @@ class ChoiceFeatures(ActionFeatures):
         )
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        each = -(-count // len(self._searched))
-        members = self._searched.double().repeat(each, 1)
+        points_per_set = -(-count // len(self._searched))
+        members = self._searched.double().repeat(points_per_set, 1)
         return torch.cat([_sobol(len(members), self._count, generator), members], -1)
 
     def encode(self, action: Action) -> Tensor:
@@ -193,11 +196,11 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
     """Return the features of the actions of a soft, adversarial, hard or contextual task.
 
     Args:
-        task: the task whose actions become inputs.
-        searched: sets of the points that are drawn, for a hard or contextual task; None for all of them.
+        task: the task.
+        searched: the sets that random search points choose, for a hard or contextual task; None for all.
 
     Raises:
-        ArgumentError: for any other mode.
+        ArgumentError: if the task has another mode.
     """
     codec = task.codec
     if isinstance(codec, ChoiceCodec):

@@ -1,6 +1,8 @@
-"""GPs of several outcomes of the interventions on one target set: one GP each, or one GP of all with correlations.
+"""Surrogates of several outcomes of the interventions on one target set.
 
-Both have the causal prior of each outcome, as :class:`~cbo_gym.agents.surrogates.causal.causal_prior.CausalGP` has.
+:class:`SeparateGPs` are one independent GP per outcome, :class:`MultiTaskGPs` one GP with correlated outcomes. In both,
+every outcome has the prior of :class:`~cbo_gym.agents.surrogates.causal.causal_prior.CausalGP`: mean and standard
+deviation from an estimate of its causal effect.
 """
 
 from __future__ import annotations
@@ -21,13 +23,15 @@ from cbo_gym.agents.surrogates.gp.kernels import MAX_LOG_VARIANCE, SquaredExpone
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import MIN_VARIANCE, USUAL_NOISE, Noise, log_lognormal
 
-LOG_DIAGONAL_STD = 0.5  # prior std of the logarithm of an outcome's own standard deviation
+# Prior standard deviation of the logarithms of the diagonal of L, the root of the covariance between outcomes.
+LOG_DIAGONAL_STD = 0.5
 
-Priors = Sequence[tuple[Tensor, Tensor]]  # mean and standard deviation of each outcome at points, ``(n,)`` each
+#: prior mean and standard deviation of each outcome at n points, ``(n,)`` each
+Priors = Sequence[tuple[Tensor, Tensor]]
 
 
 class SeparateGPs:
-    """A GP for each outcome, independent of the others (the single-task model of Aglietti et al. 2023, sec. 3.2).
+    """One independent GP per outcome (the single-task model of Aglietti et al. 2023, sec. 3.2).
 
     Args:
         names: names of the outcomes, for error messages.
@@ -47,38 +51,45 @@ class SeparateGPs:
             gp.observe(values, outcome)
 
     def adjust(self, units: Sequence[float]) -> None:
-        """Give each outcome its unit, above 0: the standard deviation of all its values."""
+        """Set the unit of each outcome, above 0: the standard deviation of its values in all rounds."""
         for gp, unit in zip(self._gps, units, strict=True):
             gp.unit = unit
 
     def refresh(self) -> None:
-        """Recompute the prior of the data after the causal priors have changed."""
+        """Recompute the causal priors at the data after the estimates of the effects have changed."""
         for gp in self._gps:
             if len(gp):
                 gp.refresh()
 
     def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
-        """Return means, ``n x m``, and lower triangular roots of covariances, ``n x m x m``, at ``values`` ``n x d``.
+        """Return the posterior of the m outcomes at points.
 
-        ``priors`` are the causal priors there, if known.
+        Args:
+            values: the points in [0, 1], ``n x d``.
+            priors: causal priors at the points; None to compute them.
+
+        Returns:
+            Means, ``n x m``, and lower triangular roots of the covariances between outcomes, ``n x m x m``.
         """
-        priors_of: Sequence[tuple[Tensor, Tensor] | None] = priors or [None] * len(self._gps)
+        prior_by_gp: Sequence[tuple[Tensor, Tensor] | None] = priors or [None] * len(self._gps)
         means, stds = zip(
-            *(gp.predict(values, prior) for gp, prior in zip(self._gps, priors_of, strict=True)), strict=True
+            *(gp.predict(values, prior) for gp, prior in zip(self._gps, prior_by_gp, strict=True)), strict=True
         )
         return torch.stack(means, -1), torch.diag_embed(torch.stack(stds, -1))
 
     def at_data(self) -> tuple[Tensor, Tensor]:
-        """Return :meth:`predict` at the data."""
+        """Return the posterior at the data, as :meth:`predict` does."""
         return self.predict(self._values)
 
 
 class MultiTaskGPs(GaussianProcess):
-    """One GP of all outcomes with learned correlations: an intrinsic model of coregionalisation.
+    """One GP of all outcomes with learned correlations: an intrinsic coregionalisation model (ICM).
 
-    The residuals of outcomes i and j, each in its own unit, have the prior covariance ``B_ij RBF(x, x')`` with
-    ``B = L L'`` (Bonilla, Chai & Williams 2008; the multi-task model of Aglietti et al. 2023, sec. 3.2), and each its
-    own ``sigma(x) sigma(x')`` besides. Every outcome has its own noise.
+    The GP models the outcomes' residuals about their causal prior means, each divided by the outcome's unit. The prior
+    covariance of the residuals of outcomes i and j is ``B_ij RBF(x, x')`` with ``B = L L'`` (Bonilla, Chai & Williams
+    2008; the multi-task model of Aglietti et al. 2023, sec. 3.2). If i = j, ``sigma(x) sigma(x')`` is added, where
+    sigma is the outcome's causal prior standard deviation. Every outcome has its own noise. The methods are those of
+    :class:`SeparateGPs`.
 
     Args:
         names: names of the m outcomes.
@@ -100,16 +111,16 @@ class MultiTaskGPs(GaussianProcess):
     def observe(self, values: Tensor, outcomes: Sequence[float]) -> None:
         self._values = torch.cat([self._values, values[None]])
         self._outcomes = torch.cat([self._outcomes, self._outcomes.new_tensor(outcomes)[None]])
-        self._renew()
+        self._replace_data()
 
     def adjust(self, units: Sequence[float]) -> None:
         self._units = self._units.new_tensor(units)
-        self._renew()
+        self._replace_data()
 
     def refresh(self) -> None:
-        self._renew()
+        self._replace_data()
 
-    def _renew(self) -> None:
+    def _replace_data(self) -> None:
         mean, inputs = self._joint_inputs(self._values, None)
         self.replace(inputs.flatten(0, 1), ((self._outcomes - mean) / self._units).flatten())
 
@@ -122,12 +133,12 @@ class MultiTaskGPs(GaussianProcess):
         return self.predict(self._values)
 
     def _joint_inputs(self, values: Tensor, priors: Priors | None) -> tuple[Tensor, Tensor]:
-        """Prior means ``n x m``, and inputs ``n x m x (d + 2)``: values, sigma in units, and the outcome's number."""
+        """Return prior means, ``n x m``, and GP inputs, ``n x m x (d + 2)``: values, sigma / unit, outcome's index."""
         means, stds = zip(*(priors or [effect(values) for effect in self._effects]), strict=True)
         sigma = torch.stack(stds, -1) / self._units
-        numbers = torch.arange(self._count).to(sigma).expand_as(sigma)
+        indices = torch.arange(self._count).to(sigma).expand_as(sigma)
         repeated = values[:, None].expand(-1, self._count, -1)
-        return torch.stack(means, -1), torch.cat([repeated, sigma[..., None], numbers[..., None]], -1)
+        return torch.stack(means, -1), torch.cat([repeated, sigma[..., None], indices[..., None]], -1)
 
     def _standardise(self) -> None:
         self._location, self._scale = self.outputs.new_tensor(0.0), self.outputs.new_tensor(1.0)
@@ -137,16 +148,20 @@ class MultiTaskGPs(GaussianProcess):
 
 
 def _coregion(count: int, dim: int) -> CoregionKernel:
-    """The kernel of ``count`` outcomes for all inputs of their GP."""
+    """Return the kernel of ``count`` outcomes, for a GP with ``dim`` inputs."""
     return CoregionKernel(dim - 2, count)
 
 
 class CoregionKernel(Kernel, Hyperparameters):
-    """``B_ij RBF(x, x') + [i = j] sigma sigma'`` of inputs (x, sigma, i), with ``B = L L'``; x has ``dim`` entries.
+    """``B_ij RBF(x, x') + [i = j] sigma sigma'`` of inputs (x, sigma, i), with ``B = L L'``.
 
-    The hyper-parameters of a fit are the entries of L on and below the diagonal, those on it as logarithms, then the
-    lengthscales'. Those of L have normal priors around 0, so every outcome has a variance of about its squared unit,
-    and none is taken for pure noise after a few rounds.
+    The hyper-parameters of a fit are the lower triangle of L, with logarithms on its diagonal, and the lengthscales.
+    Those of L have normal priors around 0, so the prior variance of every outcome is about its squared unit, and the
+    fit to a few rounds does not explain an outcome by noise alone.
+
+    Args:
+        dim: length of x.
+        count: number of outcomes.
     """
 
     def __init__(self, dim: int, count: int) -> None:
@@ -160,16 +175,18 @@ class CoregionKernel(Kernel, Hyperparameters):
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         smooth = self.smooth.forward(x1[..., :-2], x2[..., :-2], diag=diag)
         if diag:
-            return self._between(x1[..., -1], x2[..., -1]) * smooth + _same(x1, x2)
-        return self._weigh(smooth, x1.unsqueeze(-2), x2.unsqueeze(-3))
+            return self._outcome_covariance(x1[..., -1], x2[..., -1]) * smooth + _sigma_product(x1, x2)
+        return self._combine(smooth, x1.unsqueeze(-2), x2.unsqueeze(-3))
 
     def covariance(self, points: Tensor) -> Tensor:
-        return self._weigh(self.smooth.covariance(points[..., :-2]), points.unsqueeze(-2), points.unsqueeze(-3))
+        return self._combine(self.smooth.covariance(points[..., :-2]), points.unsqueeze(-2), points.unsqueeze(-3))
 
-    def _weigh(self, smooth: Tensor, first: Tensor, second: Tensor) -> Tensor:
-        return self._between(first[..., -1], second[..., -1]) * smooth + _same(first, second)
+    def _combine(self, smooth: Tensor, first: Tensor, second: Tensor) -> Tensor:
+        """Return the covariances of pairs of inputs, from the RBF ``smooth`` of their values."""
+        return self._outcome_covariance(first[..., -1], second[..., -1]) * smooth + _sigma_product(first, second)
 
-    def _between(self, first: Tensor, second: Tensor) -> Tensor:
+    def _outcome_covariance(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return the entries of B for pairs of outcome indices."""
         root = self.root.tril()
         return (root @ root.T)[first.long(), second.long()]
 
@@ -181,7 +198,7 @@ class CoregionKernel(Kernel, Hyperparameters):
 
     @theta.setter
     def theta(self, values: np.ndarray) -> None:
-        self.root.data = torch.from_numpy(self._root(values)).to(self.root)
+        self.root.data = torch.from_numpy(self._root_of(values)).to(self.root)
 
     @property
     def bounds(self) -> Bounds:
@@ -191,39 +208,43 @@ class CoregionKernel(Kernel, Hyperparameters):
         slope = -self._precisions * values
         return 0.5 * float(slope @ values), slope
 
-    def _root(self, values: np.ndarray) -> np.ndarray:
+    def _root_of(self, values: np.ndarray) -> np.ndarray:
+        """Return L for values of its hyper-parameters."""
         root = np.zeros(self.root.shape)
         root[self._entries] = np.where(self._diagonal, np.exp(np.minimum(values, MAX_LOG_VARIANCE / 2.0)), values)
         return root
 
     def covariances_of(self, points: np.ndarray) -> Covariances:
-        smooth, number = self.smooth.covariances_of(points[:, :-2]), points[:, -1].astype(int)
-        pairs = number[:, None], number
-        known = (number[:, None] == number) * np.outer(points[:, -2], points[:, -2])
+        smooth, outcome = self.smooth.covariances_of(points[:, :-2]), points[:, -1].astype(int)
+        pairs = outcome[:, None], outcome
+        sigma_products = (outcome[:, None] == outcome) * np.outer(points[:, -2], points[:, -2])
 
-        def function(entries: np.ndarray, own: np.ndarray) -> Any:
-            root = self._root(entries)
-            matrix, pullback = smooth.matrix(own)
+        def function(entries: np.ndarray, smooth_values: np.ndarray) -> Any:
+            root = self._root_of(entries)
+            matrix, pullback = smooth.matrix(smooth_values)
             weights = (root @ root.T)[pairs]
 
             def gradients(gradient: np.ndarray) -> list[np.ndarray]:
-                between = np.zeros_like(root)
-                np.add.at(between, pairs, gradient * matrix)
-                slope = ((between + between.T) @ root)[self._entries]
+                gradient_of_b = np.zeros_like(root)
+                np.add.at(gradient_of_b, pairs, gradient * matrix)
+                slope = ((gradient_of_b + gradient_of_b.T) @ root)[self._entries]
                 return [slope * np.where(self._diagonal, root[self._entries], 1.0), pullback(gradient * weights)]
 
-            return weights * matrix + known, gradients
+            return weights * matrix + sigma_products, gradients
 
         return Covariances([self, smooth], function)
 
 
-def _same(first: Tensor, second: Tensor) -> Tensor:
-    """The product of two points' sigmas where their outcome is the same, else 0."""
+def _sigma_product(first: Tensor, second: Tensor) -> Tensor:
+    """Return the product of the sigmas of pairs of inputs of the same outcome, 0 for different outcomes."""
     return (first[..., -1] == second[..., -1]) * first[..., -2] * second[..., -2]
 
 
 class NoiseLevels(Noise):
-    """Noise of one variance per outcome, whose number is the last input; lognormal priors as a CausalGP's."""
+    """Noise with one variance per outcome, under the lognormal prior of a CausalGP's noise.
+
+    The last input of a point is the index of its outcome.
+    """
 
     def __init__(self, count: int) -> None:
         self.theta = np.full(count, math.log(USUAL_NOISE))
@@ -236,6 +257,6 @@ class NoiseLevels(Noise):
         return log_lognormal(values, math.log(USUAL_NOISE), 1.0)
 
     def at(self, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        number = points[:, -1].astype(int)
-        variances = np.exp(values)[number]
-        return variances, lambda gradient: np.bincount(number, gradient * variances, len(values))
+        outcome = points[:, -1].astype(int)
+        variances = np.exp(values)[outcome]
+        return variances, lambda gradient: np.bincount(outcome, gradient * variances, len(values))

@@ -1,4 +1,8 @@
-"""Eta, the position between a node's confidence bounds: a constant in each search point, or networks."""
+"""Eta, the position of each node between its confidence bounds: -1 is the lower bound, 1 the upper.
+
+:class:`WithEta` adds one constant eta per node to the search points; :class:`EtaNetworks` make eta a function of the
+node's GP inputs.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,16 @@ from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.task import Action
 
-WIDTH = 16  # width of the networks' hidden layers
-STEEPEST_START = 0.95  # largest starting eta, because the slope is 0 at eta = 1
+# Width of the networks' hidden layers.
+WIDTH = 16
+# Largest absolute eta at the start: the output is a tanh, whose slope vanishes at eta = 1.
+MAX_INITIAL_ETA = 0.95
 
 
 class WithEta(ActionFeatures):
-    """Search points that begin with one eta per node, as (eta + 1) / 2, followed by those of ``features``.
+    """Features of actions whose search points and inputs begin with ``(eta + 1) / 2`` of each node.
+
+    The search point or input of ``features`` follows.
 
     Args:
         features: features of the actions.
@@ -30,7 +38,7 @@ class WithEta(ActionFeatures):
         self.input_dim = len(nodes) + features.input_dim
 
     def split(self, points: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-        """Return eta by node, ``b x 1`` each, and the rest, of inputs or search points of shape ``b x d``."""
+        """Split search points or inputs, ``b x d``, into eta by node, ``b x 1`` each, and those of ``features``."""
         count = len(self._nodes)
         eta = 2.0 * points[:, :count] - 1.0
         return dict(zip(self._nodes, eta.split(1, -1), strict=True)), points[:, count:]
@@ -40,19 +48,23 @@ class WithEta(ActionFeatures):
         return torch.cat([self._draw_eta(len(points), generator), points], -1)
 
     def _draw_eta(self, count: int, generator: torch.Generator) -> Tensor:
-        """Return eta: half of the points at the bounds, where the optimum usually is, half anywhere between."""
+        """Return (eta + 1) / 2 of ``count`` points, ``count x nodes``.
+
+        In half of the points every eta is -1 or 1, where the optimum usually is; in the others eta is uniform.
+        """
         eta = torch.rand((count, len(self._nodes)), dtype=torch.float64, generator=generator)
         eta[: count // 2] = eta[: count // 2].round()
         return eta[torch.randperm(count, generator=generator)]
 
     def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """Perturb as ``features`` does; each eta is redrawn in one of four cases."""
+        """Perturb actions as ``features`` does; redraw each eta with probability 1/4."""
         eta = points[:, : len(self._nodes)]
         redraw = torch.rand(eta.shape, generator=generator) < 0.25
         eta = torch.where(redraw, self._draw_eta(len(points), generator), eta)
         return torch.cat([eta, self._features.perturb(points[:, len(self._nodes) :], generator)], -1)
 
     def encode(self, action: Action) -> Tensor:
+        """Return the search point of an action with every node at its upper bound."""
         point = self._features.encode(action)
         return torch.cat([point.new_ones(len(self._nodes)), point])
 
@@ -70,11 +82,13 @@ class WithEta(ActionFeatures):
 def rewards_within(
     network: GPNetwork, width: float, eta: Mapping[str, Tensor], inputs: Tensor, noise: Mapping[str, Tensor]
 ) -> Tensor:
-    """Return expected rewards ``(b,)`` where each node is at its eta between bounds, the reward at the upper one.
+    """Return expected rewards ``(b,)`` if each node is at its eta between its confidence bounds.
+
+    A node without an eta is at its upper bound.
 
     Args:
         network: the network.
-        width: width of the bounds, in standard deviations.
+        width: distance of the bounds from the posterior mean, in standard deviations.
         eta: eta of the nodes, from :meth:`WithEta.split`.
         inputs: features of actions, ``b x input_dim``.
         noise: noise from :meth:`GPNetwork.draw_noise`, or empty.
@@ -87,50 +101,59 @@ def rewards_within(
 
 
 class EtaNetworks:
-    """For each of r starts and each node a two-layer ReLU network from the node's GP inputs to eta in (-1, 1).
+    """Two-layer ReLU networks from a node's GP inputs to its eta in (-1, 1).
+
+    There is one network for each node and each of the r starting points of an optimisation.
 
     Args:
-        network: the network of the nodes.
-        layers: node -> hidden weights, kinks, slopes and level, each with leading dimension r.
+        network: the network of GPs.
+        layers: by node, the weights and biases of the hidden layer, and the weights and bias of the output, each with
+            leading dimension r.
 
     Attributes:
-        parameters: all weights, tensors with leading dimension r that require gradients.
+        parameters: all weights and biases, tensors with leading dimension r that require gradients.
     """
 
     def __init__(self, network: GPNetwork, layers: Mapping[str, Sequence[Tensor]]) -> None:
         self._network = network
         self._layers = {
-            node: [layer.detach().clone().requires_grad_(True) for layer in own] for node, own in layers.items()
+            node: [tensor.detach().clone().requires_grad_(True) for tensor in tensors]
+            for node, tensors in layers.items()
         }
-        self.parameters = [layer for own in self._layers.values() for layer in own]
+        self.parameters = [tensor for tensors in self._layers.values() for tensor in tensors]
 
     @classmethod
     def random(cls, network: GPNetwork, eta: Mapping[str, Tensor], seed: int) -> EtaNetworks:
-        """Return networks with random hidden layers, from ``seed``.
+        """Return networks with random hidden layers and outputs near a constant.
 
-        ``eta`` gives each node its constant output at the start, ``r x 1``, in [-1, 1].
+        Args:
+            network: the network of GPs.
+            eta: the constants in [-1, 1], ``r x 1`` for each node.
+            seed: seed of the weights and biases.
         """
         generator = torch.Generator().manual_seed(seed)
         layers = {}
         for node, constant in eta.items():
             dim, starts = network.surrogates[node].dim, len(constant)
-            hidden = torch.randn((starts, dim, WIDTH), dtype=torch.float64, generator=generator) / dim**0.5
-            kinks = 2.0 * torch.rand((starts, 1, WIDTH), dtype=torch.float64, generator=generator) - 1.0
-            slopes = 0.1 / WIDTH**0.5 * torch.randn((starts, WIDTH, 1), dtype=torch.float64, generator=generator)
-            level = constant.clamp(-STEEPEST_START, STEEPEST_START).atanh().unsqueeze(-1)
-            layers[node] = [layer.to(constant) for layer in (hidden, kinks, slopes, level)]
+            weights = torch.randn((starts, dim, WIDTH), dtype=torch.float64, generator=generator) / dim**0.5
+            biases = 2.0 * torch.rand((starts, 1, WIDTH), dtype=torch.float64, generator=generator) - 1.0
+            output_weights = (
+                0.1 / WIDTH**0.5 * torch.randn((starts, WIDTH, 1), dtype=torch.float64, generator=generator)
+            )
+            output_bias = constant.clamp(-MAX_INITIAL_ETA, MAX_INITIAL_ETA).atanh().unsqueeze(-1)
+            layers[node] = [tensor.to(constant) for tensor in (weights, biases, output_weights, output_bias)]
         return cls(network, layers)
 
     def select(self, starts: Tensor) -> EtaNetworks:
-        """Return copies of the networks of the starts with some indices."""
+        """Return copies of the networks of some starting points, given by their indices."""
         return EtaNetworks(
-            self._network, {node: [layer[starts] for layer in own] for node, own in self._layers.items()}
+            self._network, {node: [tensor[starts] for tensor in tensors] for node, tensors in self._layers.items()}
         )
 
     def __call__(self, node: str, points: Tensor) -> Tensor | float:
-        """Eta at GP inputs ``r x s x d``, shape ``r x s``; 1 for a node without a network."""
+        """Return eta at GP inputs ``r x s x d``, shape ``r x s``; 1 for a node without a network."""
         if node not in self._layers:
             return 1.0
-        hidden, kinks, slopes, level = self._layers[node]
+        weights, biases, output_weights, output_bias = self._layers[node]
         centred = 2.0 * self._network.surrogates[node].rescaled(points) - 1.0
-        return ((centred @ hidden + kinks).relu() @ slopes + level).tanh().squeeze(-1)
+        return ((centred @ weights + biases).relu() @ output_weights + output_bias).tanh().squeeze(-1)

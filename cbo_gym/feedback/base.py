@@ -292,7 +292,7 @@ class Feedback(Interface):
             intervention: result of :meth:`decode` or :meth:`decode_batch`.
         """
         outcomes = self.problem.outcomes
-        return outcomes.several(values, self.cost(intervention) if outcomes.is_paid_for else 0.0)
+        return outcomes.several(values, self.cost(intervention) if outcomes.has_cost_objective else 0.0)
 
     def before(self, noise: Draws) -> Observation:
         """Return the observation before rounds with this noise, if the mode ``looks_ahead``."""

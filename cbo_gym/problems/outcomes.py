@@ -19,7 +19,8 @@ from cbo_gym.task import Constraint, Objective
 
 SIDES = ("<=", ">=")
 DIRECTIONS = ("maximize", "minimize")
-COST = "cost"  # the objective that is not a variable
+# Name of the objective that is the cost of the round rather than a variable.
+COST = "cost"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Outcomes:
         constraints: limits to the expected values of other observed nodes.
         costs: the prices of rounds; None if rounds are free. Costs are not part of the reward, unless they are an
             objective.
-        objectives: all objectives if there are several, ``objective`` among them; else empty.
+        objectives: all objectives, including ``objective``, of a problem with several; otherwise empty.
     """
 
     objective: str
@@ -41,14 +42,14 @@ class Outcomes:
 
     @cached_property
     def reward(self) -> Callable[[Mapping[str, Floats]], Floats]:
-        """Function of the values of rounds, by variable, that returns their rewards, of the rounds' shape."""
+        """Function from the values of rounds, by variable, to their rewards, an array of the same shape."""
         return itemgetter(self.objective)
 
     def several(self, values: Mapping[str, Floats], cost: Floats) -> dict[str, Floats]:
-        """Return the objectives' values in rounds, by name, where there are several; of the rounds' shape or numbers.
+        """Return the values of :attr:`objectives` in rounds, by name; empty for a problem with a single objective.
 
         Args:
-            values: values of the rounds, by variable.
+            values: values of the rounds, by variable, numbers or arrays.
             cost: costs of the rounds.
         """
         return {
@@ -56,24 +57,32 @@ class Outcomes:
         }
 
     def rewards(self, found: Mapping[str, Floats], shape: tuple[int, ...]) -> np.ndarray:
-        """Return the reward vectors of these values, of shape ``(*shape, number of objectives)``."""
+        """Return the reward vectors of rounds: the objectives' values, with the sign changed of those to minimise.
+
+        Args:
+            found: values of the objectives, by name.
+            shape: shape of the rounds.
+
+        Returns:
+            An array of shape ``(*shape, number of objectives)``.
+        """
         rewards = np.empty((*shape, len(self.objectives)))
         for index, objective in enumerate(self.objectives):
             rewards[..., index] = objective.sign * found[objective.name]
         return rewards
 
     @property
-    def is_paid_for(self) -> bool:
+    def has_cost_objective(self) -> bool:
         """Whether the cost of a round is an objective."""
         return any(objective.name == COST for objective in self.objectives)
 
 
 @dataclass(frozen=True)
 class PlayedSlice(Outcomes):
-    """The objective of the slice being played, in a problem with slices.
+    """The objective in the time slice being played, in a problem with slices.
 
     Args:
-        bare: Name of the objective in a slice; a round returns its value in the slice being played under this name.
+        bare: name of the objective without its slice, under which a round returns the value in the slice being played.
     """
 
     bare: str = field(kw_only=True)
@@ -84,10 +93,11 @@ class PlayedSlice(Outcomes):
 
 
 def check_constraints(name: str, constraints: Iterable[Any], scm: Structure) -> None:
-    """Refuse constraints that do not fit a system.
+    """Check that constraints fit a system.
 
     Raises:
-        ArgumentError: for a latent or unknown node, the reward, another side, or a threshold that is not finite.
+        ArgumentError: if the node of a constraint is unknown, latent or the reward, the side is not one of
+            :data:`SIDES`, or the threshold is not finite.
     """
     allowed = [node for node in scm.nodes if node != scm.reward]
     for constraint in constraints:
@@ -108,37 +118,39 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: Structure) -> 
 
 
 def check_objectives(name: str, outcomes: Outcomes, scm: Structure, settable: Iterable[str]) -> None:
-    """Refuse several objectives that do not fit a system.
+    """Check that the objectives of a problem with several fit its system.
 
     Args:
         name: name of the problem.
-        outcomes: with several objectives or none.
+        outcomes: the outcomes; without several objectives there is nothing to check.
         scm: the system.
         settable: variables that interventions may set.
 
     Raises:
-        ArgumentError: for a single one, one that comes twice, is not an observed variable or can be set, another
-            direction, costs without prices, constraints as well, or if the system's reward is not among them.
+        ArgumentError: if there is a single objective, an objective is repeated, is not an observed variable or can be
+            set, a direction is not one of :data:`DIRECTIONS`, the cost is an objective but rounds are free, the
+            system's reward is not an objective, or there are constraints.
     """
     names = [objective.name for objective in outcomes.objectives if isinstance(objective, Objective)]
     if not outcomes.objectives:
         return
     if len(names) < max(2, len(outcomes.objectives)) or len(set(names)) < len(names):
-        raise ArgumentError(f"{name}: objectives must be two or more different Objective; given {outcomes.objectives}")
-    if wrong := [objective.direction for objective in outcomes.objectives if objective.direction not in DIRECTIONS]:
+        raise ArgumentError(f"{name}: objectives must be two or more different objectives of type Objective; "
+                            f"given {outcomes.objectives}")  # fmt: skip
+    if unknown := [objective.direction for objective in outcomes.objectives if objective.direction not in DIRECTIONS]:
         raise ArgumentError(
-            f"{name}: the direction of an objective is one of {DIRECTIONS}; given {shown(wrong[0])}"
-            f"{did_you_mean(wrong[0], DIRECTIONS)}"
+            f"{name}: the direction of an objective is one of {DIRECTIONS}; given {shown(unknown[0])}"
+            f"{did_you_mean(unknown[0], DIRECTIONS)}"
         )
     allowed = [node for node in scm.nodes if node not in set(settable)]
-    if strangers := [node for node in names if node not in allowed and node != COST]:
+    if unsuitable := [node for node in names if node not in allowed and node != COST]:
         raise ArgumentError(
-            f"{name}: objectives are observed variables that cannot be set, or {COST!r}; given {shown(strangers[0])}, "
-            f"choose from {allowed}{did_you_mean(strangers[0], allowed)}"
+            f"{name}: objectives are observed variables that cannot be set, or {COST!r}; given {shown(unsuitable[0])}; "
+            f"choose from {allowed}{did_you_mean(unsuitable[0], allowed)}"
         )
-    if outcomes.is_paid_for and (outcomes.costs is None or COST in scm.nodes):
-        raise ArgumentError(f"{name}: the objective {COST!r} needs costs, and no variable of that name")
+    if outcomes.has_cost_objective and (outcomes.costs is None or COST in scm.nodes):
+        raise ArgumentError(f"{name}: the objective {COST!r} needs costs, and no variable may have this name")
     if outcomes.objective not in names:
         raise ArgumentError(f"{name}: the system's reward {outcomes.objective!r} must be among the objectives {names}")
     if outcomes.constraints:
-        raise ArgumentError(f"{name}: constraints cannot be put on a problem with several objectives; make them one")
+        raise ArgumentError(f"{name}: a problem with several objectives cannot have constraints; make them objectives")

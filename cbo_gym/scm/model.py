@@ -31,8 +31,8 @@ class StructuralCausalModel(System):
         full_diagram: the diagram with the latent variables.
 
     Raises:
-        ArgumentError: for a repeated name, an unknown parent, a cycle, a reward that is missing, latent or has
-            children, or action indices with gaps.
+        ArgumentError: if a name is repeated, a parent is unknown, the diagram has a cycle, the action indices have
+            gaps, or the reward is missing, is latent or has children.
     """
 
     variables: tuple[Variable, ...]
@@ -47,17 +47,17 @@ class StructuralCausalModel(System):
             raise ArgumentError(f"the reward {reward!r} must be an observed variable")
         if children := self.full_diagram.children(reward):
             raise ArgumentError(
-                f"the reward {reward!r} must have no children; it has {children}: leave them and their effects out, "
-                "because they cannot change it"
+                f"the reward {reward!r} must have no children; it has {children}: leave its descendants out, "
+                "because they cannot change the reward"
             )
         order = [name for name in self.full_diagram.topological_order if name != reward]
         self.reward = reward
         self.variables = tuple(by_name[name] for name in [*order, reward])
         self.nodes = tuple(v.name for v in self.variables if v.observed)
-        used = sorted({index for v in variables for index in v.actions})
-        if used != list(range(len(used))):
-            raise ArgumentError(f"action indices must be 0..q-1 without gaps; the mechanisms use {used}")
-        self.action_dim = len(used)
+        used_indices = sorted({index for v in variables for index in v.actions})
+        if used_indices != list(range(len(used_indices))):
+            raise ArgumentError(f"action indices must be 0..q-1 without gaps; the mechanisms use {used_indices}")
+        self.action_dim = len(used_indices)
         self.action_nodes = self._action_nodes()
         latents = [v.name for v in self.variables if not v.observed]
         projected = self.full_diagram.latent_projection(latents)
@@ -66,12 +66,13 @@ class StructuralCausalModel(System):
         self._straight_line = _compile(self.variables)
 
     def _action_nodes(self) -> dict[str, tuple[int, ...]]:
-        entering: dict[str, tuple[int, ...]] = {}
-        hidden = {v.name for v in self.variables if not v.observed}
+        """Return the action indices of each observed node that soft actions change directly or through latents."""
+        indices_by_name: dict[str, tuple[int, ...]] = {}
+        latents = {v.name for v in self.variables if not v.observed}
         for v in self.variables:
-            through = {index for name in hidden.intersection(v.parents) for index in entering[name]}
-            entering[v.name] = (*v.actions, *sorted(through.difference(v.actions)))
-        return {name: own for name, own in entering.items() if own and name not in hidden}
+            through_latents = {index for name in latents.intersection(v.parents) for index in indices_by_name[name]}
+            indices_by_name[v.name] = (*v.actions, *sorted(through_latents.difference(v.actions)))
+        return {name: indices for name, indices in indices_by_name.items() if indices and name not in latents}
 
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
         """Return the values of all variables, latent ones included, in topological order; see :class:`System`."""
@@ -83,11 +84,11 @@ class StructuralCausalModel(System):
 
     @property
     def noise_of_reward(self) -> frozenset[str]:
-        reaching = {self.reward}
+        causes = {self.reward}
         for variable in reversed(self.variables):
-            if variable.name in reaching:
-                reaching.update(variable.parents)
-        return frozenset(variable.name for variable in self.noisy if variable.name in reaching)
+            if variable.name in causes:
+                causes.update(variable.parents)
+        return frozenset(variable.name for variable in self.noisy if variable.name in causes)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.variables, self.reward)
@@ -97,12 +98,14 @@ class StructuralCausalModel(System):
 
 
 def _set_value(entry: tuple[Mask, Floats], mechanism: Callable[..., Floats], *causes: Floats) -> Floats:
+    """Return the value of a hard intervention where its mask is true, and the mechanism's value elsewhere."""
     mask, value = entry
     if mask is True:
         return value
     try:
         natural = mechanism(*causes)
-    except ArithmeticError:  # Python's numbers raise it where NumPy's are infinite or nan
+    except ArithmeticError:
+        # Python's numbers raise this error where NumPy returns inf or nan. The value is not used if all are set.
         if not np.all(mask):
             raise
         natural = 0.0
@@ -112,7 +115,12 @@ def _set_value(entry: tuple[Mask, Floats], mechanism: Callable[..., Floats], *ca
 
 
 def not_finite(name: str, what: str) -> OperationError:
-    """Return the error for a variable without a finite real number; ``what`` says what its mechanism does instead."""
+    """Return the error for a variable whose value is not a finite real number.
+
+    Args:
+        name: name of the variable.
+        what: predicate of the variable's mechanism, such as ``"gives nan"``.
+    """
     return OperationError(
         f"{name} must be a finite real number; its mechanism {what}. It divides by zero, overflows, or takes a "
         "logarithm or a root of a negative number: correct the mechanism, or narrow the domains and the noise"
@@ -120,12 +128,12 @@ def not_finite(name: str, what: str) -> OperationError:
 
 
 def mechanism_error(name: str, error: Exception) -> OperationError:
-    """Return the error for a variable whose mechanism fails, but not because of its numbers."""
+    """Return the error for a variable whose mechanism raises an error that is not about the values of its causes."""
     return OperationError(f"the mechanism of {name} fails with {type(error).__name__}: {error}")
 
 
 def _error_for(error: Exception, name: str, causes: Mapping[str, Floats]) -> Exception:
-    """Return the error of a mechanism with the variable's name."""
+    """Return the error to raise in place of a mechanism's own, with the name of the variable."""
     if isinstance(error, CBOGymError):
         return error
     if isinstance(error, ArithmeticError):
@@ -139,7 +147,7 @@ def _error_for(error: Exception, name: str, causes: Mapping[str, Floats]) -> Exc
 
 
 def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
-    """Compile one function for all mechanisms."""
+    """Compile one function that evaluates all mechanisms in order, given noise and interventions."""
     identifiers = {variable.name: f"v{index}" for index, variable in enumerate(variables)}
     code = StraightLine(variables)
     code.bind("set_value", _set_value), code.bind("error_for", _error_for)

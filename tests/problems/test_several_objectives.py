@@ -103,16 +103,16 @@ Y, X1, PAID = Objective("Y"), Objective("X1", "minimize"), Objective("cost", "mi
 
 def test_what_objectives_must_be() -> None:
     assert with_objectives(Y, X1).outcomes.objectives == (Y, X1)
-    assert with_objectives(Y, PAID, costs=Costs(base=1.0)).outcomes.is_paid_for
+    assert with_objectives(Y, PAID, costs=Costs(base=1.0)).outcomes.has_cost_objective
     for objectives, more, message in (
         ((Y,), {}, "two or more different"),
         ((Y, Y), {}, "two or more different"),
         ((Y, Objective("X1", "up")), {}, "direction of an objective is one of"),  # type: ignore[arg-type]
-        ((Y, Objective("X0")), {}, r"cannot be set, or 'cost'; given 'X0', choose from \['X1', 'Y'\]"),
+        ((Y, Objective("X0")), {}, r"cannot be set, or 'cost'; given 'X0'; choose from \['X1', 'Y'\]"),
         ((Y, Objective("X2")), {}, "given 'X2'"),
         ((X1, PAID), {"costs": Costs(base=1.0)}, "reward 'Y' must be among"),
         ((Y, PAID), {}, "'cost' needs costs"),
-        ((Y, X1), {"constraints": (Constraint("X1", "<=", 1.0),)}, "constraints cannot be put"),
+        ((Y, X1), {"constraints": (Constraint("X1", "<=", 1.0),)}, "several objectives cannot have constraints"),
     ):
         with pytest.raises(ArgumentError, match=message):
             with_objectives(*objectives, **more)
@@ -123,7 +123,7 @@ def test_other_modes_and_instances_refuse_several_objectives() -> None:
         make_feedback("cbo_gym.problems.systems.several_objectives:alpine2_cost", "aggregated")
     with pytest.raises(ArgumentError, match="set instance=0"):
         gym.make("CBO/MOCBO1-v0", instance=3)
-    with pytest.raises(ArgumentError, match="constraints cannot be put"):
+    with pytest.raises(ArgumentError, match="several objectives cannot have constraints"):
         gym.make("CBO/MOCBO1-v0", constraints=["X1 <= 1"])
     with pytest.raises(ArgumentError, match=r"objectives \['minimize Y1'\] are nodes that agents do not know"):
         gym.make("CBO/MOCBO1-v0", graph="wrong", graph_omitted=["Y1"])

@@ -1,7 +1,7 @@
 """Posterior means and standard deviations of a GP, with their gradients in closed form.
 
-The ascent of an acquisition function asks for them thousands of times a round, for few points and data, where
-autograd would spend more on its bookkeeping than on numbers.
+The ascent of an acquisition function evaluates them thousands of times a round. With few points and few data, the
+overhead of autograd would cost more than the arithmetic.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ from torch import Tensor
 
 from cbo_gym.agents.surrogates.gp.closed_form import CrossCovariance, Prior, WithClosedPrior
 
-ENTRIES = 80_000  # computed at a time: with many more each costs up to three times as much
-NEGLIGIBLE = 1e-8  # share of the prior variance
-MIN_VARIANCE = (
-    1e-12  # least variance of standardised outputs; keeps the gradient of the square root finite at data points
-)
+# Number of covariances computed at a time. In much larger blocks each takes up to three times as long.
+BLOCK_ENTRIES = 80_000
+# Share of the prior variance below which directions of the data may be left out.
+NEGLIGIBLE = 1e-8
+# Smallest variance of standardised outputs. It keeps the gradient of the square root finite at data points.
+MIN_VARIANCE = 1e-12
 
 
 def cross_covariance(kernel: Kernel, data: Tensor) -> CrossCovariance:
-    """Return the covariances of points with ``data``, ``n x d``, by autograd unless the kernel has a closed form."""
+    """Return the function from points to their covariances with ``data``, ``n x d``.
+
+    Its gradients are in closed form if the kernel has one, else by autograd.
+    """
     if isinstance(kernel, WithClosedPrior):
         return kernel.cross_covariance(data)
 
@@ -38,7 +42,8 @@ def cross_covariance(kernel: Kernel, data: Tensor) -> CrossCovariance:
             pairs = [
                 (output, gradient.reshape(output.shape))
                 for output, gradient in zip(outputs, gradients, strict=True)
-                if output.requires_grad  # a stationary kernel's variance does not
+                # The variance of a stationary kernel is constant.
+                if output.requires_grad
             ]
             differentiable, upstream = zip(*pairs, strict=True)
             return torch.autograd.grad(differentiable, free, upstream)[0].reshape(points.shape)
@@ -50,17 +55,18 @@ def cross_covariance(kernel: Kernel, data: Tensor) -> CrossCovariance:
 
 @dataclass(frozen=True)
 class Posterior:
-    """A GP given its data, or g of them at once.
+    """Posterior of one GP given its data, or of g GPs with n data each.
 
-    The outputs y are standardised, ``(y - location) / scale - constant``. With W the inverse of the Cholesky factor of
-    the data's covariance and k the covariances of a point with the data, the mean is ``k W'W y`` and the variance
-    ``k(x, x) - |W k|^2``. Any R will do there with ``|R k| = |W k|``.
+    The outputs are standardised to ``y = (output - location) / scale - constant``. Let W be the inverse of the Cholesky
+    factor of the data's covariance, noise included, and k the covariances of a point with the data. The posterior mean
+    of y is ``k W'W y``, its variance ``k(x, x) - |W k|^2``. A smaller matrix R may stand in for W in the variance if
+    ``|R k| = |W k|``; see :func:`condense`.
 
     Attributes:
-        cross_covariance: covariances of points with the data, under the kernel.
-        weights: ``W'W y`` times the scale, ``(n,)`` or ``g x n x 1``.
+        cross_covariance: function from points to their covariances with the data.
+        weights: ``scale W'W y``, ``(n,)`` or ``g x n x 1``.
         offset: ``location + scale constant``, a scalar or ``g x 1``.
-        scale: scale of the outputs, likewise.
+        scale: scale of the outputs, a scalar or ``g x 1``.
         root: R, ``r x n`` or ``g x r x n``.
     """
 
@@ -71,7 +77,7 @@ class Posterior:
     root: Tensor
 
     def mean(self, points: Tensor) -> Tensor:
-        """Return posterior means of one GP at points ``... x d``, or others that ``cross_covariance`` takes."""
+        """Return posterior means of one GP at points ``... x d`` (or other inputs of ``cross_covariance``)."""
         blocks = self._blocks(points)
         return torch.cat([self.offset + self.cross_covariance(block).cross @ self.weights for block in blocks])
 
@@ -81,11 +87,13 @@ class Posterior:
         return torch.cat(means), torch.cat(stds)
 
     def at_once(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the same for all points in one go, also of g GPs: ``g x b x d`` to ``g x b`` each."""
+        """Return :meth:`mean_and_std` without blocks; for g GPs at points ``g x b x d``, ``g x b`` each."""
         return _MeanAndStd.apply(points, self)
 
     def mean_and_covariance(self, points: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the means at sets of q points, and the covariances in each set, of standardised outputs.
+        """Return the means at sets of q points, and the covariances within each set.
+
+        The covariances are those of standardised outputs: they are not multiplied by the squared scale.
 
         Args:
             points: ``... x q x d``.
@@ -99,29 +107,34 @@ class Posterior:
         return cross @ self.weights + self.offset, covariance - projected @ projected.transpose(-1, -2)
 
     def _blocks(self, points: Tensor) -> tuple[Tensor, ...]:
-        """Parts of points ``b x ... x d`` along the first dimension whose covariances stay in the cache."""
-        each = len(self.weights) * points[0, ..., 0].numel() if len(points) else 1
-        return points.split(max(1, ENTRIES // max(1, each)))
+        """Split points ``b x ... x d`` along the first dimension into blocks whose covariances fit a cache."""
+        entries = len(self.weights) * points[0, ..., 0].numel() if len(points) else 1
+        return points.split(max(1, BLOCK_ENTRIES // max(1, entries)))
 
 
 def stack_posteriors(posteriors: Sequence[Posterior], cross_covariance: CrossCovariance) -> Posterior:
-    """Return several GPs with n data each as one, whose points are ``g x b x d``, given the prior of all of them."""
-    rows = max(len(own.root) for own in posteriors)
+    """Return one posterior of g GPs with n data each, which takes points ``g x b x d``.
+
+    Args:
+        posteriors: the posteriors of the single GPs.
+        cross_covariance: function from points to their covariances with the data of all g GPs.
+    """
+    rows = max(len(posterior.root) for posterior in posteriors)
     return Posterior(
         cross_covariance,
-        torch.stack([own.weights for own in posteriors]).unsqueeze(-1),
-        torch.stack([own.offset for own in posteriors])[:, None],
-        torch.stack([own.scale for own in posteriors])[:, None],
-        torch.stack([torch.nn.functional.pad(own.root, (0, 0, 0, rows - len(own.root))) for own in posteriors]),
+        torch.stack([posterior.weights for posterior in posteriors]).unsqueeze(-1),
+        torch.stack([posterior.offset for posterior in posteriors])[:, None],
+        torch.stack([posterior.scale for posterior in posteriors])[:, None],
+        torch.stack([torch.nn.functional.pad(p.root, (0, 0, 0, rows - len(p.root))) for p in posteriors]),
     )
 
 
 def condense(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
-    """Return R of :class:`Posterior` with few rows, where the noise drowns most directions of the data.
+    """Return R of :class:`Posterior` with few rows, for data whose noise hides most directions of their covariance.
 
-    An eigenvector of the prior covariance with eigenvalue l has a product with k of at most ``sqrt(l k(x, x))``, so
-    that it takes at most ``l / (l + noise)`` of the prior variance away. Those are left out that take no more than
-    ``NEGLIGIBLE`` away together.
+    The product of k with an eigenvector of the prior covariance is at most ``sqrt(l k(x, x))``, where l is the
+    eigenvalue. So the eigenvector reduces the prior variance of a point by at most the share ``l / (l + noise)``. The
+    eigenvectors with the smallest eigenvalues are left out, as many as have shares of at most ``NEGLIGIBLE`` in sum.
 
     Args:
         inverse_root: W, ``n x n``.
@@ -129,7 +142,7 @@ def condense(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
         noise: variance of the noise, the same for all data, a scalar.
 
     Returns:
-        ``r x n``, or ``inverse_root`` itself where r would be above ``n / 2``.
+        ``r x n``, or ``inverse_root`` itself if r would exceed ``n / 2``.
     """
     values, vectors = torch.linalg.eigh(covariance)
     values = values.clamp_min(0.0)
@@ -140,7 +153,7 @@ def condense(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
 
 
 class _MeanAndStd(torch.autograd.Function):
-    """The gradient of the variance with respect to k is ``-2 W'(W k)``."""
+    """Posterior mean and standard deviation; the gradient of the variance with respect to k is ``-2 R'(R k)``."""
 
     @staticmethod
     def forward(ctx: Any, points: Tensor, posterior: Posterior) -> tuple[Tensor, Tensor]:

@@ -25,7 +25,7 @@ class _VariableEntry(StrictModel):
     equation: str
     noise: float | dict[str, list[Any]] | None = None
     observed: bool = True
-    # The opposite of observed.
+    # ``latent: true`` means ``observed: false``.
     latent: bool = False
 
 
@@ -43,7 +43,7 @@ class _ProblemFile(StrictModel):
 
 
 def load_problem(path: str | Path) -> Problem:
-    """Read a Problem from a YAML file of equations.
+    """Read a problem from a YAML file of equations.
 
     Example::
 
@@ -56,22 +56,23 @@ def load_problem(path: str | Path) -> Problem:
         actions: {heat: [10, 30], price: [0, 8]}
         manipulable: {Growth: [0, 2]}
 
-    Equations know arithmetic, comparisons and the functions of :mod:`cbo_gym.problems.custom.expression`. ``noise`` is
-    a standard deviation or the name of a distribution of :mod:`cbo_gym.scm.noise` with its arguments in order. A
-    variable with ``latent: true`` or ``observed: false`` is not observed.
-    ``targets``, ``contexts``, ``scopes`` and ``arms`` are those of :func:`~cbo_gym.custom_problem`.
+    Equations may contain numbers, variables, actions, ``u`` for the variable's own noise, arithmetic, comparisons and
+    the functions of :mod:`cbo_gym.problems.custom.expression`. ``noise`` is a standard deviation, or the name of a
+    distribution of :mod:`cbo_gym.scm.noise` with its arguments in order. A variable with ``latent: true`` or
+    ``observed: false`` is not observed. The keys ``targets``, ``contexts``, ``scopes`` and ``arms`` have the meaning
+    of the parameters of :func:`~cbo_gym.custom_problem`.
 
     Raises:
-        ArgumentError: naming the file and the error in it.
+        ArgumentError: if the file cannot be read or is not a valid problem; the message names the file and the error.
     """
     path = Path(path)
-    failed = f"cannot load the problem {shortened(str(path))}"
+    failure = f"cannot load the problem {shortened(str(path))}"
     try:
         return _build(_ProblemFile.model_validate(read_yaml(path)))
     except ValidationError as error:
-        raise ArgumentError(f"{failed}: {field_errors(error, _ProblemFile)}") from error
+        raise ArgumentError(f"{failure}: {field_errors(error, _ProblemFile)}") from error
     except ArgumentError as error:
-        raise ArgumentError(f"{failed}: {error}") from error
+        raise ArgumentError(f"{failure}: {error}") from error
 
 
 def _build(parsed: _ProblemFile) -> Problem:
@@ -82,10 +83,10 @@ def _build(parsed: _ProblemFile) -> Problem:
     for name, entry in variables.items():
         if entry.latent and entry.observed and "observed" in entry.model_fields_set:
             raise ArgumentError(f"{name} is latent and observed; leave out one of them")
-    for form, name in spelling([*variables, *parsed.actions]).items():
-        if not form.isidentifier() or iskeyword(form) or form in RESERVED or form == OWN_NOISE:
+    for identifier, name in spelling([*variables, *parsed.actions]).items():
+        if not identifier.isidentifier() or iskeyword(identifier) or identifier in RESERVED or identifier == OWN_NOISE:
             raise ArgumentError(f"{name!r} cannot be a name in equations; use letters, digits and _, and none of "
-                                f"{sorted([*RESERVED, OWN_NOISE])}")  # fmt: skip
+                                f"the reserved names {sorted([*RESERVED, OWN_NOISE])}")  # fmt: skip
     return custom_problem(
         {name: Equation(entry.equation) for name, entry in variables.items()},
         reward=parsed.reward,
@@ -110,14 +111,15 @@ def _distribution(name: str, value: float | dict[str, list[Any]]) -> Distributio
 
 
 def _named_distribution(entry: dict[str, list[Any]]) -> Distribution:
-    known = {
+    families = {
         family.__name__: family
         for family in vars(distributions).values()
         if isinstance(family, type) and issubclass(family, Distribution) and family is not Distribution
     }
-    if len(entry) != 1 or not set(entry) <= set(known):
+    if len(entry) != 1 or not set(entry) <= set(families):
         raise ArgumentError(
-            f"noise is a standard deviation or one of {sorted(known)} with arguments; given {shown(entry)}"
+            f"noise must be a standard deviation, or one of {sorted(families)} with a list of its arguments; "
+            f"given {shown(entry)}"
         )
     ((name, arguments),) = entry.items()
-    return known[name](*arguments)
+    return families[name](*arguments)

@@ -1,4 +1,4 @@
-"""Calls of agents in worker processes, which are ended if a call takes too long."""
+"""Worker processes that call agents, each ended if a call takes too long."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from cbo_gym.study.suggesting import AgentError
 from cbo_gym.yaml_files import Lines
 
 THINK_SECONDS = 600.0
-# Studies whose agents a worker process keeps.
-MAX_STUDIES = 16
+# Maximum number of studies that a worker process keeps in memory, with their agents.
+MAX_CACHED_STUDIES = 16
 MAX_WORKERS = 4
 Answer = TypeVar("Answer")
 
 
 class Thinker:
-    """Worker processes that call agents and keep them for the next call.
+    """Worker processes that call agents and keep the agents in memory for the next call.
 
-    Calls of one study run one at a time, in the order of their submission. Studies share the workers evenly.
+    All calls of a study go to the same worker and run one at a time, in the order of their submission. Studies are
+    assigned to the workers in turn.
 
     Args:
-        seconds: Time limit of a call.
+        seconds: time limit of a call.
 
     Raises:
         ArgumentError: if the limit is not a finite number above 0.
@@ -44,18 +45,18 @@ class Thinker:
         self._studies: dict[bytes, int] = {}
 
     def submit(self, function: Callable[..., Answer], study: bytes, *arguments: Any) -> Future[Answer]:
-        """Call a function of this module in the worker of a study, after the study's earlier calls."""
+        """Call a function of this module in the worker of a pickled study, after the study's earlier calls."""
         index = self._studies.setdefault(study, len(self._studies)) % MAX_WORKERS
         return self._threads[index].submit(self._call, self._workers[index], function, (study, *arguments))
 
     def close(self) -> None:
-        """End the worker processes and their calls."""
+        """End the worker processes, also those with a call in progress."""
         for worker in self._workers:
             worker.close()
 
     def _call(self, worker: Worker, function: Callable[..., Answer], arguments: tuple[Any, ...]) -> Answer:
         try:
-            refused, answer = worker.call(_answer, (function, arguments))
+            error_class, answer = worker.call(_answer, (function, arguments))
         except DiedError as error:
             reason = str(error)
             if isinstance(error, RaisedError):
@@ -66,24 +67,24 @@ class Thinker:
                 "no time limit (cbo-gym study ask, with --agent for another agent), create a study with a faster "
                 "agent, or serve the page with a longer --think-seconds"
             ) from error
-        if refused is not None:
-            raise (OperationError if refused == OperationError.__name__ else ArgumentError)(answer)
+        if error_class is not None:
+            raise (OperationError if error_class == OperationError.__name__ else ArgumentError)(answer)
         return answer
 
 
 # In the worker -----------------------------------------------------------------------------------------------
 
-# A pickled study names its database, so equal bytes are the same study.
-_load: Callable[[bytes], Study] = lru_cache(MAX_STUDIES)(pickle.loads)
+# The cache keeps a study and its agent between calls. The pickle names the database, so equal bytes are the same study.
+_load: Callable[[bytes], Study] = lru_cache(MAX_CACHED_STUDIES)(pickle.loads)
 
 
 def _answer(call: tuple[Callable[..., Any], tuple[Any, ...]]) -> tuple[str | None, Any]:
-    """Return None and the result of a function; or the class of the error that it raised, and the message."""
+    """Return None and the result of a function, or the name of the class of its error and the message."""
     function, arguments = call
     try:
         return None, function(*arguments)
-    # Its message may contain details that the page must not show.
     except AgentError:
+        # The page must not show this message, which may contain details of the agent's code.
         raise
     except CBOGymError as error:
         return (OperationError if isinstance(error, OperationError) else ArgumentError).__name__, str(error)
@@ -95,22 +96,35 @@ def ask(study: bytes, count: int, context: Mapping[str, float] | None) -> list[i
 
 
 def what_if(study: bytes, do: Mapping[str, Any], context: Mapping[str, float] | None) -> tuple[Any, ...]:
-    """Return the arguments of an :class:`~cbo_gym.study.expectation.Expectation`."""
+    """Return the arguments of the :class:`~cbo_gym.study.expectation.Expectation` of an intervention."""
     expectation = _load(study).what_if(do, context=context)
     return dict(expectation), expectation.interval, expectation.assumed
 
 
 def report(study: bytes) -> list[str]:
-    """Return the sections of the report, except those that the page shows in another form."""
+    """Return the sections of the report as HTML, except those that the page shows in another form."""
     shown_by_page = tuple(f'<section id="{name}"' for name in ("overview", "trials"))
     return [section for section in sections(_load(study)) if not section.startswith(shown_by_page)]
 
 
 def add_data(study: bytes, table: bytes, ignore: Collection[str]) -> int:
-    """Add rounds; return their number. Missing values are refused unless the agent takes them."""
+    """Add the rounds of a table; return their number. Missing values are an error unless the agent accepts them.
+
+    Args:
+        study: pickled study.
+        table: content of the file.
+        ignore: names of columns to leave out.
+    """
     return _load(study).add_data(table, ignore=ignore)
 
 
 def create(_: bytes, read: Callable[[], tuple[Any, Lines]], trusted: Collection[str], storage: str) -> str:
-    """Create a study and check its agent; return its name."""
+    """Create a study and check its agent; return the study's name.
+
+    Args:
+        _: unused, because there is no study to load.
+        read: returns the fields of a YAML file and their lines.
+        trusted: import paths of agents whose code may be run.
+        storage: database of the new study.
+    """
     return create_study(**read_arguments(read, trusted=trusted), storage=storage).name
