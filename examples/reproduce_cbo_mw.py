@@ -69,7 +69,7 @@ class Watched:
         count = len(game.rewards)
         if isinstance(self.agent, Random):
             return np.full(count, 1.0 / count)
-        return np.eye(count)[game.place(self.action.tolist())] if self.weights is None else self.weights
+        return np.eye(count)[game.index_of(self.action.tolist())] if self.weights is None else self.weights
 
 
 class Informed:
