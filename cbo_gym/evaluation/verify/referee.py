@@ -20,7 +20,7 @@ from cbo_gym.evaluation.runs.recorded import recorded_actions, score_differences
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.curves import as_published
 from cbo_gym.evaluation.verify.admission import admit, admit_env
-from cbo_gym.evaluation.verify.replay import Replay, replays
+from cbo_gym.evaluation.verify.replay import Replay, play_planned, replays
 from cbo_gym.labels import Spec
 
 # Limits of a run of a third-party agent.
@@ -94,13 +94,10 @@ def rescore_runs(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple
         except ArgumentError as error:
             return str(error)
 
-    jobs = [scoring(run) for run in runs]
-    scored = iter(play_jobs([job for job in jobs if isinstance(job, Job)], limits=SCORING, on_run=on_run))
-    for run, job in zip(runs, jobs, strict=True):
-        if isinstance(job, str):
-            yield run, [job]
+    for run, again in zip(runs, play_planned([scoring(run) for run in runs], SCORING, on_run), strict=True):
+        if isinstance(again, str):
+            yield run, [again]
         else:
-            again = next(scored)
             # A submission may have the precision of a store.
             yield run, min((score_differences(run, other) for other in (again, as_published(again))), key=len)
 

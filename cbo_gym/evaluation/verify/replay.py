@@ -113,14 +113,19 @@ def replays(
         except CBOGymError as error:
             return str(error)
 
-    planned = [job(run) for run in runs]
-    played = iter(play_jobs([job for job in planned if isinstance(job, Job)], limits=limits, on_run=on_run))
-    for run, job_or_reason in zip(runs, planned, strict=True):
-        if isinstance(job_or_reason, str):
-            yield Replay(run, "skipped", (), job_or_reason)
+    for run, again in zip(runs, play_planned([job(run) for run in runs], limits, on_run), strict=True):
+        if isinstance(again, str):
+            yield Replay(run, "skipped", (), again)
         else:
-            again = next(played)
             yield replace(compare_runs(run, again), again=again)
+
+
+def play_planned(
+    planned: Sequence[Job | str], limits: Limits, on_run: Callable[[Run], object] | None = None
+) -> list[Run | str]:
+    """Play the jobs and return their runs, in order; a string, the reason why there is no job, stays in its place."""
+    played = iter(play_jobs([job for job in planned if isinstance(job, Job)], limits=limits, on_run=on_run))
+    return [job if isinstance(job, str) else next(played) for job in planned]
 
 
 def compare_runs(run: Run, again: Run) -> Replay:
