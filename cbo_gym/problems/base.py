@@ -19,6 +19,7 @@ from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.outcomes import Outcomes, check_constraints, check_objectives
 from cbo_gym.problems.transform import Transform
 from cbo_gym.scm import (
+    CausalDiagram,
     Distribution,
     Floats,
     GaussianMixture,
@@ -226,11 +227,14 @@ def require_interval(name: str, value: object) -> None:
         raise ArgumentError(f"{name} must be low < high, two finite numbers; given {shown(value)}")
 
 
-def minimal_targets(scm: System, manipulable: Iterable[str], constrained: Iterable[str] = ()) -> list[frozenset[str]]:
+def minimal_targets(
+    diagram: CausalDiagram, reward: str, manipulable: Iterable[str], constrained: Iterable[str] = ()
+) -> list[frozenset[str]]:
     """Return the minimal intervention sets of the manipulable variables, from the empty set to the largest.
 
     Args:
-        scm: the system.
+        diagram: the diagram of the observed variables.
+        reward: its reward.
         manipulable: variables that may be set.
         constrained: constrained nodes; variables that affect one of them may be set like those that affect the reward.
 
@@ -238,7 +242,7 @@ def minimal_targets(scm: System, manipulable: Iterable[str], constrained: Iterab
         ArgumentError: if there are more than ``MAX_TARGETS``.
     """
     names = list(manipulable)
-    targets = minimal_intervention_sets(scm.diagram, scm.reward, names, max_sets=MAX_TARGETS, constrained=constrained)
+    targets = minimal_intervention_sets(diagram, reward, names, max_sets=MAX_TARGETS, constrained=constrained)
     return sorted(targets, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 

@@ -15,14 +15,13 @@ from cbo_gym.feedback.contextual import ContextualInterface
 from cbo_gym.feedback.discrete import DiscreteInterface
 from cbo_gym.feedback.hard import HardInterface
 from cbo_gym.feedback.soft import SoftInterface
-from cbo_gym.problems.base import MAX_TARGETS, ProblemStatement, gaussian_noise
+from cbo_gym.problems.base import MAX_TARGETS, ProblemStatement, gaussian_noise, minimal_targets
 from cbo_gym.problems.custom.custom import read_scopes
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.problems.modes.discrete import Arms
 from cbo_gym.problems.outcomes import Outcomes, check_constraints
 from cbo_gym.problems.variations.constraints import read_constraints, require_compatible
 from cbo_gym.scm import CausalDiagram, Distribution
-from cbo_gym.scm.scopes import minimal_intervention_sets
 from cbo_gym.scm.system import Structure
 from cbo_gym.study.composition import known_reward
 from cbo_gym.study.description import Description, at
@@ -226,7 +225,8 @@ def _targets(about: Description, diagrams: Sequence[CausalDiagram], constrained:
     if about.targets is not None:
         return list(map(frozenset, about.targets))
     if diagrams:
-        return list(dict.fromkeys(target for diagram in diagrams for target in _minimal(about, diagram, constrained)))
+        of_diagrams = (minimal_targets(diagram, about.reward, about.settable, constrained) for diagram in diagrams)
+        return list(dict.fromkeys(target for targets in of_diagrams for target in targets))
     names = list(about.settable)
     if 2 ** len(names) > MAX_TARGETS:
         raise ArgumentError(
@@ -234,13 +234,6 @@ def _targets(about: Description, diagrams: Sequence[CausalDiagram], constrained:
             "be set, or a diagram, which leaves fewer"
         )
     return [frozenset(chosen) for size in range(len(names) + 1) for chosen in combinations(names, size)]
-
-
-def _minimal(about: Description, diagram: CausalDiagram, constrained: Sequence[str] = ()) -> list[frozenset[str]]:
-    """Return the minimal intervention sets, smaller ones first."""
-    names = list(about.settable)
-    sets = minimal_intervention_sets(diagram, about.reward, names, max_sets=MAX_TARGETS, constrained=constrained)
-    return sorted(sets, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 
 def _with_arms(about: Description, statement: ProblemStatement) -> ProblemStatement:
@@ -259,6 +252,6 @@ def _with_contexts(about: Description, statement: ProblemStatement) -> ProblemSt
         diagram = statement.scm.diagram
         usual = (
             dict.fromkeys(target, sorted(set(about.contexts) - diagram.descendants(target)))
-            for target in _minimal(about, diagram)
+            for target in minimal_targets(diagram, about.reward, about.settable)
         )
         return statement.with_data(Contexts(tuple(about.contexts), read_scopes(about.scopes or usual)))

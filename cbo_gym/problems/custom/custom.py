@@ -131,7 +131,7 @@ def custom_problem(
     if diagram is not None:
         wanted = CausalDiagram.read(diagram)
         _require_equal(wanted.subgraph(set(wanted.nodes) - effects), scm.diagram)
-    may_be_set = minimal_targets(scm, manipulable) if targets is None else _targets(targets)
+    may_be_set = minimal_targets(scm.diagram, scm.reward, manipulable) if targets is None else _targets(targets)
     return Problem(
         name=name,
         scm=scm,

@@ -61,5 +61,5 @@ def hard_problem(
     """Return a problem whose targets are the minimal intervention sets, unless they are given."""
     scm = system if isinstance(system, System) else StructuralCausalModel(system, reward="Y")
     if "targets" not in more:
-        more["targets"] = minimal_targets(scm, manipulable)
+        more["targets"] = minimal_targets(scm.diagram, scm.reward, manipulable)
     return Problem(name, scm, description, citation, manipulable=manipulable, **more)

@@ -116,7 +116,9 @@ def protein() -> Problem:
         "CCBOProtein",
         base.scm,
         base.manipulable,
-        minimal_targets(base.scm, base.manipulable, [constraint.node for constraint in constraints]),
+        minimal_targets(
+            base.scm.diagram, base.scm.reward, base.manipulable, [constraint.node for constraint in constraints]
+        ),
         constraints,
         "A linear model of eight signalling proteins; the reward is negated Erk, two proteins may not be inhibited.",
     )

@@ -176,7 +176,7 @@ def _minimisation_problem(
 ) -> Problem:
     *others, reward = objectives
     scm = StructuralCausalModel(variables, reward=reward)
-    targets = minimal_targets(scm, manipulable, constrained=others)
+    targets = minimal_targets(scm.diagram, scm.reward, manipulable, constrained=others)
     everything = frozenset(manipulable)
     return hard_problem(
         name,
