@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 QUICK := runs/quick
 
-.PHONY: help install leaderboard results agent-results readme pictures choice verify test test-slow benchmark registry zoo docs \
-  serve release lint format clean
+.PHONY: help install leaderboard results agent-results readme pictures choice surface notebooks verify test test-slow benchmark \
+  registry zoo docs serve release lint format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -27,25 +27,31 @@ leaderboard: $(READY)  ## run a small leaderboard (a minute or two) and print it
 	$(BIN)/cbo-gym leaderboard $(QUICK)
 
 results: $(READY)  ## play the tasks of the README's table, publish them and write it (a quarter of an hour on two cores)
-	$(BIN)/python docs/showcase.py play
+	$(BIN)/python -m website.commands.showcase play
 	$(BIN)/cbo-gym publish runs/showcase --suite showcase
 	$(MAKE) readme
 
 agent-results: $(READY)  ## measure what the agents' pages say of cost and results (half an hour on two cores)
-	$(BIN)/python docs/agent_results.py play
+	$(BIN)/python -m website.commands.agent_results play
 	$(BIN)/cbo-gym publish runs/agents --suite agents
 	$(MAKE) readme
 
 readme: $(READY)  ## write the README's tables and the agents' pages' numbers from the published results
-	test ! -f results/showcase.parquet || $(BIN)/python docs/showcase.py write
-	test ! -f results/agents.parquet || $(BIN)/python docs/agent_results.py write
+	test ! -f results/showcase.parquet || $(BIN)/python -m website.commands.showcase write
+	test ! -f results/agents.parquet || $(BIN)/python -m website.commands.agent_results write
 
 pictures: $(READY)  ## draw the README's pictures anew, from real runs (needs Chromium)
-	$(BIN)/python docs/readme_pictures.py
+	$(BIN)/python -m website.commands.readme_pictures
 
 choice: $(READY)  ## hold the rules of Auto against every other agent, on the published results, and write the pages about it
-	$(BIN)/python docs/choice_evidence.py --write
-	$(BIN)/python docs/method_choice.py
+	$(BIN)/python -m website.pages.choice_evidence --write
+	$(BIN)/python -m website.pages.which_method
+
+surface: $(READY)  ## write the list of the stable names, after a name or a parameter was added
+	$(BIN)/python -m website.pages.surface
+
+notebooks: $(READY)  ## write the notebooks of the tutorials, after an edit of a tutorial
+	$(BIN)/python -m website.commands.notebooks
 
 verify: $(READY)  ## play some of the published runs again and compare
 	$(BIN)/cbo-gym verify results --sample 20
@@ -77,11 +83,11 @@ serve:  ## show the site at http://localhost:8000; pages also open from site/ind
 	@$(PYTHON) -m http.server --bind localhost --directory site 8000 2> /dev/null
 
 release: $(READY)  ## write the address and the date of a release: make release REPOSITORY=https://... DATE=2026-12-01
-	$(BIN)/python docs/release.py $(REPOSITORY) $(DATE)
-	$(BIN)/python docs/notebooks.py
+	$(BIN)/python -m website.commands.release $(REPOSITORY) $(DATE)
+	$(MAKE) notebooks
 
 lint: $(READY)  ## ruff, codespell and mypy
-	$(BIN)/codespell cbo_gym agents docs examples/*.py README.md CONTRIBUTING.md CHANGELOG.md --skip '*.png,*.gif,*.csv'
+	$(BIN)/codespell cbo_gym agents website docs examples/*.py README.md CONTRIBUTING.md CHANGELOG.md --skip '*.png,*.gif,*.csv'
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

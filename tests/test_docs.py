@@ -11,8 +11,8 @@ from cbo_gym import task
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.cli import app
 from cbo_gym.registry import find_entry
-from docs import agent_pages, code_blocks
-from docs.agent_pages import DocumentedAgent
+from website.pages import agents, code_blocks
+from website.pages.agents import DocumentedAgent
 
 ROOT = Path(__file__).parent.parent
 GUIDE, TUTORIALS = (sorted((ROOT / "docs" / folder).glob("*.md")) for folder in ("guide", "tutorials"))
@@ -91,7 +91,7 @@ def test_the_guide_for_agents_names_every_class_of_tasks():
 
 
 def test_every_agent_has_a_page_with_all_its_parts():
-    pages = agent_pages.pages()
+    pages = agents.pages()
     assert set(pages) == {"agents/index.md", *(f"agents/{name}.md" for name in zoo())}
     index = pages.pop("agents/index.md")
     for name, page in zip(zoo(), pages.values(), strict=True):
@@ -111,7 +111,7 @@ def test_no_method_is_left_of_an_agent_that_is_gone():
 
 
 def test_results_are_of_registered_environments_and_of_the_zoo():
-    for result in agent_pages.results():
+    for result in agents.results():
         assert find_entry(result.id) is not None, result
         assert result.env.endswith(", T=50"), "the note on the pages says so"
         assert result.agent in zoo(), result

@@ -10,7 +10,7 @@ import yaml
 
 import cbo_gym
 from cbo_gym.registry import entries
-from docs.release import release_files
+from website.commands.release import release_files
 
 ROOT = Path(__file__).parents[1]
 

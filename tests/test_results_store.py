@@ -15,8 +15,8 @@ from cbo_gym.evaluation.verify.submission import read_card
 from cbo_gym.registry import find_entry
 from cbo_gym.suites import load_all
 from cbo_gym.task import Mode
-from docs import agent_results, showcase
 from tests.support.runs import made_up_run
+from website.commands import agent_results, showcase
 
 ROOT = Path(__file__).parents[1]
 PARTS = sorted(own_store().glob("*.parquet"))

@@ -6,14 +6,14 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from docs import surface
+from website.pages import surface
 
 ROOT = Path(__file__).parents[1]
 
 
 def test_the_list_is_as_the_code_is():
     """A line that is gone, or a parameter that is gone or needed now, is a broken promise."""
-    how = "see docs/guide/stability.md, How something goes; for new names and parameters run python docs/surface.py"
+    how = "see docs/guide/stability.md, How something goes; for new names and parameters run make surface"
     assert surface.listing() == surface.LIST.read_text(encoding="utf-8"), how
 
 

@@ -4,8 +4,8 @@ A rule depends on the fields of the task, never on its name. The next rules that
 task or is too slow; ``Random`` plays everything.
 
 Each rule in ``rules.yaml`` carries its evidence. Scores are the leaderboard's, of the last recommendation: 0 is a
-random action, 1 the optimum. *Published* are means over the seeds in ``results``, which ``docs/choice_evidence.py``
-recomputes; *tried* are other runs, on one seed from 100 on unless the number is given.
+random action, 1 the optimum. *Published* are means over the seeds in ``results``, recomputed by ``make choice``;
+*tried* are other runs, on one seed from 100 on unless the number is given.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import cbo_gym
-from docs.code_blocks import blocks
+from website.pages.code_blocks import blocks
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "guide" / "evaluation.md"
 

@@ -1,0 +1,162 @@
+"""The pages of environments: that none and nothing of them is missing, and that their formulas are the code's."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+
+from cbo_gym.registry import entries
+from cbo_gym.scm import Intervention, SeparableSEM
+from cbo_gym.scm.expression import STEPS
+from cbo_gym.task import Mode
+from tests.registered import ONE_OF_A_KIND
+from website.maths.equations import noise_name
+from website.pages import environments as environment_pages
+from website.pages import landscapes
+from website.pages.environments import Environment, environments
+from website.pages.pictures import Pictures, dark, graph_of, size_of, svg_of
+
+ALL = environments()
+IDS = [one.entry.id for one in ALL]
+#: all as parameters; all but one of a kind are slow
+EVERY = [
+    pytest.param(one, id=one.entry.id, marks=[] if one.entry.id in ONE_OF_A_KIND else [pytest.mark.slow]) for one in ALL
+]
+DRAWN = Pictures('<svg height="80pt" width="160pt"></svg>', '<svg height="80pt" width="160pt"></svg>', "A slice.")
+ROUNDS = 40
+
+
+def played(one: Environment) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Random rounds: the values of all variables, and of the other symbols of the formulas."""
+    feedback, rng = one.feedback, np.random.default_rng(7)
+    scm, domains = feedback.scm, feedback.problem.domains
+    noise = scm.draw_noise(rng, ROUNDS)
+    drawn = {v.name: column for v, column in zip(scm.noisy, noise, strict=True)}
+    if one.entry.mode is Mode.MASKED:
+        soft = rng.integers(0, 2, (scm.action_dim, ROUNDS)).astype(float)
+    else:
+        soft = domains.points_to_native(rng.random((ROUNDS, scm.action_dim))).T
+    given = dict(zip(one.symbols, soft, strict=True))
+    assert not set(given) & set(scm.nodes)
+    values = scm.propagate(noise, Intervention(tuple(soft)))
+    if isinstance(scm, SeparableSEM):
+        given = {f"x{i + 1}": column for i, column in enumerate(soft)} | drawn
+    return values, given | {noise_name(name): column for name, column in drawn.items()}
+
+
+@pytest.mark.parametrize("one", EVERY)
+def test_every_node_has_an_equation_which_the_code_fulfils(one: Environment) -> None:
+    values, given = played(one)
+    scm = one.feedback.scm
+    assert [equation.name for equation in one.equations if equation.observed] == list(scm.nodes)
+    truth = dict(values)
+    if isinstance(scm, SeparableSEM):  # errors of observation are in the reward and in no other equation
+        truth |= {name: values[name] - given.get(noise_name(f"error of {name}"), 0.0) for name in scm.nodes[:-1]}
+    for equation in one.equations:
+        known = given | (values if equation.name == scm.reward else truth)
+        symbols = sorted(equation.formula.value.free_symbols, key=str)
+        assert set(equation.noise) <= set(map(str, symbols)) <= set(known)
+        value = sympy.lambdify(symbols, equation.formula.value, [STEPS, "numpy"])
+        found = np.broadcast_to(value(*(known[str(one)] for one in symbols)), ROUNDS)
+        np.testing.assert_allclose(found, np.broadcast_to(truth[equation.name], ROUNDS), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("one", EVERY)
+def test_every_environment_has_a_page_with_all_sections(one: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(one.__dict__, "pictures", DRAWN)
+    text = environment_pages.page(one)
+    sections = ["Graph", "Equations", "Actions and observations", "Optimum", "Reward landscape", "Results", "Keywords"]
+    found = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
+    assert [title for title in found if title != "About"] == [*sections, "Source"]
+    assert f'gym.make("cbo_gym:{one.entry.id}")' in text
+    assert ":func:" not in text
+    (equations,) = re.findall(r'<div class="equations".*', text)
+    tree = ET.fromstring(unescape(equations.replace(" data-search-exclude", "")))
+    assert len(tree) >= 1
+    assert all(math.text is None for math in tree.iter("math"))
+
+
+def test_overviews_and_navigation_name_every_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for one in ALL:
+        monkeypatch.setitem(one.__dict__, "pictures", DRAWN)
+    monkeypatch.setattr(environment_pages, "page", lambda one: one.name)
+    written, cards = environment_pages.table(), environment_pages.gallery()
+    pages = [page for group in environment_pages.navigation()[2:] for items in group.values() for page in items]
+    listed = [path for page in pages for path in page.values()]
+    assert sorted(listed) == sorted(f"environments/{entry.id[4:]}.md" for entry in entries())
+    for entry in entries():
+        assert f"[`{entry.id}`](environments/{entry.id[4:]}.md)" in written
+        assert f'href="{entry.id[4:]}.html"' in cards
+    assert cards.count('class="environment-card"') < len(ALL), "families are grouped"
+    assert {path for path in environment_pages.pages() if path.endswith(".md")} >= set(listed)
+
+
+def test_an_optimum_that_is_nothing_but_rounding_is_0() -> None:
+    best = next(one.entry.optimum for one in ALL if one.entry.optimum)
+    of = best.model_copy(update={"value": -7e-27, "random_value": -5.0})
+    assert environment_pages.without_rounding_error(of.value, of) == 0.0
+    assert environment_pages.without_rounding_error(1e-3, of) == 1e-3
+
+
+def test_published_figures_say_where_they_stand_and_fit_their_columns() -> None:
+    for fact in environment_pages.published_tables():
+        assert set(fact["environments"]) <= set(IDS)
+        assert re.search(r"Table|Fig|sec", fact["source"])
+        assert all(len(cells) == len(fact["columns"]) for cells in fact["rows"].values())
+
+
+def test_our_results_are_those_of_the_agents_pages_the_best_first() -> None:
+    ours = environment_pages.own_results()
+    assert len(ours) > 10
+    assert set(ours) <= set(IDS)
+    assert len(ours["CBO/Alpine2-v0"]) >= 5
+    for rows in ours.values():
+        scores = [row.score for row in rows]
+        assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "env_id", ["CBO/Dropwave-v0", "CBO/GPBandit1-v0", "CBO/ToyGraph-v0", "CBO/SSEMPeriodic-v1", "CBO/CoCaFig1-v0"]
+)
+def test_landscapes_hold_the_optimum_and_nothing_above_it(env_id: str) -> None:
+    one = next(one for one in ALL if one.entry.id == env_id)
+    best = one.entry.optimum
+    assert best is not None
+    found = landscapes.landscape_of(one.feedback, best)
+    shown = [np.concatenate([curve.y for curve in panel.curves]) for panel in found.panels if panel.curves]
+    shown += [panel.values.ravel() for panel in found.panels if panel.values.size]
+    shown += [np.array([bar[1] for bar in panel.bars]) for panel in found.panels if panel.bars]
+    highest, gap = max(map(np.max, shown)), best.value - best.random_value
+    if one.entry.mode is Mode.CONTEXTUAL:  # where the best depends on the context
+        (panel,) = found.panels
+        np.testing.assert_allclose(panel.path[1], -panel.path[0])
+        middle = panel.values[:, len(panel.x) // 2]
+        assert panel.y[int(np.argmax(middle))] == pytest.approx(panel.path[1][len(panel.x) // 2], abs=0.05)
+    else:
+        assert best.value - 0.1 * gap < highest < best.value + 0.01 * gap
+        assert "optimum" in found.levels
+
+
+def test_an_environment_without_a_recorded_optimum_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Environment(ALL[0].entry.model_copy(update={"optimum": None}))
+    assert landscapes.landscape_of(one.feedback, None) is None
+    monkeypatch.setitem(one.__dict__, "pictures", DRAWN._replace(landscape=""))
+    text = environment_pages.page(one)
+    assert f"`cbo-gym optimum {one.entry.id}` computes it" in text
+    assert "-landscape" not in text
+
+
+def test_a_picture_has_a_twin_for_dark_pages() -> None:
+    one = next(one for one in ALL if one.entry.id == "CBO/CompleteGraph-v0")
+    svg = svg_of(graph_of(one.feedback).figure)
+    width, height = size_of(svg)
+    assert width > height > 100
+    assert "#2b3440" in svg
+    assert "#2b3440" not in dark(svg)
+    assert dark(svg).count("<text") == svg.count("<text") > 0

@@ -1,0 +1,76 @@
+"""The page that says which method to use: what it compares, and that it is not older than the rules."""
+
+import re
+
+import pytest
+
+from cbo_gym.agents.choice.rules import RULES
+from cbo_gym.evaluation.report.markdown import with_part
+from cbo_gym.task import Mode
+from tests.website.helpers import runs_with
+from website.pages import which_method as method_choice
+from website.pages.which_method import Comparison, Mean, compare, limits_table, rules_table, unknown
+
+A, TWIN, B, C = (("CBO/A-v0", 50), ("CBO/A-v0(dim=3)", 50), ("CBO/B-v0", 50), ("CBO/C-v0", 50))
+SCORES = {
+    A: {"X": {0: 1.0, 1: 0.8}, "Y": {0: 0.5}},
+    TWIN: {"X": {0: 0.5}, "Y": {0: 0.5}},
+    B: {"X": {0: 0.4}, "Y": {0: 0.5}, "Z": {0: 1.0}, "Random": {0: 0.0}},
+    C: {"Y": {0: 0.0}},
+}
+RUNS = runs_with(SCORES, {(B, "X"): 0.3})
+
+
+def test_methods_are_compared_where_all_have_played_and_every_environment_counts_once():
+    found = compare(RUNS)  # Z has played one environment of three
+    assert (found.envs, found.compared) == (3, 2)
+    assert found.means == [
+        Mean("X", pytest.approx(((0.9 + 0.5) / 2 + 0.4) / 2), 0.3, 1),
+        Mean("Y", pytest.approx((0.5 + 0.5) / 2), 0.1, 1),
+    ]
+
+
+def test_too_little_in_common_is_no_comparison():
+    assert compare(runs_with({B: SCORES[B]})) == Comparison(1, 1, [])
+    assert compare(runs_with({})) == Comparison(0, 0, [])
+
+
+def test_limits_name_the_best_that_is_quick_enough():
+    rows = limits_table(compare(RUNS).means).splitlines()[2:]
+    assert [row.split("(")[0] for row in rows] == [
+        "| 0.001 | [Random]",
+        "| 0.01 | [Random]",
+        "| 0.1 | [Y]",
+        "| 1 | [X]",
+    ]
+
+
+def test_what_is_not_known_is_said():
+    said = unknown(Mode.SOFT, {"all tasks": compare(RUNS), "with noise": Comparison(0, 0, [])})
+    assert "no published runs on tasks of these kinds: with noise" in said
+    assert "Some numbers of X, Y rest on fewer than 5 seeds" in said
+    assert "No published run covers the case that expected values have limits, and the diagram is hidden" in said
+
+
+@pytest.mark.parametrize("mode", RULES)
+def test_the_page_has_the_rules_with_their_evidence_as_they_are(mode):
+    assert rules_table(mode) in method_choice.PAGE.read_text(encoding="utf-8"), "make choice"
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_the_short_answer_is_the_best_of_those_that_are_compared_below_it(mode):
+    """Or level with it, to a hundredth."""
+    page = method_choice.PAGE.read_text(encoding="utf-8")
+    (short,) = re.findall(rf"^\| \[{mode}\]\(.*\) \| \[(.*?)\]", page, re.MULTILINE)
+    part = page.partition(f"\n## {mode.capitalize()} mode\n")[2].partition("\n## ")[0]
+    if (known := re.search(r"^\| graph known \| (.*?) \|", part, re.MULTILINE)) is None:
+        pytest.skip("no two methods compare")
+    scores = {name: float(score) for name, score in re.findall(r"\[(.*?)\]\(.*?\) ([\d.-]+)", known[1])}
+    assert scores.get(short, 0.0) >= max(scores.values()) - 0.01
+
+
+@pytest.mark.slow  # it reads all published results
+def test_the_page_is_as_the_published_results_are():
+    text = method_choice.PAGE.read_text(encoding="utf-8")
+    for name, part in method_choice.parts().items():
+        assert with_part(method_choice.PAGE, name, part) == text, "run make choice"

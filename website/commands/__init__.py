@@ -1,0 +1,1 @@
+"""Commands of the Makefile that write files of the repository: README, notebooks, pictures, the release."""

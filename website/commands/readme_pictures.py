@@ -1,0 +1,176 @@
+"""The pictures of the README, from real runs: ``make pictures`` writes them into ``docs/pictures``.
+
+* ``learning.gif``: an agent learns a system, round after round;
+* ``curves.png``: regret in every task of the README's table, from the published results;
+* ``paper.png``: the results of a paper next to ours, from ``docs/papers`` and the published results;
+* ``report.png``: the report that ``cbo-gym leaderboard`` writes, photographed by Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import gymnasium as gym
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from cbo_gym import evaluate, leaderboard, make_task
+from cbo_gym.evaluation import load_published
+from cbo_gym.evaluation.report.page import write_report
+from cbo_gym.evaluation.report.palette import looks
+from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, shared_legend
+from cbo_gym.specs import create_agent
+from website.commands import showcase
+from website.common.paths import DOCS
+from website.papers.contents import papers
+from website.papers.figures import curve_of
+
+FOLDER = DOCS / "pictures"
+LEARNER, SYSTEM, ROUNDS = "MCBO", "CBO/Alpine2-v0", 25
+MILLISECONDS = 500  # of a frame
+COLOURS = 32
+PAPER, TABLES = "excbo2024", ("Table 2", "Table 3")
+REPORTED = "cbomw2024"
+REPORT_SIZE = (1100, 800)
+
+
+@on_paper
+def learning(path: Path) -> None:
+    """The rendered rounds of one agent, above the rewards so far."""
+    env = gym.make(SYSTEM, render_mode="rgb_array")
+    task, agent = make_task(SYSTEM, seed=0), create_agent(LEARNER)
+    observation, _ = env.reset(seed=0)
+    agent.reset(task, 0)
+    optimum = evaluate("Random", SYSTEM, 0, horizon=1).optimum
+    rewards, frames = [], []
+    for _ in range(ROUNDS):
+        action = agent.act(observation)
+        observation, reward, _, _, info = env.step(action)
+        agent.update(action, observation, reward, info)
+        rewards.append(float(reward))
+        frames.append(_frame(np.asarray(env.render()), rewards, optimum).quantize(COLOURS))
+    durations = [MILLISECONDS] * (ROUNDS - 1) + [6 * MILLISECONDS]
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=True)
+
+
+def _frame(drawn: np.ndarray, rewards: list[float], optimum: float) -> Image.Image:
+    """The rendered environment above the rewards so far."""
+    width, height = drawn.shape[1] / 100, drawn.shape[0] / 100
+    whole = height + 1.5
+    figure = Figure(figsize=(width, whole), dpi=80)
+    top = figure.add_axes((0, 1.5 / whole, 1, height / whole))
+    top.imshow(drawn)
+    top.axis("off")
+    below = figure.add_axes((0.07, 0.42 / whole, 0.9, 0.95 / whole))
+    below.axhline(optimum, color="#999999", linewidth=1, linestyle="--")
+    below.text(ROUNDS + 0.3, optimum, "optimum", ha="right", va="bottom", fontsize=8, color="#555555")
+    below.plot(range(1, len(rewards) + 1), rewards, marker="o", color=looks([LEARNER])[LEARNER].colour)
+    below.set(xlim=(0.5, ROUNDS + 0.5), ylim=(-1.0 * optimum, 1.3 * optimum), xlabel="Round", ylabel="Reward")
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
+
+
+@on_paper
+def curves(path: Path) -> None:
+    """Average regret over the rounds so far, a panel for each task of the README's table."""
+    runs = [run for run in load_published(suite=showcase.SUITE) if run.status == "finished"]
+    styles = looks(showcase.AGENTS)
+    columns = 4
+    figure = Figure(figsize=(9.6, 1.9 * -(-len(showcase.MODES) // columns)), layout="constrained")
+    for index, (mode, example) in enumerate(showcase.MODES.items()):
+        axis = figure.add_subplot(-(-len(showcase.MODES) // columns), columns, index + 1)
+        for agent in showcase.AGENTS:
+            own = [run for run in runs if (run.agent, run.env) == (agent, example.env)]
+            if own:
+                scale = own[0].optimum - own[0].random_value
+                lines = np.stack([run.table["average_regret"].to_numpy() / scale for run in own])
+                mean_curve(axis, lines, agent, styles[agent])
+        axis.set_title(f"{mode}: {example.env.removeprefix('CBO/').removesuffix('-v0')}", fontsize=8)
+        axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))
+        round_axis(axis)
+    figure.supylabel("Average regret (1 = random)", fontsize=8.5)
+    shared_legend(figure)
+    _save(figure, path)
+
+
+@on_paper
+def paper(path: Path) -> None:
+    """Printed numbers with their standard deviations next to our means with 95 % intervals."""
+    (about,) = (paper for paper in papers() if paper.suite == PAPER)
+    exhibits = [exhibit for exhibit in about.exhibits if exhibit.name in TABLES]
+    runs = [run for run in load_published() if run.status == "finished"]
+    figure = Figure(figsize=(8.0, 2.6), layout="constrained")
+    axes = figure.subplots(1, len(exhibits))
+    for axis, exhibit in zip(axes, exhibits, strict=True):
+        (env,) = exhibit.environments
+        styles = looks(exhibit.theirs)
+        for agent in exhibit.theirs:
+            printed = np.array([[float(number) for number in cell.split("±")] for cell in exhibit.theirs[agent]])
+            axis.errorbar(
+                exhibit.rounds, printed[:, 0], printed[:, 1], label=f"{agent}, printed", color=styles[agent].colour,
+                marker=styles[agent].marker, linestyle="none", capsize=3,
+            )  # fmt: skip
+            own = [run for run in runs if (run.agent, run.env, run.horizon) == (agent, env, about.rounds)]
+            seeds = {run.seed: curve_of(run, "best_reward") for run in own}
+            mean_curve(axis, np.stack(list(seeds.values())), f"{agent}, ours", styles[agent])
+        axis.set_title(f"{exhibit.name}: {env.removeprefix('CBO/').removesuffix('-v0')}", fontsize=8)
+        axis.set_ylabel("Best expected reward so far")
+        round_axis(axis)
+    shared_legend(figure)
+    _save(figure, path)
+
+
+def report(path: Path) -> None:
+    """The first screen of a report on published runs.
+
+    Raises:
+        FileNotFoundError: if Chromium is not installed.
+    """
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        raise FileNotFoundError("the picture of the report needs Chromium, whose command was not found")
+    with TemporaryDirectory() as folder:
+        board = leaderboard(load_published(suite=REPORTED))
+        page = write_report(board, Path(folder) / "report", formats=())
+        shot = Path(folder) / "shot.png"
+        options = (
+            "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
+            f"--virtual-time-budget=5000 --window-size={REPORT_SIZE[0]},{REPORT_SIZE[1]}"
+        ).split()
+        paths = [f"--user-data-dir={folder}/browser", f"--screenshot={shot}", page.as_uri()]
+        subprocess.run([chromium, *options, *paths], check=True, capture_output=True, timeout=120)
+        Image.open(shot).convert("RGB").quantize(64).save(path, optimize=True)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
+
+
+PICTURES: dict[str, Callable[[Path], None]] = {
+    "learning.gif": learning,
+    "curves.png": curves,
+    "paper.png": paper,
+    "report.png": report,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("names", nargs="*", help=f"which, of {', '.join(PICTURES)}; all by default")
+    FOLDER.mkdir(exist_ok=True)
+    for name in parser.parse_args().names or PICTURES:
+        PICTURES[name](FOLDER / name)
+        print(f"{name}: {(FOLDER / name).stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What several pages use: paths, tables, links and pictures."""

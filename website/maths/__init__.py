@@ -1,0 +1,1 @@
+"""Formulas: traced equations of systems as LaTeX, and LaTeX as MathML."""

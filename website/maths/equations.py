@@ -1,0 +1,189 @@
+"""The equations of a system, one for each node, with their noise, traced from the code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+from cbo_gym.scm import (
+    Arcsine,
+    Discrete,
+    Distribution,
+    Empirical,
+    GaussianMixture,
+    Normal,
+    SeparableSEM,
+    StructuralCausalModel,
+    System,
+    TruncatedNormal,
+    Uniform,
+    Zero,
+)
+from cbo_gym.scm.expression import NODE, Expression, trace
+from website.maths.formulas import Formula, name_latex, number_latex
+from website.maths.mathml import mathml
+
+SIM = "\\;\u223c\\;"  # latex2mathml writes a plain tilde for \sim
+ALIKE = 4  # so many nodes in a row are shown together if their equations differ only in the node's name
+
+
+@dataclass(frozen=True)
+class Equation:
+    """The equation of a variable.
+
+    Args:
+        name: of the variable.
+        traced: the function of its causes, actions and noise.
+        noise: the distributions of the exogenous quantities in it, by name.
+        observed: False for a latent variable.
+    """
+
+    name: str
+    traced: Expression
+    noise: dict[str, Distribution]
+    observed: bool = True
+
+    @cached_property
+    def formula(self) -> Formula:
+        return Formula(self.traced)
+
+
+def noise_name(variable: str) -> str:
+    """The symbol of a variable's exogenous part in formulas."""
+    return f"U({variable})"
+
+
+def equations_of(scm: System, actions: Sequence[str]) -> list[Equation]:
+    """The equations in the order of the variables, latent ones included.
+
+    Args:
+        scm: the system.
+        actions: names of the soft parameters.
+    """
+    if isinstance(scm, SeparableSEM):
+        return list(_separable(scm))
+    assert isinstance(scm, StructuralCausalModel)
+    return list(_structural(scm, actions))
+
+
+def _structural(scm: StructuralCausalModel, actions: Sequence[str]) -> Iterator[Equation]:
+    for v in scm.variables:
+        noise = {} if isinstance(v.noise, Zero) else {noise_name(v.name): v.noise}
+        causes = [*v.parents, *(actions[i] for i in v.actions), *noise]
+
+        def mechanism(
+            values: Mapping[str, Any], v: Any = v, causes: Any = causes, rest: Any = () if noise else (0.0,)
+        ) -> Any:
+            return v.mechanism(*[values[cause] for cause in causes], *rest)
+
+        yield Equation(v.name, trace(mechanism, causes), noise, v.observed)
+
+
+def _separable(scm: SeparableSEM) -> Iterator[Equation]:
+    """Of a separable SEM: ``x`` is the super arm, ``b`` its signals."""
+    own, names = scm.arguments, scm.nodes[:-1]
+    super_arm = [f"x{i + 1}" for i in range(len(names))]
+    for i, name in enumerate(names):
+        signal, model_noise = f"b{i + 1}", own["model_noise"]
+        noise = {signal: own["signals"][i]} | ({} if isinstance(model_noise, Zero) else {noise_name(name): model_noise})
+
+        def mechanism(
+            values: Mapping[str, Any], i: int = i, name: str = name, signal: str = signal, noise: Any = noise
+        ) -> Any:
+            let_in = values[super_arm[i]] * values[signal] if own["mask"] == "exogenous" else values[signal]
+            driving = own["activations"][i](let_in) + sum(values[other] for other in noise if other != signal)
+            return (
+                sum(component(values[names[j]]) for (effect, j), component in own["components"].items() if effect == i)
+                + driving
+            )
+
+        yield Equation(name, trace(mechanism, [*names, super_arm[i], *noise]), noise)
+
+    def payoff(values: Mapping[str, Any]) -> Any:
+        masked = own["mask"] == "endogenous"
+        return scm.payoff(
+            {
+                name: values[arm] * values[name] if masked else values[name]
+                for name, arm in zip(names, super_arm, strict=True)
+            }
+        )
+
+    yield Equation(scm.reward, trace(payoff, [*names, *super_arm]), {})
+
+
+# HTML --------------------------------------------------------------------------------------------------------
+
+
+def equations_html(equations: Sequence[Equation]) -> str:
+    """Return a row for each equation, latent variables marked, with its noise."""
+    rows = ""
+    for _, alike in groupby(equations, key=_pattern):
+        group = list(alike)
+        rows += "".join(map(_row, [group] if len(group) >= ALIKE else [[equation] for equation in group]))
+    label = 'tabindex="0" role="region" aria-label="Equations" data-search-exclude'
+    return f'<div class="equations" {label}>{rows}</div>'
+
+
+def _row(group: Sequence[Equation]) -> str:
+    first = group[0]
+    formulas = "".join(
+        f'<div class="math-line">{" ".join(map(_math, line))}</div>' for line in first.formula.lines(first.name)
+    )
+    notes = [] if first.observed else ["latent"]
+    for name, distribution in first.noise.items():
+        notes.append(_math(rf"{name_latex(name)} {SIM} {distribution_latex(distribution)}"))
+    if len(group) > 1:
+        notes.append(f"and so on to {_math(name_latex(group[-1].name))}, {len(group)} in all")
+    note = f'<div class="math-note">{", ".join(notes)}</div>' if notes else ""
+    return f'<div class="equation"><div>{formulas}</div>{note}</div>'
+
+
+def _math(latex: str) -> str:
+    """A formula in the line, its fractions in full size."""
+    return f'<math displaystyle="true">{mathml(latex, block=False).partition(">")[2]}'
+
+
+def _pattern(equation: Equation) -> tuple[Any, ...]:
+    own = (NODE, noise_name(equation.name))
+    return (
+        [step if step != own else NODE for step in equation.traced.steps],
+        list(equation.noise.values()),
+        equation.observed,
+    )
+
+
+def distribution_latex(distribution: Distribution) -> str:
+    """A distribution; the second number of a normal one is its variance, written as a square."""
+    n = number_latex
+    match distribution:
+        case Normal():
+            return _normal(distribution.mean, distribution.std)
+        case Uniform():
+            return rf"\mathcal{{U}}{_interval(distribution.low, distribution.high)}"
+        case GaussianMixture():
+            components = zip(distribution.weights, distribution.means, distribution.stds, strict=True)
+            return " + ".join(("" if w == 1.0 else rf"{n(w)}\,") + _normal(mean, std) for w, mean, std in components)
+        case TruncatedNormal():
+            interval = _interval(distribution.low, distribution.high)
+            return rf"{_normal(distribution.location, distribution.scale)}\text{{ on }}{interval}"
+        case Arcsine():
+            width = 2.0**0.5 * distribution.std
+            return rf"\mathrm{{Arcsine}}{_interval(distribution.mean - width, distribution.mean + width)}"
+        case Empirical():
+            ends = _interval(distribution.quantiles[0], distribution.quantiles[-1])
+            return rf"\text{{empirical, mean }}{n(distribution.mean)}\text{{ on }}{ends}"
+        case Discrete():
+            pairs = zip(distribution.values, distribution.weights, strict=True)
+            return r"\text{, }".join(rf"{n(value)}\text{{ with probability }}{n(weight)}" for value, weight in pairs)
+    return rf"\text{{{distribution!r}}}"
+
+
+def _normal(mean: float, std: float) -> str:
+    return rf"\mathcal{{N}}\left({number_latex(mean)}, {number_latex(std)}^{{2}}\right)"
+
+
+def _interval(low: float, high: float) -> str:
+    return rf"\left[{number_latex(low)}, {number_latex(high)}\right]"

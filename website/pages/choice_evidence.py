@@ -1,0 +1,167 @@
+"""Compare the rules of ``Auto`` with every single agent, on the published results: ``make choice``.
+
+An agent that Auto chose plays as it plays alone, so Auto's score on an environment is the published score of the agent
+that it would choose there, by the leaderboard's score of the last recommendation. Runs of one registered environment
+with other keywords or numbers of rounds are averaged first, so that every environment counts once. The environment's
+tasks are created to ask Auto, which takes a few minutes; no round is played. All this is done twice: on the seeds by
+which rules may be chosen, and on those for publication, which evaluate them. With ``--write`` the latter,
+and the rules, are written into ``docs/methods/Auto.md``; ``--seconds`` shows the seconds of each agent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+
+from cbo_gym import make_task
+from cbo_gym.agents import Auto
+from cbo_gym.agents.choice.rules import LAST, RULES
+from cbo_gym.evaluation import load_published
+from cbo_gym.evaluation.compare.leaderboard import final_numbers
+from cbo_gym.evaluation.report.markdown import with_part
+from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.store.published import own_store
+from cbo_gym.files import write_text
+from cbo_gym.seed_ranges import is_for_publication
+from cbo_gym.specs import Spec, make_env
+from website.common.paths import DOCS
+from website.common.tables import ALL, table
+
+PAGE = DOCS / "methods" / "Auto.md"
+NAMES, NUMBERS, COUNTS = ("mode", "agent", "env"), ("score", "seconds"), ("seed", "rounds")
+SCHEMA = dict.fromkeys(NAMES, pl.String) | dict.fromkeys(NUMBERS, pl.Float64) | dict.fromkeys(COUNTS, pl.Int64)
+TASK = ("env", "rounds")
+ID = pl.col("env").str.replace(r"\(.*", "")  # the registered id, without keywords
+SHOWCASE = "showcase"  # the file of the README's table
+OF_SEVERAL = "gd_plus"  # a column of runs with several objectives
+LEAST_SHARE = 0.5  # of a mode's environments, on which an agent must have played to be a rival
+
+
+def published(*, judging: bool = False) -> pl.DataFrame:
+    """The table of all published runs by which rules may be chosen, or of those on seeds for publication.
+
+    Runs of the README's table, whose seconds are of a busy machine, are in neither. Most of the former are in the
+    store's history, which keeps replaced runs.
+    """
+    files = own_store().glob("*.parquet") if judging else own_store().rglob("*.parquet")
+    parts = [path for path in sorted(files) if path.stem != SHOWCASE]
+    runs = (run for path in parts for run in load_published(path))
+    return table_of(run for run in runs if judges(run) == judging)
+
+
+def judges(run: Run) -> bool:
+    """Whether a run is on seeds for publication, by which nothing is chosen."""
+    return is_for_publication(run.seed, Spec.from_label(run.env).keywords)
+
+
+def table_of(runs: Iterable[Run]) -> pl.DataFrame:
+    """A row for each finished run of an agent with its defaults: mode, env, rounds, agent, seed, score, seconds.
+
+    Runs with several objectives are left out: Auto does not play these.
+    """
+    finished = (run for run in newest(runs) if run.status == "finished" and not run.unverified)
+    single = [run for run in finished if OF_SEVERAL not in run.columns]
+    if not single:
+        return pl.DataFrame(schema=SCHEMA)
+    known = (
+        final_numbers(single)
+        .select("mode", "agent", "seed", "score", "seconds")
+        .with_columns(env=pl.Series([run.env for run in single]), rounds=pl.Series([run.horizon for run in single]))
+    )
+    return known.filter(~pl.col("agent").str.contains("(", literal=True) & (pl.col("agent") != "Auto"))
+
+
+def choice_on(env: str, rounds: int) -> str:
+    """Return the agent that Auto chooses."""
+    auto = Auto()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # versions that newer ones replace
+        playable = make_env(Spec.parse(env), rounds)
+        auto.reset(make_task(playable, 0), 0)
+        playable.close()
+    return auto.chosen.agent
+
+
+def choices_on(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the choice of Auto on each task of a table of runs: mode, env, rounds, agent."""
+    tasks = table.select("mode", *TASK).unique().sort("mode", *TASK)
+    return tasks.with_columns(agent=pl.Series([choice_on(*task) for task in tasks.select(TASK).iter_rows()]))
+
+
+def compare(table: pl.DataFrame, choices: pl.DataFrame) -> pl.DataFrame:
+    """Compare Auto with every agent on the seeds and environments that both have, a row for each mode and agent.
+
+    Columns: ``environments`` on which both have played, ``of`` how many, the mean scores ``auto`` and ``other``, the
+    fewest ``seeds`` that both have on a task, and by how much Auto is ``ahead``.
+    """
+    own = table.join(choices, on=["mode", *TASK, "agent"]).select(*TASK, "seed", auto="score")
+    tasks = table.join(own, on=[*TASK, "seed"]).group_by("mode", "agent", *TASK)
+    means = tasks.agg(pl.mean("auto"), pl.mean("score"), seeds=pl.len())
+    envs = means.group_by("mode", "agent", ID).agg(pl.mean("auto", "score"), pl.min("seeds"))
+    scores = envs.group_by("mode", "agent").agg(
+        pl.mean("auto"), pl.min("seeds"), other=pl.mean("score"), environments=pl.len()
+    )
+    every = table.group_by("mode").agg(of=ID.n_unique())
+    return scores.join(every, on="mode").with_columns(ahead=pl.col("auto") - pl.col("other")).sort("mode", "agent")
+
+
+def rivals(scores: pl.DataFrame) -> pl.DataFrame:
+    """Of each mode the agent that comes closest to Auto, of those that have played on enough environments."""
+    most = pl.col("environments").max().over("mode")
+    often = scores.filter(pl.col("environments") >= LEAST_SHARE * most)
+    return often.sort("mode", "ahead", "agent").unique("mode", keep="first", maintain_order=True)
+
+
+def lines(scores: pl.DataFrame) -> str:
+    """A table of Markdown."""
+    header = ["mode", "the other", "environments", "Auto", "the other's", "ahead", "fewest seeds"]
+    rows = [
+        (row["mode"], row["agent"], f"{row['environments']} of {row['of']}", f"{row['auto']:.4f}",
+         f"{row['other']:.4f}", f"{row['ahead']:+.4f}", str(row["seeds"]))
+        for row in scores.to_dicts()
+    ]  # fmt: skip
+    return table(header, rows, left=2)
+
+
+def rules() -> str:
+    """All rules as a table of Markdown."""
+    rows = [(mode, f"[{rule.agent}]({rule.agent}.md)", rule.reason) for mode in RULES for rule in RULES[mode]]
+    rows.append(("any", f"[{LAST.agent}]({LAST.agent}.md)", LAST.reason))
+    return table(["mode", "agent", "plays where"], rows, left=ALL)
+
+
+def slowest(table: pl.DataFrame) -> str:
+    """Of each mode and agent the slowest environment's mean seconds a round, as the rules have them."""
+    means = table.group_by("mode", "agent", *TASK).agg(pl.mean("seconds"))
+    most = means.group_by("mode", "agent").agg(pl.max("seconds")).sort("mode", "seconds")
+    return "\n".join(f"{mode:12} {agent:18} {seconds:.2g}" for mode, agent, seconds in most.iter_rows())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/methods/Auto.md")
+    parser.add_argument("--seconds", action="store_true", help="only show the seconds of a round")
+    arguments = parser.parse_args()
+    choosing = published()
+    if arguments.seconds:
+        print(slowest(choosing))
+        return
+    parts: Mapping[str, str] = {"rules": rules()}
+    for name, runs in {"choosing": choosing, "judged": published(judging=True)}.items():
+        choices = choices_on(runs)
+        table = compare(runs, choices)
+        parts = {**parts, name: lines(rivals(table))}
+        chosen = "\n".join(f"{mode}: {env}, T={rounds}: {agent}" for mode, env, rounds, agent in choices.iter_rows())
+        print(f"\n# {name.capitalize()}\n\n{chosen}\n\n## All agents\n\n{lines(table)}")
+        print(f"\n## The closest of each mode\n\n{parts[name]}")
+    if arguments.write:
+        for name in ("rules", "judged"):
+            write_text(PAGE, with_part(PAGE, name, parts[name] + "\n"))
+
+
+if __name__ == "__main__":
+    main()

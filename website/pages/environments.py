@@ -1,0 +1,482 @@
+"""The pages of environments: a page for every entry of the registry, a table and a gallery of all."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cbo_gym.actions.sets import to_text
+from cbo_gym.feedback import Feedback, make_feedback
+from cbo_gym.problems.outcomes import Outcomes
+from cbo_gym.registry import EnvEntry, RecordedOptimum, entries
+from cbo_gym.scm import SeparableSEM, Zero
+from cbo_gym.task import Mode
+from website.common.parts import light_and_dark
+from website.common.tables import ALL
+from website.common.tables import table as table_of
+from website.maths.equations import Equation, equations_html, equations_of
+from website.pages import agents
+from website.pages.pictures import Pictures, pictures_of, size_of
+from website.papers.contents import papers
+
+ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
+FOLDER = "environments"
+MOST_LISTED = 40  # targets or scopes
+NOTHING = 1e-12  # relative size of rounding errors
+COORDINATES = {
+    Mode.SOFT: "[{}]",
+    Mode.HARD: "values[{}]",
+    Mode.CONTEXTUAL: "values[{}]",
+    Mode.DYNAMIC: "values[{}]",
+    Mode.AGGREGATED: "[:, {}]",
+    Mode.MASKED: "[{}]",
+    Mode.ADVERSARIAL: "[{}]",
+}  # of a coordinate in an action
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One entry of the registry with the facts of its page."""
+
+    entry: EnvEntry
+
+    @property
+    def name(self) -> str:
+        return self.entry.id.removeprefix("CBO/")
+
+    @property
+    def page(self) -> str:
+        return f"{FOLDER}/{self.name}.md"
+
+    @cached_property
+    def feedback(self) -> Feedback:
+        make_kwargs = dict(self.entry.make_kwargs)
+        return make_feedback(make_kwargs.pop("problem"), make_kwargs.pop("mode"), **make_kwargs)
+
+    @property
+    def symbols(self) -> list[str]:
+        """Symbols of the soft parameters in formulas, unlike any variable."""
+        scm, names = self.feedback.scm, self.feedback.problem.domains.names
+        if self.entry.mode is Mode.MASKED:
+            return [f"x{i}" for i in range(scm.action_dim)]
+        return [f"a({name})" if name in scm.nodes else name for name in names]
+
+    @cached_property
+    def equations(self) -> list[Equation]:
+        """One for every variable."""
+        return equations_of(self.feedback.scm, self.symbols)
+
+    @cached_property
+    def pictures(self) -> Pictures:
+        return pictures_of(self.entry, self.feedback)
+
+    @property
+    def mode_in_words(self) -> str:
+        """The first line of the mode's docstring."""
+        return _plain((inspect.getdoc(type(self.feedback)) or "").split("\n")[0])
+
+    @property
+    def outcomes(self) -> Outcomes:
+        return self.feedback.problem.outcomes
+
+    @property
+    def picture_names(self) -> list[str]:
+        return [picture for picture in ("graph", "landscape") if getattr(self.pictures, picture)]
+
+    @property
+    def family(self) -> str:
+        """The system's name, which the ids of its versions and modes begin with."""
+        return self.name.split("-")[0]
+
+
+@cache
+def environments() -> tuple[Environment, ...]:
+    """All that are registered."""
+    return tuple(map(Environment, entries()))
+
+
+def pages() -> dict[str, str]:
+    """Page or picture -> its content."""
+    contents = {"environments.md": table(), f"{FOLDER}/gallery.md": gallery()}
+    for env in environments():
+        contents[env.page] = page(env)
+        for picture in env.picture_names:
+            contents |= light_and_dark(f"{FOLDER}/pictures/{env.name}-{picture}", getattr(env.pictures, picture))
+    return contents
+
+
+def navigation() -> list[dict[str, Any]]:
+    """The pages by mode, after the table and the gallery."""
+    groups: list[dict[str, Any]] = [{"All environments": "environments.md"}, {"Gallery": f"{FOLDER}/gallery.md"}]
+    for mode, members in _by_mode().items():
+        groups.append({f"{mode.capitalize()} mode": [{env.name: env.page} for env in members]})
+    return groups
+
+
+def _by_mode() -> dict[Mode, list[Environment]]:
+    by_mode = {mode: [env for env in environments() if env.entry.mode is mode] for mode in Mode}
+    return {mode: members for mode, members in by_mode.items() if members}
+
+
+# Overviews ---------------------------------------------------------------------------------------------------
+
+
+def table() -> str:
+    """All environments in a row each."""
+    rows = []
+    for env in environments():
+        entry, best = env.entry, env.entry.optimum
+        value = f"{without_rounding_error(best.value, best):.4g}" if best else "not recorded"
+        if best and best.standard_error:
+            value += f" ({best.standard_error:.1g})"
+        at_random = f"{without_rounding_error(best.random_value, best):.4g}" if best else ""
+        system = f"{env.feedback.problem.description} <small>{', '.join(entry.tags)}</small>"
+        numbers = [str(len(env.feedback.scm.nodes)), str(entry.horizon), value, at_random]
+        rows.append([f"[`{entry.id}`]({env.page})", entry.mode, *numbers, system])
+    header = ["environment", "mode", "nodes", "rounds", "optimum", "random action", "system"]
+    return (
+        f"---\nhide: [toc]\n---\n\n# All environments\n\n{len(environments())} environments; the "
+        f"[gallery]({FOLDER}/gallery.md) shows them in pictures. Rewards are expectations: of the best action, with "
+        "its standard error in brackets unless it is exact, and of a random one. Click a heading to sort.\n\n"
+        f'<div class="environment-table" markdown>\n\n{table_of(header, rows, left=(0, 1, 6))}\n\n</div>\n'
+    )
+
+
+def gallery() -> str:
+    """Cards with the graph and the landscape of every environment, by mode."""
+    rows = ["---\nhide: [toc]\n---\n\n# Gallery\n\nEach environment's graph and a slice of its rewards.\n"]
+    for mode, members in _by_mode().items():
+        rows += [f"## {mode.capitalize()} mode", "", members[0].mode_in_words, "", '<div class="gallery">']
+        families = {env.family: [other for other in members if other.family == env.family] for env in members}
+        rows += [*(_card(family, own) for family, own in families.items()), "</div>", ""]
+    return "\n".join(rows)
+
+
+def _card(family: str, members: Sequence[Environment]) -> str:
+    """A family of environments in pictures of its first member, with links to all."""
+    first = members[0]
+    pictures = "".join(
+        f'<span class="card-picture">{_images(first, picture, "")}</span>' for picture in first.picture_names
+    )
+    about = f'<span class="card-text">{escape(first.feedback.problem.description)}</span>'
+    links = " ".join(f'<a href="{env.name}.html">{env.name}</a>' for env in members)
+    return (
+        f'<div class="environment-card"><a class="card-title" href="{first.name}.html">{family}{pictures}</a>{about}'
+        f'<span class="card-links">{links}</span></div>'
+    )
+
+
+def _images(env: Environment, picture: str, alt: str) -> str:
+    """Return a picture for light pages and one for dark pages, of which the theme shows one."""
+    width, height = size_of(getattr(env.pictures, picture))
+    size = f'width="{width}" height="{height}" loading="lazy"'
+    return "".join(
+        f'<img src="pictures/{env.name}-{picture}{suffix}.svg#only-{scheme}" alt="{escape(alt)}" {size}>'
+        for suffix, scheme in (("", "light"), ("-dark", "dark"))
+    )
+
+
+def without_rounding_error(value: float, best: RecordedOptimum) -> float:
+    """The value, or 0 if it is a rounding error next to the gap between the optimum and a random action."""
+    return 0.0 if abs(value) < NOTHING * abs(best.value - best.random_value) else value
+
+
+# The page of one environment ---------------------------------------------------------------------------------
+
+
+def page(env: Environment) -> str:
+    """The page with all its sections."""
+    problem = env.feedback.problem
+    parts = [
+        f'---\ntitle: {env.name}\ndescription: "{problem.description}"\n---',
+        f"# {env.entry.id}",
+        problem.description,
+        _facts(env),
+        f'```python\nimport gymnasium as gym\n\nenv = gym.make("cbo_gym:{env.entry.id}")\n```',
+        "## Graph",
+        _figure(env, "graph", f"The causal diagram of {env.name}."),
+        _graph_in_words(env),
+        "## Equations",
+        _equations(env),
+        f"## About\n\n{about}" if (about := _docstring(env)[0]) else "",
+        "## Actions and observations",
+        *_spaces(env),
+        "## Optimum",
+        _optimum(env),
+        "## Reward landscape",
+        _figure(env, "landscape", env.pictures.caption + ("" if env.outcomes.objectives else " The optimum is marked."))
+        if env.pictures.landscape
+        else "No landscape is drawn without a recorded optimum.",
+        "## Results",
+        *_results(env),
+        "## Keywords",
+        *_keywords(env),
+        "## Source",
+        *_source(env),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _facts(env: Environment) -> str:
+    entry, initial = env.entry, env.entry.initial_data
+    data = []
+    if initial.observational:
+        data.append(f"{initial.observational} observations")
+    if initial.random:
+        each = " a target set" if entry.mode is Mode.HARD else ""
+        data.append(f"{initial.random} random actions{each}")
+    facts = {
+        "mode": f"{entry.mode}. {env.mode_in_words.replace('`', '')}",
+        "rounds": str(entry.horizon),
+        "initial data": " and ".join(data) or "none",
+        "objectives": ", ".join(map(str, env.outcomes.objectives)),
+        "constraints": ", ".join(f"E[{c.node}] {c.side} {c.threshold:g}" for c in env.outcomes.constraints),
+        "costs": ", ".join(costs.in_words()) if (costs := env.outcomes.costs) else "",
+        "tags": ", ".join(entry.tags),
+    }
+    items = "".join(f"<div><dt>{name}</dt><dd>{escape(fact)}</dd></div>" for name, fact in facts.items() if fact)
+    return f'<dl class="facts">{items}</dl>'
+
+
+def _figure(env: Environment, picture: str, caption: str) -> str:
+    width = size_of(getattr(env.pictures, picture))[0]
+    images = _images(env, picture, caption)
+    least = min(width, max(round(0.62 * width), 300))
+    return (
+        f'<figure class="wide"><div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}" '
+        f'style="--least: {least}px">{images}</div><figcaption>{escape(caption)}</figcaption></figure>'
+    )
+
+
+def _graph_in_words(env: Environment) -> str:
+    diagram = env.feedback.scm.diagram
+    hidden = [" and ".join(sorted(pair)) for pair in sorted(diagram.bidirected, key=sorted)]
+    sentences = [f"{_count_of(len(diagram.nodes), 'observed node')}, {_count_of(len(diagram.directed), 'edge')}."]
+    if hidden:
+        more = "" if len(hidden) <= 6 else f" and {len(hidden) - 6} more pairs"
+        sentences.append(f"Latent confounding: {'; '.join(hidden[:6])}{more}.")
+    if not diagram.is_acyclic:
+        sentences.append("The graph has cycles; a round is the fixed point of the equations.")
+    return " ".join(sentences)
+
+
+def _count_of(count: int, what: str) -> str:
+    return f"{count or 'no'} {what}{'s' * (count != 1)}"
+
+
+def _equations(env: Environment) -> str:
+    sentences = ["Traced from the code that is run; numbers are rounded to five digits."]
+    if env.entry.mode is Mode.MASKED:
+        sentences.append(f"The super arm is x, 0 or 1 for each base arm.{_errors(env)}")
+    elif env.feedback.problem.action_domains:
+        null = env.entry.mode in (Mode.HARD, Mode.CONTEXTUAL)
+        sentences.append("Parameters are in native units" + (", at their null values here." if null else "."))
+    return " ".join(sentences) + "\n\n" + equations_html(env.equations)
+
+
+def _errors(env: Environment) -> str:
+    """The errors of observation of a separable SEM."""
+    if not isinstance(scm := env.feedback.scm, SeparableSEM) or isinstance(scm.arguments["node_noise"], Zero):
+        return ""
+    signals, nodes = (scm.arguments[name].std for name in ("signal_noise", "node_noise"))
+    return (
+        f" Signals and nodes are seen with normal errors of the standard deviations {signals:.3g} and {nodes:.3g}; "
+        "the reward is of the nodes as seen."
+    )
+
+
+def _spaces(env: Environment) -> Iterator[str]:
+    sections, spaces = dict(_mode_sections(env.feedback)), env.feedback.observation_space
+    yield f"### Action space\n\n{sections['Action space']}"
+    yield from _actions(env)
+    yield f"### Observation space\n\n{sections['Observation space']}"
+    sizes = ", ".join(f"`{key}`: {_count_of(box.shape[0], 'number')}" for key, box in spaces.items())
+    yield f"Here {sizes}; the nodes are {_code_list(env.feedback.scm.nodes)}."
+    yield f"### Reward\n\n{sections['Reward']}"
+
+
+def _actions(env: Environment) -> Iterator[str]:
+    feedback = env.feedback
+    yield f"Here `{feedback.action_space}`."
+    if len(feedback.domains):
+        yield _coordinates(env)
+    if feedback.codec.choices:
+        offered, what = list(feedback.codec.choices), f"{getattr(feedback.codec, 'key', 'set of variable')}s"
+        if env.entry.mode is Mode.DISCRETE:
+            offered = [feedback.codec.to_text(dict(arm)) for arm in feedback.codec.arms]
+            what = "actions"
+        shown = [f"{i}: `{name}`" for i, name in enumerate(offered[:MOST_LISTED])]
+        more = f", and {len(offered) - MOST_LISTED} more" if len(offered) > MOST_LISTED else ""
+        yield f"The {len(offered)} {what}: {', '.join(shown)}{more}."
+
+
+def _coordinates(env: Environment) -> str:
+    feedback, domains = env.feedback, env.feedback.domains
+    taken, chosen = feedback.scm.action_nodes, bool(feedback.codec.choices)
+    rows = []
+    for i, (name, (low, high)) in enumerate(zip(domains.names, domains.intervals, strict=True)):
+        acts_on = [name] if chosen else [node for node, own in taken.items() if i in own]
+        label, ends = name, f"{low:g} to {high:g}"
+        if env.entry.mode is Mode.MASKED:
+            label, ends = feedback.codec.arms[i], "0 or 1"
+        coordinate = COORDINATES.get(env.entry.mode, "[{}]").format(i)
+        rows.append([f"`{coordinate}`", f"`{label}`", ends, ", ".join(f"`{node}`" for node in acts_on)])
+    return table_of(["coordinate", "name", "native range", "acts on"], rows, left=ALL)
+
+
+def _code_list(names: Sequence[str]) -> str:
+    if len(names) > 20:
+        return f"{', '.join(f'`{name}`' for name in names[:8])}, …, `{names[-1]}`"
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _optimum(env: Environment) -> str:
+    best, codec, limits = env.entry.optimum, env.feedback.codec, env.outcomes.constraints
+    if best is None:
+        return f"None is recorded; `cbo-gym optimum {env.entry.id}` computes it."
+    value = f"{without_rounding_error(best.value, best):.6g}"
+    rows = [
+        ["Pareto front" if best.front else "optimal", value, f"{best.standard_error:.1g}"],
+        ["random", f"{without_rounding_error(best.random_value, best):.6g}", f"{best.random_standard_error:.1g}"],
+    ]
+    sentences = [f"Reached at {to_text(codec, best.action)}."]
+    if env.entry.mode in (Mode.CONTEXTUAL, Mode.DYNAMIC):
+        sentences = [f"Reached by the {'sequence' if env.entry.mode is Mode.DYNAMIC else 'policy'} {best.action}."]
+    if best.front:
+        reference = ", ".join(f"{number:g}" for number in best.reference)
+        sentences.append(
+            f"Both are hypervolumes of expected rewards above the reference point ({reference}): of the whole front, "
+            "and of one action."
+        )
+    if limits:
+        sentences.append("Both are of the actions that meet the constraints; any other counts as a random one.")
+    sentences.append(f"Computed by `{best.command}`.")
+    return "\n\n".join([table_of(["action", "expected reward", "standard error"], rows), *sentences])
+
+
+# Results -----------------------------------------------------------------------------------------------------
+
+
+@cache
+def published_tables() -> list[dict[str, Any]]:
+    """Numbers that papers print: their tables in ``docs/papers``, and those of ``website/pages/published.yaml``."""
+    tables = [
+        {
+            "environments": exhibit.environments,
+            "source": f"{paper.authors}, {exhibit.name}",
+            "what": exhibit.shows,
+            "columns": [f"{rounds} rounds" for rounds in exhibit.rounds] or ["published"],
+            "rows": exhibit.theirs,
+        }
+        for paper in papers()
+        for exhibit in paper.exhibits
+        if exhibit.theirs and len(exhibit.environments) == 1
+    ]
+    return tables + yaml.safe_load((Path(__file__).parent / "published.yaml").read_text(encoding="utf-8"))
+
+
+def own_results() -> dict[str, list[agents.Result]]:
+    """Results of ``make agent-results`` without keywords: id -> its agents, the best first."""
+    return {spec: rows for rows in agents.ranking().values() if (spec := f"CBO/{rows[0].short}") == rows[0].id}
+
+
+def _results(env: Environment) -> Iterator[str]:
+    theirs = [fact for fact in published_tables() if env.entry.id in fact["environments"]]
+    for fact in theirs:
+        rows = [[name, *map(str, cells)] for name, cells in fact["rows"].items()]
+        yield f"**Published** ({fact['source']}). {fact['what']}"
+        yield table_of(["method", *fact["columns"]], rows)
+    if not theirs:
+        yield "**Published**: no figures are on record for this environment."
+    ours = own_results().get(env.entry.id)
+    if ours is None:
+        command = f"cbo-gym sweep runs -a '*' -e {env.entry.id}"
+        yield f"**Ours**: none of this environment are committed. To play every agent on it: `{command}`."
+        return
+    yield (
+        "**Ours**: score of the action recommended after 50 rounds; 1 is the optimum, 0 a random action, ± half the "
+        f"95 % t-interval. From {agents.provenance()}"
+    )
+    rows = [[f"[`{row.agent}`](../agents/{row.agent}.md)", row.score_cell, row.milliseconds] for row in ours]
+    yield table_of(["agent", "score", "ms a round"], rows)
+
+
+# Docstrings --------------------------------------------------------------------------------------------------
+
+
+def _plain(doc: str) -> str:
+    """Return a docstring as Markdown."""
+    return ROLE.sub(lambda match: f"`{match[1].rsplit('.', 1)[-1]}`", doc).replace("::\n", ":\n")
+
+
+def _docstring(env: Environment) -> tuple[str, dict[str, str]]:
+    """The docstring of the problem's function: its text, and its arguments by name."""
+    module, _, name = env.entry.problem.partition(":")
+    about, arguments = _parse_docstring(module, name)
+    if network := env.entry.kwargs.get("network"):
+        about = f"{_parse_docstring(*network.split(':'))[0]}\n\n{about}"
+    return about, arguments
+
+
+@cache
+def _parse_docstring(module: str, name: str) -> tuple[str, dict[str, str]]:
+    doc = inspect.getdoc(getattr(import_module(module), name)) or ""
+    about, *sections = re.split(r"^(Args|Raises|Returns):$", doc, flags=re.MULTILINE)
+    arguments: dict[str, str] = {}
+    if "Args" in sections:
+        section = textwrap.dedent(sections[sections.index("Args") + 1].strip("\n"))
+        items = re.split(r"^(\w+): ", section, flags=re.MULTILINE)[1:]
+        arguments = {item: _plain(meaning) for item, meaning in zip(items[::2], items[1::2], strict=True)}
+    elif other := re.search(r"see :func:`~?(\w+)`", doc):
+        arguments = _parse_docstring(module, other[1])[1]
+    return _plain(about.strip()), arguments
+
+
+def _mode_sections(feedback: Feedback) -> list[tuple[str, str]]:
+    """Return the headings and paragraphs of the mode's docstring."""
+    doc = textwrap.dedent(inspect.getdoc(type(feedback)) or "")
+    parts = re.split(r"^## (.+)$", doc, flags=re.MULTILINE)
+    return [(title.strip(), _plain(section.strip())) for title, section in zip(parts[1::2], parts[2::2], strict=True)]
+
+
+def _keywords(env: Environment) -> Iterator[str]:
+    module, _, name = env.entry.problem.partition(":")
+    meanings = _docstring(env)[1]
+    own = inspect.signature(getattr(import_module(module), name)).parameters
+    mode = [p for p in inspect.signature(type(env.feedback).__init__).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    rows = []
+    for parameter in [*own.values(), *mode]:
+        default = "required" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
+        here = f"`{env.entry.kwargs[parameter.name]!r}`" if parameter.name in env.entry.kwargs else ""
+        meaning = " ".join(meanings.get(parameter.name, "of the mode, see below").split()).replace("|", "\\|")
+        rows.append([f"`{parameter.name}`", default, here, meaning])
+    if not rows:
+        yield "None."
+        return
+    yield "Given to `gym.make` after the id. If *here* is empty, the default holds."
+    yield table_of(["keyword", "default", "here", "meaning"], rows, left=ALL)
+    for title, section in _mode_sections(env.feedback):
+        if title == "Arguments" and mode:
+            yield f"Of the mode: {section}"
+
+
+def _source(env: Environment) -> Iterator[str]:
+    entry = env.entry
+    module, _, name = entry.problem.partition(":")
+    yield f"{entry.paper}, {entry.section}."
+    if (cited := env.feedback.problem.citation) and entry.paper not in cited:
+        yield f"The problem: {cited}."
+    yield f"Built by `{name}` in `{module}`."
+    related = [other for other in environments() if other.family == env.family and other is not env]
+    if related:
+        yield "Related: " + ", ".join(f"[`{other.name}`]({other.name}.md)" for other in related) + "."

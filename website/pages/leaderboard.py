@@ -1,0 +1,300 @@
+"""The leaderboard: the best agent of each mode, and every suite with all agents that have played it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import polars as pl
+
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, leaderboard
+from cbo_gym.evaluation.compare.provenance import provenance
+from cbo_gym.evaluation.metrics.targets import has_targets
+from cbo_gym.evaluation.report.markdown import escape
+from cbo_gym.evaluation.report.plots import draw_targets
+from cbo_gym.evaluation.report.tables import (
+    GAP_NOTE,
+    HEADS,
+    MISSING,
+    SCORE_NOTE,
+    SECONDS_NOTE,
+    gap_tables,
+    graph_loss_tables,
+    with_interval,
+)
+from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.registry import find_entry
+from cbo_gym.specs import Spec, find_agent, modes_of
+from cbo_gym.suites import Suite, load_all
+from cbo_gym.task import Mode
+from website.common.parts import (
+    CLOCK_NOTE,
+    LEAST_SEEDS,
+    TARGETS_NOTE,
+    agent_link,
+    counted_runs,
+    env_link,
+    fold,
+    group_labels,
+    image,
+    light_and_dark,
+    marks_note,
+    pairs_of,
+    seeds_note,
+    sweep_command,
+    targets_path,
+)
+from website.common.tables import table
+from website.pages import choice_evidence, which_method
+from website.pages.pictures import svg_of
+from website.papers.claim_tables import tallies
+from website.papers.figures import Dot, dots_svg
+
+LEADERBOARD = "leaderboard.md"
+ANSWERS_NOTE = (
+    "Scores of the recommendation on the environments that all methods compared have played, of those with such runs, "
+    "each counting once: on seeds and instances for publication, which chose nothing, in runs of the papers' suites, "
+    "or where no two methods compare in these, in those of the agents' pages too. Where there is no next method, the "
+    "first is the choice of `Auto`. [Which method should I use?](which_method.md) says more: without a graph, "
+    "with noise, with few rounds. It counts the runs of the agents' pages too, so its first answer may differ."
+)
+OF_PAGES = ("agents", "showcase")  # files of no suite, with few seeds or rounds
+PAPERS_NOTE = (
+    "Each paper's figures and claims are shown with our runs on a page of its own. Its claims are judged on its own "
+    "settings of the methods, claims of ours on the defaults; corrected counts hold together."
+)
+READING = (
+    f"{SCORE_NOTE} {SECONDS_NOTE} {CLOCK_NOTE} Agents that have played every environment of a suite's mode are ranked; "
+    "others are listed apart, because their numbers are of other environments. Intervals are 95 %, and are not shown "
+    f"below {LEAST_SEEDS} seeds."
+)
+LOST_NOTE = (
+    "Scores with the true graph less those without, seed by seed, with half the width of the 95 % t-interval: of the "
+    "recommendation after the last round, and of play."
+)
+
+
+def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> dict[str, str]:
+    """Return the page and its pictures, by their addresses in the site."""
+    pictures: dict[str, str] = {}
+    shown = [
+        "---\nhide: [toc]\n---",
+        "# Leaderboard",
+        "## Who is best at what",
+        answers(parts, others),
+        ANSWERS_NOTE,
+        fold("How to read the tables", f"{READING}\n\n{marks_note()}"),
+    ]
+    for suite in load_all():
+        shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
+        shown += suite_part(suite, runs_of(suite, parts), others, pictures)
+    shown += ["## Papers", PAPERS_NOTE, tallies(parts)]
+    return {LEADERBOARD: "\n\n".join([*shown, ""]), **pictures}
+
+
+def answers(parts: Mapping[str, Sequence[Run]], others: Collection[str]) -> str:
+    """A row for each mode: the best method with its score and seconds, and the next one.
+
+    Runs of suites on seeds for publication are compared; without two comparable methods those of the agents' pages too,
+    which have few seeds; without two comparable ones among these the row has the choice of ``Auto``.
+    """
+    kept = {name: [run for run in runs if choice_evidence.judges(run)] for name, runs in parts.items()}
+    of_suites = {name: runs for name, runs in kept.items() if name not in OF_PAGES}
+    tables = [choice_evidence.table_of(chain.from_iterable(files.values())) for files in (of_suites, kept)]
+    header = [
+        "mode",
+        "best method",
+        "mean score",
+        "next",
+        _head("seconds a round"),
+        "environments",
+        "seeds",
+        "evidence",
+    ]
+    return table(header, [_answer(mode, tables, others) for mode in Mode], left=2)
+
+
+def _answer(mode: Mode, tables: Sequence[pl.DataFrame], others: Collection[str]) -> list[str]:
+    link = f"[why](which_method.md#{mode}-mode)"
+    for rows in tables:
+        comparison = which_method.comparisons(mode, rows)["all tasks"]
+        if comparison.means:
+            best, second = comparison.means[:2]
+            next_best = f"{agent_link(second.agent, '', others)} {second.score:.3f}"
+            extent = [f"{best.seconds:.2g}", f"{comparison.compared} of {comparison.envs}", str(best.seeds)]
+            return [mode, agent_link(best.agent, "", others), f"{best.score:.3f}", next_best, *extent, link]
+    known = which_method.answer(mode, tables[-1])
+    if known is None:
+        return [mode, "not known", *[MISSING] * 5, link]
+    score = MISSING if math.isnan(known.score) else f"{known.score:.3f}"
+    return [mode, agent_link(known.agent, "", others), score, MISSING, f"{known.seconds:.2g}", MISSING, MISSING, link]
+
+
+def _head(title: str) -> str:
+    return f'<abbr title="{HEADS[title]}">{title}</abbr>' if title in HEADS else title
+
+
+def scores_of(board: Leaderboard, mode: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of agents that have played all environments of a mode, the best first, and those of all others."""
+    rows = board.overall.filter(pl.col("group") == mode).to_dicts()
+    for row in rows:
+        if row["fewest_seeds"] < LEAST_SEEDS:
+            row |= {f"{name}_{end}": None for name in ("iqm", "average_score") for end in ("low", "high")}
+    rows.sort(key=lambda row: -row["iqm"])
+    return [row for row in rows if row["envs"] == row["of"]], [row for row in rows if row["envs"] < row["of"]]
+
+
+def _scores_table(rows: Sequence[Mapping[str, Any]], others: Collection[str], with_envs: bool) -> str:
+    names = ("iqm", "average_score")
+    header = ["agent", *(["environments"] if with_envs else []), "seeds"]
+    header += [_head("interquartile mean"), _head("score of play"), _head("seconds a round")]
+    body = [
+        [
+            agent_link(row["agent"], "", others),
+            *([f"{row['envs']} of {row['of']}"] if with_envs else []),
+            " to ".join(dict.fromkeys([str(row["fewest_seeds"]), str(row["most_seeds"])])),
+            *(escape(str(with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"]))) for name in names),
+            f"{row['seconds']:.2g}",
+        ]
+        for row in rows
+    ]
+    return table(header, body)
+
+
+def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures: dict[str, str]) -> str:
+    """Draw the scores, add the picture to the others, and return the Markdown that shows it."""
+    dots = [Dot(row["agent"], row["iqm"], row["iqm_low"], row["iqm_high"]) for row in whole]
+    svg = dots_svg(f"{suite.name}, {mode} mode: {_environments(whole[0]['of'])}", dots)
+    return _add_picture(
+        f"papers/pictures/scores-{suite.name}-{mode}", svg, f"Scores of {suite.name} in {mode} mode", pictures
+    )
+
+
+def _add_picture(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str:
+    """Add a picture, for light pages and for dark ones, and return the Markdown that shows it."""
+    pictures |= light_and_dark(path, svg)
+    return image(path, alt)
+
+
+def _environments(count: int) -> str:
+    return "1 environment" if count == 1 else f"{count} environments"
+
+
+def _modes(board: Leaderboard) -> list[str]:
+    return [group for group in board.groups if group != ALL_MODES]
+
+
+def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
+    """Runs on the suite's environments with its number of rounds, from all files.
+
+    On environments without any, those of the suite's own file with most rounds.
+    """
+    rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, counted_runs(suite, parts)
+    runs = newest(run for runs in parts.values() for run in runs if run.horizon == rounds.get(run.env))
+    there = {run.env for run in runs if run.status == "finished"}
+    shorter = newest(run for run in parts.get(suite.name, ()) if run.env in rounds.keys() - there)
+    longest: dict[str, int] = {}
+    for run in shorter:
+        if run.status == "finished":
+            longest[run.env] = max(run.horizon, longest.get(run.env, 0))
+    return [*runs, *(run for run in shorter if run.horizon == longest.get(run.env))]
+
+
+def suite_part(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures: dict[str, str]) -> list[str]:
+    """The part of the page on a suite with these runs; its pictures are added to the others."""
+    asked = (
+        f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by "
+        f"{suite.metric}. {seeds_note(suite)}"
+    )
+    if not any(run.status == "finished" and not run.unverified for run in runs):
+        return [f"**Not run**: nothing of this suite is published. `{sweep_command(suite)}` plays it."]
+    board = leaderboard(runs)
+    parts, folds = [], dict[str, list[str]]()
+    for mode in _modes(board):
+        whole, partial = scores_of(board, mode)
+        of = _environments((whole or partial)[0]["of"])
+        if len(_modes(board)) > 1:
+            parts.append(f"### {suite.name}, {mode} mode")
+        chart = _chart(suite, mode, whole, pictures) if len(whole) > 1 else ""
+        if whole:
+            shown = f"{chart}\n\n{_scores_table(whole, others, with_envs=False)}"
+            parts.append(f'<div class="board" markdown>\n\n{shown}\n\n</div>')
+        else:
+            parts.append(f"No agent has played all {of}, so none are ranked.")
+        if partial:
+            note = f"These have not played all {of}, so their numbers are of other environments."
+            folds[f"Not ranked in {mode} mode: {len(partial)}"] = [note, _scores_table(partial, others, with_envs=True)]
+    folds["How soon"] = _targets(suite, board, pictures)
+    folds["GAP and PA-GAP"] = _gap_parts(board, others) if suite.metric == "gap" else []
+    folds["Lost without the true graph"] = _lost_parts(board, others)
+    folds["Not run"] = [not_run(suite, runs, others)]
+    folds["Where the numbers come from"] = [f"{asked} From {escape(provenance(board))}"]
+    lines = [fold(summary, "\n\n".join(paragraphs)) for summary, paragraphs in folds.items() if any(paragraphs)]
+    return [*parts, '<div class="folds" markdown>\n\n' + "\n\n".join(lines) + "\n\n</div>"]
+
+
+def _targets(suite: Suite, board: Leaderboard, pictures: dict[str, str]) -> list[str]:
+    """Runtime-to-target curves of each mode."""
+    parts = []
+    for mode in _modes(board):
+        if runs := [run for run in board.runs if run.mode == mode and has_targets(run)]:
+            title = f"{suite.name}, {mode} mode"
+            shown = _add_picture(targets_path(suite, mode), svg_of(draw_targets(runs)), title, pictures)
+            parts.append(f"{mode.capitalize()} mode:\n\n{shown}")
+    return [TARGETS_NOTE, *parts] if parts else []
+
+
+def _gap_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
+    """GAP and PA-GAP over the environments of each mode, and on each environment."""
+    parts = [GAP_NOTE]
+    for title, scores in gap_tables(board).items():
+        body = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in scores.lines]
+        parts += [f"**{escape(title)}**", table(scores.header, body)]
+    return parts
+
+
+def _lost_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
+    """Losses of agents without the true graph; empty without such runs."""
+    losses = graph_loss_tables(board)
+    parts = [LOST_NOTE] if losses else []
+    for env, lost in losses.items():
+        rows = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in lost.lines]
+        parts += [f"**{env_link(env, '', others)}**", table(lost.header, rows, left=2)]
+    return parts
+
+
+def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
+    """The missing runs of a suite: agents, environments, pairs with too few seeds; empty if the suite is complete."""
+    counts: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for run in runs:
+        if run.status == "finished" and not run.unverified:
+            counts[run.env, run.agent].add(run.seed)
+    modes = {label: getattr(find_entry(Spec.parse(label).name), "mode", None) for label in suite.labels()}
+    own_modes = {name: modes_of(find_agent(name)) for name in zoo()}
+    players = {name: [label for label, mode in modes.items() if mode in own] for name, own in own_modes.items()}
+    none = [name for name, labels in players.items() if labels and not any((label, name) in counts for label in labels)]
+    pairs = [(name, label) for name, labels in players.items() if name not in none for label in labels]
+    lacking = [(name, label) for name, label in pairs if (label, name) not in counts]
+    fewer = [(name, label) for name, label in pairs if 0 < len(counts[label, name]) < suite.seeds]
+    rounds = sorted({(run.env, run.horizon) for run in runs if run.horizon < suite.rounds(run.env)})
+    failed = sorted({(run.agent, run.env) for run in runs if run.status == "failed"})
+    lines = []
+    if none:
+        lines.append(f"* agents that play a mode of it: {', '.join(agent_link(name, '', others) for name in none)};")
+    lines += [f"* {pairs_of(name, labels)};" for name, labels in group_labels(lacking).items()]
+    if fewer:
+        least = min(len(counts[label, name]) for name, label in fewer)
+        lines.append(
+            f"* all {suite.seeds} seeds of {len(fewer)} pairs of an agent and an environment: the fewest are {least};"
+        )
+    if rounds:
+        shown = ", ".join(f"{env.removeprefix('CBO/')} ({horizon})" for env, horizon in rounds)
+        lines.append(f"* all rounds of {escape(shown)};")
+    if failed:
+        lines.append(f"* failed runs: {escape(', '.join(f'{agent} on {env}' for agent, env in failed))};")
+    return "\n".join(lines)[:-1] + "." if lines else ""

@@ -1,0 +1,120 @@
+"""The stable surface: the modules of ``website/pages/surface.yaml``, their names and the parameters of these.
+
+``make surface`` writes ``tests/surface.txt``, with which the tests compare the code. Removing a line
+breaks a promise, unless the name has warned for one minor version: see ``docs/guide/stability.md``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from types import GenericAlias
+from typing import Any
+
+from cbo_gym.files import write_text
+from cbo_gym.yaml_files import read_yaml
+from website.common.paths import ROOT
+
+PROMISES = Path(__file__).parent / "surface.yaml"
+LIST = ROOT / "tests" / "surface.txt"
+
+
+def modules() -> dict[str, str]:
+    """Return module -> its promise."""
+    return read_yaml(PROMISES)
+
+
+def names(module: str) -> list[str]:
+    """The names that a module offers: its ``__all__``, else the public functions and classes that it defines."""
+    imported = import_module(module)
+    offered = getattr(imported, "__all__", None)
+    if offered is None:
+        offered = [
+            name
+            for name, value in vars(imported).items()
+            if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == module
+        ]
+    return sorted(name for name in offered if not name.startswith("__"))
+
+
+def lines() -> Iterator[str]:
+    """Lines for each name and for each public method of a class, with the names of the parameters."""
+    for module in modules():
+        for name in names(module):
+            value = getattr(import_module(module), name)
+            yield f"{module}.{name}{_parameters(value)}"
+            if inspect.isclass(value) and value.__module__.startswith("cbo_gym") and module != "cbo_gym.agents":
+                for method in sorted(_methods(value)):
+                    yield f"{module}.{name}.{method}{_parameters(getattr(value, method))}"
+
+
+def _methods(cls: type) -> set[str]:
+    """Public methods that the package itself defines."""
+    own = [base for base in cls.__mro__ if base.__module__.startswith("cbo_gym")]
+    wrappers = (staticmethod, classmethod)
+    return {
+        name
+        for base in own
+        for name, value in vars(base).items()
+        if not name.startswith("_") and (inspect.isroutine(value) or isinstance(value, wrappers))
+    }
+
+
+def _parameters(value: Any) -> str:
+    """``(agent, env, seed, *, horizon)``; empty for an object that is not called."""
+    pythons = isinstance(value, GenericAlias) or (inspect.isclass(value) and issubclass(value, Enum))
+    if not callable(value) or pythons:  # whose signatures differ by version
+        return ""
+    try:
+        parameters = [each for each in inspect.signature(value).parameters.values() if each.name not in ("self", "cls")]
+    except (TypeError, ValueError):  # of the standard library, and of types that are written in C
+        return ""
+    return f"({', '.join(map(_parameter, parameters))})"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    return f"{stars}{parameter.name}" + ("" if stars or parameter.default is parameter.empty else "=")
+
+
+def listing() -> str:
+    """Return the content of the list."""
+    return "".join(f"{line}\n" for line in dict.fromkeys(lines()))
+
+
+def page(module: str) -> str:
+    """The reference of a module, as Markdown for mkdocstrings."""
+    parts = [f"---\ntitle: {module}\n---", f"# {module}", f"{modules()[module][:1].upper()}{modules()[module][1:]}"]
+    if module == "cbo_gym.agents":
+        return "\n\n".join([*parts, *_agents()])
+    for name in names(module):
+        value = getattr(import_module(module), name)
+        home, called = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
+        if called and home.startswith("cbo_gym"):
+            parts.append(f"## {name} {{ #{name} }}\n\n::: {home}.{called}")
+    return "\n\n".join([*parts, ""])
+
+
+def _agents() -> Iterator[str]:
+    """Agents have pages of their own; their base classes stand here."""
+    from cbo_gym import agents
+    from cbo_gym.agents.zoo import zoo
+
+    links = [f"[{path.partition(':')[2]}](../agents/{name}.md)" for name, path in zoo().items()]
+    yield f"Agents have pages of their own: {', '.join(links)}."
+    for name in agents.__all__:
+        if all(path.partition(":")[2] != name for path in zoo().values()):
+            yield f"## {name} {{ #{name} }}\n\n::: {getattr(agents, name).__module__}.{name}"
+    yield ""
+
+
+def pages() -> dict[str, str]:
+    """Address in the site -> Markdown."""
+    return {f"api/{module}.md": page(module) for module in modules()}
+
+
+if __name__ == "__main__":
+    write_text(LIST, listing())

@@ -1,0 +1,197 @@
+"""The page "Which method should I use?": the rules of ``Auto`` with their evidence, and comparisons of published runs.
+
+``make choice`` writes the parts of ``docs/which_method.md`` between its marks from :mod:`cbo_gym.agents.choice.rules`
+and from the published results on seeds that chose nothing.
+
+A part of a mode's tasks, such as those without noise, is a *slice*. In a slice methods are compared that have played at
+least half of its environments, on the tasks that all of these have played; every registered environment counts once,
+whatever keywords and numbers of rounds it was played with. Where fewer than two environments or methods are left, the
+page says that nothing is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import polars as pl
+
+from cbo_gym.agents.choice.rules import RULES
+from cbo_gym.evaluation.report.markdown import with_part
+from cbo_gym.files import write_text
+from cbo_gym.registry import entries
+from cbo_gym.task import Mode
+from website.common.paths import DOCS
+from website.common.tables import ALL
+from website.common.tables import table as table_of
+from website.pages.choice_evidence import ID, LEAST_SHARE, TASK, published
+
+PAGE = DOCS / "which_method.md"
+FEW_ROUNDS = 50
+FEW_SEEDS = 5
+LIMITS = (0.001, 0.01, 0.1, 1.0)  # seconds a round
+SHOWN = 3
+
+
+class Mean(NamedTuple):
+    """A method on the tasks of a slice: its mean score, seconds a round on its slowest task, fewest seeds."""
+
+    agent: str
+    score: float
+    seconds: float
+    seeds: int
+
+
+class Comparison(NamedTuple):
+    """A slice: the number of its environments, on how many methods are compared, and their means, best first."""
+
+    envs: int
+    compared: int
+    means: list[Mean]
+
+
+def compare(runs: pl.DataFrame) -> Comparison:
+    """The methods that have played at least half of some environments, on the tasks that all of these have played."""
+    runs = runs.with_columns(id=ID)
+    envs, methods = runs["id"].n_unique(), runs.filter(pl.col("agent") != "Random")
+    often = methods.filter(pl.col("id").n_unique().over("agent") >= LEAST_SHARE * envs)
+    each = often.group_by("id", *TASK, "agent").agg(pl.mean("score", "seconds"), seeds=pl.len())
+    common = each.filter(pl.len().over(TASK) == each["agent"].n_unique())
+    if common["id"].n_unique() < 2 or common["agent"].n_unique() < 2:
+        return Comparison(envs, common["id"].n_unique(), [])
+    own = common.group_by("id", "agent").agg(pl.mean("score"), pl.max("seconds"), pl.min("seeds"))
+    means = own.group_by("agent").agg(pl.mean("score"), pl.max("seconds"), pl.min("seeds"))
+    ranked = means.sort(-pl.col("score").round(9), "agent")
+    return Comparison(envs, common["id"].n_unique(), [Mean(*row) for row in ranked.iter_rows()])
+
+
+#: the parts of a mode's tasks by facts that a reader knows beforehand: the graph, noise, rounds
+NOISELESS = ID.is_in([entry.id for entry in entries() if "noiseless" in entry.tags])
+LESS_KNOWN = pl.col("env").str.contains("graph=", literal=True)
+SLICES = {
+    "all tasks": pl.lit(True),
+    "graph known": ~LESS_KNOWN,
+    "graph hidden, partial or wrong": LESS_KNOWN,
+    "without noise": NOISELESS,
+    "with noise": ~NOISELESS,
+    f"up to {FEW_ROUNDS} rounds": pl.col("rounds") <= FEW_ROUNDS,
+    f"more than {FEW_ROUNDS} rounds": pl.col("rounds") > FEW_ROUNDS,
+}
+
+
+def comparisons(mode: Mode, table: pl.DataFrame) -> dict[str, Comparison]:
+    """Slice -> the comparison of methods in published runs."""
+    rows = table.filter(pl.col("mode") == str(mode))
+    return {name: compare(rows.filter(belongs)) for name, belongs in SLICES.items()}
+
+
+def mode_part(mode: Mode, table: pl.DataFrame) -> str:
+    """The part of the page on a mode."""
+    parts = comparisons(mode, table)
+    return "\n\n".join(
+        [
+            f"## {mode.capitalize()} mode",
+            rules_table(mode),
+            "Published runs, by what you know beforehand:",
+            slices_table(parts),
+            "By the seconds that a round may take:",
+            limits_table(parts["graph known"].means),
+            unknown(mode, parts),
+        ]
+    )
+
+
+def agent_link(agent: str) -> str:
+    return f"[{agent}](agents/{agent}.md)"
+
+
+def rules_table(mode: Mode) -> str:
+    """Who plays when, as ``Auto`` decides, with the evidence of each rule."""
+    rules = RULES.get(mode, ())
+    rows = [(agent_link(rule.agent), rule.reason, rule.evidence or "None of its own.") for rule in rules]
+    return table_of(["use", "where", "evidence"], rows, left=ALL) if rows else "`Auto` has no rule for this mode yet."
+
+
+def slices_table(parts: Mapping[str, Comparison]) -> str:
+    """The best methods of every slice in which methods can be compared."""
+    rows = []
+    for name, comparison in parts.items():
+        if comparison.means:
+            shown = comparison.means[:SHOWN]
+            best = ", ".join(f"{agent_link(mean.agent)} {mean.score:.3f}" for mean in shown)
+            fewest = min(mean.seeds for mean in shown)
+            rows.append((name, best, f"{comparison.compared} of {comparison.envs}", str(fewest)))
+    header = ["tasks", "best methods and their mean scores", "environments", "fewest seeds"]
+    return table_of(header, rows, left=2) if rows else "None can be compared."
+
+
+def limits_table(means: Iterable[Mean]) -> str:
+    """The best method that is quick enough, for each limit of seconds; means come best first."""
+    rows = []
+    for limit in LIMITS:
+        quick = next((mean for mean in means if mean.seconds <= limit), None)
+        best = f"{agent_link(quick.agent)} {quick.score:.3f}" if quick else agent_link("Random")
+        rows.append(f"| {limit:g} | {best} |")
+    return "\n".join(["| at most | best of the methods compared |", "|---:|---|", *rows])
+
+
+def unknown(mode: Mode, parts: Mapping[str, Comparison]) -> str:
+    """Questions that no run answers, or few."""
+    missing = [name for name, comparison in parts.items() if comparison.envs and not comparison.means]
+    none = [name for name, comparison in parts.items() if not comparison.envs]
+    few = {mean.agent for comparison in parts.values() for mean in comparison.means if mean.seeds < FEW_SEEDS}
+    cases = [rule.reason for rule in RULES.get(mode, ()) if rule.evidence.startswith("No evidence")]
+    sentences = [
+        f"There are no published runs on tasks of these kinds: {'; '.join(none)}." if none else "",
+        f"Too few methods have runs in common to compare them: {'; '.join(missing)}." if missing else "",
+        f"No published run covers the case that {'; '.join(cases)}." if cases else "",
+        f"Some numbers of {', '.join(sorted(few))} rest on fewer than {FEW_SEEDS} seeds." if few else "",
+    ]
+    summary = " ".join(filter(None, sentences))
+    return f"**Not known.** {summary}" if summary else ""
+
+
+def answer(mode: Mode, table: pl.DataFrame) -> Mean | None:
+    """The method that ``Auto`` takes where the graph is known, with its means over environments; None without rules."""
+    if not (rules := RULES.get(mode)):
+        return None
+    rule = next((rule for rule in rules if rule.when in PREFERRED), rules[0])
+    own = _runs_of(rule.agent, mode, table)
+    tasks = own.group_by("id", *TASK).agg(pl.mean("score", "seconds"))
+    score = tasks.group_by("id").agg(pl.mean("score"))["score"].mean()
+    return Mean(rule.agent, math.nan if score is None else score, tasks["seconds"].max() or 0.0, own["seed"].n_unique())
+
+
+def _runs_of(agent: str, mode: Mode, table: pl.DataFrame) -> pl.DataFrame:
+    return table.filter((pl.col("mode") == str(mode)) & (pl.col("agent") == agent)).with_columns(id=ID)
+
+
+def short_table(table: pl.DataFrame) -> str:
+    """One answer for each mode, where the graph is known and time does not matter."""
+    rows = []
+    for mode in Mode:
+        if (best := answer(mode, table)) is None:
+            rows.append(f"| [{mode}](#{mode}-mode) | not known yet | | | |")
+            continue
+        envs = _runs_of(best.agent, mode, table)["id"].n_unique()
+        cells = f"{agent_link(best.agent)} | {best.score:.3f} | {envs} | {best.seconds:.2g}"
+        rows.append(f"| [{mode}](#{mode}-mode) | {cells} |")
+    header = "| mode | use | mean score | environments | seconds a round, at most |\n|---|---|---:|---:|---:|"
+    return "\n".join([header, *rows])
+
+
+#: conditions of the rule that answers in short: the diagram is known, or its counterpart in other modes (in dynamic
+#: mode many time series, because the method for these is the best on average, see the slice "graph known")
+PREFERRED = ((), ("known",), ("separable",), ("many_series",))
+
+
+def parts() -> dict[str, str]:
+    """Return the generated parts of the page: its short table, and the part on each mode."""
+    table = published(judging=True)
+    return {"short": short_table(table) + "\n", "modes": "\n\n".join(mode_part(mode, table) for mode in Mode) + "\n"}
+
+
+if __name__ == "__main__":
+    for name, part in parts().items():
+        write_text(PAGE, with_part(PAGE, name, part))

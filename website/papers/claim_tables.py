@@ -1,0 +1,159 @@
+"""The claims of a paper's page: the number of each verdict, and each claim with its verdict and interval."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cbo_gym.evaluation.report.markdown import escape
+from cbo_gym.evaluation.report.tables import MISSING
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.suites import load
+from website.common.parts import agent_link, env_link, fold, own_runs, seeds_note
+from website.common.tables import table
+from website.papers.claims import Dominance, Judged, Judgement, Regret, correct_together, judge, none_dominates
+from website.papers.contents import Exhibit, Paper, papers
+from website.papers.verdicts import Kind
+
+REGRETS: dict[Regret, str] = {
+    "average_regret": "average regret",
+    "best_so_far_regret": "regret of the best action so far",
+    "simple_regret": "regret of the recommendation",
+    "average_pseudo_regret": "mean of mu\\* - y",
+    "missing_gap_over_time": "1 - G_t",
+}
+CLAIMS_NOTE = (
+    "Differences are of regrets, the second method's minus the first one's, over the same seeds, as shares of the gap "
+    "between the optimum and a random action, with 95 % intervals: the wider of Student's and of Johnson's for skewed "
+    "differences. Those of G_t are differences of it. Where all are the same, the interval reaches at least .26 to "
+    "both sides with ten pairs and .14 with twenty: as large a share of pairs might differ, by the whole gap, and be "
+    "missing here in 5 of 100 cases. The statement of a claim, its regret, its number of pairs and its margin were "
+    "written before its runs, unless the page says otherwise. *Better* is confirmed by an interval above 0 and "
+    "refuted by one below 0, and the methods are equivalent if it is within the margin; *as good* is confirmed by an "
+    "interval above minus the margin. That no method dominates is refuted by a method that is better than all others "
+    "everywhere, and confirmed if each is worse than another somewhere, all comparisons corrected together. A claim "
+    "is open otherwise, and with fewer pairs than it asks for, and not run if there is no pair. Corrected counts are "
+    "those of claims that hold if all of the page are to be right together (Holm)."
+)
+WHOSE = {"The paper's claims": False, "Claims of ours": True}
+VERDICTS = ("confirmed", "refuted", "equivalent", "open", "not run")
+RELATIONS: dict[Kind, str] = {"better": "over", "as good": "as good as", "equivalent": "like"}
+
+
+class JudgedClaim(NamedTuple):
+    """A claim of an exhibit, on two methods and an environment or on all of them, with its judgement."""
+
+    statement: str
+    judgement: Judgement | Dominance
+
+
+def judged_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedClaim]]:
+    """Whose claims -> all of them; those of a page are corrected together, the paper's and ours."""
+    claims = [claim for exhibit in paper.exhibits for claim in _claims(exhibit, paper, runs)]
+    corrected = correct_together([judgement for *_, judgement in claims])
+    return {
+        whose: [
+            JudgedClaim(statement, judgement)
+            for (statement, own, _), judgement in zip(claims, corrected, strict=True)
+            if own is ours
+        ]
+        for whose, ours in WHOSE.items()
+    }
+
+
+def _claims(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[tuple[str, bool, Judgement | Dominance]]:
+    """Yield the claims of an exhibit: the statement, whether it is ours, and its judgement."""
+    if by := exhibit.none_dominates:
+        judgement = none_dominates(exhibit.agents, exhibit.environments, by, paper.rules, runs)
+        yield f"No method dominates ({exhibit.name})", True, judgement
+    for entry in exhibit.claims:
+        for claim in entry.claims(paper.rules):
+            for judgement in judge(claim, runs):
+                yield f"{escape(entry.said)} ({exhibit.name})", entry.ours, judgement
+
+
+def tallies(parts: Mapping[str, Sequence[Run]]) -> str:
+    """Return a table of the number of claims of each paper with each verdict."""
+    rows = []
+    for paper in papers():
+        claims = judged_claims(paper, own_runs(paper, parts))
+        cells = [_tally([claim.judgement for claim in claims[whose]]) or MISSING for whose in WHOSE]
+        rows.append([f"[{paper.title}]({paper.page})", *cells])
+    return table(["paper", *(whose.lower() for whose in WHOSE)], rows, left=3)
+
+
+def claims_part(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> list[str]:
+    """How many claims hold, the setting, and every claim on each of its environments, with verdict and interval."""
+    divisions = judged_claims(paper, runs)
+    if not any(divisions.values()):
+        return [paper.setting, "## Claims", "The paper compares no methods on these environments."]
+    parts = [f"**{whose}: {_tally([claim.judgement for claim in own])}**" for whose, own in divisions.items() if own]
+    summary = f"{'; '.join(parts)}, each counted on each of its environments. {seeds_note(load(paper.suite))}"
+    parts = [summary, paper.setting, "## Claims"]
+    header = ["claim", "verdict", "environment", "methods", "by", "difference", "pairs", "rounds"]
+    for whose, own in divisions.items():
+        if own:
+            rows = [[claim.statement, *_cells(claim.judgement, others)] for claim in own]
+            heading = [f"### {whose}"] if all(divisions.values()) else []
+            parts += [*heading, f'<div class="claims" markdown>\n\n{table(header, rows, left=5)}\n\n</div>']
+    return [*parts, fold("How claims are judged", CLAIMS_NOTE)]
+
+
+def _tally(judged: Sequence[Judged]) -> str:
+    """The number of claims with each verdict, and of those that keep it if all are judged together."""
+    counts = Counter(judgement.verdict for judgement in judged)
+    kept = Counter(judgement.verdict for judgement in judged if judgement.corrected == judgement.verdict)
+    return ", ".join(
+        f"{counts[verdict]} {_verdict(verdict)}"
+        + (f" ({kept[verdict]} corrected)" if kept[verdict] < counts[verdict] else "")
+        for verdict in VERDICTS
+        if counts[verdict]
+    )
+
+
+def _verdict(verdict: str) -> str:
+    """Return a verdict in words and in colour."""
+    return f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>'
+
+
+def _cells(judgement: Judgement | Dominance, others: Collection[str]) -> list[str]:
+    """The cells of a row, without the statement of the claim."""
+    if isinstance(judgement, Dominance):
+        where = f"all {len(judgement.envs)}"
+        return [
+            _verdict(judgement.verdict),
+            where,
+            "each with each",
+            REGRETS[judgement.by],
+            MISSING,
+            *_extent(judgement),
+        ]
+    claim = judgement.claim
+    methods = (
+        f"{agent_link(claim.better, '../', others)} {RELATIONS[claim.kind]} {agent_link(claim.worse, '../', others)}"
+    )
+    if claim.worse_env:
+        methods += f" on {env_link(claim.worse_env, '../', others)}"
+    difference = f"{judgement.difference:.3f}" if judgement.pairs else MISSING
+    low, high = f"{judgement.low:.3f}", f"{judgement.high:.3f}"
+    if np.isfinite([judgement.low, judgement.high]).all() and low != high:
+        difference += f" [{low},&nbsp;{high}]"
+    cells = [
+        _verdict(judgement.verdict),
+        env_link(judgement.env, "../", others),
+        methods,
+        REGRETS[judgement.by],
+        difference,
+    ]
+    return [*cells, *_extent(judgement, claim.looks[0], claim.after)]
+
+
+def _extent(judgement: Judged, needed: int = 0, after: int | None = None) -> list[str]:
+    """Pairs and rounds, and the required numbers if there are fewer."""
+    if not judgement.pairs:
+        return ["0", MISSING]
+    pairs = str(judgement.pairs) if judgement.pairs >= needed else f"{judgement.pairs} of {needed}"
+    return [pairs, str(judgement.rounds) if after in (None, judgement.rounds) else f"{judgement.rounds} of {after}"]

@@ -1,0 +1,169 @@
+"""Figures of the pages of results, from published runs: curves of papers, and scores with their intervals."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cbo_gym.evaluation.report.palette import Look, for_figure, look_at, looks
+from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, scale_to_lines, shared_legend
+from cbo_gym.evaluation.runs.results import Run
+from website.pages.pictures import svg_of
+
+POINTS = 80  # of a line
+COLUMNS = 3
+TITLE = 30  # characters a line
+LINE = 0.14  # inches
+LETTERS = 24  # of a line of a vertical axis' title
+
+
+def curve_of(run: Run, quantity: str) -> np.ndarray:
+    """Return a quantity after each round; NaN for quantities of a recommendation in rounds without one."""
+    if quantity == "best_reward":
+        return run.optimum - run.table["best_so_far_regret"].to_numpy()
+    return run.table[quantity].to_numpy()
+
+
+class Printed(NamedTuple):
+    """A number that a paper prints: after so many rounds, with half of its spread, 0 if the paper prints none."""
+
+    rounds: int
+    mean: float
+    half: float
+
+
+@on_paper
+def curves_svg(
+    played: Mapping[tuple[str, str], Sequence[Run]],
+    quantity: str,
+    title: str,
+    names: Mapping[str, str],
+    printed: Mapping[tuple[str, str], Sequence[Printed]],
+) -> str:
+    """Return the picture of an exhibit.
+
+    Args:
+        played: method and environment -> finished runs with the same number of rounds; some may be empty.
+        quantity: a column of runs' tables, or ``best_reward``.
+        title: of all vertical axes.
+        names: environment -> title of its panel; its label if it has no title.
+        printed: method and environment -> the paper's own numbers, which are drawn over our curves as hollow marks.
+    """
+    envs = list(dict.fromkeys(env for (_, env), runs in played.items() if runs))
+    agents = list(dict.fromkeys(agent for (agent, _), runs in played.items() if runs))
+    titles = {env: for_figure(names[env]) if env in names else panel_title(env) for env in envs}
+    styles = looks(agents)
+    axes = _panels(len(envs), 2.1 + LINE * max(title.count("\n") for title in titles.values()), title)
+    for axis, env in zip(axes.flat, envs, strict=False):
+        for agent in agents:
+            if runs := played.get((agent, env)):
+                mean_curve(axis, thin_curves(np.stack([curve_of(run, quantity) for run in runs])), agent, styles[agent])
+        for agent in agents:
+            _mark(axis, printed.get((agent, env), ()), agent, styles[agent])
+        scale_to_lines(axis)
+        axis.set_title(titles[env])
+        round_axis(axis)
+    return _finish(axes)
+
+
+def _panels(count: int, height: float, title: str) -> np.ndarray:
+    """The axes of so many panels, with the vertical axes' title left of each row.
+
+    The figure's own title would be centred on the legend too.
+    """
+    rows, columns = -(-count // COLUMNS), min(count, COLUMNS)
+    figure = Figure(figsize=(0.6 + 2.5 * columns, height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis in axes.flat[count:]:
+        axis.axis("off")
+    for axis in axes[:, 0]:
+        axis.set_ylabel(textwrap.fill(title, LETTERS), fontsize=8)
+    return axes
+
+
+def _finish(axes: np.ndarray) -> str:
+    figure = axes[0, 0].figure
+    figure.align_ylabels(axes[:, 0])
+    shared_legend(figure)
+    return svg_of(figure)
+
+
+def panel_title(label: str) -> str:
+    """An environment's name, and what keywords it has on lines of their own: panels often differ by these alone."""
+    name, _, keywords = label.removeprefix("CBO/").partition("(")
+    return "\n".join(map(for_figure, [name, *textwrap.wrap(keywords.removesuffix(")"), TITLE)]))
+
+
+@on_paper
+def chosen_svg(played: Mapping[str, Sequence[Run]]) -> str:
+    """How often each target set or scope had been chosen up to a round, as a share: a panel for each method.
+
+    Args:
+        played: method -> finished runs on one environment, at least one, with the same choices and number of rounds.
+    """
+    axes = _panels(len(played), 2.1, "Share of the rounds so far")
+    for axis, (agent, runs) in zip(axes.flat, played.items(), strict=False):
+        shares = np.stack([shares_chosen(run) for run in runs])
+        for index, choice in enumerate(runs[0].choices):
+            mean_curve(axis, thin_curves(shares[:, index]), choice, look_at(index))
+        axis.set_title(for_figure(agent))
+        axis.set_ylim(-0.03, 1.03)
+        round_axis(axis)
+    return _finish(axes)
+
+
+def shares_chosen(run: Run) -> np.ndarray:
+    """The share of rounds so far in which each choice was made, shape ``(choices, rounds)``."""
+    chosen = run.table["choice"].to_numpy() == np.arange(len(run.choices))[:, None]
+    return chosen.cumsum(axis=1) / np.arange(1, chosen.shape[1] + 1)
+
+
+def _mark(axis: Axes, printed: Sequence[Printed], agent: str, look: Look) -> None:
+    if printed:
+        rounds, means, halves = zip(*printed, strict=True)
+        axis.errorbar(
+            rounds, means, halves, fmt=look.marker, color=look.colour, markerfacecolor="none", markersize=5.0,
+            linestyle="none", elinewidth=0.8, capsize=2.0, label=for_figure(f"{agent}, published"),
+        )  # fmt: skip
+
+
+def thin_curves(curves: np.ndarray) -> np.ndarray:
+    """The curves with a value in so many rounds, the first and the last among them, and NaN in the others."""
+    rounds = curves.shape[-1]
+    kept = np.unique(np.linspace(0, rounds - 1, POINTS).astype(int))
+    thin = np.full_like(curves, np.nan)
+    thin[:, kept] = curves[:, kept]
+    return thin
+
+
+class Dot(NamedTuple):
+    """A score with the ends of its interval; None if the interval is unknown."""
+
+    agent: str
+    score: float
+    low: float | None
+    high: float | None
+
+
+@on_paper
+def dots_svg(title: str, dots: Sequence[Dot]) -> str:
+    """A dot with its interval for each agent, the first on top."""
+    styles = looks(dot.agent for dot in dots)
+    figure = Figure(figsize=(4.3, 0.62 + 0.22 * len(dots)), layout="constrained")
+    axis = figure.subplots()
+    for index, (agent, score, low, high) in enumerate(dots):
+        look = styles[agent]
+        if low is not None and high is not None:
+            axis.hlines(index, low, high, color=look.colour, linewidth=1.6)
+        axis.plot(score, index, look.marker, color=look.colour)
+    axis.set_yticks(range(len(dots)), [for_figure(dot.agent) for dot in dots])
+    axis.grid(False, axis="y")
+    axis.set(xlabel="Interquartile mean of the scores", ylim=(len(dots) - 0.4, -0.6))
+    axis.set_xlim(min(0.0, axis.get_xlim()[0]), max(1.0, axis.get_xlim()[1]))
+    axis.set_title(for_figure(title), loc="left")
+    return svg_of(figure)

@@ -1,0 +1,171 @@
+"""The runs that the papers' pages ask for, on seeds for publication: which are missing, and playing them.
+
+    python -m website.papers.runs ccbo2023                  # how many are missing, and about how long they take
+    python -m website.papers.runs ccbo2023 --play --jobs 2  # plays them into runs/pages/ccbo2023, and resumes there
+    cbo-gym publish runs/pages/ccbo2023 --suite ccbo2023
+
+Each claim has its own number of pairs, and exhibits have that of the paper's rules; runs for claims are played first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+from cbo_gym import sweep
+from cbo_gym.evaluation import load_published
+from cbo_gym.evaluation.play.forecast import forecast
+from cbo_gym.evaluation.play.grid import plan
+from cbo_gym.evaluation.runs.results import Recommend, Run
+from cbo_gym.labels import bare_name
+from cbo_gym.registry import find_entry
+from cbo_gym.seed_ranges import INSTANCE_SEED
+from cbo_gym.specs import find_agent, modes_of
+from cbo_gym.suites import load
+from website.common.paths import ROOT
+from website.papers.contents import Paper, papers
+
+
+class RequestedRun(NamedTuple):
+    """A run that a page asks for, ``recommend`` as in :func:`cbo_gym.evaluate`."""
+
+    agent: str
+    env: str
+    horizon: int
+    seed: int
+    recommend: Recommend
+
+
+class Grid(NamedTuple):
+    """Runs of an agent on environments, of each the same seeds."""
+
+    agent: str
+    horizon: int
+    recommend: Recommend
+    seeds: tuple[int, ...]
+    envs: list[str]
+
+
+def requested_runs(paper: Paper) -> list[RequestedRun]:
+    """All runs of a page, those for claims first, each once."""
+    suite = load(paper.suite)
+    labels = [label for exhibit in paper.exhibits for label in exhibit.environments]
+    runs: dict[RequestedRun, None] = {}
+    for agent, env, pairs, horizon in [*_for_claims(paper), *_for_exhibits(paper)]:
+        for label, seed in _units(env, labels, pairs, suite.first_seed) if _plays(agent, env) else ():
+            runs[RequestedRun(agent, label, horizon or suite.rounds(label), seed, paper.recommend)] = None
+    return list(runs)
+
+
+def _plays(agent: str, env: str) -> bool:
+    """Whether an agent plays the mode: a figure of several modes names all its methods once."""
+    entry = find_entry(bare_name(env))
+    return entry is None or entry.mode in modes_of(find_agent(bare_name(agent)))
+
+
+#: agent, environment or pattern, number of pairs, rounds (None for those of the suite)
+_Wanted = tuple[str, str, int, int | None]
+
+
+def _for_claims(paper: Paper) -> Iterator[_Wanted]:
+    for exhibit in paper.exhibits:
+        for claim in (claim for entry in exhibit.claims for claim in entry.claims(paper.rules)):
+            for env in claim.envs:
+                yield claim.better, env, claim.looks[-1], exhibit.horizon
+                yield claim.worse, claim.worse_env or env, claim.looks[-1], exhibit.horizon
+
+
+def _for_exhibits(paper: Paper) -> Iterator[_Wanted]:
+    for exhibit in paper.exhibits:
+        for agent, env in product(exhibit.agents, exhibit.environments):
+            yield agent, env, paper.rules.pairs, exhibit.horizon
+
+
+def _units(env: str, labels: Sequence[str], pairs: int, first: int) -> Iterator[tuple[str, int]]:
+    """Environments and seeds that make so many pairs, counted from the first seed or instance on.
+
+    A ``*`` for an instance counts instances; another ``*`` stands for settings. An instance of a random family is one
+    unit, whether it is counted or named.
+    """
+    if (counted := f"{INSTANCE_SEED}=*") in env:
+        yield from ((env.replace(counted, f"{INSTANCE_SEED}={first + i}"), first) for i in range(pairs))
+    else:
+        seeds = range(first, first + (1 if INSTANCE_SEED in env else pairs))
+        yield from product(_settings(env, labels), seeds)
+
+
+def _settings(env: str, labels: Sequence[str]) -> list[str]:
+    """The labels that a pattern stands for: for a ``*`` all values of the same keyword in labels of the same system."""
+    if (wildcard := re.search(r"(\w+)=\*", env)) is None:
+        return [env]
+    keyword, system = wildcard[1], bare_name(env)
+    same = (label for label in labels if bare_name(label) == system)
+    values = {value for label in same for value in re.findall(rf"\b{keyword}=([^,)*]+)", label)}
+    return [
+        label for value in sorted(values) for label in _settings(env.replace(wildcard[0], f"{keyword}={value}"), labels)
+    ]
+
+
+def missing(paper: Paper, stored: Iterable[Run]) -> list[RequestedRun]:
+    """The runs that are not stored with as many rounds and enough recommendations, of whichever revision."""
+    enough = {"every", paper.recommend}
+    known = {
+        RequestedRun(run.agent, run.env, run.horizon, run.seed, paper.recommend)
+        for run in stored
+        if run.status != "failed" and run.recommend in enough
+    }
+    return [run for run in requested_runs(paper) if run not in known]
+
+
+def grids(wanted: Iterable[RequestedRun]) -> Iterator[Grid]:
+    """Runs by agent, system, rounds and seeds, in their order: the instances of a family are one grid."""
+    seeds_of: dict[tuple[str, str, int, Recommend], list[int]] = defaultdict(list)
+    for run in wanted:
+        seeds_of[run.agent, run.env, run.horizon, run.recommend].append(run.seed)
+    envs_of: dict[tuple[str, str, int, Recommend, tuple[int, ...]], list[str]] = defaultdict(list)
+    for (agent, env, horizon, recommend), seeds in seeds_of.items():
+        envs_of[agent, bare_name(env), horizon, recommend, tuple(seeds)].append(env)
+    for (agent, _, horizon, recommend, equal), envs in envs_of.items():
+        yield Grid(agent, horizon, recommend, equal, envs)
+
+
+def estimate(wanted: Iterable[RequestedRun], folder: Path) -> float:
+    """Seconds that runs take, estimated from finished ones."""
+    jobs = [
+        job
+        for grid in grids(wanted)
+        for job in plan(grid.agent, grid.envs, grid.seeds, folder, grid.horizon, grid.recommend)
+    ]
+    return forecast(jobs, ROOT / "results").seconds
+
+
+def play(wanted: Iterable[RequestedRun], folder: Path, jobs: int) -> None:
+    """Play runs in their order, a grid at a time."""
+    for grid in grids(wanted):
+        sweep(grid.agent, grid.envs, grid.seeds, folder, horizon=grid.horizon, recommend=grid.recommend, n_jobs=jobs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [paper.suite for paper in papers()]
+    parser.add_argument("suite", choices=names, metavar="SUITE", help=f"of the paper: {', '.join(names)}")
+    parser.add_argument("--play", action="store_true", help="play the missing runs")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time; -1 for one a core")
+    arguments = parser.parse_args()
+    paper = next(paper for paper in papers() if paper.suite == arguments.suite)
+    folder = ROOT / "runs" / "pages" / paper.suite
+    wanted = missing(paper, load_published(ROOT / "results", suite=paper.suite))
+    hours = estimate(wanted, folder) / 3600.0 if wanted else 0.0
+    count = len(requested_runs(paper))
+    print(f"{paper.suite}: {count} runs asked for, {len(wanted)} missing, about {hours:.1f} core hours")
+    if arguments.play:
+        play(wanted, folder, arguments.jobs)
+
+
+if __name__ == "__main__":
+    main()
