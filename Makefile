@@ -67,10 +67,10 @@ benchmark: $(READY)  ## the speed tests, one process
 	$(BIN)/python -m pytest -m benchmark tests/benchmarks
 
 registry: $(READY)  ## write the copy of envs_registry.yaml that is read without a YAML parser, after an edit of that file
-	$(BIN)/python -c "from cbo_gym.registry import *; write_text(COPY, copy_of(registry_path()))"
+	$(BIN)/python -c "from cbo_gym.envs.registry import *; write_text(COPY, copy_of(registry_path()))"
 
 zoo: $(READY)  ## renew the cards of the agents, after an agent was added or its docstring edited
-	$(BIN)/python -c "from cbo_gym.agent_cards import cards_json; print(cards_json(), end='')" > $(VENV)/cards.json
+	$(BIN)/python -c "from cbo_gym.agent_registry.cards import cards_json; print(cards_json(), end='')" > $(VENV)/cards.json
 	mv $(VENV)/cards.json agents/cards.json
 
 docs: $(READY)  ## build the site (guide, environments, API reference) into site/

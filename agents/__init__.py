@@ -11,6 +11,6 @@ of actions, search, argument checks.
 if __name__ != "cbo_gym.agents":
     raise ImportError(f"this folder is the package cbo_gym.agents; import it by that name, not as {__name__!r}")
 
-from cbo_gym.lazy import attach_stub
+from cbo_gym._util.lazy import attach_stub
 
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -4,17 +4,17 @@ Importing the package registers every environment: ``gym.make("CBO/Alpine2-v0")`
 ``__init__.pyi`` lists, are imported when they are first asked for.
 """
 
-from cbo_gym import import_guard
-from cbo_gym.lazy import attach_stub
+from cbo_gym._util.lazy import attach_stub
+from cbo_gym.referee import import_guard
 
 if import_guard.is_isolated():  # a third-party agent plays in this process
     import_guard.close()
 else:
-    from cbo_gym.notebook import register_display
-    from cbo_gym.registration import register_copy
+    from cbo_gym.drawing.notebook import register_display
+    from cbo_gym.envs.registration import register_copy
 
     if not register_copy():
-        from cbo_gym.registry import register_all
+        from cbo_gym.envs.registry import register_all
 
         register_all()
     register_display()

@@ -7,7 +7,7 @@ from .evaluation.play.sweep import sweep as sweep
 from .integrations.botorch_function import botorch_function as botorch_function
 from .integrations.optuna_objective import optuna_objective as optuna_objective
 from .integrations.samples import sample as sample
-from .oracle import Oracle as Oracle
+from .modes.oracles import Oracle as Oracle
 from .problems.custom.custom import custom_problem as custom_problem
 from .problems.custom.problem_file import load_problem as load_problem
 from .task import Mode as Mode

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cbo_gym.agent_state import pack, unpack
+from cbo_gym._util.agent_state import pack, unpack
+from cbo_gym._util.files import write_bytes
+from cbo_gym._util.fronts import non_dominated
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
-from cbo_gym.files import write_bytes
-from cbo_gym.fronts import non_dominated
 from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
 __all__ = ["Agent", "UnsupportedModeError"]
@@ -243,7 +243,7 @@ class Agent(ABC):
     def state(self) -> bytes:
         """Return the whole state of the agent, except objects of its task, sealed with the user's key.
 
-        See :mod:`cbo_gym.agent_state`.
+        See :mod:`cbo_gym._util.agent_state`.
 
         Raises:
             StateError: naming the attribute that cannot be saved, such as a thread or another library's optimiser.

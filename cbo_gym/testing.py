@@ -22,16 +22,17 @@ from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.actions import Space
 from cbo_gym.actions.codec import Actions
-from cbo_gym.agent_finder import agent_of
+from cbo_gym.agent_registry.finding import agent_of, require_agent
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.envs import CausalBanditEnv, CausalBanditVectorEnv
+from cbo_gym.envs.making import make_env
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
-from cbo_gym.feedback import Feedback, make_feedback
-from cbo_gym.feedback.base import Description
-from cbo_gym.feedback.choice import ChoiceInterface
-from cbo_gym.oracle import SeveralObjectivesOracle, oracle_for
+from cbo_gym.modes import Feedback, make_feedback
+from cbo_gym.modes.base import Description
+from cbo_gym.modes.choice import ChoiceInterface
+from cbo_gym.modes.oracles import SeveralObjectivesOracle, oracle_for
 from cbo_gym.problems import Problem, build_problem
-from cbo_gym.specs import Spec, make_env, require_agent
 from cbo_gym.task import Action, Mode, Observation, Task
 
 OTHER_SEED = 101

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 
 from cbo_gym import custom_problem, evaluate
-from cbo_gym.oracle import oracle_of
+from cbo_gym.envs import oracle_of
 from cbo_gym.scm import CausalDiagram, Uniform
 
 EQUATIONS = """\

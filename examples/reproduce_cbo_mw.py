@@ -26,12 +26,12 @@ from joblib import Parallel, delayed
 from matplotlib.figure import Figure
 
 import cbo_gym  # registers the environments, in worker processes too
+from cbo_gym._util.files import replacing
+from cbo_gym.agent_registry.finding import create_agent
 from cbo_gym.agents import Random
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.report.palette import looks
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, save, shared_legend
-from cbo_gym.files import replacing
-from cbo_gym.specs import create_agent
 
 GAMES = [f"{name}-{form}" for name in ("Dropwave", "Alpine2", "Rosenbrock", "Ackley") for form in ("Penny", "Perturb")]
 AGENTS = ("CBO-MW", "GP-MW", "MCBO", "GP-UCB", "Random")

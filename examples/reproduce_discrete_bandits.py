@@ -27,10 +27,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from cbo_gym import make_task, sweep
+from cbo_gym.agent_registry.finding import create_agent
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.envs import oracle_of
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.metrics.aggregate import half_width
-from cbo_gym.oracle import oracle_of
-from cbo_gym.specs import Spec, create_agent
 
 GRAPHS = ("Markovian", "IV", "XYZW", "XYZWST")
 SETS = {"all": "all", "minimal": "minimal", "possibly_optimal": "possibly optimal"}

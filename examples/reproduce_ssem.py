@@ -36,8 +36,8 @@ from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.report.curves import log_limits, log_ticks, plain
 from cbo_gym.evaluation.report.palette import looks
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, save, shared_legend
+from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.scm import Intervention
-from cbo_gym.seed_ranges import PUBLICATION
 
 JO = {f"SSEM-UCB-JO(corrected=False, degree={q})": f"SSEM-UCB-JO, q = {q}" for q in (1, 2, 3, 4)}  # as published
 JO |= {"SSEM-UCB-JO": "SSEM-UCB-JO, corrected"}

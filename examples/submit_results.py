@@ -12,8 +12,8 @@ import numpy as np
 from cbo_gym import Agent, Mode, leaderboard, sweep
 from cbo_gym.evaluation import load_published, publish
 from cbo_gym.evaluation.report.page import write_report
-from cbo_gym.evaluation.verify.submission import check_submission, enter
-from cbo_gym.suites import load
+from cbo_gym.evaluation.suites import load
+from cbo_gym.referee.submission import check_submission, enter
 
 AGENT, SUITE = "submit_results:Nearby", "cbo2020"  # this file, so that other processes find the method
 CARD = f"""

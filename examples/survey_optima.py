@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="the same, which takes a second or two")
     parser.parse_args(arguments)
 
-    from cbo_gym.registry import find_entry
+    from cbo_gym.envs.registry import find_entry
 
     print(f"{'environment':30} {'recorded':>14} {'error':>9} {'here':>14} {'errors apart':>12}")
     for env_id, find in OPTIMA.items():

@@ -10,8 +10,8 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3 import DQN, PPO, SAC
 
-from cbo_gym.oracle import oracle_of
-from cbo_gym.sb3 import VecEnv
+from cbo_gym.envs import oracle_of
+from cbo_gym.integrations.sb3 import VecEnv
 
 ALGORITHMS = {
     "DQN": (DQN, {"learning_starts": 2_000, "train_freq": 1, "exploration_fraction": 0.5, "learning_rate": 1e-3}),

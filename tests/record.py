@@ -29,12 +29,12 @@ import gymnasium as gym
 import numpy as np
 
 import cbo_gym
+from cbo_gym.agent_registry.finding import find_agent, known_agents, modes_of
+from cbo_gym.agent_registry.labels import bare_name
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.registry import entries, find_entry
 from cbo_gym.evaluation.runs.machine import describe_machine
 from cbo_gym.evaluation.runs.revisions import sources_now
-from cbo_gym.labels import bare_name
-from cbo_gym.oracle import oracle_of
-from cbo_gym.registry import entries, find_entry
-from cbo_gym.specs import find_agent, known_agents, modes_of
 from cbo_gym.task import Task
 
 FILE = Path(__file__).with_suffix(".json")

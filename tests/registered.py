@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from cbo_gym.registration import SEVERAL
-from cbo_gym.registry import EnvEntry, entries, find_entry
+from cbo_gym.envs.registration import SEVERAL
+from cbo_gym.envs.registry import EnvEntry, entries, find_entry
 
 
 def _kind(entry: EnvEntry) -> tuple[object, ...]:

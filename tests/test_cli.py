@@ -11,14 +11,14 @@ import pytest
 import typer
 
 import cbo_gym
-from cbo_gym.agent_cards import agent_card
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry.cards import agent_card
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.cli import app
+from cbo_gym.envs.registry import entries
 from cbo_gym.evaluation import evaluate, load_run
 from cbo_gym.evaluation.compare.parameter_choice import read_chosen
 from cbo_gym.evaluation.report.markdown import BEGIN, END
 from cbo_gym.evaluation.runs.results import name_of, save_run
-from cbo_gym.registry import entries
 from tests.support.cli import as_csv, as_json, invoke, run
 from tests.together import kept, played_here
 
@@ -306,7 +306,7 @@ def swept(tmp_path_factory):
     kept(folder, played_here([CENTRE, "Random"], ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 2, horizon=2))
     words = ["sweep", folder, "-a", "Random", "-a", f"{NONSENSE}(bad_round=2)", "-e", "CBO/Dropwave-v0"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cbo_gym.progress.QUIET_SECONDS", 0.0)
+        patch.setattr("cbo_gym._util.progress.QUIET_SECONDS", 0.0)
         return folder, run(*words, "--seeds", "1", "--horizon", "2", "--jobs", "1", code=1)
 
 

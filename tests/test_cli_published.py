@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-import cbo_gym.evaluation.verify.referee  # noqa: F401  (it must hold the real replays before a test replaces them)
+import cbo_gym.referee.referee  # noqa: F401  (it must hold the real replays before a test replaces them)
 from cbo_gym import evaluate
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.runs.results import name_of, save_run
-from cbo_gym.evaluation.verify.replay import Replay
-from cbo_gym.suites import Suite
+from cbo_gym.evaluation.suites import Suite
+from cbo_gym.referee.replay import Replay
 from tests.support.cli import as_json, invoke
 from tests.together import check_here
 
@@ -65,9 +65,7 @@ def test_verify_tells_verdicts_and_its_status_is_1_if_one_differs(here, played, 
         Replay(played[0], "identical", ("code",), ""),
         Replay(played[1], "agrees", ("machine",), "from round 2 on"),
     ]
-    monkeypatch.setattr(
-        "cbo_gym.evaluation.verify.replay.replays", lambda runs, allow, on_run: iter(found[: len(runs)])
-    )
+    monkeypatch.setattr("cbo_gym.referee.replay.replays", lambda runs, allow, on_run: iter(found[: len(runs)]))
     assert "2 runs: 1 identical, 1 agrees" in (said := invoke("verify", "results", "--sample", "2"))
     assert "1 groups: 1 agrees" in said
     found[1] = Replay(played[1], "differs", (), "from round 2 on")
@@ -85,7 +83,7 @@ def test_a_submission_is_checked(here, played, monkeypatch):
         name="tiny", title="t", description="d", environments=[played[0].env], horizon=played[0].horizon, seeds=5,
         metric="score",
     )  # fmt: skip
-    monkeypatch.setattr("cbo_gym.evaluation.verify.submission.load", {"tiny": tiny}.__getitem__)
+    monkeypatch.setattr("cbo_gym.referee.submission.load", {"tiny": tiny}.__getitem__)
     check_here(monkeypatch)
     (here / "card.yaml").write_text("agent: Random\nsuite: tiny\npaper: p\ncode: c\ncontact: m\nhardware: h\n")
     words = ("check-submission", "results/mine.parquet", "--card", "card.yaml")
@@ -111,9 +109,7 @@ def test_a_published_run_is_played_again_by_its_id(here, played, monkeypatch):
         "differs": Replay(run, "differs", (), "from round 2 on"),
     }
     for verdict, one in found.items():
-        monkeypatch.setattr(
-            "cbo_gym.evaluation.verify.replay.replays", lambda runs, one=one, **_: iter([one] * (runs == [run]))
-        )
+        monkeypatch.setattr("cbo_gym.referee.replay.replays", lambda runs, one=one, **_: iter([one] * (runs == [run])))
         said = invoke("replay", run.id[:10], "--store", "results", code=int(verdict == "differs"))
         assert f"1 runs: 1 {verdict}" in said
     assert "no published run has the id 0000000" in invoke("replay", "0000000", "--store", "results", code=2)

@@ -8,9 +8,9 @@ import pytest
 import typer
 
 from cbo_gym import task
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.cli import app
-from cbo_gym.registry import find_entry
+from cbo_gym.envs.registry import find_entry
 from website.pages import agents, code_blocks
 from website.pages.agents import DocumentedAgent
 

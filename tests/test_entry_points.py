@@ -41,7 +41,7 @@ def test_an_agent_that_shadows_or_cannot_be_imported_is_named_and_the_rest_works
     code = """
 from cbo_gym import evaluate
 from cbo_gym.errors import CBOGymError
-from cbo_gym.specs import create_agent
+from cbo_gym.agent_registry.finding import create_agent
 for name in ("MCBO", "Broken", "Gone"):
     try:
         create_agent(name)
@@ -64,7 +64,8 @@ print(evaluate("Still", "CBO/Dropwave-v0", 0, horizon=2).table.height)
 def test_all_agents_means_those_that_can_be_used(outside):
     code = """
 import warnings
-from cbo_gym.specs import expand, usable_agents
+from cbo_gym.agent_registry.finding import usable_agents
+from cbo_gym.agent_registry.labels import expand
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     names = expand(["*"], usable_agents, "cbo-gym agents")
@@ -83,7 +84,7 @@ print(*[str(one.message) for one in caught if "left out" in str(one.message)], s
 def test_what_is_installed_meanwhile_is_found(outside):
     code = """
 import shutil
-from cbo_gym.specs import known_agents
+from cbo_gym.agent_registry.finding import known_agents
 before = known_agents()
 shutil.move("hostile_agents-1.0.dist-info", "elsewhere")
 between = known_agents()

@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 from cbo_gym import UnsupportedModeError
+from cbo_gym.agent_registry.finding import create_agent, known_agents
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.envs.making import make_env
+from cbo_gym.envs.registry import RegistryError, entries
 from cbo_gym.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -18,11 +22,9 @@ from cbo_gym.errors import (
 )
 from cbo_gym.evaluation import AgentError, leaderboard, sweep
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.feedback import feedback_class, make_feedback
+from cbo_gym.evaluation.suites import load as load_suite
+from cbo_gym.modes import feedback_class, make_feedback
 from cbo_gym.problems import build_problem
-from cbo_gym.registry import RegistryError, entries
-from cbo_gym.specs import Spec, create_agent, known_agents, make_env
-from cbo_gym.suites import load as load_suite
 
 MANY = [Run(f"Agent-{number}", "CBO/Dropwave-v0", 0, 1, "soft") for number in range(50)]
 ALPINE2 = "cbo_gym.problems.systems.function_networks:alpine2"

@@ -53,7 +53,7 @@ def test_a_package_of_its_own_is_found_by_its_entry_point(tmp_path):
     listed = "".join(f"{name} = {path}\n" for name, path in points.items())
     (installed / "entry_points.txt").write_text(f"[{group}]\n{listed}")
     code = (
-        "from cbo_gym import evaluate; from cbo_gym.specs import known_agents;"
+        "from cbo_gym import evaluate; from cbo_gym.agent_registry.finding import known_agents;"
         "assert 'HillClimber' in known_agents();"
         "print(evaluate('HillClimber(first=0.2)', 'CBO/Rosenbrock-v0', 0, horizon=60).table['expected_reward'][-1])"
     )
@@ -68,8 +68,8 @@ def test_a_package_of_its_own_is_found_by_its_entry_point(tmp_path):
 
 
 def test_the_catalogue_names_every_environment_and_agent():
-    from cbo_gym.registry import entries
-    from cbo_gym.specs import known_agents
+    from cbo_gym.agent_registry.finding import known_agents
+    from cbo_gym.envs.registry import entries
 
     text = (ROOT / "docs" / "guide" / "catalogue.md").read_text()
     assert [name for name in known_agents() if f"`{name}`" not in text] == []
@@ -78,7 +78,7 @@ def test_the_catalogue_names_every_environment_and_agent():
 
 
 def test_the_makefile_names_registered_environments():
-    from cbo_gym.registry import find_entry
+    from cbo_gym.envs.registry import find_entry
 
     named = re.findall(r"CBO/[\w-]+", (ROOT / "Makefile").read_text())
     assert [env for env in named if find_entry(env) is None] == []

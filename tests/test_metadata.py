@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import cbo_gym
-from cbo_gym.registry import entries
+from cbo_gym.envs.registry import entries
 from website.commands.release import release_files
 
 ROOT = Path(__file__).parents[1]

@@ -19,7 +19,7 @@ INSERTED = {  # where a line goes into a file that is there already
 }
 ENVIRONMENT = """
 import gymnasium as gym, cbo_gym
-from cbo_gym.oracle import oracle_of
+from cbo_gym.envs import oracle_of
 from cbo_gym.testing import check_problem
 check_problem("cbo_gym.problems.systems.thermostat:thermostat")
 env = gym.make("CBO/Thermostat-v0")
@@ -31,8 +31,8 @@ assert abs(oracle_of(env).find_optimum().value + 0.25) < 1e-3  # the variance of
 AGENT = """
 import cbo_gym
 from cbo_gym.agents import Halving
-from cbo_gym.registry import entries
-from cbo_gym.specs import known_agents
+from cbo_gym.envs.registry import entries
+from cbo_gym.agent_registry.finding import known_agents
 from cbo_gym.testing import check_agent
 assert "Halving" in known_agents()
 for env in {entry.mode: entry.id for entry in entries()}.values():
@@ -112,6 +112,7 @@ def package(tmp_path_factory):
         elif target.exists():
             target.write_text(f"{target.read_text()}\n{text}")
         else:
+            target.parent.mkdir(exist_ok=True)
             target.write_text(text)
     return root
 

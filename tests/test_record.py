@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from cbo_gym.agent_registry.finding import known_agents
 from cbo_gym.agents import Random
-from cbo_gym.specs import known_agents
 from tests import record
 
 QUICK = ("Random", "GPOO", "StoOO", "AVE-StoOO", "SEM-UCB", "METS", "SGB", "IGP-UCB")

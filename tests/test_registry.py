@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 import cbo_gym
-from cbo_gym import registration, registry
-from cbo_gym.registration import COPY, custom_id, registry_path
-from cbo_gym.registry import (
+from cbo_gym.envs import registration, registry
+from cbo_gym.envs.registration import COPY, custom_id, registry_path
+from cbo_gym.envs.registry import (
     RecordedOptimum,
     RegistryError,
     copy_of,
@@ -127,7 +127,7 @@ with warnings.catch_warnings(record=True) as caught:
 import gymnasium as gym
 from typer.testing import CliRunner
 from cbo_gym.cli import app
-from cbo_gym.registry import entries
+from cbo_gym.envs.registry import entries
 
 assert cbo_gym.__file__.startswith({site!r}), cbo_gym.__file__
 PROBLEM = "cbo_gym.problems.systems.function_networks:ackley"
@@ -165,7 +165,7 @@ def test_a_broken_entry_of_the_package_breaks_its_own_environment_alone(tmp_path
         if item["id"] == "CBO/Alpine2-v0":
             item["horizn"] = item.pop("horizon")
     dropwave = next(item for item in items if item["id"] == "CBO/Dropwave-v0")
-    written(package / "envs_registry.yaml", *items, dropwave, {"id": "not one", "mode": "warm"})
+    written(package / "envs" / "envs_registry.yaml", *items, dropwave, {"id": "not one", "mode": "warm"})
     done = subprocess.run(
         [sys.executable, "-c", TRY_THE_COPY.format(site=str(tmp_path / "site"))],
         capture_output=True,
@@ -242,11 +242,11 @@ def test_the_registry_is_package_data(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = {
-            "cbo_gym/envs_registry.yaml",
-            "cbo_gym/envs_registry.json",
+            "cbo_gym/envs/envs_registry.yaml",
+            "cbo_gym/envs/envs_registry.json",
             "cbo_gym/__init__.pyi",
-            "cbo_gym/suites.yaml",
-            "cbo_gym/results/mcbo2023.parquet",
+            "cbo_gym/evaluation/suites.yaml",
+            "cbo_gym/evaluation/results/mcbo2023.parquet",
             "cbo_gym/problems/systems/chemostat.yaml",
             "cbo_gym/problems/systems/train_delay.yaml",
             "cbo_gym/py.typed",
@@ -264,10 +264,10 @@ def test_the_registry_is_package_data(tmp_path):
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); import cbo_gym, gymnasium as gym;"
         f"assert cbo_gym.__file__.startswith({str(tmp_path)!r}), cbo_gym.__file__;"
-        "from cbo_gym.registry import registry_path; print(registry_path());"
-        "from cbo_gym.registration import read_copy; assert read_copy();"
+        "from cbo_gym.envs.registry import registry_path; print(registry_path());"
+        "from cbo_gym.envs.registration import read_copy; assert read_copy();"
         "from cbo_gym.evaluation import load_published; assert len(load_published('mcbo2023')) > 100;"
         "[gym.make(name).reset(seed=0) for name in ('CBO/ToyGraph-v0', 'CBO/Chemostat-v0', 'CBO/TrainDelay-v0')]"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.strip() == str(tmp_path / "site" / "cbo_gym" / "envs_registry.yaml")
+    assert done.stdout.strip() == str(tmp_path / "site" / "cbo_gym" / "envs" / "envs_registry.yaml")

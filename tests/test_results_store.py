@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.evaluation import leaderboard, load_published
 from cbo_gym.evaluation.report.markdown import BEGIN, END, results, with_part, write_results
 from cbo_gym.evaluation.runs.results import stack_curves
 from cbo_gym.evaluation.store.published import MAX_BYTES, own_store
-from cbo_gym.evaluation.verify.admission import admit
-from cbo_gym.evaluation.verify.submission import read_card
-from cbo_gym.registry import find_entry
-from cbo_gym.suites import load_all
+from cbo_gym.evaluation.suites import load_all
+from cbo_gym.referee.admission import admit
+from cbo_gym.referee.submission import read_card
 from cbo_gym.task import Mode
 from tests.support.runs import made_up_run
 from website.commands import agent_results, showcase

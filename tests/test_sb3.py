@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from stable_baselines3 import DQN, PPO, SAC
 
+from cbo_gym.envs.wrappers import FlattenAction
 from cbo_gym.errors import MissingExtraError
-from cbo_gym.sb3 import VecEnv
-from cbo_gym.wrappers import FlattenAction
+from cbo_gym.integrations.sb3 import VecEnv
 from tests.registered import FIRST_OF_MODE
 
 ALGORITHMS = {
@@ -74,6 +74,6 @@ def test_what_the_experiments_share_cannot_be_set_one_by_one():
 
 def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "stable_baselines3.common.vec_env", None)
-    monkeypatch.delitem(sys.modules, "cbo_gym.sb3")
-    with pytest.raises(MissingExtraError, match=r"cbo_gym.sb3 needs .*cbo-gym\[sb3\]"):
-        importlib.import_module("cbo_gym.sb3")
+    monkeypatch.delitem(sys.modules, "cbo_gym.integrations.sb3")
+    with pytest.raises(MissingExtraError, match=r"cbo_gym.integrations.sb3 needs .*cbo-gym\[sb3\]"):
+        importlib.import_module("cbo_gym.integrations.sb3")

@@ -3,10 +3,12 @@ import sys
 import gymnasium as gym
 import pytest
 
-from cbo_gym import agent_finder
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry import finding
+from cbo_gym.agent_registry.finding import create_agent, known_agents, usable_agents
+from cbo_gym.agent_registry.labels import Spec, expand, matches
+from cbo_gym.agent_registry.zoo import zoo
+from cbo_gym.envs.making import make_env
 from cbo_gym.errors import ArgumentError, shown
-from cbo_gym.specs import Spec, create_agent, expand, known_agents, make_env, matches, usable_agents
 
 
 @pytest.mark.parametrize("pattern", ["CBO/X-v0(depth=3)", "CBO/X-v0", "CBO/X*", "*depth=?)"])
@@ -67,7 +69,7 @@ def test_the_known_agents_are_the_zoo_and_can_be_used():
 
 def test_an_agent_that_cannot_be_imported_is_left_out_and_said_to_be(monkeypatch):
     paths = {**zoo(), "Gone": "cbo_gym.agents.gone:Gone"}
-    monkeypatch.setattr(agent_finder, "zoo", lambda: paths)
+    monkeypatch.setattr(finding, "zoo", lambda: paths)
     with pytest.warns(UserWarning, match="left out: cannot import the agent 'Gone' from 'cbo_gym.agents.gone:Gone'"):
         usable = usable_agents()
     assert set(usable) == set(known_agents()) - {"Gone"}

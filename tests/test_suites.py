@@ -3,11 +3,12 @@
 import pytest
 import yaml
 
-from cbo_gym import suites, sweep
+from cbo_gym import sweep
+from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation import suites
 from cbo_gym.evaluation.metrics.registry import METRICS
-from cbo_gym.registry import entries
-from cbo_gym.suites import Metric, Suite, SuiteError, load, load_all
+from cbo_gym.evaluation.suites import Metric, Suite, SuiteError, load, load_all
 from tests.support.cli import invoke
 
 GOOD = {

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cbo_gym.sums import add_up
+from cbo_gym._util.summation import add_up
 from tests.support.sources import package_sources
 
 #: where a last digit would make a world, an optimum or an agent another one
 GUARDED = (
-    "cbo_gym.actions.", "cbo_gym.agents.", "cbo_gym.envs.", "cbo_gym.feedback.", "cbo_gym.oracle.",
+    "cbo_gym.actions.", "cbo_gym.agents.", "cbo_gym.envs.", "cbo_gym.modes.",
     "cbo_gym.problems.", "cbo_gym.scm.",
 )  # fmt: skip
 #: how many sums of whole numbers a module there has
@@ -24,7 +24,7 @@ COUNTS = {
     "cbo_gym.agents.baselines.learned_graph": 2,
     "cbo_gym.agents.cells.gpoo": 1,
     "cbo_gym.agents.super_arms.ssem_ucb": 1,
-    "cbo_gym.feedback.soft": 1,
+    "cbo_gym.modes.soft.dynamics": 1,
     "cbo_gym.scm.scopes.policy_scopes": 1,
 }
 
@@ -36,7 +36,9 @@ def builtin_sums(text: str) -> int:
 def test_built_in_sum_only_counts() -> None:
     guarded = ((name, text) for name, text in package_sources().items() if f"{name}.".startswith(GUARDED))
     found = Counter({name: builtin_sums(text) for name, text in guarded})
-    assert dict(+found) == COUNTS, "floats are added by cbo_gym.sums.add_up; a sum of whole numbers is listed here"
+    assert dict(+found) == COUNTS, (
+        "floats are added by cbo_gym._util.summation.add_up; a sum of whole numbers is listed here"
+    )
 
 
 def test_built_in_sum_is_found_wherever_it_hides() -> None:

@@ -9,11 +9,11 @@ import pytest
 
 import cbo_gym
 from cbo_gym import Agent, Mode, UnsupportedModeError
+from cbo_gym.agent_registry.finding import find_agent, known_agents, modes_of
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems import Problem
-from cbo_gym.registry import find_entry
 from cbo_gym.scm import StructuralCausalModel, Uniform, Variable, own_noise
-from cbo_gym.specs import find_agent, known_agents, modes_of
 from cbo_gym.testing import ContractError, check_agent, check_problem
 from tests.helpers import Centre
 from tests.registered import FIRST_OF_MODE, IDS, SEVERAL_OBJECTIVES

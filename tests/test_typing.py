@@ -10,9 +10,9 @@ import pytest
 
 import cbo_gym
 from cbo_gym import agents
-from cbo_gym.agent_cards import cards_json
-from cbo_gym.agents.zoo import DISTRIBUTION, GROUP, zoo
-from cbo_gym.specs import known_agents
+from cbo_gym.agent_registry.cards import cards_json
+from cbo_gym.agent_registry.finding import known_agents
+from cbo_gym.agent_registry.zoo import DISTRIBUTION, GROUP, zoo
 
 ROOT = Path(cbo_gym.__file__).parent.parent
 RETURNS = {

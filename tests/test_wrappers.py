@@ -2,9 +2,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo, codec_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.oracle import oracle_of
-from cbo_gym.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo, codec_of
 from tests.registered import FIRST_OF_MODE
 
 

@@ -9,9 +9,9 @@ from time import perf_counter
 import pytest
 
 from cbo_gym import load_problem
+from cbo_gym._util.yaml import read_yaml
+from cbo_gym.envs.registry import RegistryError, load_registry
 from cbo_gym.errors import ArgumentError
-from cbo_gym.registry import RegistryError, load_registry
-from cbo_gym.yaml_files import read_yaml
 
 
 def nested(line, count=8):

@@ -68,8 +68,8 @@ def check_here(monkeypatch):
     """Submissions are played in this process; a third-party agent still in one of its own, for all runs."""
     monkeypatch.setattr("cbo_gym.evaluation.play.sweep.IsolatedAgent", cache(_Kept))
     for module in ("referee", "replay"):
-        monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.play_jobs", _play_jobs)
-        monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.guarded_cells", lambda: cell_of)
+        monkeypatch.setattr(f"cbo_gym.referee.{module}.play_jobs", _play_jobs)
+        monkeypatch.setattr(f"cbo_gym.referee.{module}.guarded_cells", lambda: cell_of)
 
 
 def _play_jobs(jobs, *, on_run=None, **_):

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_probability, require_word, whole_number
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
-from cbo_gym.arguments import require_probability, require_word, whole_number
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.scm.diagram import CausalDiagram, Edge
 from cbo_gym.task import Action, GraphKnowledge, HardTask, Info, Mode, Observation, Round

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_word
 from cbo_gym.agents.baselines.ask_tell import AskTell
-from cbo_gym.arguments import require_word
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import Action, Observation
 

@@ -20,11 +20,11 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from cbo_gym._util.arguments import require_word, whole_number
 from cbo_gym.actions import Space
 from cbo_gym.actions.policies import MAX_CHOICES, PolicyActions
 from cbo_gym.agent import Agent
 from cbo_gym.agents.common.limits import require_device
-from cbo_gym.arguments import require_word, whole_number
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import Action, Info, Mode, Observation, StepInfo
 

@@ -12,6 +12,7 @@ from botorch.acquisition import qLogExpectedImprovement
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
+from cbo_gym._util.arguments import whole_number
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
@@ -19,7 +20,6 @@ from cbo_gym.agents.common.search import best_first, maximise
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.gp.outputs import GPOutputs, SampledPosterior
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate, Surrogate
-from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Info, Mode, Observation
 

@@ -15,8 +15,8 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import erf
 
+from cbo_gym._util.arguments import require_positive
 from cbo_gym.actions.cells import representative_points, require_points
-from cbo_gym.arguments import require_positive
 from cbo_gym.errors import ArgumentError
 
 MIN_PIVOT = 1e-12  # squared diagonal of a new row, relative to the cell's variance

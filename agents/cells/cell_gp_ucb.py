@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_probability, require_truth_value, require_word, whole_number
 from cbo_gym.agent import Agent
 from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES, MAX_CELLS, CellModel
 from cbo_gym.agents.cells.partition import PartitionTree
-from cbo_gym.arguments import require_probability, require_truth_value, require_word, whole_number
 from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_positive, require_probability, require_word
 from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES
 from cbo_gym.agents.cells.tree_search import GPTreeSearch, shrinking
-from cbo_gym.arguments import require_positive, require_probability, require_word
 from cbo_gym.scm.values import Floats
 
 KNOWN_VARIATION = 14.0

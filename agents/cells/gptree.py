@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_positive, whole_number
 from cbo_gym.agents.cells.cell_model import MAX_CELLS
 from cbo_gym.agents.cells.tree_search import GPTreeSearch, shrinking
-from cbo_gym.arguments import require_positive, whole_number
 from cbo_gym.scm.values import Floats
 from cbo_gym.task import Action, Observation
 

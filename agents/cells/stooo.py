@@ -11,8 +11,8 @@ from abc import abstractmethod
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_positive, require_probability, require_word
 from cbo_gym.agents.cells.tree_search import TreeSearch, shrinking
-from cbo_gym.arguments import require_positive, require_probability, require_word
 from cbo_gym.scm.values import Floats
 
 

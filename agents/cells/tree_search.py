@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_truth_value, whole_number
 from cbo_gym.agent import Agent
 from cbo_gym.agents.cells.cell_model import CellModel
 from cbo_gym.agents.cells.partition import PartitionTree
-from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.scm.values import Floats
 from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
 

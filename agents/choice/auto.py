@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_positive
 from cbo_gym.agent import Agent
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents.choice.rules import Rule, ranking, seconds_of
-from cbo_gym.agents.zoo import zoo
-from cbo_gym.arguments import require_positive
 from cbo_gym.errors import UnsupportedModeError, naming_the_extra
 from cbo_gym.task import Action, Info, Mode, Observation, Task
 

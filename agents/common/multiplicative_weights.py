@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbo_gym._util.arguments import require_not_negative
 from cbo_gym.actions import GridBox
 from cbo_gym.agent import Agent
 from cbo_gym.agents.common.limits import require_device
-from cbo_gym.arguments import require_not_negative
 from cbo_gym.task import Action, AdversarialTask, Info, Mode, Observation
 
 

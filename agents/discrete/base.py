@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_word
 from cbo_gym.agent import Agent, UnsupportedModeError
-from cbo_gym.arguments import require_word
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import is_minimal, pomis
 from cbo_gym.task import Action, DiscreteTask, Info, Mode, Observation

@@ -7,13 +7,13 @@ over all sets; the last round of a slice implements the best of the trials.
 
 from __future__ import annotations
 
+from cbo_gym._util.arguments import require_truth_value
 from cbo_gym.agent import Agent
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.dynamic.restarted import Restarted, SliceCBO
 from cbo_gym.agents.dynamic.slices import sets_to_explore, slice_view
 from cbo_gym.agents.dynamic.unrolled import UnrolledModel
 from cbo_gym.agents.intervention_sets.hard_view import HardView
-from cbo_gym.arguments import require_truth_value
 
 
 class DCBO(Restarted):

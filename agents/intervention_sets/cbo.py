@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
+from cbo_gym._util.arguments import require_positive, require_truth_value, require_word, whole_number
 from cbo_gym.actions import Costs
 from cbo_gym.agent import Agent
 from cbo_gym.agents.common.initial import few_observations
@@ -32,7 +33,6 @@ from cbo_gym.agents.intervention_sets.set_models import (
 from cbo_gym.agents.surrogates.causal.causal_prior import EffectModel, ObservationalModel
 from cbo_gym.agents.surrogates.causal.sets_gp import SetsGP
 from cbo_gym.agents.surrogates.gp.model import is_noiseless
-from cbo_gym.arguments import require_positive, require_truth_value, require_word, whole_number
 from cbo_gym.errors import ArgumentError, did_you_mean, shortened, shown
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round

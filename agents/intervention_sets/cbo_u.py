@@ -12,9 +12,9 @@ from collections.abc import Collection
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_truth_value, whole_number
 from cbo_gym.agents.intervention_sets.cbo import CBO, GivenCosts
 from cbo_gym.agents.intervention_sets.parent_posterior import ParentPosterior
-from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.task import Action, Observation
 
 

@@ -15,7 +15,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from cbo_gym.sums import add_up
+from cbo_gym._util.summation import add_up
 
 LENGTHSCALES = (0.7, 2.0)  # lengthscales of standardised inputs, times the root of their number
 SIGNALS = (3.0, 100.0)  # variances of f in units of the noise variance

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbo_gym._util.arguments import whole_number
+from cbo_gym._util.summation import add_up
 from cbo_gym.agents.intervention_sets.cbo import CBO
-from cbo_gym.arguments import whole_number
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.sums import add_up
 from cbo_gym.task import Action, Observation
 
 BETA = 0.1  # square of the factor of the standard deviation in the upper confidence bound

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbo_gym._util.summation import add_up
 from cbo_gym.actions import Domains
 from cbo_gym.agents.intervention_sets.evidence import Explanation, explain, explain_linearly, linear_log_evidence
-from cbo_gym.sums import add_up
 from cbo_gym.task import Action, HardTask, Observation
 
 Parents = tuple[int, ...]  # indices of the possible causes, ascending

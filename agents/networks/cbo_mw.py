@@ -17,13 +17,13 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
+from cbo_gym._util.arguments import whole_number
 from cbo_gym.actions import BoxCodec, Domains
 from cbo_gym.agents.common.limits import MAX_SAMPLES
 from cbo_gym.agents.common.multiplicative_weights import MultiplicativeWeights
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate
-from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, AdversarialTask, Mode, Observation, SoftTask
 
 POSITIONS = (-1.0, 0.0, 1.0)  # candidate values of eta

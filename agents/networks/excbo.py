@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from cbo_gym._util.arguments import is_whole_number, require_not_negative, whole_number
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import Acquisition, maximise
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.exogenous import Draws, ExogenousNetwork, MixtureSize
-from cbo_gym.arguments import is_whole_number, require_not_negative, whole_number
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.task import Action
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbo_gym._util.arguments import require_not_negative, whole_number
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import maximise, screen
 from cbo_gym.agents.networks.base import NetworkAgent
@@ -23,7 +24,6 @@ from cbo_gym.agents.networks.exploration import SEARCHED_NODES, Exploration, eff
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.networks.warmup_exploration import WarmupExploration
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.arguments import require_not_negative, whole_number
 from cbo_gym.task import Action, Info, Observation
 
 MAX_RESTARTS = 1024

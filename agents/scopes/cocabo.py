@@ -15,12 +15,12 @@ from typing import Literal
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_not_negative, require_truth_value, require_word
 from cbo_gym.agent import Agent
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.common.policy_scopes import Members, members
 from cbo_gym.agents.scopes.arm_index import ArmIndex, HighestBounds, RunningAverages
 from cbo_gym.agents.scopes.scope_arm import BACKENDS, Backend, ScopeArm
-from cbo_gym.arguments import require_not_negative, require_truth_value, require_word
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import pomps
 from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation

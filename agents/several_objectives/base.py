@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbo_gym._util.fronts import non_dominated, spread_out
 from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.prices import cost_of
 from cbo_gym.agents.common.search import Acquisition, maximise
 from cbo_gym.errors import UnsupportedModeError
-from cbo_gym.fronts import non_dominated, spread_out
 from cbo_gym.scm.scopes import minimal_intervention_sets, pareto_sets, supported_sets
 from cbo_gym.task import Action, HardTask, Mode, Observation, SoftTask
 

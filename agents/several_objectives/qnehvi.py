@@ -17,6 +17,7 @@ from botorch.acquisition.multi_objective.objective import MCMultiOutputObjective
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
+from cbo_gym._util.arguments import require_truth_value, whole_number
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.several_objectives.base import (
@@ -27,7 +28,6 @@ from cbo_gym.agents.several_objectives.base import (
 )
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.gp.outputs import JointGPs
-from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.task import Action, HardTask, Info, Observation
 
 # BoTorch would compile a kernel for this processor, and has no public switch for it.

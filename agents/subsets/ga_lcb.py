@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_positive, whole_number
 from cbo_gym.agent import Agent
 from cbo_gym.agents.subsets.base import LinearSEMAgent, enumerable_space
-from cbo_gym.arguments import require_positive, whole_number
 from cbo_gym.task import Action, Info, Observation
 
 MAX_SUBSETS = 2**14

@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_not_negative
 from cbo_gym.agents.subsets.base import LinearSEMAgent
-from cbo_gym.arguments import require_not_negative
 from cbo_gym.task import Action, Observation
 
 

@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_positive, require_probability
 from cbo_gym.agents.super_arms.base import SuperArmAgent
-from cbo_gym.arguments import require_positive, require_probability
 from cbo_gym.task import Action, Info, Observation
 
 INITIAL_ROUNDS = 10

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
+from cbo_gym._util.arguments import require_probability
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent
-from cbo_gym.arguments import require_probability
 from cbo_gym.task import Action, Info, Mode, Observation
 
 

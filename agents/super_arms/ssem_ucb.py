@@ -14,6 +14,13 @@ from typing import Literal
 
 import numpy as np
 
+from cbo_gym._util.arguments import (
+    is_whole_number,
+    require_not_negative,
+    require_positive,
+    require_truth_value,
+    require_word,
+)
 from cbo_gym.agents.super_arms.base import SuperArmAgent, payoff_of, require_separable
 from cbo_gym.agents.super_arms.payoff_polynomials import (
     CHUNK,
@@ -26,7 +33,6 @@ from cbo_gym.agents.super_arms.payoff_polynomials import (
 from cbo_gym.agents.super_arms.separable_fit import SeparableModel, fit_by_base_arm, fit_jointly
 from cbo_gym.agents.super_arms.separable_system import EdgeFunction, SeparableSystem
 from cbo_gym.agents.super_arms.signal_moments import SignalMoments
-from cbo_gym.arguments import is_whole_number, require_not_negative, require_positive, require_truth_value, require_word
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.task import Action, Info, Observation
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from cbo_gym.arguments import whole_number
+from cbo_gym._util.arguments import whole_number
 
 # Number of points, a prime, whose mean stands for the integral over a cell.
 INTEGRAL_POINTS = 1021

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from cbo_gym.arguments import is_finite_number
+from cbo_gym._util.arguments import is_finite_number
+from cbo_gym._util.summation import add_up
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
-from cbo_gym.sums import add_up
 
 # Item -> price.
 Prices = Mapping[str, float]

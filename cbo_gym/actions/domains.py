@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-Interval = tuple[float, float]
-# A float, or an array or tensor of floats.
-Number = Any
+from cbo_gym.scm.values import Interval, Number
 
 
 class Scale(NamedTuple):

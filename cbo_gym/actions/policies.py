@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from gymnasium import spaces
 
+from cbo_gym._util.arguments import seed_number, whole_number
 from cbo_gym.actions.codec import Action, Codec
 from cbo_gym.actions.spaces import Space
-from cbo_gym.arguments import seed_number, whole_number
 
 # Largest number of actions of a policy that chooses one of a list.
 MAX_CHOICES = 2**16

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
-from cbo_gym.arguments import whole_number
+from cbo_gym._util.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 
 Space = spaces.Space[Any]

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cbo_gym.agent_registry.labels import AGENTS_LISTED_BY, bare_name
 from cbo_gym.cli.application import AGENT_HELP, MODE_HELP, WILDCARD_HELP, add_cwd, app
 from cbo_gym.cli.completion import agent_names
 from cbo_gym.cli.output import JsonOption, print_hidden, print_json, print_table
 from cbo_gym.errors import EXTRA_OF, ArgumentError, CBOGymError
-from cbo_gym.labels import AGENTS_LISTED_BY, bare_name
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
-    from cbo_gym.agent_cards import AgentCard, Parameter
+    from cbo_gym.agent_registry.cards import AgentCard, Parameter
 
 
 @app.command("agents")
@@ -69,11 +69,11 @@ def _cards(names: list[str]) -> list[AgentCard]:
 
     Agents of other packages are imported in separate processes.
     """
-    from cbo_gym.agent_cards import agent_card, zoo_cards
-    from cbo_gym.agent_finder import require_unshared
-    from cbo_gym.agents.zoo import zoo
+    from cbo_gym.agent_registry.cards import agent_card, zoo_cards
+    from cbo_gym.agent_registry.finding import known_agents, require_unshared
+    from cbo_gym.agent_registry.labels import expand
+    from cbo_gym.agent_registry.zoo import zoo
     from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, isolated_card
-    from cbo_gym.specs import expand, known_agents
 
     libraries = [name for name, extra in EXTRA_OF.items() if extra in ("agents", "sb3", "optuna", "discovery")]
     # Without its libraries each agent is tried, so that its extra is named.

@@ -13,8 +13,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from cbo_gym.agent_registry.labels import WILDCARDS, import_paths
 from cbo_gym.errors import CBOGymError, did_you_mean, printable
-from cbo_gym.labels import WILDCARDS, import_paths
 from cbo_gym.task import Mode
 from cbo_gym.version import __version__
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cbo_gym._util.files import csv_of
 from cbo_gym.cli.application import MODE_HELP, PATTERN_HELP, WILDCARD_HELP, app
 from cbo_gym.cli.completion import agent_names, env_ids
 from cbo_gym.cli.output import (
@@ -27,7 +28,6 @@ from cbo_gym.cli.output import (
     say,
 )
 from cbo_gym.errors import ArgumentError, printable
-from cbo_gym.files import csv_of
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
@@ -108,10 +108,10 @@ def print_leaderboard(
 
     Your runs with the published ones: [b]cbo-gym leaderboard runs --with results[/b]
     """
+    from cbo_gym._util.progress import progress_bar
     from cbo_gym.evaluation.compare.leaderboard import leaderboard
     from cbo_gym.evaluation.report.markdown import write_results
     from cbo_gym.evaluation.store.published import is_published
-    from cbo_gym.progress import progress_bar
 
     form = output_format(as_json, as_csv)
     if table is not None and form is not Format.CSV:

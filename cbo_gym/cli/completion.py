@@ -7,21 +7,21 @@ from collections.abc import Iterable
 
 def env_ids(incomplete: str) -> list[str]:
     """Return ids of environments that begin as typed."""
-    from cbo_gym.registry import entries
+    from cbo_gym.envs.registry import entries
 
     return _beginning(incomplete, (entry.id for entry in entries()))
 
 
 def tags(incomplete: str) -> list[str]:
     """Return tags of environments that begin as typed."""
-    from cbo_gym.registry import entries
+    from cbo_gym.envs.registry import entries
 
     return _beginning(incomplete, sorted({tag for entry in entries() for tag in entry.tags}))
 
 
 def agent_names(incomplete: str) -> list[str]:
     """Return names of installed agents that begin as typed."""
-    from cbo_gym.specs import known_agents
+    from cbo_gym.agent_registry.finding import known_agents
 
     return _beginning(incomplete, known_agents())
 

@@ -25,14 +25,15 @@ from cbo_gym.cli.output import (
     print_table,
     say,
 )
+from cbo_gym.envs.registration import registry_path
+from cbo_gym.envs.registry import EnvEntry, entries, find_entry, write_optimum
 from cbo_gym.errors import ArgumentError, did_you_mean
-from cbo_gym.registration import registry_path
-from cbo_gym.registry import EnvEntry, RecordedOptimum, entries, find_entry, write_optimum
+from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
-    from cbo_gym.oracle import Oracle
-    from cbo_gym.specs import Spec
+    from cbo_gym.agent_registry.labels import Spec
+    from cbo_gym.modes.oracles import Oracle
 
 LISTED = (
     "id", "mode", "horizon", "optimum", "optimum_standard_error", "random_value", "random_standard_error", "tags",
@@ -116,8 +117,9 @@ def show(
 
     Example: [b]cbo-gym show CBO/Alpine2-v0[/b]
     """
-    from cbo_gym.oracle import oracle_of
-    from cbo_gym.specs import Spec, make_env
+    from cbo_gym.agent_registry.labels import Spec
+    from cbo_gym.envs.making import make_env
+    from cbo_gym.envs.oracle import oracle_of
 
     form = output_format(as_json, as_csv)
     spec = Spec.parse(env_id)
@@ -136,7 +138,7 @@ def show(
 
 def _describe_env(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
     """Return the JSON document of an environment."""
-    from cbo_gym.feedback.contextual import name_scope
+    from cbo_gym.modes.contextual.dynamics import name_scope
     from cbo_gym.problems.modes.contextual import Contexts
     from cbo_gym.problems.modes.discrete import arms_of
     from cbo_gym.problems.modes.dynamic import Slices
@@ -268,8 +270,8 @@ def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
     """Yield the optimum of each environment, with the keys of :data:`COMPUTED`, as soon as it is computed."""
     import gymnasium as gym
 
-    from cbo_gym.oracle import oracle_of
-    from cbo_gym.progress import progress_bar
+    from cbo_gym._util.progress import progress_bar
+    from cbo_gym.envs.oracle import oracle_of
 
     with progress_bar() as progress:
         for entry in progress.track(wanted, description="optima"):

@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
 
+from cbo_gym._util.files import csv_cell
 from cbo_gym.cli.layout import layout
 from cbo_gym.errors import ArgumentError, printable
-from cbo_gym.files import csv_cell
 
 #: prints results; lines break only on a terminal
 console = Console(soft_wrap=not sys.stdout.isatty())
@@ -155,7 +155,7 @@ def _is_strings(value: object) -> TypeGuard[list[str]]:
 def print_csv(header: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
     """Print rows as CSV, each as soon as it is available; lists of strings are joined by commas, others are JSON.
 
-    Strings are escaped by :func:`cbo_gym.files.csv_cell`.
+    Strings are escaped by :func:`cbo_gym._util.files.csv_cell`.
     """
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(header)

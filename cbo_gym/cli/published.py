@@ -16,7 +16,7 @@ from cbo_gym.cli.output import JsonOption, print_json, print_table, say
 from cbo_gym.errors import printable
 
 if TYPE_CHECKING:
-    from cbo_gym.evaluation.verify.replay import Replay
+    from cbo_gym.referee.replay import Replay
 
 STORE = Path("results")
 # Number of differences printed.
@@ -63,8 +63,8 @@ def publish(
 
     Example: [b]cbo-gym publish runs/survey --suite survey2026[/b]
     """
+    from cbo_gym._util.progress import progress_bar
     from cbo_gym.evaluation.store.published import publish as publish_runs
-    from cbo_gym.progress import progress_bar
 
     with progress_bar() as progress:
         published = publish_runs(
@@ -87,7 +87,7 @@ def _warn_of_differences(path: Path) -> None:
     """Print how a submission differs from the suite that its file is named after; check-submission refuses it then."""
     from cbo_gym.evaluation.runs.suite_runs import differences
     from cbo_gym.evaluation.store.codec import read_store_file
-    from cbo_gym.suites import load_all
+    from cbo_gym.evaluation.suites import load_all
 
     suite = next((suite for suite in load_all() if suite.name == path.stem), None)
     messages = list(differences(suite, read_store_file(path))) if suite else []
@@ -119,10 +119,10 @@ def verify(
 
     Example: [b]cbo-gym verify results --sample 20[/b]
     """
+    from cbo_gym._util.progress import progress_bar
     from cbo_gym.evaluation.store.published import load_published
-    from cbo_gym.evaluation.verify.agreement import agreements, sample_to_compare
-    from cbo_gym.evaluation.verify.replay import is_played_alike, replays
-    from cbo_gym.progress import progress_bar
+    from cbo_gym.referee.agreement import agreements, sample_to_compare
+    from cbo_gym.referee.replay import is_played_alike, replays
 
     stored = load_published(store)
     chosen = sample_to_compare(stored, sample, seed, is_played_alike)
@@ -170,7 +170,7 @@ def replay(
     Example: [b]cbo-gym replay 5f2c1e0b9a77[/b]
     """
     from cbo_gym.evaluation.store.finding import find_published
-    from cbo_gym.evaluation.verify.replay import replays
+    from cbo_gym.referee.replay import replays
 
     (outcome,) = replays([find_published(run_id, store)], allow=allow or ())
     if outcome.parted:
@@ -230,9 +230,9 @@ def check_submission(
 
     Example: [b]cbo-gym check-submission my-agent.parquet --card my-agent.yaml --allow my_package:MyAgent[/b]
     """
-    from cbo_gym.evaluation.verify.submission import check_submission as check_file
-    from cbo_gym.evaluation.verify.submission import enter
-    from cbo_gym.progress import progress_bar
+    from cbo_gym._util.progress import progress_bar
+    from cbo_gym.referee.submission import check_submission as check_file
+    from cbo_gym.referee.submission import enter
 
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.markup import escape
 
+from cbo_gym._util.files import require_file
 from cbo_gym.cli.application import (
     AGENT_HELP,
     ENV_HELP,
@@ -23,7 +24,6 @@ from cbo_gym.cli.application import (
 from cbo_gym.cli.completion import agent_names, env_ids
 from cbo_gym.cli.output import JsonOption, print_hidden, print_json, print_table, say
 from cbo_gym.cli.suites import SuiteOption, SuiteSeeds, grid
-from cbo_gym.files import require_file
 
 if TYPE_CHECKING:
     from cbo_gym.evaluation.play.callbacks import PlayedRound
@@ -64,10 +64,10 @@ def run(
 
     Example: [b]cbo-gym run GP-UCB CBO/Dropwave-v0 --horizon 30[/b]
     """
+    from cbo_gym._util.progress import progress_bar
     from cbo_gym.evaluation.play.runner import evaluate
     from cbo_gym.evaluation.runs.folder import require_writable
     from cbo_gym.evaluation.runs.results import save_run
-    from cbo_gym.progress import progress_bar
 
     if out is not None:
         require_file(out, ".parquet")
@@ -186,11 +186,11 @@ def sweep(
 
     A whole suite: [b]cbo-gym sweep runs -a Random -a CBO --suite survey2026[/b]
     """
+    from cbo_gym._util.progress import progress_bar
     from cbo_gym.evaluation.play.callbacks import Sampled
     from cbo_gym.evaluation.play.sweep import plan
     from cbo_gym.evaluation.play.sweep import sweep as run_sweep
     from cbo_gym.evaluation.runs.results import last_line
-    from cbo_gym.progress import progress_bar
 
     # The sweep checks the word, as it does the backend.
     when = cast("Recommend", recommend)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cbo_gym._util.files import csv_of
 from cbo_gym.cli.application import IMPORT_PATH_HELP, Group, add_cwd, app
 from cbo_gym.cli.output import SEE_JSON, JsonOption, print_hidden, print_json, print_table, say
 from cbo_gym.errors import ArgumentError
-from cbo_gym.files import csv_of
 
 if TYPE_CHECKING:
     from cbo_gym.study import Study, Trial
@@ -86,10 +86,10 @@ def create(
 
     Example: [b]cbo-gym study create fermenter.yaml fermenter.db[/b]
     """
+    from cbo_gym._util.yaml import read_yaml_with_lines
     from cbo_gym.study import create_study
     from cbo_gym.study.database import Database
     from cbo_gym.study.files import read_arguments
-    from cbo_gym.yaml_files import read_yaml_with_lines
 
     shown = Database(database).shown
     try:

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from cbo_gym.arguments import MAX_SEEDS, whole_number
+from cbo_gym._util.arguments import MAX_SEEDS, whole_number
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.cli.application import app
 from cbo_gym.cli.output import SEE_JSON, JsonOption, print_hidden, print_json, print_table, say
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
-from cbo_gym.registry import find_entry
-from cbo_gym.specs import Spec
-from cbo_gym.suites import Suite, load, load_all
+from cbo_gym.evaluation.suites import Suite, load, load_all
 
 SEEDS = 5
 SuiteOption = Annotated[

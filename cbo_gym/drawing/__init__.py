@@ -3,6 +3,6 @@
 It imports nothing of systems and environments, so that diagrams themselves can be plotted.
 """
 
-from cbo_gym.drawing.diagram import Box, Line, Picture
+from cbo_gym._util.lazy import attach_stub
 
-__all__ = ["Box", "Line", "Picture"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

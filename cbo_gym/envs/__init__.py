@@ -1,6 +1,5 @@
 """Gymnasium environments: a scalar and a vectorised class, which play any feedback."""
 
-from cbo_gym.envs.scalar import CausalBanditEnv
-from cbo_gym.envs.vector import CausalBanditVectorEnv
+from cbo_gym._util.lazy import attach_stub
 
-__all__ = ["CausalBanditEnv", "CausalBanditVectorEnv"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -8,12 +8,12 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
-from cbo_gym.arguments import whole_number
+from cbo_gym._util.arguments import whole_number
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.envs.registry import entries
 from cbo_gym.envs.rendering import require_render_mode
 from cbo_gym.envs.scalar import CausalBanditEnv
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, shown
-from cbo_gym.labels import Spec
-from cbo_gym.registry import entries
 from cbo_gym.task import Action, Observation
 
 OF_GYMNASIUM = (OrderEnforcing, PassiveEnvChecker, TimeLimit)  # wrappers of gym.make

@@ -9,7 +9,7 @@ import numpy as np
 from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import ACTION, OUTLINE, PLAIN, SET, UNUSED
 from cbo_gym.envs.snapshot import Snapshot
-from cbo_gym.feedback.base import Interface
+from cbo_gym.modes.base import Interface
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.task import Mode
 

@@ -9,13 +9,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from cbo_gym._util.arguments import MAX_NOISE_SEED, seed_number
 from cbo_gym.actions import Space
-from cbo_gym.arguments import MAX_NOISE_SEED, seed_number
 from cbo_gym.envs.objectives import finite_rewards, reward_space
 from cbo_gym.envs.rendering import RENDER_MODES, render, require_render_mode
 from cbo_gym.envs.snapshot import Snapshot
-from cbo_gym.feedback import make_feedback
-from cbo_gym.oracle.constrained import require_feasible
+from cbo_gym.modes import make_feedback
+from cbo_gym.modes.oracles.constrained import require_feasible
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention, System
 from cbo_gym.scm.model import not_finite
@@ -66,7 +66,7 @@ class NoiseStream:
 class CausalBanditEnv(gym.Env[Observation, Action]):
     """A bandit on a structural causal model: one step is one round, and all observed variables come back.
 
-    Spaces, actions and observations are those of the feedback mode, see the classes of :mod:`cbo_gym.feedback`. The
+    Spaces, actions and observations are those of the feedback mode, see the classes of :mod:`cbo_gym.modes`. The
     reward is the value of the problem's objective in the round. An episode is never terminated, and truncated after the
     registered number of rounds.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cbo_gym.feedback import Feedback
+from cbo_gym.modes import Feedback
 from cbo_gym.scm import Intervention
 
 MISSING = "-"

@@ -11,16 +11,16 @@ import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 from pydantic import ValidationError
 
-from cbo_gym.arguments import MAX_NOISE_SEED, seed_number, whole_number
+from cbo_gym._util.arguments import MAX_NOISE_SEED, seed_number, whole_number
+from cbo_gym._util.validation import field_errors
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.envs.making import env_spec, make_env
+from cbo_gym.envs.registry import InitialData, find_entry, is_custom
 from cbo_gym.envs.scalar import CausalBanditEnv
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.feedback import Feedback
-from cbo_gym.feedback.base import Interface
-from cbo_gym.labels import Spec
-from cbo_gym.registry import InitialData, find_entry, is_custom
+from cbo_gym.modes import Feedback
+from cbo_gym.modes.base import Interface
 from cbo_gym.task import Action, Observation, Round, Task
-from cbo_gym.validation import field_errors
 
 INITIAL_DATA_STREAM = 1  # keeps the initial data's random stream apart from the rounds' noise
 

@@ -15,17 +15,17 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from cbo_gym._util.arguments import MAX_NOISE_SEED, seed_number, whole_number
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import copy_action
-from cbo_gym.arguments import MAX_NOISE_SEED, seed_number, whole_number
 from cbo_gym.envs.objectives import finite_rewards, reward_space
 from cbo_gym.envs.rendering import render, require_render_mode
 from cbo_gym.envs.scalar import NOISE_BLOCK, CausalBanditEnv
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback import make_feedback
-from cbo_gym.feedback.base import Memory
-from cbo_gym.oracle.constrained import require_feasible
+from cbo_gym.modes import make_feedback
+from cbo_gym.modes.base import Memory
+from cbo_gym.modes.oracles.constrained import require_feasible
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.model import not_finite

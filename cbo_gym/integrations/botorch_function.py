@@ -10,10 +10,10 @@ import torch
 from botorch.test_functions import SyntheticTestFunction
 from torch import Tensor
 
-from cbo_gym.arguments import MAX_NOISE_SEED, seed_number
+from cbo_gym._util.arguments import MAX_NOISE_SEED, seed_number
+from cbo_gym.envs.oracle import oracle_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.integrations.opening import open_env, require_function
-from cbo_gym.oracle import oracle_of
 from cbo_gym.scm import Floats, Intervention
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.envs.making import env_spec, make_env
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.feedback import Feedback
-from cbo_gym.labels import Spec
+from cbo_gym.modes import Feedback
 
 
 def open_env(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym._util.arguments import MAX_NOISE_SEED, seed_number
 from cbo_gym.actions.codec import ArmCodec, CellCodec, ChoiceCodec, Codec, SuperArmCodec
-from cbo_gym.arguments import MAX_NOISE_SEED, seed_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.integrations.opening import open_env, require_function
 from cbo_gym.task import Action

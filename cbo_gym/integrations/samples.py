@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cbo_gym.arguments import MAX_NOISE_SEED, seed_number, whole_number
+from cbo_gym._util.arguments import MAX_NOISE_SEED, seed_number, whole_number
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, did_you_mean, shown
-from cbo_gym.feedback import Feedback
 from cbo_gym.integrations.opening import open_env
+from cbo_gym.modes import Feedback
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action

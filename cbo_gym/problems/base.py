@@ -13,8 +13,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cbo_gym._util.arguments import is_finite_number, require_not_negative, require_positive
 from cbo_gym.actions import Domains, Interval
-from cbo_gym.arguments import is_finite_number, require_not_negative, require_positive
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.outcomes import Outcomes, check_constraints, check_objectives
 from cbo_gym.problems.transform import Transform

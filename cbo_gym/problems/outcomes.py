@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym._util.arguments import is_finite_number
 from cbo_gym.actions import Costs
-from cbo_gym.arguments import is_finite_number
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.scm import Floats
 from cbo_gym.scm.system import Structure

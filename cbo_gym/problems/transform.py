@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cbo_gym.actions import Interval
-from cbo_gym.actions.units import SAME, TransformedComposition, Unit
 from cbo_gym.scm.noise import scaled
 from cbo_gym.scm.system import System
 from cbo_gym.scm.transform import TransformedSystem
+from cbo_gym.scm.units import SAME, TransformedComposition, Unit
 from cbo_gym.task import Mode
 
 INSTANCE_STREAM = 7  # keeps instances apart from other random streams of small numbers

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym._util.summation import add_up
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.values import FloatOrArray
-from cbo_gym.sums import add_up
 
 
 class Component(ABC):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import networkx as nx
 
+from cbo_gym._util.files import replacing, require_file
 from cbo_gym.errors import ArgumentError, did_you_mean, naming_the_extra
-from cbo_gym.files import replacing, require_file
 from cbo_gym.scm import diagram_code, diagram_graphs
 from cbo_gym.scm.diagram_parts import Edge, Parts
 

@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from cbo_gym.arguments import is_finite_number, require_positive
+from cbo_gym._util.arguments import is_finite_number, require_positive
+from cbo_gym._util.summation import add_up
 from cbo_gym.errors import ArgumentError, shown
-from cbo_gym.sums import add_up
 
 Array = np.ndarray
 

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cbo_gym.arguments import require_word
+from cbo_gym._util.arguments import require_word
+from cbo_gym._util.summation import add_up
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.components import Component, Linear, Polynomial, Sum, Tanh
 from cbo_gym.scm.diagram import CausalDiagram
@@ -20,7 +21,6 @@ from cbo_gym.scm.noise import Distribution, Zero
 from cbo_gym.scm.straight_line import StraightLine, compile_function
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values, Variable, own_noise
 from cbo_gym.scm.values import Composition, Floats
-from cbo_gym.sums import add_up
 
 REWARD = "Y"
 NO_NOISE = Zero()

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from cbo_gym.actions.units import SAME, Unit
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention
 from cbo_gym.scm.noise import Distribution
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values, Variable, own_noise
+from cbo_gym.scm.units import SAME, Unit
 from cbo_gym.scm.values import Floats
 
 

@@ -7,6 +7,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+# Lower and upper end of an interval.
+Interval = tuple[float, float]
+# A float, or an array or tensor of floats.
+Number = Any
 # A number, or an array of numbers; arrays broadcast together.
 Floats = float | np.ndarray
 # Type of an argument and of the result.

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, PlainSerializer
 
-from cbo_gym.arguments import is_whole_number, seed_number
+from cbo_gym._util.arguments import is_whole_number, seed_number
+from cbo_gym._util.validation import StrictModel
 from cbo_gym.errors import CBOGymError
 from cbo_gym.scm import CausalDiagram
-from cbo_gym.validation import StrictModel
 
 Mode = Literal["hard", "soft", "contextual", "discrete", "aggregated"]
 MAX_VARIABLES = 200

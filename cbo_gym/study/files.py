@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from cbo_gym._util.validation import errors_by_path
+from cbo_gym._util.yaml import KeyPath, Lines
 from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.study import describe, trusts
-from cbo_gym.validation import errors_by_path
-from cbo_gym.yaml_files import KeyPath, Lines
 
 
 def read_arguments(

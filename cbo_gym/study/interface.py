@@ -7,14 +7,15 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+from cbo_gym._util.yaml import KeyPath
 from cbo_gym.actions import Costs
 from cbo_gym.errors import ArgumentError, did_you_mean
-from cbo_gym.feedback.aggregated import AggregatedInterface
-from cbo_gym.feedback.base import Interface
-from cbo_gym.feedback.contextual import ContextualInterface
-from cbo_gym.feedback.discrete import DiscreteInterface
-from cbo_gym.feedback.hard import HardInterface
-from cbo_gym.feedback.soft import SoftInterface
+from cbo_gym.modes.aggregated.dynamics import AggregatedInterface
+from cbo_gym.modes.base import Interface
+from cbo_gym.modes.contextual.dynamics import ContextualInterface
+from cbo_gym.modes.discrete.dynamics import DiscreteInterface
+from cbo_gym.modes.hard.dynamics import HardInterface
+from cbo_gym.modes.soft.dynamics import SoftInterface
 from cbo_gym.problems.base import MAX_TARGETS, ProblemStatement, gaussian_noise, minimal_targets
 from cbo_gym.problems.custom.custom import read_scopes
 from cbo_gym.problems.modes.contextual import Contexts
@@ -26,7 +27,6 @@ from cbo_gym.scm.system import Structure
 from cbo_gym.study.composition import known_reward
 from cbo_gym.study.description import Description, at
 from cbo_gym.task import Constraint, GraphKnowledge
-from cbo_gym.yaml_files import KeyPath
 
 # Columns of a study's table that are not variables.
 TABLE_COLUMNS = ("number", "status", "why", "reason", "asked", "ended")

@@ -13,10 +13,11 @@ import cloudpickle
 import polars as pl
 from pydantic import ValidationError
 
-from cbo_gym.arguments import whole_number
+from cbo_gym._util.arguments import whole_number
+from cbo_gym._util.lazy import Later
+from cbo_gym._util.validation import field_errors
+from cbo_gym.agent_registry.labels import Spec, is_import_path
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, shown, text_of
-from cbo_gym.labels import Spec, is_import_path
-from cbo_gym.lazy import Later
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.expectation import Expectation
@@ -27,7 +28,6 @@ from cbo_gym.study.suggesting import DO_WITHOUT, Suggester, begin_agent, name_ag
 from cbo_gym.study.tables import Columns, TableRow, read_rows
 from cbo_gym.study.trials import STATUS_WORDS, Entry, History, State, Trials, missing_variables
 from cbo_gym.study.units import Done, Units
-from cbo_gym.validation import field_errors
 
 # Characters of the reason of a failure.
 MAX_REASON = 10_000

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from cbo_gym._util.files import csv_cell
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
-from cbo_gym.files import csv_cell
 from cbo_gym.study.table_files import MAX_BYTES, MAX_ROWS, Table, read_content, read_path, require_few
 
 MISSING = {"", "na", "n/a", "n.a.", "#n/a", "#na", "<na>", "nan", "nat", "null", "none"}

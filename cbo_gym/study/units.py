@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from gymnasium.error import InvalidAction
 
+from cbo_gym._util.arguments import is_finite_number, number_in
 from cbo_gym.actions.codec import UNSET, ArmCodec, CellCodec, ChoiceCodec
-from cbo_gym.arguments import is_finite_number, number_in
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
-from cbo_gym.feedback.base import Interface
+from cbo_gym.modes.base import Interface
 from cbo_gym.study.description import MAX_MAGNITUDE, Description
 from cbo_gym.task import Action, Observation
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cbo_gym._util.progress import progress_bar
 from cbo_gym.evaluation.play.sweep import Job, run_jobs
 from cbo_gym.evaluation.runs.results import Run, load_run
-from cbo_gym.progress import progress_bar
 
 
 def run_with_progress(jobs: Sequence[Job], n_jobs: int = -1) -> list[Run]:

@@ -6,8 +6,8 @@ from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.actions import BoxCodec, Domains
 from cbo_gym.actions.policies import PolicyActions, spread_points
+from cbo_gym.envs.wrappers import codec_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.wrappers import codec_of
 from tests.registered import FIRST_OF_MODE
 
 ENVS = {env_id: {} for env_id in FIRST_OF_MODE.values()} | {"CBO/Alpine2-v0": {"max_interventions": 2}}

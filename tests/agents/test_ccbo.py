@@ -11,8 +11,8 @@ from cbo_gym.agents.common.feasibility import violations
 from cbo_gym.agents.intervention_sets.ccbo import log_constrained_improvement
 from cbo_gym.agents.intervention_sets.multi_task import CoregionKernel, MultiTaskGPs, NoiseLevels
 from cbo_gym.agents.surrogates.gp.fitting import LogPosterior
+from cbo_gym.envs import oracle_of
 from cbo_gym.errors import HiddenGraphError
-from cbo_gym.oracle import oracle_of
 from cbo_gym.task import Constraint
 from tests.agents.helpers import make, play
 

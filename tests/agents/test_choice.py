@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 from cbo_gym import agents, evaluate, make_task
+from cbo_gym.agent_registry.finding import modes_of
+from cbo_gym.agent_registry.labels import Spec, bare_name
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents.choice import auto
 from cbo_gym.agents.choice.rules import LAST, RULES, SECONDS, ranking
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.envs.making import make_env
+from cbo_gym.envs.registration import SEVERAL
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import MissingExtraError, UnsupportedModeError
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
-from cbo_gym.labels import bare_name
-from cbo_gym.registration import SEVERAL
-from cbo_gym.registry import find_entry
-from cbo_gym.specs import Spec, make_env, modes_of
 from cbo_gym.task import Mode
 from tests import record
 from tests.agents.helpers import flat, play

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from cbo_gym import UnsupportedModeError, agents
-from cbo_gym.agent_finder import agent_of, find_agent, known_agents
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry.finding import agent_of, find_agent, known_agents, modes_of
+from cbo_gym.agent_registry.labels import bare_name
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.labels import bare_name
-from cbo_gym.specs import modes_of
 from cbo_gym.task import Mode
 from cbo_gym.testing import check_agent
 from tests.agents.helpers import make

@@ -16,8 +16,8 @@ from cbo_gym import UnsupportedModeError, agents
 from cbo_gym.agents.discrete.base import ArmAgent, arms_of
 from cbo_gym.agents.discrete.parallel_bandit import rarest
 from cbo_gym.agents.discrete.ucb import confidence, upper_bound
+from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
-from cbo_gym.oracle import oracle_of
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import DiscreteTask
 from tests.agents.helpers import make, play
@@ -181,7 +181,7 @@ def test_tasks_that_do_not_fit_are_refused() -> None:
 
 def test_initial_data_count_and_arms_that_are_not_considered_are_no_harm() -> None:
     env = gym.make("CBO/IVBandit-v0")
-    sizes = cbo_gym.registry.InitialData(observational=2, random=20)
+    sizes = cbo_gym.envs.registry.InitialData(observational=2, random=20)
     task = cbo_gym.make_task(env, 0, horizon=30, initial_data=sizes)
     agent = agents.POMISUCB()
     actions, _ = play(agent, env, task, 0)

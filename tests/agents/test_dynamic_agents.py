@@ -10,10 +10,10 @@ import pytest
 
 from cbo_gym import agents, evaluate
 from cbo_gym.agents.dynamic.unrolled import UnrolledModel
+from cbo_gym.envs.registry import InitialData
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.gap import gap_over_time, gaps_of, slice_gaps
-from cbo_gym.registry import InitialData
 from tests.agents.helpers import make, play
 
 AGENTS = [agents.DCBO, agents.ABO, agents.CBORestarted, agents.GPUCBRestarted]

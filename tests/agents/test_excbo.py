@@ -5,7 +5,7 @@ import torch
 from cbo_gym.agents.common.search import maximise
 from cbo_gym.agents.common.seeding import seeded_copy
 from cbo_gym.agents.networks.excbo import EXCBO
-from cbo_gym.oracle import oracle_of
+from cbo_gym.envs import oracle_of
 from tests.agents.helpers import make, play, started
 
 

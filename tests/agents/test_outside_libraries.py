@@ -12,7 +12,7 @@ import pytest
 import stable_baselines3  # noqa: F401  (here, because importing it draws from the global random stream)
 
 from cbo_gym import Round
-from cbo_gym.agent_finder import agent_of
+from cbo_gym.agent_registry.finding import agent_of
 from cbo_gym.agents import AskTell, Optuna, StableBaselines3
 from cbo_gym.errors import MissingExtraError
 from tests.agents.helpers import AGENT_SEED, make, play

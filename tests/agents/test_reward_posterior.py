@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from cbo_gym import make_task
-from cbo_gym.agent_finder import agent_of
-from cbo_gym.registration import custom_id
+from cbo_gym.agent_registry.finding import agent_of
+from cbo_gym.envs.registration import custom_id
 from cbo_gym.task import Mode, Round
 from tests.study.helpers import SYSTEMS, hidden
 

@@ -11,10 +11,10 @@ import torch
 from botorch.acquisition.multi_objective import logei
 
 from cbo_gym import UnsupportedModeError, agents, evaluate, make_task
+from cbo_gym._util.fronts import non_dominated
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.prices import cost_of
 from cbo_gym.agents.several_objectives.base import reference_of, sets_worth_setting
-from cbo_gym.fronts import non_dominated
 
 PAID, SOFT, PUBLISHED = "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0", "CBO/MOCBO1-v0"
 ALONE = ["CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network"]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cbo_gym import UnsupportedModeError, agents
+from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
-from cbo_gym.oracle import oracle_of
 from cbo_gym.problems import Problem
 from cbo_gym.problems.systems.linear_sem import Switched
 from cbo_gym.scm import Normal, StructuralCausalModel, Variable

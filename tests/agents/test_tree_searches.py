@@ -12,15 +12,15 @@ import pytest
 
 from cbo_gym import evaluate, make_task
 from cbo_gym.actions.cells import representative_points
+from cbo_gym.agent_registry.finding import create_agent
 from cbo_gym.agents.cells.cell_gp_ucb import CellGPUCB
 from cbo_gym.agents.cells.gpoo import GPOO
 from cbo_gym.agents.cells.gptree import GPTree
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.cells.published_gpoo import PublishedGPOO
 from cbo_gym.agents.cells.stooo import AVEStoOO, StoOO
+from cbo_gym.envs.registry import InitialData
 from cbo_gym.errors import ArgumentError
-from cbo_gym.registry import InitialData
-from cbo_gym.specs import create_agent
 
 AGENTS = ["GPOO", "StoOO", "AVE-StoOO", "GPTree", "CellGP-UCB"]
 

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.registry import entries
+from cbo_gym.envs.registry import entries
 from cbo_gym.scm import Intervention
 
 pytestmark = pytest.mark.benchmark

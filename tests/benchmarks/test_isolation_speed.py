@@ -3,8 +3,8 @@
 import pytest
 
 from cbo_gym import evaluate
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
-from cbo_gym.labels import Spec
 
 pytestmark = pytest.mark.benchmark
 ROUNDS, ENV = 1500, "CBO/Dropwave-v0"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cbo_gym import Agent, agents
-from cbo_gym.seed_ranges import TUNING
+from cbo_gym.evaluation.seed_ranges import TUNING
 from tests.agents.helpers import AGENT_SEED, make
 
 pytestmark = pytest.mark.benchmark

@@ -11,8 +11,8 @@ import pytest
 from gymnasium.error import InvalidAction
 
 from cbo_gym import make_task
+from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
-from cbo_gym.registry import entries
 
 IDS = [entry.id for entry in entries() if entry.mode == "adversarial"]
 ONE, THREE = "CBO/Dropwave-Penny-v0", "CBO/Alpine2-Perturb-v0"  # coordinates of the adversary

@@ -12,13 +12,13 @@ from scipy.integrate import quad
 
 from cbo_gym import evaluate, make_task
 from cbo_gym.actions.cells import representative_points
-from cbo_gym.envs import CausalBanditEnv
-from cbo_gym.feedback import make_feedback
-from cbo_gym.oracle import Oracle, oracle_of
+from cbo_gym.envs import CausalBanditEnv, oracle_of
+from cbo_gym.envs.registry import InitialData
+from cbo_gym.envs.wrappers import OracleInfo, VectorOracleInfo
+from cbo_gym.modes import make_feedback
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems.systems.function_networks import alpine2
 from cbo_gym.problems.systems.hard_graphs import toy_graph
-from cbo_gym.registry import InitialData
-from cbo_gym.wrappers import OracleInfo, VectorOracleInfo
 from tests.envs.test_invalid_actions import check_refused
 
 CELL = np.array([[0.2], [0.5]])

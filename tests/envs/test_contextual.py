@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cbo_gym import make_task
-from cbo_gym.feedback import make_feedback
+from cbo_gym.envs.registry import InitialData, entries
+from cbo_gym.envs.wrappers import FlattenAction, OracleInfo, VectorOracleInfo
+from cbo_gym.modes import make_feedback
 from cbo_gym.problems import Contexts
-from cbo_gym.registry import InitialData, entries
-from cbo_gym.wrappers import FlattenAction, OracleInfo, VectorOracleInfo
 from tests.envs.test_invalid_actions import check_refused, check_vector_refused
 
 IDS = [entry.id for entry in entries() if entry.mode == "contextual"]

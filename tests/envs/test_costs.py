@@ -10,16 +10,17 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 
 from cbo_gym import evaluate, leaderboard, make_task
 from cbo_gym.actions import Costs
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.making import make_env
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.report import plots
 from cbo_gym.evaluation.report.curves import CostPaid
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.report.tables import env_table
 from cbo_gym.evaluation.runs.results import load_run, save_run
-from cbo_gym.oracle import oracle_of
 from cbo_gym.problems import build_problem
-from cbo_gym.registry import find_entry
-from cbo_gym.specs import Spec, make_env
 from tests.support.runs import choosing_run, made_up_run
 
 TOY, PSA, COMPLETE = "CBO/ToyGraph-v0", "CBO/PSAGraph-v0", "CBO/CompleteGraph-v0"

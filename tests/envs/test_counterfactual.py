@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.registry import entries
+from cbo_gym.envs.registry import entries
 
 # contextual mode has an environment of its own here; where rounds depend on those before them, two runs that play
 # different actions part: see the modes' own tests

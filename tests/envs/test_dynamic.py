@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from cbo_gym.envs import CausalBanditEnv, CausalBanditVectorEnv
+from cbo_gym.envs.registry import InitialData, entries
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.systems.dynamic import stat
-from cbo_gym.registry import InitialData, entries
 
 IDS = [entry.id for entry in entries() if entry.mode == "dynamic"]
 STAT = "CBO/DCBOStat-v0"

@@ -15,9 +15,9 @@ from gymnasium.utils.env_checker import check_env
 
 import cbo_gym  # noqa: F401  (registers the environments)
 from cbo_gym.envs import CausalBanditEnv
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.problems.modes.discrete import arms_of
 from cbo_gym.problems.systems.hard_graphs import complete_graph
-from cbo_gym.registry import find_entry
 from tests.registered import EVERY_ID, FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
 
 NOISY = [env_id for env_id in ONE_OF_A_KIND if gym.make(env_id).unwrapped.scm.noisy]
@@ -47,7 +47,7 @@ def sampled(env: Any, count: int, seed: int) -> list[Any]:
 def test_the_checkers_of_gymnasium_and_stable_baselines3(env_id: str) -> None:
     from stable_baselines3.common.env_checker import check_env as sb3_check_env
 
-    from cbo_gym.wrappers import FlattenAction
+    from cbo_gym.envs.wrappers import FlattenAction
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

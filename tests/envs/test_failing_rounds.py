@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from cbo_gym import custom_problem, load_problem, make_task
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.registry import InitialData
 from cbo_gym.errors import OperationError
-from cbo_gym.oracle import oracle_of
 from cbo_gym.problems import Problem
-from cbo_gym.registry import InitialData
 from cbo_gym.scm import StructuralCausalModel, Variable
 
 pytestmark = pytest.mark.filterwarnings("error")

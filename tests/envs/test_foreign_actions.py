@@ -18,9 +18,9 @@ from gymnasium.error import InvalidAction
 from scipy import sparse
 
 from cbo_gym.actions import CellBox
-from cbo_gym.registry import entries
+from cbo_gym.envs.registry import entries
+from cbo_gym.envs.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo
 from cbo_gym.task import Mode
-from cbo_gym.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo
 
 GAMES = {entry.mode: (entry.id, {}) for entry in reversed(entries())}
 GAMES[Mode.MASKED] = ("CBO/SSEMPeriodic-v1", {})  # Gymnasium warns of version 0, and warnings are errors here

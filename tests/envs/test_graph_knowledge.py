@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from cbo_gym import UnsupportedModeError, evaluate, make_task
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError, HiddenGraphError
 from cbo_gym.evaluation.play.sweep import plan, run_job
-from cbo_gym.oracle import oracle_of
 from cbo_gym.problems.variations.graph_knowledge import describe_knowledge
-from cbo_gym.registry import find_entry
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.equivalence import markov_equivalents
 from cbo_gym.scm.scopes import minimal_intervention_sets

@@ -15,8 +15,8 @@ import pytest
 import cbo_gym
 from cbo_gym import make_task
 from cbo_gym.envs import CausalBanditEnv
+from cbo_gym.envs.registry import InitialData, find_entry
 from cbo_gym.problems import build_problem
-from cbo_gym.registry import InitialData, find_entry
 from tests.registered import EVERY_ID, FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
 
 HARD_IDS = kinds_of("hard")

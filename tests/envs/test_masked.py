@@ -11,11 +11,11 @@ import pytest
 import cbo_gym
 from cbo_gym.actions import SuperArmSpace
 from cbo_gym.envs import CausalBanditEnv
-from cbo_gym.feedback import make_feedback
+from cbo_gym.envs.registry import InitialData
+from cbo_gym.modes import make_feedback
 from cbo_gym.problems.systems.function_networks import ackley, alpine2
 from cbo_gym.problems.systems.hard_graphs import toy_graph
 from cbo_gym.problems.systems.ssem import ssem_periodic
-from cbo_gym.registry import InitialData
 from cbo_gym.scm import Polynomial
 
 NETWORKS = ["Alpine2", "Rosenbrock"]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import cbo_gym
+from cbo_gym.envs.wrappers import FlattenAction, OracleInfo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.wrappers import FlattenAction, OracleInfo
 
 IDS = ["CBO/MOCBO3-v0", "CBO/Alpine2-Cost-v0", "CBO/PSAGraph-Cost-v0"]
 

@@ -11,9 +11,9 @@ from gymnasium.vector import AutoresetMode
 
 import cbo_gym  # noqa: F401  (registers the environments)
 from cbo_gym.envs import CausalBanditVectorEnv
+from cbo_gym.envs.registry import entries
+from cbo_gym.envs.wrappers import OracleInfo, VectorOracleInfo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.registry import entries
-from cbo_gym.wrappers import OracleInfo, VectorOracleInfo
 from tests.registered import ONE_OF_A_KIND
 
 ONE_OF_EACH_MODE = ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0", "CBO/CoCaFig1-v0", "CBO/SSEMPeriodic-v0"]

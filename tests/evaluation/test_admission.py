@@ -6,32 +6,33 @@ from dataclasses import replace
 import pytest
 
 from cbo_gym import evaluate
+from cbo_gym._util.yaml import Lines
+from cbo_gym.agent_registry.labels import import_paths
+from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, publish
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.runs.results import name_of, save_run
-from cbo_gym.evaluation.verify.admission import admit_agent, admit_env
-from cbo_gym.evaluation.verify.replay import replays
-from cbo_gym.evaluation.verify.submission import check_submission
-from cbo_gym.labels import import_paths
-from cbo_gym.registry import entries
+from cbo_gym.referee.admission import admit_agent, admit_env
+from cbo_gym.referee.replay import replays
+from cbo_gym.referee.submission import check_submission
 from cbo_gym.study.files import read_arguments
 from cbo_gym.study.study import describe
-from cbo_gym.yaml_files import Lines
 from tests.support.sources import package_sources
 from tests.together import all_published
 
 #: what makes an object of a text, and the modules that may call it, each with texts of the caller's own or with what
 #: the door let through
 MAKERS = {
-    "import_module": "agent_finder agents.baselines.learned_graph agents.choice.auto feedback lazy problems.build",
-    "find_agent": "agent_cards agent_finder evaluation.verify.admission "
-    "evaluation.play.grid evaluation.runs.revisions player",
-    "create_agent": "agent_finder evaluation.play.grid player",
+    "import_module": "agent_registry.finding agents.baselines.learned_graph agents.choice.auto modes _util.lazy "
+    "problems.build",
+    "find_agent": "agent_registry.cards agent_registry.finding referee.admission "
+    "evaluation.play.grid evaluation.runs.revisions referee.player",
+    "create_agent": "agent_registry.finding evaluation.play.grid referee.player",
     "make_env": "cli.environments envs.tasks evaluation.play.grid evaluation.play.runner integrations.opening testing",
     "make": "agents.dynamic.restarted cli.environments envs.making testing",
-    "builder_of": "evaluation.verify.admission problems.build",
-    "build_problem": "evaluation.report.plots feedback problems.systems.contextual testing",
+    "builder_of": "referee.admission problems.build",
+    "build_problem": "evaluation.report.plots modes problems.systems.contextual testing",
     "load_problem": "problems.build",
     "plan": "cli.runs evaluation.play.sweep",
     "sweep": "",
@@ -39,16 +40,16 @@ MAKERS = {
     "evaluate": "agents.intervention_sets.parent_posterior cli.runs evaluation.play.sweep",
     "exec": "scm.straight_line",
     "eval": "problems.custom.expression scm.formula",
-    "_Unpickler": "agent_state",
-    "loads": "player serialization.messages evaluation.play.processes evaluation.store.published "
-    "evaluation.runs.results agents.zoo agent_cards registration study.log study.study",
-    "literal_eval": "labels",
+    "_Unpickler": "_util.agent_state",
+    "loads": "referee.player referee.serialization.messages evaluation.play.processes evaluation.store.published "
+    "evaluation.runs.results agent_registry.zoo agent_registry.cards envs.registration study.log study.study",
+    "literal_eval": "agent_registry.labels",
     "cell_of": "evaluation.play.grid",
-    "guarded_cells": "evaluation.verify.referee evaluation.verify.replay",
-    "player_of": "evaluation.play.grid evaluation.verify.referee evaluation.verify.replay",
+    "guarded_cells": "referee.referee referee.replay",
+    "player_of": "evaluation.play.grid referee.referee referee.replay",
     "IsolatedAgent": "evaluation.play.isolated evaluation.play.sweep",
 }
-WHO_READS_RUNS = {"evaluation.verify.referee", "evaluation.verify.replay"}  # and makes something of what they name
+WHO_READS_RUNS = {"referee.referee", "referee.replay"}  # and makes something of what they name
 
 
 def calls():

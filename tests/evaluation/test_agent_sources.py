@@ -14,11 +14,11 @@ import pytest
 from cbo_gym import evaluate, leaderboard, make_task, sweep
 from cbo_gym.agents import GPUCB
 from cbo_gym.envs.making import env_spec
+from cbo_gym.envs.wrappers import FlattenAction
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.play.agent_sources import import_path
 from cbo_gym.evaluation.play.grid import plan
-from cbo_gym.wrappers import FlattenAction
 from tests.helpers import Centre
 from tests.together import kept, played_here
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test
 
-from cbo_gym.evaluation.verify.agreement import (
+from cbo_gym.referee.agreement import (
     LEVEL,
     MIN_REPLAYS,
     agreements,
@@ -14,7 +14,7 @@ from cbo_gym.evaluation.verify.agreement import (
     p_value_of,
     sample_to_compare,
 )
-from cbo_gym.evaluation.verify.replay import Replay
+from cbo_gym.referee.replay import Replay
 from tests.support.runs import made_up_run
 
 ENV = "CBO/Dropwave-v0"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from cbo_gym import evaluate, leaderboard, sweep
+from cbo_gym.agent_registry.finding import create_agent, find_agent, modes_of
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents import GPUCB, MCBO
-from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.evaluation import AgentError, load_runs
-from cbo_gym.specs import create_agent, find_agent, modes_of
 from tests.helpers import Centre
 from tests.together import ALONE, TOGETHER, by_family, rounds_alike
 

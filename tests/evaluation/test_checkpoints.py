@@ -13,14 +13,17 @@ from threading import Lock
 import numpy as np
 import pytest
 
-from cbo_gym import evaluate, make_task, seal, sweep
-from cbo_gym.agent_state import HEAD, StateError
+from cbo_gym import evaluate, make_task, sweep
+from cbo_gym._util import seal
+from cbo_gym._util.agent_state import HEAD, StateError
+from cbo_gym.agent_registry.finding import create_agent, find_agent, modes_of
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents import GPUCB
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.envs.making import make_env
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation import load_runs
-from cbo_gym.serialization import from_plain, read_message, to_plain, write_message
-from cbo_gym.specs import Spec, create_agent, find_agent, make_env, modes_of
+from cbo_gym.referee.serialization import from_plain, read_message, to_plain, write_message
 from tests.helpers import Centre
 from tests.together import ALONE, TOGETHER, by_family, rounds_alike
 

@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 
 from cbo_gym import evaluate, leaderboard, make_task
+from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import load_run
 from cbo_gym.evaluation.metrics.gap import GAPS, gap, gap_over_time, gaps_of, path_aware_gap
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.report.tables import gap_tables
 from cbo_gym.evaluation.runs.results import save_run
-from cbo_gym.oracle import oracle_of
 
 HALFWAY = [0.0, 2.0, 1.0, 6.0]  # of the way from 2 to 10: nothing, nothing, nothing, half
 

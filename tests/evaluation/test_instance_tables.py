@@ -5,9 +5,9 @@ import pytest
 
 from cbo_gym import evaluate
 from cbo_gym.agents import Random
+from cbo_gym.envs import oracle_of
 from cbo_gym.evaluation import leaderboard
 from cbo_gym.evaluation.report.tables import instance_tables
-from cbo_gym.oracle import oracle_of
 
 ENV = "CBO/Dropwave-v0"
 

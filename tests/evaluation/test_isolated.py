@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from cbo_gym import evaluate, make_task
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError, CBOGymError, UnsupportedModeError
 from cbo_gym.evaluation import AgentError
 from cbo_gym.evaluation.play.blind import anonymous, secret_of, seeds_of, with_secret_instance
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
-from cbo_gym.import_guard import VARIABLE
-from cbo_gym.labels import Spec
+from cbo_gym.referee.import_guard import VARIABLE
+from cbo_gym.referee.serialization import from_plain, task_of, task_to_plain, to_plain
 from cbo_gym.scm.expression import trace
-from cbo_gym.serialization import from_plain, task_of, task_to_plain, to_plain
 from tests.helpers import Centre
 from tests.registered import LAST_OF_MODE, ONE_OF_A_KIND
 
@@ -73,9 +73,9 @@ import gymnasium
 import cbo_gym
 from cbo_gym import evaluate
 from cbo_gym.evaluation import sweep
-from cbo_gym.oracle import oracle_of
+from cbo_gym.envs import oracle_of
 from cbo_gym.problems.base import Problem
-from cbo_gym.import_guard import ClosedError
+from cbo_gym.referee.import_guard import ClosedError
 refused = 0
 for call in (evaluate, sweep, oracle_of, Problem, cbo_gym.make_task):
     try:
@@ -83,7 +83,7 @@ for call in (evaluate, sweep, oracle_of, Problem, cbo_gym.make_task):
     except ClosedError:
         refused += 1
 registered = [name for name in gymnasium.registry if name.startswith("CBO/")]
-print(refused, registered, sorted(n for n in sys.modules if n.startswith("cbo_gym.registry")))
+print(refused, registered, sorted(n for n in sys.modules if n.startswith("cbo_gym.envs.registry")))
 """
 
 

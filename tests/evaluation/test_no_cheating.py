@@ -11,13 +11,14 @@ from gymnasium.envs.registration import EnvSpec
 
 from cbo_gym import evaluate
 from cbo_gym.envs import CausalBanditEnv
+from cbo_gym.envs.registry import EnvEntry
+from cbo_gym.envs.wrappers import OracleInfo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback import Feedback
-from cbo_gym.oracle import Optimum, Oracle
+from cbo_gym.modes import Feedback
+from cbo_gym.modes.oracles import Optimum, Oracle
 from cbo_gym.problems import Problem
-from cbo_gym.registry import EnvEntry, RecordedOptimum
+from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.scm import System, Variable
-from cbo_gym.wrappers import OracleInfo
 from tests.helpers import Recorder
 from tests.registered import EVERY_ID
 
@@ -110,5 +111,5 @@ def test_a_composition_stands_apart_from_the_mechanisms(env_id):
     assert not [thing for thing in vars(module).values() if getattr(thing, "__module__", "").startswith("cbo_gym.scm")]
     assert {thing.__module__ for thing in vars(module).values() if isinstance(thing, types.FunctionType)} == {
         "cbo_gym.problems.systems.compositions",
-        "cbo_gym.sums",
+        "cbo_gym._util.summation",
     }

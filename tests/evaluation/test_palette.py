@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.evaluation.report.palette import COLOURS, file_names, for_figure, looks, shorten
 
 # Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB

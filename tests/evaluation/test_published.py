@@ -9,16 +9,16 @@ import polars as pl
 import pytest
 
 from cbo_gym import evaluate, leaderboard
+from cbo_gym.agent_registry.labels import bare_name
 from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_published, load_runs, publish
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, seal_table
+from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.evaluation.store.finding import find_published
 from cbo_gym.evaluation.store.published import HISTORY, is_published, own_store
 from cbo_gym.evaluation.store.rounding import LEVELS
-from cbo_gym.labels import bare_name
-from cbo_gym.seed_ranges import PUBLICATION
-from cbo_gym.suites import Suite
+from cbo_gym.evaluation.suites import Suite
 
 ENVS = ("CBO/CoCaFig1-v0", "CBO/ToyGraph-v0", "CBO/Alpine2-v0", "CBO/GPBandit1-v0", "CBO/SSEMPeriodic-v1")
 ROUNDS = 20

@@ -8,7 +8,7 @@ import pytest
 from cbo_gym import evaluate
 from cbo_gym.evaluation import load_published, publish
 from cbo_gym.evaluation.runs.results import name_of, save_run
-from cbo_gym.evaluation.verify.replay import ROUND_TOLERANCE, compare_runs, replays, sample_of
+from cbo_gym.referee.replay import ROUND_TOLERANCE, compare_runs, replays, sample_of
 
 ENV = "CBO/Dropwave-v0"
 

@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 
 from cbo_gym import leaderboard
+from cbo_gym._util.files import csv_cell
 from cbo_gym.cli.comparisons import _print_board
 from cbo_gym.cli.output import console
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.report import page as report
 from cbo_gym.evaluation.report.markdown import escape, escape_latex, latex
 from cbo_gym.evaluation.report.tables import table_of
-from cbo_gym.files import csv_cell
 from tests.support.runs import choosing_run, made_up_run
 
 AWKWARD = (

@@ -6,6 +6,7 @@ import pytest
 
 from cbo_gym import evaluate, sweep
 from cbo_gym.agents import Random
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.evaluation import load_published, load_runs
 from cbo_gym.evaluation.compare.provenance import mixtures
 from cbo_gym.evaluation.play.grid import plan
@@ -14,8 +15,7 @@ from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import name_of, save_run, seal_table
 from cbo_gym.evaluation.runs.revisions import code_of, is_current, parts_of
 from cbo_gym.evaluation.store.published import put
-from cbo_gym.evaluation.verify.replay import is_played_alike
-from cbo_gym.registry import find_entry
+from cbo_gym.referee.replay import is_played_alike
 
 ENV = "CBO/Dropwave-v0"
 MINE = "from cbo_gym.agents import Random\n\nclass Mine(Random):\n    pass\n"

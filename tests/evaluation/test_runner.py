@@ -7,9 +7,9 @@ import pytest
 
 import cbo_gym
 from cbo_gym import UnsupportedModeError, evaluate
+from cbo_gym.envs.wrappers import OracleInfo
 from cbo_gym.evaluation import AgentError
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
-from cbo_gym.wrappers import OracleInfo
 from tests.helpers import Centre, DuckTyped, Incomplete, Nonsense, Raises, Recorder, SoftOnly
 
 

@@ -10,6 +10,8 @@ import pytest
 from claims import Claim, judge
 
 from cbo_gym import evaluate
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
 from cbo_gym.evaluation.compare.pairwise import compare
@@ -19,12 +21,10 @@ from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.recorded import _pack, recorded_actions, with_actions
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS
 from cbo_gym.evaluation.store.published import put
-from cbo_gym.evaluation.verify.referee import Blind, _min_loss, drops, gains, rescore_runs
-from cbo_gym.evaluation.verify.replay import Replay, compare_runs
-from cbo_gym.evaluation.verify.submission import check_submission, enter, read_card
-from cbo_gym.labels import Spec
-from cbo_gym.oracle import oracle_of
-from cbo_gym.suites import Suite
+from cbo_gym.evaluation.suites import Suite
+from cbo_gym.referee.referee import Blind, _min_loss, drops, gains, rescore_runs
+from cbo_gym.referee.replay import Replay, compare_runs
+from cbo_gym.referee.submission import check_submission, enter, read_card
 from tests.together import check_here, kept, played_here
 
 AGENT = "tests.helpers:Centre"
@@ -39,7 +39,7 @@ TINY = Suite(name="tiny", title="t", description="d", environments=ENVS, horizon
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    monkeypatch.setattr("cbo_gym.evaluation.verify.submission.load", {"tiny": TINY}.__getitem__)
+    monkeypatch.setattr("cbo_gym.referee.submission.load", {"tiny": TINY}.__getitem__)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def card(tmp_path):
 @pytest.fixture
 def not_blind(monkeypatch):
     """Nothing is played blind."""
-    monkeypatch.setattr("cbo_gym.evaluation.verify.submission.blind_scores", lambda *_, **__: ([], []))
+    monkeypatch.setattr("cbo_gym.referee.submission.blind_scores", lambda *_, **__: ([], []))
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def said(file, card, monkeypatch, here):
     """What is found wrong with runs, as another program may write them; without playing anything again."""
 
     def problems(runs, allow=()):
-        monkeypatch.setattr("cbo_gym.evaluation.verify.submission._read", lambda path: list(runs))
+        monkeypatch.setattr("cbo_gym.referee.submission._read", lambda path: list(runs))
         return " ".join(check_submission(file, card, allow=allow).problems)
 
     return problems
@@ -99,7 +99,7 @@ def test_an_honest_submission_is_verified_and_enters(file, card, tmp_path, monke
         check_here(monkeypatch)
     # The centre of the box is Dropwave's optimum as published: with some words both transformed systems are so bad
     # there that the loss is beyond chance.
-    monkeypatch.setattr("cbo_gym.evaluation.verify.referee.secrets.token_hex", lambda size: "ab" * size)
+    monkeypatch.setattr("cbo_gym.referee.referee.secrets.token_hex", lambda size: "ab" * size)
     found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
     assert (found.problems, found.standing) == ((), "verified")
     assert len(found.replays) == len(ENVS) * SEEDS, "all, where that is cheap"
@@ -161,7 +161,7 @@ def test_bad_seeds_cannot_be_called_failures(file, card, monkeypatch, not_blind,
     runs = load_published(file)
     nothing = pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
     hidden = replace(runs[0], status="failed", error="out of memory", actions="", recommendations="", table=nothing)
-    monkeypatch.setattr("cbo_gym.evaluation.verify.submission._read", lambda path: [hidden, *runs[1:]])
+    monkeypatch.setattr("cbo_gym.referee.submission._read", lambda path: [hidden, *runs[1:]])
     found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
     assert len(found.problems) == 1
     assert "its status is failed in the file, but it finishes here" in found.problems[0]
@@ -228,7 +228,7 @@ def test_actions_that_were_not_played_are_found_by_playing(folder, file, card, m
     for run in load_runs(folder):
         played = evaluate(recorded_actions(better(run)), run.env, run.seed, horizon=ROUNDS, label=AGENT)
         forged.append(with_actions(replace(played, isolated=True, sources=run.sources, unverified=True)))
-    monkeypatch.setattr("cbo_gym.evaluation.verify.submission._read", lambda path: forged)
+    monkeypatch.setattr("cbo_gym.referee.submission._read", lambda path: forged)
     found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
     assert found.standing == "refused"
     again = [problem for problem in found.problems if "played again" in problem]

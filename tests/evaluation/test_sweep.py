@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from cbo_gym import evaluate, sweep
+from cbo_gym.envs.registry import entries, find_entry
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_run, load_runs
 from cbo_gym.evaluation.play.sweep import plan, run_jobs
 from cbo_gym.evaluation.runs.machine import describe_machine
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, save_run
-from cbo_gym.registry import entries, find_entry
 
 AGENT = "tests.helpers:Centre"
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from cbo_gym.feedback import Feedback, feedback_class, make_feedback
+from cbo_gym.modes import Feedback, feedback_class, make_feedback
 from cbo_gym.problems import build_problem
 from cbo_gym.task import ContextualTask, Mode, Task
 from tests.registered import FIRST_OF_MODE, ONE_OF_A_KIND
@@ -36,7 +36,7 @@ def stacked(feedback: Feedback, actions: list[Any]) -> Any:
 @pytest.mark.parametrize("mode", Mode)
 def test_a_mode_is_a_module_and_a_class_named_after_it(mode: Mode) -> None:
     kind = feedback_class(mode)
-    module = import_module(f"cbo_gym.feedback.{mode.value}")
+    module = import_module(f"cbo_gym.modes.{mode.value}")
     assert kind is module.FEEDBACK is feedback_class(mode.value)
     assert kind.__name__ == f"{mode.capitalize()}Feedback"
     assert kind.mode is mode

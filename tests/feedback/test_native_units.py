@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from cbo_gym import custom_problem, load_problem, make_task
 from cbo_gym.cli import app
-from cbo_gym.feedback import Feedback, make_feedback
-from cbo_gym.oracle import oracle_of
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.wrappers import FlattenAction
+from cbo_gym.modes import Feedback, make_feedback
 from cbo_gym.problems import Contexts, Problem
 from cbo_gym.problems.systems.contextual import contextual_network
 from cbo_gym.problems.systems.function_networks import dropwave, rosenbrock
-from cbo_gym.wrappers import FlattenAction
 
 GREENHOUSE = """
 name: Greenhouse

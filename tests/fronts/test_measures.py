@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbo_gym.fronts import (
+from cbo_gym._util.fronts import (
     generational_distance_plus,
     hypervolume,
     inverted_generational_distance_plus,

@@ -10,9 +10,9 @@ import torch
 from botorch.test_functions import SyntheticTestFunction
 
 import cbo_gym
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.oracle import oracle_of
-from cbo_gym.registry import entries
 
 ASIDE = ("contextual", "dynamic", "adversarial")  # whose rewards are no function of the action alone
 OF_MODE = {entry.mode: entry.id for entry in reversed(entries()) if entry.mode not in ASIDE}

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import cbo_gym
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError
-from cbo_gym.oracle import oracle_of
-from cbo_gym.registry import entries
 from tests.registered import LAST_OF_MODE
 
 every_mode = pytest.mark.parametrize("env_id", LAST_OF_MODE.values(), ids=LAST_OF_MODE.keys())

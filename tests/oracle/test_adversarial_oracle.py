@@ -8,9 +8,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from cbo_gym.envs import oracle_of
 from cbo_gym.evaluation import evaluate
-from cbo_gym.feedback import make_feedback
-from cbo_gym.oracle import AdversarialOracle, oracle_for, oracle_of
+from cbo_gym.modes import make_feedback
+from cbo_gym.modes.oracles import AdversarialOracle, oracle_for
 from cbo_gym.problems import Adversary, Problem
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise
 

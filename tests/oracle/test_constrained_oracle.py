@@ -5,15 +5,16 @@ import numpy as np
 import pytest
 
 from cbo_gym import make_task
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.wrappers import OracleInfo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback import make_feedback
-from cbo_gym.oracle import ConstrainedOracle, oracle_for, oracle_of
+from cbo_gym.modes import make_feedback
+from cbo_gym.modes.oracles import ConstrainedOracle, oracle_for
 from cbo_gym.problems import Problem
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.problems.systems.building import read_equations
 from cbo_gym.scm import Normal, StructuralCausalModel
 from cbo_gym.task import Constraint
-from cbo_gym.wrappers import OracleInfo
 
 
 def two_parameters(constraints=(), noise=0.5):

@@ -8,11 +8,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.feedback import make_feedback
-from cbo_gym.oracle import ContextualOracle, Oracle, oracle_of
-from cbo_gym.oracle.contextual import _maximise_each
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.registry import entries, find_entry
+from cbo_gym.modes import make_feedback
+from cbo_gym.modes.contextual.oracle import _maximise_each
+from cbo_gym.modes.oracles import ContextualOracle, Oracle
 from cbo_gym.problems import Contexts
-from cbo_gym.registry import entries, find_entry
 from tests.registered import ONE_OF_A_KIND
 
 ENTRIES = [entry for entry in entries() if entry.mode == "contextual"]

@@ -8,10 +8,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.envs import CausalBanditEnv
-from cbo_gym.feedback import make_feedback
-from cbo_gym.oracle import DynamicOracle, oracle_for, oracle_of
-from cbo_gym.registry import entries
+from cbo_gym.envs import CausalBanditEnv, oracle_of
+from cbo_gym.envs.registry import entries
+from cbo_gym.modes import make_feedback
+from cbo_gym.modes.oracles import DynamicOracle, oracle_for
 
 ENTRIES = [entry for entry in entries() if entry.mode == "dynamic"]
 

@@ -7,16 +7,16 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize, minimize_scalar
 
-from cbo_gym.envs import CausalBanditEnv
+from cbo_gym.envs import CausalBanditEnv, oracle_of
+from cbo_gym.envs.registry import find_entry
+from cbo_gym.envs.wrappers import FlattenAction
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.feedback import make_feedback
-from cbo_gym.oracle import ContextualOracle, Estimate, Oracle, oracle_for, oracle_of
+from cbo_gym.modes import make_feedback
+from cbo_gym.modes.oracles import ContextualOracle, Estimate, Oracle, oracle_for
 from cbo_gym.problems import Problem, SuperArms
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.problems.systems.function_networks import alpine2
-from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention, Linear, Normal, SeparableSEM, Uniform
-from cbo_gym.wrappers import FlattenAction
 from tests.registered import FIRST_OF_MODE, ONE_OF_A_KIND, ONE_REWARD
 
 # Super arms by the hundred, which the tests below compare with brute force.

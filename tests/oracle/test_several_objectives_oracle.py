@@ -7,10 +7,16 @@ import numpy as np
 import pytest
 
 from cbo_gym import evaluate
+from cbo_gym._util.fronts import (
+    generational_distance_plus,
+    hypervolume,
+    inverted_generational_distance_plus,
+    non_dominated,
+)
 from cbo_gym.agent import Agent
-from cbo_gym.fronts import generational_distance_plus, hypervolume, inverted_generational_distance_plus, non_dominated
-from cbo_gym.oracle import SeveralObjectivesOracle, oracle_of
-from cbo_gym.registry import find_entry
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.registry import find_entry
+from cbo_gym.modes.oracles import SeveralObjectivesOracle
 from cbo_gym.task import Action, Mode, Observation
 from tests.registered import SEVERAL_OBJECTIVES
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cbo_gym.oracle import Estimate, Oracle
+from cbo_gym.modes.oracles import Estimate, Oracle
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 

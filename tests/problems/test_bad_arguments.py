@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems import build_problem
 from cbo_gym.problems.base import mixture_noise
-from cbo_gym.registry import find_entry
 
 NETWORKS = "cbo_gym.problems.systems.function_networks:"
 TWO = [[0.5, -0.5, 0.05], [0.5, 0.5, 0.1]]

@@ -10,8 +10,8 @@ import pytest
 
 import cbo_gym
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback import make_feedback
-from cbo_gym.oracle import Oracle, oracle_for
+from cbo_gym.modes import make_feedback
+from cbo_gym.modes.oracles import Oracle, oracle_for
 from cbo_gym.problems import Arms, Problem
 from cbo_gym.problems.modes.discrete import arms_of
 from cbo_gym.problems.systems.causal_bandits import (

@@ -13,9 +13,10 @@ import pytest
 import yaml
 from scipy.integrate import solve_ivp
 
-from cbo_gym.oracle import Oracle, oracle_of
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.registry import find_entry
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems.systems.chemostat import chemostat, chemostat_days, load_coefficients
-from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
 from tests.problems.checks import monte_carlo_agrees, nodes_follow
 

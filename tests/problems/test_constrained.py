@@ -7,7 +7,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 from cbo_gym import make_task
-from cbo_gym.oracle import oracle_of
+from cbo_gym.envs import oracle_of
 from cbo_gym.scm.scopes import minimal_intervention_sets
 
 IDS = ["CBO/CCBOSynthetic1-v0", "CBO/CCBOSynthetic2-v0", "CBO/CCBOHealth-v0", "CBO/CCBOProtein-v0"]

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from cbo_gym import custom_problem, evaluate, load_problem
+from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
-from cbo_gym.oracle import Oracle, oracle_of
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems.custom.expression import Equation
 from cbo_gym.scm import CausalDiagram, Normal, Uniform
 

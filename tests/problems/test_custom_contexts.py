@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cbo_gym import custom_problem, evaluate
+from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
-from cbo_gym.oracle import oracle_of
 from cbo_gym.problems import Contexts
 from cbo_gym.scm import Uniform
 from cbo_gym.testing import check_problem

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cbo_gym import custom_problem, evaluate, load_problem
+from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
-from cbo_gym.oracle import oracle_of
 from cbo_gym.scm import CausalDiagram, Intervention, Uniform
 
 

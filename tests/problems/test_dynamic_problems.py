@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cbo_gym.envs import CausalBanditEnv
+from cbo_gym.envs.registry import entries
 from cbo_gym.problems import Slices, build_problem
-from cbo_gym.registry import entries
 from cbo_gym.scm import Intervention
 
 ENTRIES = [entry for entry in entries() if entry.mode == "dynamic"]

@@ -10,8 +10,8 @@ import pytest
 from scipy import optimize
 from scipy.stats import qmc
 
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.problems import Problem, build_problem
-from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
 from tests.problems.checks import monte_carlo_agrees, nodes_follow
 

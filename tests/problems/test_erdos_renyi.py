@@ -4,8 +4,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.problems.systems.erdos_renyi import erdos_renyi
-from cbo_gym.registry import find_entry
 from cbo_gym.scm.components import Linear
 
 

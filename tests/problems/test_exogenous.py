@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from cbo_gym.oracle import Oracle
+from cbo_gym.envs.registry import find_entry
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import build_problem
-from cbo_gym.registry import find_entry
 from tests.problems.checks import monte_carlo_agrees, nodes_follow
 
 TWO = [[0.5, -0.5, 0.05], [0.5, 0.5, 0.1]]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize
 
-from cbo_gym.feedback import make_feedback
-from cbo_gym.oracle import Oracle
+from cbo_gym.modes import make_feedback
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import Problem
 from cbo_gym.problems.systems.function_networks import (
     ALPINE2_PEAK,

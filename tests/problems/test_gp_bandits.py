@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.oracle import oracle_of
+from cbo_gym.envs import oracle_of
 from cbo_gym.problems.systems.gp_bandits import (
     gp_bandit_1,
     gp_bandit_2,

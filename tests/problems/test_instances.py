@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from cbo_gym import Mode, make_task
-from cbo_gym.actions.units import Unit
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
-from cbo_gym.oracle import oracle_of
-from cbo_gym.registry import find_entry
+from cbo_gym.referee.serialization import task_to_plain
 from cbo_gym.scm import Empirical, GaussianMixture, Normal, Uniform
 from cbo_gym.scm.noise import Arcsine, Discrete, TruncatedNormal, scaled
-from cbo_gym.serialization import task_to_plain
+from cbo_gym.scm.units import Unit
 from cbo_gym.testing import check_problem
 from tests.registered import LAST_OF_MODE, ONE_OF_A_KIND
 

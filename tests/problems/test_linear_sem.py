@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import cbo_gym
-from cbo_gym.oracle import oracle_of
+from cbo_gym.envs import oracle_of
 from cbo_gym.problems.systems.linear_sem import enhanced_parallel, halved, hierarchical
 
 SMALL = {

@@ -8,9 +8,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.oracle import Oracle
+from cbo_gym.envs.registry import find_entry
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import build_problem
-from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
 from tests.problems.checks import monte_carlo_agrees, nodes_follow
 

@@ -8,10 +8,10 @@ import pickle
 import numpy as np
 import pytest
 
+from cbo_gym.envs.registry import entries
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.systems.function_networks import alpine2
 from cbo_gym.problems.systems.hard_graphs import complete_graph, toy_graph
-from cbo_gym.registry import entries
 
 ALPINE2 = "cbo_gym.problems.systems.function_networks:alpine2"
 

@@ -10,7 +10,7 @@ from scipy.stats import truncnorm
 from cbo_gym import sample
 from cbo_gym.actions import Costs
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback import make_feedback
+from cbo_gym.modes import make_feedback
 from cbo_gym.problems import Problem
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.problems.systems.hard_graphs import toy_graph

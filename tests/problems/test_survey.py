@@ -11,8 +11,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
-from cbo_gym.oracle import oracle_of
 from cbo_gym.problems import Problem
 from cbo_gym.problems.systems.function_networks import rosenbrock
 from cbo_gym.problems.systems.survey import (
@@ -26,7 +27,6 @@ from cbo_gym.problems.systems.survey import (
     synthetic_2,
     toy_graph,
 )
-from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "survey_optima.py"

@@ -12,10 +12,11 @@ import string
 import networkx as nx
 import pytest
 
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.envs.making import make_env
+from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.registry import entries
 from cbo_gym.scm import CausalDiagram
-from cbo_gym.specs import Spec, make_env
 
 FRONT_DOOR = CausalDiagram("XZYW", [("X", "Z"), ("Z", "Y"), ("W", "Y")], [("X", "Y"), ("Z", "W")])
 LETTERS = string.ascii_letters + string.digits + "_ .-é{};>[]\"'"

@@ -12,10 +12,10 @@ import gymnasium as gym
 import numpy as np
 
 from cbo_gym import make_task
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agents.baselines.random import Random
 from cbo_gym.envs.making import make_env
-from cbo_gym.labels import Spec
-from cbo_gym.registration import custom_id
+from cbo_gym.envs.registration import custom_id
 from cbo_gym.study import create_study, load_study
 from cbo_gym.task import Mode
 

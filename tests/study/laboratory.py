@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cbo_gym.agents.zoo import zoo
-from cbo_gym.specs import find_agent, modes_of
+from cbo_gym.agent_registry.finding import find_agent, modes_of
+from cbo_gym.agent_registry.zoo import zoo
 
 DIAGRAM = "dag { x -> m -> y; z -> y; x <-> y }"
 NODES = ("x", "z", "m", "y")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from cbo_gym import evaluate
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry.finding import find_agent, modes_of
+from cbo_gym.agent_registry.zoo import zoo
+from cbo_gym.envs.registration import custom_id
 from cbo_gym.evaluation.play.blind import seeds_of
-from cbo_gym.registration import custom_id
-from cbo_gym.specs import find_agent, modes_of
 from cbo_gym.task import Mode
 from tests.study.helpers import SYSTEMS, Robot, hidden
 from tests.together import by_family

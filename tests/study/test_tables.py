@@ -20,9 +20,9 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from cbo_gym._util.files import csv_of
 from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, MissingExtraError
-from cbo_gym.files import csv_of
 from cbo_gym.study import create_study, load_study
 from tests.study.visitor import Visitor
 

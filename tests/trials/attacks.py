@@ -47,7 +47,7 @@ for content in forged:
 
 CHECKPOINT = """
 from base64 import b64encode
-from cbo_gym.serialization import from_plain, read_message, to_plain, written
+from cbo_gym.referee.serialization import from_plain, read_message, to_plain, written
 
 class StopError(Exception):
     pass

@@ -39,7 +39,7 @@ class Cheat(Random):
 
 
 def best_of(env):
-    from cbo_gym.oracle import oracle_of
+    from cbo_gym.envs import oracle_of
 
     oracle = oracle_of(env)
     return oracle.feedback.codec.from_record(oracle.optimum.action)
@@ -123,7 +123,7 @@ class FindsTheSeed(Cheat):
 
 ASK = """
 import gymnasium, numpy, cbo_gym
-from cbo_gym.oracle import oracle_of
+from cbo_gym.envs import oracle_of
 for env_id in ("CBO/Dropwave-v0", "CBO/Alpine2-v0", "CBO/Ackley-v0", "CBO/Rosenbrock-v0"):
     env = gymnasium.make(env_id)
     task = cbo_gym.make_task(env, 0)

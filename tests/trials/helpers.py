@@ -18,10 +18,11 @@ import numpy as np
 import polars as pl
 import psutil
 
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.making import make_env
 from cbo_gym.evaluation import Run, load_runs
 from cbo_gym.evaluation.runs.results import METADATA_KEY, TIMING_COLUMNS, name_of
-from cbo_gym.oracle import oracle_of
-from cbo_gym.specs import Spec, make_env
 
 ROOT = Path(__file__).parents[2]
 MARK = "CBO_GYM_TRIAL"  # an environment variable that marks the processes of a trial

@@ -8,9 +8,9 @@ from itertools import chain, cycle, islice, product
 import pytest
 
 from cbo_gym import sweep
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.runs.results import last_line
-from cbo_gym.specs import Spec
 from tests.trials.helpers import end_of, environment, essences, played_again, python, say
 from tests.trials.hostile import DEEDS, MARKER, NEEDS_A_LIMIT_OF_MEMORY, OTHERS
 

@@ -15,11 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cbo_gym import evaluate, leaderboard
+from cbo_gym._util.files import FORMULA
 from cbo_gym.cli import app
 from cbo_gym.evaluation import publish
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.runs.results import name_of, save_run
-from cbo_gym.files import FORMULA
 from tests.trials.helpers import command, environment, say
 
 pytestmark = pytest.mark.slow

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 PLAY = "from cbo_gym import evaluate; assert evaluate('GP-UCB', 'CBO/Dropwave-v0', 0, horizon=3).table.height == 3;"
 OURS = f"import cbo_gym.agents; assert cbo_gym.agents.GPUCB.__module__ == 'cbo_gym.agents.black_box.gp_ucb'; {PLAY}"
 OPENAIS = "import agents; assert agents.Agent(name='a').name == 'a'; assert agents.Runner; print(agents.__file__);"
-LIST = "from cbo_gym.specs import known_agents; print(*known_agents());"
+LIST = "from cbo_gym.agent_registry.finding import known_agents; print(*known_agents());"
 
 
 def call(*words, cwd, succeeds=True, **variables):

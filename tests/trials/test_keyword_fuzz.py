@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cbo_gym.feedback import OUTCOME_KEYWORDS, feedback_class
+from cbo_gym.agent_registry.finding import find_agent, known_agents
+from cbo_gym.envs.registry import entries
+from cbo_gym.modes import OUTCOME_KEYWORDS, feedback_class
 from cbo_gym.problems.build import builder_parameters
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS, KEYWORDS
-from cbo_gym.registry import entries
-from cbo_gym.specs import find_agent, known_agents
 from tests.trials.fuzzing import Case, Workplace
 from tests.trials.helpers import say
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.play.isolated import LISTING_SECONDS
 from tests.trials.helpers import end_of, environment, python, say
@@ -120,7 +120,9 @@ def test_the_list_of_agents(installed, form):
 def test_what_names_no_agent_of_theirs_imports_none(installed):
     printed, _, seconds = command(installed, "run", "Random", "CBO/Dropwave-v0", "--horizon", "3")
     assert "Random on CBO/Dropwave-v0" in printed
-    known, _, _ = call(installed, "-c", "from cbo_gym.specs import known_agents; print(*map(ascii, known_agents()))")
+    known, _, _ = call(
+        installed, "-c", "from cbo_gym.agent_registry.finding import known_agents; print *map ascii, known_agents"
+    )
     assert {repr(name) for name in MODULES} <= set(known.split())
     words = "cbo-gym run "
     variables = {"_CBO_GYM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "2"}

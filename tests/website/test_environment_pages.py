@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import sympy
 
-from cbo_gym.registry import entries
+from cbo_gym.envs.registry import entries
 from cbo_gym.scm import Intervention, SeparableSEM
 from cbo_gym.scm.expression import STEPS
 from cbo_gym.task import Mode

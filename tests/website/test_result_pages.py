@@ -14,17 +14,17 @@ import pytest
 from matplotlib.figure import Figure
 
 import cbo_gym.evaluation.play.runner as runner
-from cbo_gym.agents.zoo import zoo
+from cbo_gym._util.yaml import read_yaml
+from cbo_gym.agent_registry.finding import create_agent, find_agent, modes_of
+from cbo_gym.agent_registry.labels import Spec, bare_name
+from cbo_gym.agent_registry.zoo import zoo
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import CBOGymError
 from cbo_gym.evaluation import evaluate, leaderboard
-from cbo_gym.evaluation.verify.submission import TaskField
-from cbo_gym.labels import bare_name
-from cbo_gym.registry import find_entry
-from cbo_gym.seed_ranges import PUBLICATION
-from cbo_gym.specs import Spec, create_agent, find_agent, modes_of
-from cbo_gym.suites import load, load_all
+from cbo_gym.evaluation.seed_ranges import PUBLICATION
+from cbo_gym.evaluation.suites import load, load_all
+from cbo_gym.referee.submission import TaskField
 from cbo_gym.task import Mode
-from cbo_gym.yaml_files import read_yaml
 from tests.support.runs import made_up_run
 from tests.together import by_family
 from website.common.parts import KNOWLEDGE, KNOWLEDGE_FILE, knowledge, seeds_note

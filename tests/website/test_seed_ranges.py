@@ -10,9 +10,9 @@ from cbo_gym.evaluation import load_published, publish
 from cbo_gym.evaluation.play.grid import plan
 from cbo_gym.evaluation.runs.results import name_of, save_run
 from cbo_gym.evaluation.runs.suite_runs import differences
+from cbo_gym.evaluation.seed_ranges import PUBLICATION, TUNING, TUNING_INSTANCES, is_for_publication
 from cbo_gym.evaluation.store import published
-from cbo_gym.seed_ranges import PUBLICATION, TUNING, TUNING_INSTANCES, is_for_publication
-from cbo_gym.suites import load
+from cbo_gym.evaluation.suites import load
 from tests.evaluation.test_published import STRICT
 from tests.support.runs import made_up_run
 from website.common.parts import seeds_note

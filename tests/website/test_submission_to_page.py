@@ -5,11 +5,11 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.cli import app
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.store.published import put
-from cbo_gym.suites import Suite
+from cbo_gym.evaluation.suites import Suite
 from tests.together import check_here, played_here
 from website.pages import leaderboard as leaderboard_page
 from website.papers import claim_tables
@@ -30,7 +30,7 @@ def call(*words):
 
 @pytest.mark.slow  # it starts some thirty processes; tests/evaluation/test_submission.py looks at the steps
 def test_a_submission_goes_the_whole_way_to_the_page(tmp_path, monkeypatch):
-    for place in ("evaluation.verify.submission.load", "cli.suites.load"):
+    for place in ("referee.submission.load", "cli.suites.load"):
         monkeypatch.setattr(f"cbo_gym.{place}", {"tiny": TINY}.__getitem__)
     monkeypatch.setattr(leaderboard_page, "load_all", lambda: (TINY,))
     monkeypatch.setattr(claim_tables, "papers", lambda: ())

@@ -11,11 +11,11 @@ import argparse
 import polars as pl
 
 from cbo_gym import sweep
+from cbo_gym._util.files import write_text
+from cbo_gym.agent_registry.finding import known_agents
 from cbo_gym.evaluation import Leaderboard, leaderboard, load_published
 from cbo_gym.evaluation.compare.provenance import provenance
-from cbo_gym.files import write_text
-from cbo_gym.seed_ranges import PUBLICATION
-from cbo_gym.specs import known_agents
+from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from website.common.paths import DOCS, ROOT
 
 RESULTS = DOCS / "data" / "agents.csv"

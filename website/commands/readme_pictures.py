@@ -22,11 +22,11 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from cbo_gym import evaluate, leaderboard, make_task
+from cbo_gym.agent_registry.finding import create_agent
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.report.palette import looks
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, shared_legend
-from cbo_gym.specs import create_agent
 from website.commands import showcase
 from website.common.paths import DOCS
 from website.papers.contents import papers

@@ -12,7 +12,7 @@ import re
 from datetime import date
 from pathlib import Path
 
-from cbo_gym.files import write_text
+from cbo_gym._util.files import write_text
 from website.common.paths import ROOT
 
 ADDRESS = re.compile(r"https://[\w.-]+/[\w./-]+[\w-]")

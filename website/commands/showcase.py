@@ -14,13 +14,13 @@ from typing import NamedTuple
 import polars as pl
 
 from cbo_gym import sweep
-from cbo_gym.agents.zoo import zoo
+from cbo_gym._util.files import write_text
+from cbo_gym.agent_registry.finding import find_agent, modes_of
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.evaluation import Leaderboard, leaderboard, load_published
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.evaluation.report.tables import MISSING
-from cbo_gym.files import write_text
-from cbo_gym.seed_ranges import PUBLICATION
-from cbo_gym.specs import find_agent, modes_of
+from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.task import Mode
 from website.common.paths import ROOT
 from website.common.tables import ALL, table

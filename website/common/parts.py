@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from cbo_gym._util.yaml import read_yaml
+from cbo_gym.agent_registry.labels import Spec, matches
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.evaluation.store.published import own_store
-from cbo_gym.evaluation.verify.submission import read_card
-from cbo_gym.seed_ranges import PUBLICATION
-from cbo_gym.specs import Spec, matches
-from cbo_gym.suites import Suite, load
-from cbo_gym.yaml_files import read_yaml
+from cbo_gym.evaluation.suites import Suite, load
+from cbo_gym.referee.submission import read_card
 from website.pages.pictures import dark
 from website.papers.contents import Paper
 

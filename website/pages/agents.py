@@ -19,9 +19,9 @@ from typing import Any
 
 import polars as pl
 
-from cbo_gym.agent_cards import Parameter, agent_card
-from cbo_gym.agents.zoo import zoo
-from cbo_gym.labels import bare_name
+from cbo_gym.agent_registry.cards import Parameter, agent_card
+from cbo_gym.agent_registry.labels import bare_name
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.task import Mode
 from website.common.paths import DOCS
 from website.common.tables import ALL, table

@@ -17,17 +17,18 @@ from collections.abc import Iterable, Mapping
 import polars as pl
 
 from cbo_gym import make_task
+from cbo_gym._util.files import write_text
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agents import Auto
 from cbo_gym.agents.choice.rules import LAST, RULES
+from cbo_gym.envs.making import make_env
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.compare.leaderboard import final_numbers
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.seed_ranges import is_for_publication
 from cbo_gym.evaluation.store.published import own_store
-from cbo_gym.files import write_text
-from cbo_gym.seed_ranges import is_for_publication
-from cbo_gym.specs import Spec, make_env
 from website.common.paths import DOCS
 from website.common.tables import ALL, table
 

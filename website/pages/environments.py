@@ -16,9 +16,10 @@ from typing import Any
 import yaml
 
 from cbo_gym.actions.sets import to_text
-from cbo_gym.feedback import Feedback, make_feedback
+from cbo_gym.envs.registry import EnvEntry, entries
+from cbo_gym.modes import Feedback, make_feedback
 from cbo_gym.problems.outcomes import Outcomes
-from cbo_gym.registry import EnvEntry, RecordedOptimum, entries
+from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.scm import SeparableSEM, Zero
 from cbo_gym.task import Mode
 from website.common.parts import light_and_dark

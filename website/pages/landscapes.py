@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cbo_gym.feedback import Feedback, make_feedback
-from cbo_gym.feedback.contextual import ContextualFeedback
-from cbo_gym.oracle import ContextualOracle, Oracle
-from cbo_gym.oracle.plain import Optimum
-from cbo_gym.registry import RecordedOptimum
+from cbo_gym.modes import Feedback, make_feedback
+from cbo_gym.modes.contextual.dynamics import ContextualFeedback
+from cbo_gym.modes.oracles import ContextualOracle, Oracle
+from cbo_gym.modes.oracles.plain import Optimum
+from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Mode
 

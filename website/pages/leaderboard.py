@@ -10,7 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry.finding import find_agent, modes_of
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.agent_registry.zoo import zoo
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, leaderboard
 from cbo_gym.evaluation.compare.provenance import provenance
 from cbo_gym.evaluation.metrics.targets import has_targets
@@ -28,9 +31,7 @@ from cbo_gym.evaluation.report.tables import (
 )
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.registry import find_entry
-from cbo_gym.specs import Spec, find_agent, modes_of
-from cbo_gym.suites import Suite, load_all
+from cbo_gym.evaluation.suites import Suite, load_all
 from cbo_gym.task import Mode
 from website.common.parts import (
     CLOCK_NOTE,

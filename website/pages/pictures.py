@@ -16,15 +16,15 @@ from matplotlib.figure import Figure
 from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import ACTION, OUTLINE
 from cbo_gym.envs.picture import COLOURS, roles_of
-from cbo_gym.feedback import Feedback
-from cbo_gym.feedback.parametric import short_numbers
-from cbo_gym.registry import EnvEntry
+from cbo_gym.envs.registry import EnvEntry
+from cbo_gym.modes import Feedback
+from cbo_gym.modes.parametric import short_numbers
 from cbo_gym.task import Mode
 from website.common.paths import ROOT
 from website.pages import landscapes
 
 KEPT = ROOT / ".cache" / "docs"
-SOURCES = ("actions", "drawing", "envs", "feedback", "oracle", "problems", "scm")
+SOURCES = ("actions", "drawing", "envs", "modes", "problems", "scm")
 DARK = {
     "#000000": "#d8dde3", "#2b3440": "#d8dde3",  # ink
     "#4a5560": "#aab4bf", "#8a949e": "#98a3ae",  # arrows, faint lines

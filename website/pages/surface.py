@@ -14,8 +14,8 @@ from pathlib import Path
 from types import GenericAlias
 from typing import Any
 
-from cbo_gym.files import write_text
-from cbo_gym.yaml_files import read_yaml
+from cbo_gym._util.files import write_text
+from cbo_gym._util.yaml import read_yaml
 from website.common.paths import ROOT
 
 PROMISES = Path(__file__).parent / "surface.yaml"
@@ -101,7 +101,7 @@ def page(module: str) -> str:
 def _agents() -> Iterator[str]:
     """Agents have pages of their own; their base classes stand here."""
     from cbo_gym import agents
-    from cbo_gym.agents.zoo import zoo
+    from cbo_gym.agent_registry.zoo import zoo
 
     links = [f"[{path.partition(':')[2]}](../agents/{name}.md)" for name, path in zoo().items()]
     yield f"Agents have pages of their own: {', '.join(links)}."

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import polars as pl
 
+from cbo_gym._util.files import write_text
 from cbo_gym.agents.choice.rules import RULES
+from cbo_gym.envs.registry import entries
 from cbo_gym.evaluation.report.markdown import with_part
-from cbo_gym.files import write_text
-from cbo_gym.registry import entries
 from cbo_gym.task import Mode
 from website.common.paths import DOCS
 from website.common.tables import ALL

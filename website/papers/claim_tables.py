@@ -11,7 +11,7 @@ import numpy as np
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.report.tables import MISSING
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.suites import load
+from cbo_gym.evaluation.suites import load
 from website.common.parts import agent_link, env_link, fold, own_runs, seeds_note
 from website.common.tables import table
 from website.papers.claims import Dominance, Judged, Judgement, Regret, correct_together, judge, none_dominates

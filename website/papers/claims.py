@@ -16,12 +16,12 @@ from typing import Annotated, Literal, TypeVar
 import numpy as np
 from pydantic import Field, PositiveInt
 
+from cbo_gym._util.validation import StrictModel
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.aggregate import holm
 from cbo_gym.evaluation.metrics.gap import mean_slice_gap
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.validation import StrictModel
 from website.papers.verdicts import LEAST_PAIRS, LEVEL, Kind, decide, interval, levels, p_value
 
 Verdict = Literal["confirmed", "refuted", "equivalent", "open", "not run"]

@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, PositiveInt, ValidationError
 
+from cbo_gym._util.validation import StrictModel, field_errors
+from cbo_gym._util.yaml import read_yaml
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.gap import mean_slice_gap
 from cbo_gym.evaluation.runs.results import Recommend, Run
-from cbo_gym.labels import Spec
-from cbo_gym.suites import load_all
-from cbo_gym.validation import StrictModel, field_errors
-from cbo_gym.yaml_files import read_yaml
+from cbo_gym.evaluation.suites import load_all
 from website.common.paths import DOCS
 from website.papers.claims import Claim, Comparison, NonEmptyString, Regret, Rules
 from website.papers.figures import curve_of

@@ -7,15 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry.labels import Spec, matches
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.evaluation.compare.provenance import mixtures
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.report.tables import MISSING, number
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.runs.revisions import is_current
-from cbo_gym.specs import Spec, matches
-from cbo_gym.suites import Suite, load
+from cbo_gym.evaluation.suites import Suite, load
 from cbo_gym.task import Mode
 from website.common.parts import (
     CLOCK_NOTE,

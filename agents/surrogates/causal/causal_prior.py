@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbo_gym._util.summation import add_up
 from cbo_gym.actions import Domains
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.gp.closed_form import Covariances
@@ -23,7 +24,6 @@ from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import MIN_VARIANCE, USUAL_NOISE, Noise, NoiseLevel, usual_noise
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.sums import add_up
 from cbo_gym.task import Action, HardTask, Observation
 
 FUNCTIONS = 16  # plausible networks, whose spread is the uncertainty of a simulated effect

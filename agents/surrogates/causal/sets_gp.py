@@ -11,11 +11,11 @@ import torch
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
+from cbo_gym._util.summation import add_up
 from cbo_gym.agents.surrogates.causal.causal_prior import RewardGP
 from cbo_gym.agents.surrogates.gp.closed_form import Covariances
 from cbo_gym.agents.surrogates.gp.kernels import MAX_LOG_VARIANCE, SquaredExponential, VarianceKernel
 from cbo_gym.agents.surrogates.gp.noise import log_lognormal
-from cbo_gym.sums import add_up
 
 MIN_SHARE = 0.1  # least share of the rewards' variance that is expected not to be noise
 # Modes of logarithms, and their standard deviations; lengths are in units of the domains.

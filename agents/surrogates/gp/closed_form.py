@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbo_gym.sums import add_up
+from cbo_gym._util.summation import add_up
 
 Bounds = list[tuple[float, float]]
 #: takes gradients with respect to covariances, ``n x n``, to those with respect to k hyper-parameters, ``(k,)``

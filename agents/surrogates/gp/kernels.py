@@ -18,6 +18,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.priors import GammaPrior
 from torch import Tensor
 
+from cbo_gym._util.summation import add_up
 from cbo_gym.agents.surrogates.gp.closed_form import (
     Bounds,
     Covariances,
@@ -27,7 +28,6 @@ from cbo_gym.agents.surrogates.gp.closed_form import (
     Prior,
 )
 from cbo_gym.agents.surrogates.gp.noise import log_lognormal
-from cbo_gym.sums import add_up
 
 # Gamma prior of the variances.
 VARIANCE_SHAPE, VARIANCE_RATE = 2.0, 1.0

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from cbo_gym.arguments import require_word
+from cbo_gym._util.arguments import require_word
+from cbo_gym._util.lazy import Later
+from cbo_gym.agent_registry.labels import matches
 from cbo_gym.errors import FEW_NAMES, ArgumentError, did_you_mean, naming_the_extra
 from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.gap import GAPS
@@ -22,8 +24,6 @@ from cbo_gym.evaluation.runs.counted import env_label, newest
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, kind_of, last_line
 from cbo_gym.evaluation.store.published import runs_in
 from cbo_gym.evaluation.store.together import combine_runs
-from cbo_gym.labels import matches
-from cbo_gym.lazy import Later
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +155,7 @@ def leaderboard(
         beside: further folders or published results, whose runs on the environments of ``source`` are compared too. A
             warning says where their numbers of rounds or their code differ from those of ``source``.
         modes: only these feedback modes; all if empty.
-        envs: only environments that match one of these, see :func:`cbo_gym.specs.matches`.
+        envs: only environments that match one of these, see :func:`cbo_gym.agent_registry.labels.matches`.
         agents: only agents that match one of these.
 
     Raises:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from cbo_gym.agent_registry.labels import matches
 from cbo_gym.errors import ArgumentError, nearby
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, RUNS_LISTED_BY, failures_as_random, final_numbers
 from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.specs import matches
 
 #: metrics that every run has and that are comparable among environments
 COMPARED = tuple(

@@ -13,15 +13,14 @@ import numpy as np
 import polars as pl
 import yaml
 
-from cbo_gym.arguments import require_word
+from cbo_gym._util.arguments import require_word
+from cbo_gym._util.files import require_file, write_text
+from cbo_gym._util.yaml import read_yaml
+from cbo_gym.agent_registry.labels import Spec, bare_name
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.files import require_file, write_text
-from cbo_gym.labels import bare_name
-from cbo_gym.seed_ranges import INSTANCE_SEED, PUBLICATION, TUNING, TUNING_INSTANCES
-from cbo_gym.specs import Spec
-from cbo_gym.yaml_files import read_yaml
+from cbo_gym.evaluation.seed_ranges import INSTANCE_SEED, PUBLICATION, TUNING, TUNING_INSTANCES
 
 #: metrics and their meanings; all are normalised scores after the last round, so environments can be averaged
 METRICS = {

@@ -20,7 +20,7 @@ import numpy as np
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS
 from cbo_gym.evaluation.runs.results import Run, stack_curves
-from cbo_gym.suites import own_references
+from cbo_gym.evaluation.suites import own_references
 
 Array = np.ndarray
 

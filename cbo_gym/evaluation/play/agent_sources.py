@@ -20,13 +20,13 @@ from typing import Any
 
 import cloudpickle
 
-from cbo_gym.agent_finder import agent_of, known_agents, modes_of
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry.finding import agent_of, known_agents, modes_of
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.errors import ArgumentError, CBOGymError, shown
 from cbo_gym.evaluation.play.isolated import describe_isolated
 from cbo_gym.evaluation.runs.revisions import modules_of, stamps_of
 from cbo_gym.evaluation.runs.typed_code import DIGITS, WORD
-from cbo_gym.labels import Spec
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError
-from cbo_gym.labels import Spec
 from cbo_gym.task import Task
 
 # Replaces the environment's id.

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.play.sweep import Job
 from cbo_gym.evaluation.runs.folder import load_runs, stored_run
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import load_published
-from cbo_gym.labels import Spec
 
 # Agent -> environment -> seconds of a round in its runs.
 Seconds = dict[str, dict[str, list[float]]]

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 
-from cbo_gym.agent_finder import create_agent, find_agent, known_agents, modes_of, usable_agents
-from cbo_gym.agents.zoo import zoo
-from cbo_gym.arguments import MAX_SEEDS, seed_number, whole_number
+from cbo_gym._util.arguments import MAX_SEEDS, seed_number, whole_number
+from cbo_gym.agent_registry.finding import create_agent, find_agent, known_agents, modes_of, usable_agents
+from cbo_gym.agent_registry.labels import AGENTS_LISTED_BY, ENVS_LISTED_BY, Spec, expand
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.making import env_spec, make_env, rounds_of
+from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.play.agent_sources import SentAgent, import_path, labelled_agents, sent_agent
 from cbo_gym.evaluation.play.blind import secret_of, with_secret_instance
@@ -23,9 +25,7 @@ from cbo_gym.evaluation.play.runner import problem_of
 from cbo_gym.evaluation.runs.recorded import Recorded
 from cbo_gym.evaluation.runs.results import Recommend, last_line, recommendation_rounds, run_name
 from cbo_gym.evaluation.runs.revisions import forget_sources, is_of_package, is_our_own, modules_of, sources
-from cbo_gym.labels import AGENTS_LISTED_BY, ENVS_LISTED_BY, Spec, expand
-from cbo_gym.registry import entries
-from cbo_gym.suites import Suite
+from cbo_gym.evaluation.suites import Suite
 
 # Limits of making an environment that a file names.
 MAKING = Limits(time_limit=300, memory_limit=8192)
@@ -173,7 +173,7 @@ def seeds_in(seeds: Iterable[int] | int) -> list[int]:
     """Return each seed once; a number stands for that many seeds, counted from 0.
 
     Raises:
-        ArgumentError: if a seed is invalid, or there are more than :data:`~cbo_gym.arguments.MAX_SEEDS`.
+        ArgumentError: if a seed is invalid, or there are more than :data:`~cbo_gym._util.arguments.MAX_SEEDS`.
     """
     if not isinstance(seeds, Iterable):
         seeds = range(whole_number("seeds", seeds, at_least=1, at_most=MAX_SEEDS))

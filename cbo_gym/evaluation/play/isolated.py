@@ -7,14 +7,14 @@ from base64 import b64decode
 from typing import Any
 
 from cbo_gym import errors
-from cbo_gym.agent_cards import AgentCard, card_of
-from cbo_gym.agent_finder import display_name
+from cbo_gym.agent_registry.cards import AgentCard, card_of
+from cbo_gym.agent_registry.finding import display_name
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.evaluation.play.processes import DiedError, LateError, RaisedError, Worker
-from cbo_gym.import_guard import VARIABLE
-from cbo_gym.labels import Spec
-from cbo_gym.player import play
-from cbo_gym.serialization import task_to_plain
+from cbo_gym.referee.import_guard import VARIABLE
+from cbo_gym.referee.player import play
+from cbo_gym.referee.serialization import task_to_plain
 from cbo_gym.task import Action, Info, Observation, Task
 
 # In bytes; an action of any environment takes far less.
@@ -132,7 +132,7 @@ def _begin(worker: Worker, task: str, seconds: float, name: str, argument: Any) 
 
 
 def _ask(worker: Worker, seconds: float | None, name: str, *arguments: Any) -> Any:
-    """Call a method of the agent's :class:`~cbo_gym.player.Player`.
+    """Call a method of the agent's :class:`~cbo_gym.referee.player.Player`.
 
     Raises:
         CBOGymError: one of :data:`KINDS` if the agent raises it, else a :class:`PlayerError`.

@@ -14,15 +14,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from cbo_gym.agent_state import StateError
-from cbo_gym.arguments import whole_number
+from cbo_gym._util.agent_state import StateError
+from cbo_gym._util.arguments import whole_number
+from cbo_gym._util.files import write_bytes
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, text_of
 from cbo_gym.evaluation.play.blind import Seeds
 from cbo_gym.evaluation.play.isolated import PlayerError
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
-from cbo_gym.feedback import Feedback
-from cbo_gym.files import write_bytes
-from cbo_gym.serialization import from_plain, read_message, to_plain, write_message
+from cbo_gym.modes import Feedback
+from cbo_gym.referee.serialization import from_plain, read_message, to_plain, write_message
 from cbo_gym.task import Action, Observation, Task
 
 # Columns of a checkpoint: values that cannot be recomputed, and rewards for comparison.

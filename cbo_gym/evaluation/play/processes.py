@@ -26,9 +26,18 @@ from typing import Any, TypeVar
 
 import cloudpickle
 
-from cbo_gym.channel import FAILED, INTERIM, MAX_MESSAGE_BYTES, DiedError, GarbledError, guard_process, receive, send
 from cbo_gym.errors import ArgumentError
-from cbo_gym.serialization import from_plain, read_message
+from cbo_gym.referee.channel import (
+    FAILED,
+    INTERIM,
+    MAX_MESSAGE_BYTES,
+    DiedError,
+    GarbledError,
+    guard_process,
+    receive,
+    send,
+)
+from cbo_gym.referee.serialization import from_plain, read_message
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -47,7 +56,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB
 START = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import ctypes; "
     "sys.platform == 'linux' and ctypes.CDLL(None).prctl(4, 0); sys.path[:] = {path!r}; "
-    "from cbo_gym.player import serve; serve()"
+    "from cbo_gym.referee.player import serve; serve()"
 )
 
 
@@ -132,11 +141,11 @@ class Worker:
         """Return ``function(item)``.
 
         Args:
-            function: Function that returns values that :func:`cbo_gym.serialization.to_plain` can write.
+            function: Function that returns values that :func:`cbo_gym.referee.serialization.to_plain` can write.
             item: The argument of the function.
             keep: Whether the process is used for the next call, with all changes that this call makes in it.
-            hear: Called with each message that the call sends by :func:`cbo_gym.player.say`; the process is ended if
-                ``hear`` raises.
+            hear: Called with each message that the call sends by :func:`cbo_gym.referee.player.say`; the process is
+                ended if ``hear`` raises.
             time_limit: Seconds, instead of the worker's own limit.
             pack: Pickles function and item; ``pickle.dumps`` is faster if both are importable.
 

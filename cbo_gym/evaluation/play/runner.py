@@ -10,11 +10,14 @@ import gymnasium as gym
 import numpy as np
 import polars as pl
 
+from cbo_gym._util.arguments import seed_number, whole_number
 from cbo_gym.actions.sets import to_flat
-from cbo_gym.agent_finder import agent_of
-from cbo_gym.arguments import seed_number, whole_number
-from cbo_gym.envs.making import env_spec, rounds_of
+from cbo_gym.agent_registry.finding import agent_of
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.envs.making import env_spec, make_env, rounds_of
+from cbo_gym.envs.oracle import oracle_of
 from cbo_gym.envs.tasks import make_task
+from cbo_gym.envs.wrappers import OracleInfo, wrappers_of
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.evaluation.metrics import regret
 from cbo_gym.evaluation.play.blind import anonymous, seeds_of
@@ -24,11 +27,9 @@ from cbo_gym.evaluation.play.playing import Checkpoint, Playing
 from cbo_gym.evaluation.runs.provenance import provenance_fields
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS, Recommend, Run, recommendation_rounds
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, sources
-from cbo_gym.feedback import Feedback
-from cbo_gym.oracle import Oracle, oracle_of
-from cbo_gym.specs import Spec, make_env
+from cbo_gym.modes import Feedback
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.task import Action, Observation, Task
-from cbo_gym.wrappers import OracleInfo, wrappers_of
 
 
 def evaluate(

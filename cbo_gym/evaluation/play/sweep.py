@@ -23,8 +23,8 @@ from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import Any, Literal, get_args
 
+from cbo_gym._util.arguments import require_word, whole_number
 from cbo_gym.agent import UnsupportedModeError
-from cbo_gym.arguments import require_word, whole_number
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound, Sampled
 from cbo_gym.evaluation.play.grid import Job, plan, seeds_in
@@ -47,8 +47,8 @@ from cbo_gym.evaluation.runs.results import (
 )
 from cbo_gym.evaluation.runs.revisions import package_stamp
 from cbo_gym.evaluation.runs.suite_runs import warn_of_others
-from cbo_gym.player import say
-from cbo_gym.suites import Suite
+from cbo_gym.evaluation.suites import Suite
+from cbo_gym.referee.player import say
 
 Backend = Literal["local", "dask"]
 ALL_ROUNDS = 2**31
@@ -96,7 +96,8 @@ def sweep(
             cannot be sent, it plays in this process, with a warning. Results name it by its class or function, or by
             the key of a mapping: ``{"mine, k=3": agent}``.
         envs: Environment ids, with parameters if wanted; ``"CBO/Alpine2*"`` stands for all that match. Also Specs, and
-            environments from ``gym.make``, which are made again. Or a suite, ``cbo_gym.suites.load("survey2026")``.
+            environments from ``gym.make``, which are made again. Or a suite,
+            ``cbo_gym.evaluation.suites.load("survey2026")``.
         seeds: Seeds from 0 to 2**63 - 1; or their number, counted from 0; None for those of the suite.
         folder: Folder in which the runs are stored.
         horizon: Number of rounds; None for that of the suite, else the registered one.

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from cbo_gym._util.files import write_text
 from cbo_gym.errors import ArgumentError, printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
 from cbo_gym.evaluation.compare.provenance import provenance
@@ -22,7 +23,6 @@ from cbo_gym.evaluation.report.tables import (
     number,
     overall_table,
 )
-from cbo_gym.files import write_text
 
 
 def marks(name: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from cbo_gym._util.files import csv_of, write_bytes, write_text
 from cbo_gym.drawing.html import facts, svg_of, table
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
@@ -28,7 +29,6 @@ from cbo_gym.evaluation.report.palette import shorten
 from cbo_gym.evaluation.report.plots import FORMATS, plot_board, plot_run, require_formats, save
 from cbo_gym.evaluation.report.tables import HEADS, SCORE_NOTE, SECONDS_NOTE, overall_table
 from cbo_gym.evaluation.runs.results import Run, last_line
-from cbo_gym.files import csv_of, write_bytes, write_text
 
 ASSETS = "cbo_gym.evaluation.report"
 #: characters of an agent's label in a table

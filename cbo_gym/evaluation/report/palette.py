@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry.labels import bare_name
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.errors import printable
-from cbo_gym.labels import bare_name
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#AA3377", "#7A5CFA", "#8B5E3C")
 GREY = "#777777"

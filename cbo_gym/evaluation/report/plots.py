@@ -22,7 +22,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from cbo_gym.arguments import require_word
+from cbo_gym._util.arguments import require_word
+from cbo_gym._util.files import write_bytes
+from cbo_gym._util.fronts import non_dominated
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.compare.significance import Ranking
@@ -45,11 +49,7 @@ from cbo_gym.evaluation.report.curves import (
 )
 from cbo_gym.evaluation.report.palette import GREY, Look, for_figure, looks, shorten
 from cbo_gym.evaluation.runs.results import Run, last_line
-from cbo_gym.files import write_bytes
-from cbo_gym.fronts import non_dominated
-from cbo_gym.labels import Spec
 from cbo_gym.problems import build_problem
-from cbo_gym.registry import find_entry
 
 #: names of objectives, and the Pareto front, shape ``(n, objectives)``
 Front = tuple[list[str], np.ndarray]

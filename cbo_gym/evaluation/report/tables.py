@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, final_numbers
 from cbo_gym.evaluation.compare.significance import Ranking
@@ -18,10 +19,9 @@ from cbo_gym.evaluation.metrics.gap import BUDGETS, EXPECTED, SURVEY
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.counted import without_keywords
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.labels import Spec
+from cbo_gym.evaluation.suites import is_compared_by
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
-from cbo_gym.suites import is_compared_by
 
 OVERALL = {
     "iqm": "interquartile mean",

@@ -8,9 +8,9 @@ from typing import Any
 
 from packaging.version import Version
 
+from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.runs.revisions import revisions_of
-from cbo_gym.labels import Spec
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
 

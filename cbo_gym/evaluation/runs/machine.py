@@ -8,7 +8,7 @@ from functools import cache
 from math import ceil
 from pathlib import Path
 
-from cbo_gym.arguments import is_whole_number
+from cbo_gym._util.arguments import is_whole_number
 from cbo_gym.errors import ArgumentError
 
 # Limits of a container on Linux.

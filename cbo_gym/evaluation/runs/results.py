@@ -20,12 +20,12 @@ from packaging.version import Version
 from pydantic import ConfigDict, NonNegativeInt, PositiveInt, ValidationError
 from pydantic.dataclasses import dataclass
 
-from cbo_gym.arguments import require_word
+from cbo_gym._util.arguments import require_word
+from cbo_gym._util.files import write_bytes
+from cbo_gym._util.lazy import Later
+from cbo_gym._util.validation import field_errors
 from cbo_gym.errors import ArgumentError
-from cbo_gym.files import write_bytes
-from cbo_gym.lazy import Later
 from cbo_gym.task import Mode
-from cbo_gym.validation import field_errors
 from cbo_gym.version import __version__
 
 METADATA_KEY = "cbo_gym"

@@ -16,13 +16,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cbo_gym.agent_finder import find_agent
-from cbo_gym.agents.zoo import zoo
+from cbo_gym.agent_registry.finding import find_agent
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.agent_registry.zoo import zoo
+from cbo_gym.envs.registry import find_entry, registry_path
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.runs.typed_code import DIGITS, module_of, typed_stamp
-from cbo_gym.labels import Spec
 from cbo_gym.problems.build import is_yaml_file
-from cbo_gym.registry import find_entry, registry_path
 
 PACKAGE = "cbo_gym"
 # The default revision.

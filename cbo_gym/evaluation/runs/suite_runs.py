@@ -10,7 +10,7 @@ from pathlib import Path
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.folder import intact_runs, run_files
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.suites import Suite
+from cbo_gym.evaluation.suites import Suite
 
 
 def differences(suite: Suite, runs: Sequence[Run]) -> Iterator[str]:

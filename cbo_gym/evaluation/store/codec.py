@@ -13,6 +13,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import polars as pl
 from pydantic import ValidationError
 
+from cbo_gym._util.validation import field_errors
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.evaluation.runs.results import (
     COLUMNS,
@@ -29,7 +30,6 @@ from cbo_gym.evaluation.runs.results import (
     seal_table,
 )
 from cbo_gym.evaluation.store.curves import ALWAYS, DOUBLE, EXACT, KEPT_AS, NEVER, Lists, kept_curves, share_curves
-from cbo_gym.validation import field_errors
 
 # Raised when older versions of the package cannot read the files.
 SCHEMA = 3

@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cbo_gym._util.files import write_bytes
+from cbo_gym.agent_registry.labels import bare_name, matches
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.runs.counted import identity, newest
 from cbo_gym.evaluation.runs.folder import load_runs, run_files, stored_run
@@ -25,12 +27,9 @@ from cbo_gym.evaluation.runs.results import (
     last_line,
     metadata_of,
 )
+from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.evaluation.store.codec import file_content, read_store_file
-from cbo_gym.files import write_bytes
-from cbo_gym.labels import bare_name
-from cbo_gym.seed_ranges import PUBLICATION
-from cbo_gym.specs import matches
-from cbo_gym.suites import Suite, load_all, suites_path
+from cbo_gym.evaluation.suites import Suite, load_all, suites_path
 
 # Folder in a store for runs that were replaced.
 HISTORY = "history"
@@ -79,7 +78,7 @@ def publish(
         folder: Folder that a sweep wrote.
         store: Folder of the published results; it is created if missing.
         suite: Name of the file; None for the name of the folder. If it is a suite of the package (see
-            ``cbo_gym.suites``), only runs on its environments are taken, with any keywords.
+            ``cbo_gym.evaluation.suites``), only runs on its environments are taken, with any keywords.
         submission: Whether the runs are for a referee: they keep their actions, and are marked as unverified.
         track: Wraps the files that are read, to show progress.
 

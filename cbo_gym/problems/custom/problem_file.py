@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from cbo_gym._util.validation import StrictModel, field_errors
+from cbo_gym._util.yaml import read_yaml
 from cbo_gym.actions import Interval
 from cbo_gym.errors import ArgumentError, shortened, shown
 from cbo_gym.problems.base import Problem, gaussian_noise
@@ -15,8 +17,6 @@ from cbo_gym.problems.custom.custom import OWN_NOISE, custom_problem
 from cbo_gym.problems.custom.expression import RESERVED, Equation, spelling
 from cbo_gym.scm import Distribution
 from cbo_gym.scm import noise as distributions
-from cbo_gym.validation import StrictModel, field_errors
-from cbo_gym.yaml_files import read_yaml
 
 MAX_VARIABLES = 200
 

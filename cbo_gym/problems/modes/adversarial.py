@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cbo_gym.arguments import whole_number
+from cbo_gym._util.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import ModeData, Problem
 from cbo_gym.problems.transform import Transform

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cbo_gym.arguments import is_finite_number
+from cbo_gym._util.arguments import is_finite_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import ModeData, ProblemStatement
 from cbo_gym.problems.transform import ARMS, Transform

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from cbo_gym.arguments import whole_number
+from cbo_gym._util.arguments import whole_number
 from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import combinations, product
 
-from cbo_gym.arguments import is_finite_number, whole_number
+from cbo_gym._util.arguments import is_finite_number, whole_number
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.modes.discrete import Arms

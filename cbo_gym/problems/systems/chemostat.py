@@ -19,15 +19,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from cbo_gym.arguments import whole_number
+from cbo_gym._util.arguments import whole_number
+from cbo_gym._util.summation import add_up
+from cbo_gym._util.validation import StrictModel
+from cbo_gym._util.yaml import read_yaml
 from cbo_gym.errors import ArgumentError, shortened, shown
 from cbo_gym.problems.base import Problem, non_negative
 from cbo_gym.problems.systems import compositions
 from cbo_gym.problems.systems.exogenous import PAPER
 from cbo_gym.scm import Floats, GaussianMixture, StructuralCausalModel, Variable
-from cbo_gym.sums import add_up
-from cbo_gym.validation import StrictModel
-from cbo_gym.yaml_files import read_yaml
 
 FILE_NAME = "chemostat.yaml"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from cbo_gym._util.summation import add_up
 from cbo_gym.actions.domains import Number
-from cbo_gym.sums import add_up
 
 Nodes = Mapping[str, Number]
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym._util.arguments import is_whole_number, require_not_negative
+from cbo_gym._util.summation import add_up
 from cbo_gym.actions import Interval
-from cbo_gym.arguments import is_whole_number, require_not_negative
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.build import build_problem
@@ -21,7 +22,6 @@ from cbo_gym.problems.systems.building import read_equations
 from cbo_gym.problems.systems.hard_graphs import AGES, DRUGS, PATIENT_EQUATIONS, psa_variables
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.scm.scopes import Scope
-from cbo_gym.sums import add_up
 
 COCA = "Arsenyan, Grosnit, Bou-Ammar & Dalalyan, Contextual causal Bayesian optimisation"
 SYMMETRIC = Uniform(-1.0, 1.0)

@@ -15,8 +15,8 @@ from itertools import combinations
 from math import exp
 from re import findall, sub
 
+from cbo_gym._util.arguments import require_not_negative, whole_number
 from cbo_gym.actions import Interval
-from cbo_gym.arguments import require_not_negative, whole_number
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.modes.dynamic import Slices
 from cbo_gym.problems.outcomes import PlayedSlice

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.arguments import is_finite_number, require_truth_value, whole_number
+from cbo_gym._util.arguments import is_finite_number, require_truth_value, whole_number
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem
 from cbo_gym.scm import Component, Floats, Linear, Normal, Periodic, StructuralCausalModel, Tanh, Variable

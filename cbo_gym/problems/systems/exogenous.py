@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from cbo_gym.arguments import require_positive
+from cbo_gym._util.arguments import require_positive
 from cbo_gym.problems.base import MixtureComponents, Problem, mixture_noise
 from cbo_gym.problems.systems.building import read_equations
 from cbo_gym.problems.systems.function_networks import ALPINE2_NODES, DISTANCE, RIPPLE

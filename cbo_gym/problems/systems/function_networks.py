@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from cbo_gym.arguments import require_truth_value, whole_number
+from cbo_gym._util.arguments import require_truth_value, whole_number
 from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.systems import compositions
 from cbo_gym.problems.systems.building import hard_problem, read_equations

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.arguments import whole_number
+from cbo_gym._util.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem
 from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Uniform, Variable

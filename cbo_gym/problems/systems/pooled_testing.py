@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from cbo_gym._util.arguments import is_finite_number
 from cbo_gym.actions.domains import Number
-from cbo_gym.arguments import is_finite_number
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.systems import compositions

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cbo_gym.arguments import require_word, whole_number
+from cbo_gym._util.arguments import require_word, whole_number
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Interval, Problem, gaussian_noise
 from cbo_gym.problems.modes.masked import SuperArms

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Literal, NamedTuple
 
-from cbo_gym.arguments import number_in
+from cbo_gym._util.arguments import number_in
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.outcomes import COST, Outcomes
 from cbo_gym.task import Constraint, GraphKnowledge

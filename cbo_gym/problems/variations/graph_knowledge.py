@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.arguments import is_whole_number, require_word, whole_number
+from cbo_gym._util.arguments import is_whole_number, require_word, whole_number
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import MAX_TARGETS, Problem
 from cbo_gym.problems.modes.contextual import Contexts

@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym._util.arguments import whole_number
 from cbo_gym.actions.costs import Costs
-from cbo_gym.actions.units import SAME, Unit
-from cbo_gym.arguments import whole_number
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.modes.adversarial import Adversary
 from cbo_gym.problems.modes.discrete import arms_of
@@ -32,6 +31,7 @@ from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.noise import scaled
 from cbo_gym.scm.separable import SeparableSEM
 from cbo_gym.scm.transform import rename_diagram
+from cbo_gym.scm.units import SAME, Unit
 from cbo_gym.task import Constraint, GraphKnowledge, Mode
 
 INSTANCE_KEYWORD = "instance"

@@ -19,9 +19,10 @@ from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
 
-from cbo_gym.agent_finder import known_agents
+from cbo_gym._util.files import csv_of
+from cbo_gym._util.yaml import Lines, parse_yaml
+from cbo_gym.agent_registry.finding import known_agents
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
-from cbo_gym.files import csv_of
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.page import thinker
 from cbo_gym.study.page.access import COOKIE, AccessPolicy, equal_in_constant_time
@@ -42,7 +43,6 @@ from cbo_gym.study.page.typed import (
 from cbo_gym.study.page.views import Problem, card_of, counts, expected_context, outcome_of, study_context
 from cbo_gym.study.report import style
 from cbo_gym.study.study import Study
-from cbo_gym.yaml_files import Lines, parse_yaml
 
 STATIC = Path(__file__).parent / "static"
 # Rows of settable variables in an empty form.

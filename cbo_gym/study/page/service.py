@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sql
 from starlette.concurrency import run_in_threadpool
 
+from cbo_gym._util.yaml import Lines
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, printable
 from cbo_gym.study.description import Description
 from cbo_gym.study.log import Log, ReplacedError
@@ -22,7 +23,6 @@ from cbo_gym.study.page import thinker
 from cbo_gym.study.page.thinker import Answer, Thinker
 from cbo_gym.study.study import Study, load_study, trusts
 from cbo_gym.study.trials import Entry
-from cbo_gym.yaml_files import Lines
 
 # Seconds that a page waits for the report before it is shown without it.
 PATIENCE = 0.05

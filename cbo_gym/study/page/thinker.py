@@ -9,14 +9,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from cbo_gym.arguments import require_positive
+from cbo_gym._util.arguments import require_positive
+from cbo_gym._util.yaml import Lines
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.evaluation.play.processes import DiedError, Limits, RaisedError, Worker
 from cbo_gym.study.files import read_arguments
 from cbo_gym.study.report import sections
 from cbo_gym.study.study import Study, create_study
 from cbo_gym.study.suggesting import AgentError
-from cbo_gym.yaml_files import Lines
 
 THINK_SECONDS = 600.0
 # Maximum number of studies that a worker process keeps in memory, with their agents.

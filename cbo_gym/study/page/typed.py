@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.datastructures import FormData, UploadFile
 
-from cbo_gym.arguments import number_in
+from cbo_gym._util.arguments import number_in
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study.units import pairs_in
 

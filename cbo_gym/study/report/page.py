@@ -11,9 +11,9 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from cbo_gym._util.files import require_file, write_text
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.provenance import library_versions
-from cbo_gym.files import require_file, write_text
 from cbo_gym.study.report.beliefs import beliefs
 from cbo_gym.study.report.curve import progress
 from cbo_gym.study.report.snapshot import Snapshot, interval, number

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym._util.summation import add_up
 from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import OUTLINE
 from cbo_gym.envs.picture import COLOURS, roles_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study.report.snapshot import Snapshot, number
 from cbo_gym.study.report.svg import image, page_style
-from cbo_gym.sums import add_up
 
 ROLES = {"reward": "reward", "acted on": "can be set", "context": "observed before", "other": "only observed"}
 

@@ -4,7 +4,7 @@ import gymnasium as gym
 import torch
 
 import cbo_gym
-from cbo_gym.oracle import oracle_of
+from cbo_gym.envs import oracle_of
 
 envs = gym.make_vec("CBO/Rosenbrock-v0", num_envs=256, vectorization_mode="vector_entry_point")
 mean = torch.full(envs.single_action_space.shape, 0.5, requires_grad=True)

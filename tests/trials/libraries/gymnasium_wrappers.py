@@ -5,7 +5,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation, NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 
 import cbo_gym
-from cbo_gym.wrappers import FlattenAction
+from cbo_gym.envs.wrappers import FlattenAction
 
 env = FlattenAction(gym.make("CBO/ToyGraph-v0", max_episode_steps=5))
 env = NormalizeReward(NormalizeObservation(FlattenObservation(RecordEpisodeStatistics(env))))

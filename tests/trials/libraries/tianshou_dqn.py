@@ -11,7 +11,7 @@ from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
 
 import cbo_gym
-from cbo_gym.wrappers import DiscreteAction
+from cbo_gym.envs.wrappers import DiscreteAction
 
 
 def make():

@@ -1,0 +1,1 @@
+"""Names of agents and environments: labels with parameters, entry points, finding classes, and cards."""

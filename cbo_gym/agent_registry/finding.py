@@ -1,0 +1,267 @@
+"""Find and create agents by the names in this and other installed packages, or by import path."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import Distribution, EntryPoint, entry_points
+from pathlib import Path
+from sysconfig import get_path
+from traceback import extract_tb
+from typing import Any
+
+from cbo_gym.agent_registry.labels import AGENTS_LISTED_BY, Spec, is_import_path
+from cbo_gym.agent_registry.zoo import DISTRIBUTION, GROUP, zoo
+from cbo_gym.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CBOGymError,
+    did_you_mean,
+    import_hint,
+    naming_the_extra,
+    nearby,
+    shortened,
+    shown,
+    text_of,
+)
+from cbo_gym.task import Mode
+
+NAMELESS = "without a name"
+AGENT_METHODS = ("reset", "act", "update", "recommend")
+# Start of Python's own suggestion in the TypeError of an unknown parameter, since Python 3.13.
+PYTHON_SUGGESTION = ". Did you mean "
+
+
+def known_agents() -> tuple[str, ...]:
+    """Return the names of the agents of this package and of other packages' entry points, sorted."""
+    return tuple(sorted({*zoo(), *(point.name for point in _other_entry_points())}))
+
+
+def usable_agents(make: Callable[[Spec], object] | None = None, names: Iterable[str] | None = None) -> list[str]:
+    """Return the names of the agents that can be created without parameters; warn of each other agent, with the reason.
+
+    Args:
+        make: function that creates an agent; None for :func:`create_agent`.
+        names: names of the agents to try; None for all known agents.
+    """
+    usable = []
+    for name in known_agents() if names is None else names:
+        try:
+            (make or create_agent)(Spec(name))
+            usable.append(name)
+        except CBOGymError as error:
+            warnings.warn(f"left out: {error}", stacklevel=2)
+    return usable
+
+
+def _other_entry_points() -> tuple[EntryPoint, ...]:
+    """Return the entry points of other packages, including any with the name of an agent of this package."""
+    return _read_entry_points(tuple((str(folder), _last_change(folder)) for folder in sys.path))
+
+
+# Reading the metadata of all packages takes as long as a short run.
+@lru_cache(maxsize=1)
+def _read_entry_points(folders: object) -> tuple[EntryPoint, ...]:
+    """Read the entry points of other packages; ``folders`` is only the key of the cache."""
+    points = entry_points(group=GROUP)
+    packages = {id(point.dist): point.dist for point in points if point.dist}
+    # Parse the metadata once per package, not once per entry point.
+    own_ids = [key for key, package in packages.items() if _distribution_name(package) == DISTRIBUTION]
+    return tuple(point for point in points if id(point.dist) not in own_ids)
+
+
+def _last_change(folder: str) -> int:
+    """Return when a folder of ``sys.path`` last changed, in nanoseconds; 0 if it does not exist."""
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _package_name(point: EntryPoint) -> str:
+    return _distribution_name(point.dist) if point.dist else NAMELESS
+
+
+def _distribution_name(package: Distribution) -> str:
+    try:
+        return package.name or NAMELESS
+    except Exception:
+        # METADATA is missing or damaged; which error this raises depends on the version of Python.
+        return NAMELESS
+
+
+def create_agent(spec: Spec | str) -> Any:
+    """Create an agent from the name of an installed agent or the import path ``package.module:Class``.
+
+    An import path runs the code of that module, so only pass paths that you trust.
+
+    Args:
+        spec: the name or import path with parameters, or its label, such as ``"GP-UCB(beta=0.5)"``.
+
+    Raises:
+        ArgumentError: if there is no such agent, it does not take the parameters, or a library that it needs is
+            missing.
+        ArgumentTypeError: if the result lacks a method of the Agent interface.
+    """
+    spec = Spec.parse(spec) if isinstance(spec, str) else spec
+    factory = find_agent(spec.name)
+    hints = _hints(factory, spec.keywords)
+    try:
+        agent = factory(**spec.keywords)
+    except (TypeError, ValueError, ImportError) as error:
+        # A parameter is wrong or a library is missing.
+        reason = str(error).partition(PYTHON_SUGGESTION)[0] if hints else error
+        raise ArgumentError(f"cannot create {spec.shown}: {reason}{hints}") from error
+    except (Exception, SystemExit) as error:
+        # The agent's code must not end this process.
+        message = shortened(text_of(error))
+        raise ArgumentError(f"cannot create {spec.shown}: {type(error).__name__}: {message}{_origin(error)}") from error
+    return require_agent(agent)
+
+
+def agent_of(source: Any) -> Any:
+    """Return an agent, given an instance, a name, a Spec, a class, or a function that returns an agent.
+
+    Raises:
+        ArgumentError: if there is no such agent, or it cannot be created without parameters.
+        ArgumentTypeError: if the result lacks a method of the Agent interface.
+    """
+    if isinstance(source, str | Spec):
+        return create_agent(source)
+    if not isinstance(source, type) and (hasattr(source, "act") or not callable(source)):
+        return require_agent(source)
+    name = getattr(source, "__name__", type(source).__name__)
+    try:
+        agent = source()
+    except (Exception, SystemExit) as error:
+        message = shortened(text_of(error))
+        raise ArgumentError(
+            f"cannot make an agent by {name}(): {type(error).__name__}: {message}{_origin(error)}; give an instance "
+            "or a function without parameters that makes the agent"
+        ) from error
+    return require_agent(agent)
+
+
+def _hints(factory: Any, names: Iterable[str]) -> str:
+    """Suggest the closest parameters of ``factory`` for those of ``names`` that it does not have."""
+    try:
+        known = inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        # Some callables have no signature.
+        return ""
+    return "".join(did_you_mean(name, known) for name in names if name not in known)
+
+
+def require_agent(agent: Any) -> Any:
+    """Return ``agent`` if it has the methods of the Agent interface.
+
+    Raises:
+        ArgumentTypeError: if ``agent`` is a class or lacks methods.
+    """
+    if isinstance(agent, type):
+        raise ArgumentTypeError(f"give an instance of {agent.__name__}, not the class")
+    missing = [name for name in AGENT_METHODS if not callable(getattr(agent, name, None))]
+    if missing:
+        raise ArgumentTypeError(
+            f"{type(agent).__name__} is not an agent: it lacks {missing}; agents have the methods {list(AGENT_METHODS)}"
+        )
+    return agent
+
+
+def find_agent(name: str) -> Any:
+    """Return the class or function that creates the agent with a name or an import path.
+
+    Raises:
+        ArgumentError: if there is no such agent, or it cannot be imported.
+    """
+    if name in zoo():
+        require_unshared(name)
+        return _load(zoo()[name], f"the agent {name!r}")
+    others = [point for point in _other_entry_points() if point.name == name]
+    if len(others) > 1:
+        raise ArgumentError(
+            f"more than one package has an agent {name!r}: {' and '.join(map(_package_name, others))}; keep one, "
+            f"or use the import path of the agent, {' or '.join(point.value for point in others)}"
+        )
+    for point in others:
+        return _load(point.value, display_name(name))
+    if not is_import_path(name):
+        raise ArgumentError(
+            f"no agent is called {name!r}{nearby(name, known_agents(), AGENTS_LISTED_BY)}"
+            "; for an agent that is not installed, write 'package.module:Class'"
+        )
+    return _load(name, f"the agent {name!r}")
+
+
+def require_unshared(name: str) -> None:
+    """Check that no other package has an agent with the name of one of this package.
+
+    Raises:
+        ArgumentError: if another package has one.
+    """
+    for point in _other_entry_points():
+        if point.name == name:
+            raise ArgumentError(
+                f"the package {_package_name(point)} also has an agent {name!r}, {point.value}, but this name is that "
+                f"of an agent of cbo-gym; remove that package, or use its agent by the import path {point.value}"
+            )
+
+
+def display_name(name: str) -> str:
+    """Return the name of an agent for messages, with its package if that is not this one."""
+    packages = [_package_name(point) for point in _other_entry_points() if point.name == name]
+    return f"the agent {shown(name)}" + (f" of the package {' and '.join(packages)}" if packages else "")
+
+
+def modes_of(factory: Any) -> tuple[str, ...]:
+    """Return the feedback modes in the attribute ``modes`` of an agent's class; empty if it has no such attribute."""
+    modes = getattr(factory, "modes", ())
+    return tuple(mode.value for mode in Mode if isinstance(modes, Collection) and mode in modes)
+
+
+def _load(path: str, what: str) -> Any:
+    """Import the object at ``package.module:Class``; ``what`` describes it in errors."""
+    module, _, attribute = path.partition(":")
+    try:
+        with naming_the_extra(what), warnings.catch_warnings():
+            # Importing GPyTorch raises a deprecation warning of torch, which is fatal if warnings are errors.
+            warnings.filterwarnings("ignore", "`?torch.jit", DeprecationWarning)
+            target = import_module(module)
+        for name in attribute.split("."):
+            target = getattr(target, name)
+        return target
+    except CBOGymError:
+        raise
+    except (Exception, SystemExit) as error:
+        # A third-party module may raise anything, and must not end this process.
+        message = shortened(text_of(error))
+        reason = f"{type(error).__name__}: {message}{_origin(error)}{_name_clash(module)}{import_hint(error)}"
+        raise ArgumentError(f"cannot import {what} from {path!r}: {reason}") from error
+
+
+def _origin(error: BaseException) -> str:
+    """Return the last line of the user's code in a traceback, ``" (line 3 of /home/me/mine.py)"``, or ``""``."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" (line {error.lineno} of {error.filename})"
+    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen ")]
+    libraries = (__file__, *(get_path(name) for name in ("stdlib", "purelib", "platlib")))
+    user_frames = [frame for frame in frames if not frame.filename.startswith(libraries)]
+    return f" (line {user_frames[-1].lineno} of {user_frames[-1].filename})" if user_frames else ""
+
+
+def _name_clash(module: str) -> str:
+    """Return a hint if a file of the working directory has the name of the module, but another one was imported."""
+    name, _, suffix = module.partition(".")
+    if suffix == "py":
+        return f"; name the module, without .py: {name}"
+    local_file = Path(f"{name}.py").resolve()
+    if name not in sys.modules or not local_file.is_file():
+        return ""
+    imported = getattr(sys.modules[name], "__file__", None) or "built into Python"
+    if Path(imported).resolve() == local_file:
+        return ""
+    return f"; the imported module is {imported}, not your {local_file}: rename yours"

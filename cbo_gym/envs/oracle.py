@@ -1,0 +1,60 @@
+"""The oracle of an environment, with its recorded optimum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cbo_gym.envs.registry import find_entry
+from cbo_gym.errors import ArgumentTypeError
+from cbo_gym.modes import Feedback
+from cbo_gym.modes.oracles import Oracle, oracle_for
+from cbo_gym.problems.recorded import RecordedOptimum
+from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
+
+# Keywords of Gymnasium, and keywords with no effect or a known effect on the optimum.
+GYMNASIUM_KEYWORDS = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")
+IGNORED = (*GYMNASIUM_KEYWORDS, *GRAPH_KEYWORDS, "costs", INSTANCE_KEYWORD)
+
+
+def oracle_of(env: Any) -> Oracle:
+    """Return the oracle of an environment, scalar or vectorised; it knows the recorded optimum of a registered one.
+
+    Raises:
+        ArgumentTypeError: if it is not an environment of this package.
+    """
+    base = env.unwrapped
+    feedback = getattr(base, "feedback", None)
+    if not isinstance(feedback, Feedback):
+        raise ArgumentTypeError(f"an oracle needs an environment of cbo_gym; given {type(base).__name__}")
+    return oracle_for(feedback, _transform_optimum(_find_recorded(base.spec), feedback))
+
+
+def _find_recorded(spec: Any) -> RecordedOptimum | None:
+    """Return the registry's optimum if the environment is registered and no keyword changes the problem."""
+    entry = find_entry(spec.id) if spec is not None else None
+    if entry is None:
+        return None
+    own, registered = (
+        {key: value for key, value in keywords.items() if key not in IGNORED}
+        for keywords in (spec.kwargs, entry.make_kwargs)
+    )
+    return entry.optimum if own == registered else None
+
+
+def _transform_optimum(recorded: RecordedOptimum | None, feedback: Feedback) -> RecordedOptimum | None:
+    """Return the optimum of an instance, given that of the published problem."""
+    transform = feedback.truth.problem.transform
+    if recorded is None or transform is None:
+        return recorded
+    scale, to_new = transform.reward.slope, transform.reward.to_new
+    names = [old for old, new in transform.names.items() if new in feedback.problem.action_names]
+    changes = {
+        "value": float(to_new(recorded.value)),
+        "action": transform.record(recorded.action, feedback.mode, names),
+        "standard_error": scale * recorded.standard_error,
+        # a bend changes the distribution of random actions, so that their mean must be estimated again
+        "random_value": float(to_new(recorded.random_value)) if transform.keeps_measure else None,
+        "random_standard_error": scale * recorded.random_standard_error,
+    }
+    return recorded.model_copy(update=changes)

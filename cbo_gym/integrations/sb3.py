@@ -1,0 +1,98 @@
+"""Training Stable-Baselines3 on the natively vectorised environments, in any mode.
+
+``VecEnv`` wraps one vector environment in the interface of Stable-Baselines3: flat actions, and the last observation of
+an episode in ``info``. For a single environment use ``cbo_gym.envs.wrappers.FlattenAction`` or ``DiscreteAction``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+
+from cbo_gym.actions.codec import Actions
+from cbo_gym.actions.policies import PolicyActions
+from cbo_gym.envs import CausalBanditVectorEnv
+from cbo_gym.errors import naming_the_extra
+from cbo_gym.task import StepInfo
+
+with naming_the_extra("cbo_gym.integrations.sb3", "sb3"):
+    from stable_baselines3.common.vec_env import VecEnv as BaseVecEnv
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
+
+
+class VecEnv(BaseVecEnv):
+    """Many experiments on one environment, stepped together, for ``stable_baselines3`` models.
+
+    Args:
+        env_id: a registered environment.
+        num_envs: number of experiments, at least 1.
+        discrete: None for the action space ``Box(-1, 1, (dim,))``, which PPO and SAC expect; a number for that many
+            evenly spread actions, which DQN needs.
+        seed: seed of the first reset; experiment ``i`` is seeded with ``seed + i``.
+        parameters: keyword arguments of the environment.
+
+    Raises:
+        ArgumentError: if ``num_envs`` is below 1 or ``discrete`` below 2.
+        gymnasium.error.Error: for an unknown id.
+    """
+
+    def __init__(
+        self, env_id: str, num_envs: int = 1, *, discrete: int | None = None, seed: int | None = None, **parameters: Any
+    ) -> None:
+        env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **parameters)
+        assert isinstance(env, CausalBanditVectorEnv)
+        self._env = env
+        self._actions = PolicyActions(env.feedback.codec, discrete)
+        super().__init__(num_envs, env.single_observation_space, self._actions.space)
+        self._seed = seed
+        self._pending: Actions = None  # actions between step_async and step_wait
+
+    def reset(self) -> dict[str, np.ndarray]:
+        observation, _ = self._env.reset(seed=self._seed)
+        self._seed = None  # later experiments continue the random streams
+        return observation
+
+    def to_action(self, chosen: np.ndarray) -> Actions:
+        """The environment's action for a policy's choice, or for each of a batch of choices."""
+        return self._actions.to_action(chosen)
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self._pending = self.to_action(actions)
+
+    def step_wait(self) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, list[StepInfo]]:
+        observation, rewards, _, truncated, _ = self._env.step(self._pending)
+        infos: list[StepInfo] = [{} for _ in range(self.num_envs)]
+        if truncated.any():  # all of them: every experiment plays the same round
+            for index, info in enumerate(infos):
+                info["terminal_observation"] = {key: value[index] for key, value in observation.items()}
+                info["TimeLimit.truncated"] = True
+            observation = self.reset()
+        return observation, rewards, truncated, infos
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        self._seed = seed
+        return [None if seed is None else seed + index for index in range(self.num_envs)]
+
+    def close(self) -> None:
+        self._env.close()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        return [getattr(self._env, attr_name)] * len(list(self._get_indices(indices)))
+
+    def set_attr(self, attr_name: str, value: object, indices: VecEnvIndices = None) -> None:
+        raise NotImplementedError("the experiments share one system; make another environment to change it")
+
+    def env_method(
+        self, method_name: str, *method_args: object, indices: VecEnvIndices = None, **method_kwargs: object
+    ) -> list[Any]:
+        raise NotImplementedError("the experiments are stepped together and have no methods of their own")
+
+    def env_is_wrapped(
+        self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
+    ) -> list[bool]:
+        return [False] * len(list(self._get_indices(indices)))

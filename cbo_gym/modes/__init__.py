@@ -1,0 +1,109 @@
+"""Feedback: the meaning of actions and observations. One pure module per mode, named after it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+from cbo_gym.actions import Costs
+from cbo_gym.errors import ArgumentError, did_you_mean, shortened, shown
+from cbo_gym.modes.base import Feedback, Region
+from cbo_gym.problems import Problem, build_problem
+from cbo_gym.problems.build import builder_parameters
+from cbo_gym.problems.variations.constraints import constrain, require_known
+from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS, with_knowledge
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, transform_problem
+from cbo_gym.task import Mode
+
+# Keywords of the outcomes of rounds, which every problem takes.
+OUTCOME_KEYWORDS = ("constraints", "costs")
+
+__all__ = ["OUTCOME_KEYWORDS", "Feedback", "Region", "feedback_class", "make_feedback"]
+
+
+def feedback_class(mode: Mode | str) -> type[Feedback]:
+    """Return the class of a mode, ``FEEDBACK`` of its module.
+
+    Raises:
+        ArgumentError: if there is no such mode.
+    """
+    known = [known.value for known in Mode]
+    if not isinstance(mode, str) or mode not in known:
+        raise ArgumentError(f"mode must be one of {', '.join(known)}; given {shown(mode)}{did_you_mean(mode, known)}")
+    return import_module(f"cbo_gym.modes.{Mode(mode).value}.dynamics").FEEDBACK
+
+
+def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -> Feedback:
+    """Return a problem in a mode.
+
+    Args:
+        problem: the Problem, the import path ``"package.module:function"`` of its builder, or a YAML file's path.
+        mode: the feedback mode.
+        parameters: keyword arguments of the mode, of the problem's builder, of
+            :func:`cbo_gym.problems.variations.constraints.constrain` (the constraints of an action), and of
+            :func:`cbo_gym.problems.variations.graph_knowledge.with_knowledge` (what agents know of the graph);
+            ``costs`` of rounds, as :meth:`cbo_gym.actions.Costs.read` takes them, None for none; and ``instance``, see
+            :mod:`cbo_gym.problems.variations.instance`.
+
+    Raises:
+        ArgumentError: if the problem cannot be built or does not fit the mode, or a parameter is unknown.
+    """
+    mode_class = feedback_class(mode)
+    instance = parameters.pop(INSTANCE_KEYWORD, 0)
+    of_graph = {name: parameters.pop(name) for name in GRAPH_KEYWORDS if name in parameters}
+    of_outcomes = {name: parameters.pop(name) for name in OUTCOME_KEYWORDS if name in parameters}
+    own = [name for name, p in inspect.signature(mode_class).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    known = [*own, *builder_parameters(problem)]
+    if unknown := sorted(set(parameters) - set(known)):
+        of_all = (*OUTCOME_KEYWORDS, *GRAPH_KEYWORDS, INSTANCE_KEYWORD)
+        hints = "".join(did_you_mean(name, [*known, *of_all]) for name in unknown)
+        raise ArgumentError(
+            f"{_name(problem)} in {mode} mode has no parameter {', '.join(unknown)}{hints or ';'} it takes "
+            f"{', '.join(sorted(known)) or 'none'}, and as every environment {', '.join(of_all)}"
+        )
+    built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in own})
+    built = _with_outcomes(built, of_outcomes)
+    of_mode = {key: value for key, value in parameters.items() if key in own}
+    _require_one_objective(built, mode_class, instance)
+    truth = mode_class(built, **of_mode)  # which checks names as the user knows them
+    if (transformed := transform_problem(built, mode_class.mode, instance)) is not built:
+        truth = mode_class(transformed, **of_mode)
+    if (known_problem := with_knowledge(built, **of_graph)) is built:
+        return truth
+    feedback = mode_class(transform_problem(known_problem, mode_class.mode, instance, built), **of_mode)
+    require_known(known_problem.outcomes, feedback.knowledge)
+    feedback.truth = truth
+    return feedback
+
+
+def _require_one_objective(problem: Problem, mode_class: type[Feedback], instance: object) -> None:
+    """Raise ArgumentError if the mode or the instance does not support several objectives."""
+    if not problem.outcomes.objectives:
+        return
+    if not mode_class.several_objectives:
+        played = [mode.value for mode in Mode if feedback_class(mode).several_objectives]
+        raise ArgumentError(
+            f"{problem.name} has several objectives, which are played in the modes {', '.join(played)}; "
+            f"in {mode_class.mode} mode a round has one reward"
+        )
+    if instance != 0:
+        raise ArgumentError(f"instances transform one reward; {problem.name} has several objectives: set instance=0")
+
+
+def _with_outcomes(problem: Problem, keywords: dict[str, Any]) -> Problem:
+    """Return the problem with the constraints and costs of ``keywords``, if any."""
+    outcomes = constrain(
+        problem.outcomes, keywords.get("constraints"), [variable.name for variable in problem.scm.variables]
+    )
+    if "costs" in keywords:
+        outcomes = replace(outcomes, costs=None if keywords["costs"] is None else Costs.read(keywords["costs"]))
+    return problem if outcomes is problem.outcomes else replace(problem, outcomes=outcomes)
+
+
+def _name(problem: str | Problem) -> str:
+    """Return the name of a problem for errors: without the module's path if it is one of this package."""
+    if isinstance(problem, Problem):
+        return problem.name
+    return problem.partition(":")[2] if problem.startswith("cbo_gym.") else shortened(problem)

@@ -1,0 +1,75 @@
+"""Expected rewards against an adversary's moves, and the best fixed action in hindsight."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from cbo_gym.modes.adversarial.dynamics import AdversarialFeedback
+from cbo_gym.modes.oracles.plain import TIE_DECIMALS, Estimate, Oracle, Scores
+from cbo_gym.scm import Intervention
+from cbo_gym.scm.system import Draws
+from cbo_gym.task import Action, Observation
+
+# Number of decimals to which moves are compared.
+SAME_MOVE = 9
+
+
+class AdversarialOracle(Oracle):
+    """E[Y | a, a'] of actions a and an adversary's moves a'.
+
+    The expected reward of an action alone is against one fixed move, the worst one for an agent that plays at random;
+    the optimum is the best action against it, and normalises scores. The regret of a run is measured, round by round,
+    from the action with the greatest sum of expected rewards over the moves of that run.
+
+    Args:
+        feedback: the problem, played in adversarial mode.
+        seed: seed of the quasi-Monte Carlo points.
+        recorded: the optimum, if it is known.
+    """
+
+    feedback: AdversarialFeedback
+    best_changes: ClassVar[bool] = True
+
+    def _rewards(self, intervention: Intervention, noise: Draws) -> np.ndarray:
+        if len(intervention.soft) < self.scm.action_dim:
+            game = self.feedback.game
+            intervention = self.feedback.against(intervention, game.moves[game.worst])
+        return super()._rewards(intervention, noise)
+
+    def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
+        """Return the expected reward against the fixed move, whatever the adversary is about to do."""
+        own = self.scm.action_dim - len(self.feedback.move_domains)
+        return self.mean_of(Intervention(intervention.soft[:own]))
+
+    def expected_against(self, actions: np.ndarray, moves: np.ndarray, tolerance: float | None = None) -> Estimate:
+        """Return E[Y | a, a'] of every action with every move, shape ``(n, m)``.
+
+        Args:
+            actions: elements of the action space, shape ``(n, q)``.
+            moves: moves in [0, 1], shape ``(m, k)``.
+            tolerance: standard error to reach, as for :meth:`expected_rewards`.
+        """
+        shape = len(actions), len(moves)
+        repeated = self.feedback.decode_batch(np.repeat(actions, len(moves), axis=0))
+        both = self.feedback.against(repeated, np.tile(moves, (len(actions), 1)))
+        return Estimate(*(array.reshape(shape) for array in self.mean_of(both, tolerance)))
+
+    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
+        """Score the actions played against the moves that they met, and recommendations against all moves of the run.
+
+        The best in a round is the reward of the best fixed action in hindsight, and for recommendations its mean.
+        """
+        met = np.stack([observation["adversary"] for observation in seen[1:]])
+        _, firsts, rounds = np.unique(np.round(met, SAME_MOVE), axis=0, return_index=True, return_inverse=True)
+        moves, rounds = met[firsts], rounds.reshape(-1)
+        shares = np.bincount(rounds) / len(rounds)
+        hindsight = self.expected_against(self.feedback.all_actions(), moves).value
+        best = hindsight[np.argmax(np.round(hindsight @ shares, TIE_DECIMALS))]
+        distinct, rows = np.unique(self._stack([*played, *recommended]), axis=0, return_inverse=True)
+        first, second = np.split(rows.reshape(-1), [len(played)])
+        table = self.expected_against(distinct, moves)
+        expected = Estimate(*(array[first, rounds] for array in table))
+        mean = Estimate(*((array @ shares)[second] for array in table))
+        return Scores(expected, mean, best[rounds], np.full(len(rounds), best @ shares))

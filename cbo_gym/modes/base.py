@@ -1,0 +1,330 @@
+"""Interface: the meaning of actions and observations. Feedback: an interface whose rounds can be played."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import InvalidAction
+
+from cbo_gym.actions import Codec, Costs, Space
+from cbo_gym.actions.codec import Actions
+from cbo_gym.actions.costs import Changed
+from cbo_gym.actions.reading import copy_action
+from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.modes.pricing import Priceable, fit_costs
+from cbo_gym.problems import Problem
+from cbo_gym.problems.base import ProblemStatement
+from cbo_gym.scm import Distribution, Floats, Intervention, System
+from cbo_gym.scm.system import Draws, Structure, Values
+from cbo_gym.task import Action, GraphKnowledge, Mode, Observation, Task
+
+# An intervention in native units, by name.
+Description = dict[str, Any]
+# Defined by the mode; immutable, so that a copy of an environment may keep it.
+Memory = Any
+
+
+class Entry(NamedTuple):
+    """The effect of an action at a node, for pictures.
+
+    Attributes:
+        label: description of the effect.
+        widest: a label at least as long as that of any other action.
+        used: whether the action has an effect there.
+    """
+
+    label: str
+    widest: str
+    used: bool = True
+
+
+class Region(NamedTuple):
+    """A part of the action space for the search of an optimum: a unit box of ``dim`` coordinates.
+
+    ``to_actions`` maps points of shape ``(n, dim)`` to a batch of ``n`` actions.
+    """
+
+    dim: int
+    to_actions: Callable[[np.ndarray], Actions]
+
+
+class Interface(ABC):
+    """One problem in one mode, as agents and studies know it: spaces, the meaning of actions and observations.
+
+    It needs the names, the domains and the knowledge of the diagram, but no mechanism, and has no state.
+
+    Args:
+        problem: the system and its possible actions.
+
+    Attributes:
+        codec: conversions of actions.
+        action_space: space of one action.
+        observation_space: space of the observation of one round.
+        domains: native units of the action's coordinates.
+        knowledge: the agents' knowledge of the causal graph.
+        nodes: the observed variables in the order of observations, the reward last.
+        costs: costs of rounds, by the mode's names of items; None without costs.
+
+    Raises:
+        ArgumentError: if the problem lacks what the mode needs.
+    """
+
+    mode: ClassVar[Mode]
+    #: class of the mode's tasks
+    task_class: ClassVar[type[Task]]
+    #: number of axes of an intervention's entries before the batch's; :meth:`play` reduces them
+    own_axes: ClassVar[int] = 0
+    #: whether there is an observation before a round, see :meth:`before`
+    looks_ahead: ClassVar[bool] = False
+    #: whether a round depends on earlier ones, see :meth:`start`
+    remembers: ClassVar[bool] = False
+    #: whether a round may have several objectives
+    several_objectives: ClassVar[bool] = False
+    #: default numbers of observational and random initial rounds, see :meth:`initial_actions`
+    usual_initial_data: ClassVar[tuple[int, int | None]] = (0, 0)
+
+    problem: ProblemStatement
+    scm: Structure
+
+    def __init__(self, problem: ProblemStatement) -> None:
+        if problem.outcomes.constraints and (self.looks_ahead or self.remembers):
+            raise ArgumentError(
+                f"constraints are on E[node | action]; in {self.mode} mode the effect of an action depends on the "
+                f"round as well, so {problem.name} cannot have any"
+            )
+        self.problem = problem
+        self.scm = problem.scm
+        self.knowledge = problem.knowledge or self.whole_graph()
+        self.nodes = self.knowledge.nodes
+        self.codec = self.make_codec()
+        self.domains = self.codec.domains
+        self.costs: Costs | None = None
+        if problem.outcomes.costs is not None:
+            where = f"{problem.name} in {self.mode} mode"
+            self.costs = fit_costs(problem.outcomes.costs, where, self.priceable(), self.scm.nodes, self.nodes)
+        self.action_space: Space = self.codec.space
+        shapes = {key: value.shape for key, value in self.empty_observation().items()}
+        self.observation_space = spaces.Dict(
+            {key: spaces.Box(-np.inf, np.inf, shape, dtype=np.float64) for key, shape in shapes.items()}
+        )
+
+    def whole_graph(self) -> GraphKnowledge:
+        """Return complete knowledge of the causal graph."""
+        return GraphKnowledge(self.scm.nodes, self.scm.diagram)
+
+    @abstractmethod
+    def make_codec(self) -> Codec:
+        """Return the mode's codec with its action space; called once, when ``problem`` and ``scm`` are set.
+
+        Raises:
+            ArgumentError: if the problem lacks what the mode needs.
+        """
+
+    def read(self, action: Action) -> Action:
+        """Return a validated copy of one action, so that later changes of the caller's object have no effect.
+
+        Raises:
+            gymnasium.error.InvalidAction: if it is not an element of the action space.
+        """
+        own = copy_action(self.action_space, action)
+        self.decode(own)
+        return own
+
+    def read_batch(self, actions: Actions) -> Actions:
+        """Return a validated copy of a batch: an element of the batched action space."""
+        own = copy_action(self.action_space, actions)
+        self.decode_batch(own)
+        return own
+
+    def read_recommendation(self, recommended: Any) -> Any:
+        """Return a validated copy of a recommendation: an action, or a list of actions with several objectives.
+
+        Raises:
+            gymnasium.error.InvalidAction: if it is not an action, or not a sequence of at least one.
+        """
+        if not self.problem.outcomes.objectives:
+            return self.read(recommended)
+        if not isinstance(recommended, list | tuple) or not recommended:
+            raise InvalidAction(
+                "with several objectives a recommendation is a list of the actions of a Pareto set, at least one; "
+                f"given {shown(recommended)}"
+            )
+        return [self.read(action) for action in recommended]
+
+    @abstractmethod
+    def decode(self, action: Action) -> Intervention:
+        """Return the intervention of one action, in native units.
+
+        Raises:
+            gymnasium.error.InvalidAction: if it is not an element of the action space.
+        """
+
+    @abstractmethod
+    def decode_batch(self, actions: Actions) -> Intervention:
+        """Return the interventions of a batch: an element of the batched action space."""
+
+    @abstractmethod
+    def describe(self, intervention: Intervention) -> Description:
+        """Return the intervention in native units, by variable or parameter name."""
+
+    def describe_batch(self, intervention: Intervention) -> Description:
+        """Return new arrays for a batch by name, with ``_name`` masks as in Gymnasium's vector infos."""
+        info: Description = {}
+        for name, value in self.describe(intervention).items():
+            info[name] = np.stack(value, axis=-1) if isinstance(value, tuple) else np.array(value)
+            info[f"_{name}"] = np.ones(len(info[name]), dtype=bool)
+        return info
+
+    def priceable(self) -> Priceable:
+        """Return the items of the mode's actions that may have a price.
+
+        Raises:
+            ArgumentError: if the mode has no costs.
+        """
+        raise ArgumentError(f"{self.problem.name}: {self.mode} mode has no costs")
+
+    def changed_items(self, intervention: Intervention) -> Changed:
+        """Return the items with a possible price that an action changes: item -> ``(mask, native value)``."""
+        return {}
+
+    def cost(self, intervention: Intervention) -> Floats:
+        """Return the cost of rounds: an array of the batch's shape, or a number if all cost the same.
+
+        Args:
+            intervention: result of :meth:`decode` or :meth:`decode_batch`.
+        """
+        assert self.costs is not None, "the problem has no costs"
+        return self.costs.of(self.changed_items(intervention))
+
+    def after(self, nodes: np.ndarray, values: Values) -> Observation:
+        """Return the observation after rounds.
+
+        Args:
+            nodes: the observed variables, in the order of ``self.nodes``, shape ``(..., n)``.
+            values: all variables by name, latent ones included, of the rounds' shape; result of :meth:`play`.
+        """
+        return {"nodes": nodes}
+
+    def empty_observation(self) -> Observation:
+        """Return the observation before the first round: zeros."""
+        return self.after(np.zeros(len(self.nodes)), defaultdict(float))
+
+    @abstractmethod
+    def affected_nodes(self) -> dict[str, str]:
+        """Return the nodes that actions affect directly, each with a word for the way, for pictures and tables."""
+
+    def node_entries(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
+        """Return the entries of an action into the mechanisms, by node; none if it sets variables.
+
+        Args:
+            intervention: intervention of the action; None before the first.
+            values: all variables by name in the round, latent ones included.
+        """
+        return {}
+
+    @abstractmethod
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
+        """Return a batch of actions for the initial data.
+
+        Args:
+            rng: source of the random actions.
+            observational: number of rounds without intervention.
+            random: number of random interventions (hard mode: of each target set); None for the mode's default.
+        """
+
+    @abstractmethod
+    def regions(self) -> list[Region]:
+        """Return regions that cover the action space, for the oracle's search."""
+
+    def all_actions(self) -> np.ndarray | None:
+        """Return all actions as one array if they can be enumerated; else ``None``."""
+        return None
+
+    @abstractmethod
+    def task_fields(self) -> dict[str, Any]:
+        """Return the mode's own fields of ``task_class``."""
+
+    def exogenous(self) -> dict[str, Distribution]:
+        """Return observed variable -> the distribution of its noise."""
+        return self.scm.noise_of_nodes()
+
+    def random_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
+        """Return random fields of ``task_class``, which depend on the seed.
+
+        Args:
+            rng: source of randomness.
+            observational: number of initial rounds without intervention.
+        """
+        return {}
+
+
+class Feedback(Interface):
+    """One problem played in one mode: an interface, and the outcomes of its rounds.
+
+    A subclass is a mode; its module is named after it and calls it ``FEEDBACK``. Environments, the oracle and the
+    evaluator use no other description of a mode.
+
+    Attributes:
+        truth: the same feedback with the graph known, from which regret is measured; itself if the graph is known.
+    """
+
+    problem: Problem
+    scm: System
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.truth: Feedback = self
+
+    def play(self, noise: Draws, intervention: Intervention) -> Values:
+        """Return the outcome of rounds by variable, of the shape of the noise and the batch together."""
+        return self.scm.propagate(noise, intervention)
+
+    def objectives(self, values: Values, intervention: Intervention) -> dict[str, Floats]:
+        """Return the values of several objectives in rounds by name, each in its own units and direction.
+
+        Args:
+            values: result of :meth:`play`.
+            intervention: result of :meth:`decode` or :meth:`decode_batch`.
+        """
+        outcomes = self.problem.outcomes
+        return outcomes.several(values, self.cost(intervention) if outcomes.has_cost_objective else 0.0)
+
+    def before(self, noise: Draws) -> Observation:
+        """Return the observation before rounds with this noise, if the mode ``looks_ahead``."""
+        return {}
+
+    def start(self) -> Memory:
+        """Return the memory before the first round, if the mode ``remembers``."""
+        return None
+
+    def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
+        """Return the effect of an action in the next round, if the mode ``remembers``.
+
+        Args:
+            intervention: intervention of the action alone, of one round or a batch of them.
+            memory: memory of the rounds before; its entries broadcast against the batch.
+        """
+        return intervention
+
+    def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Memory:
+        """Return the memory after a round, on which the next one depends.
+
+        Args:
+            memory: memory before the round, which is not changed.
+            intervention: result of :meth:`situate`.
+            values: result of :meth:`play`.
+        """
+        return memory
+
+    def observe_memory(self, memory: Memory) -> Observation:
+        """Return the observation of the memory before the next round, shapes ``(k,)`` or ``(n, k)``."""
+        return {}
+
+    def known_maximiser(self) -> Action | None:
+        """Return an action that maximises E[Y | action], if theory gives one."""
+        return None

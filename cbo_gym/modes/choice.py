@@ -1,0 +1,164 @@
+"""Actions that choose a set of variables from a list, and their values."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import InvalidAction
+
+from cbo_gym.actions import ChoiceCodec, Domains, Interval
+from cbo_gym.actions.codec import UNSET, Actions
+from cbo_gym.actions.costs import Changed
+from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers
+from cbo_gym.errors import shown
+from cbo_gym.modes.base import Description, Interface, Region
+from cbo_gym.modes.pricing import Priceable
+from cbo_gym.problems.base import ProblemStatement
+from cbo_gym.scm import Intervention
+from cbo_gym.task import Action
+
+# Largest number of names that are listed one by one.
+LONGEST_LIST = 4
+
+
+class SettingInterface(Interface):
+    """Actions that set variables."""
+
+    def describe(self, intervention: Intervention) -> Description:
+        return {name: value for name, (_, value) in intervention.hard.items()}
+
+    def describe_batch(self, intervention: Intervention) -> Description:
+        info: Description = {}
+        for name, (mask, values) in intervention.hard.items():
+            if np.any(mask):
+                info[name] = np.where(mask, values, 0.0)
+                info[f"_{name}"] = np.array(mask)
+        return info
+
+    def changed_items(self, intervention: Intervention) -> Changed:
+        """Return the variables that are set."""
+        return intervention.hard
+
+
+class ChoiceInterface(SettingInterface):
+    """Actions ``Dict(<key>=Discrete(n), values=Box(0, 1, (n_manipulable,)))``.
+
+    The whole number is the index of a set of variables; the values are those of all manipulable variables, mapped to
+    native units by the problem. Values of variables outside the chosen set have no effect. Soft parameters stay at the
+    problem's null action.
+    """
+
+    #: the action's key of the chosen set
+    key: ClassVar[str]
+    codec_class: ClassVar[type[ChoiceCodec]] = ChoiceCodec
+    codec: ChoiceCodec
+
+    def __init__(self, problem: ProblemStatement) -> None:
+        super().__init__(problem)
+        self._keys = (self.key, "values")
+        self._manipulable = self.domains.names
+        # for each set, the indices of its variables in the action's values
+        self._members = [
+            [index for index, name in enumerate(self._manipulable) if name in chosen] for chosen in self.codec.sets
+        ]
+        triples = [(name, index, self.domains.scales[index]) for index, name in enumerate(self._manipulable)]
+        self._member_scales = [[triples[index] for index in members] for members in self._members]
+        self._soft = tuple(problem.to_native(problem.null_action).tolist())
+
+    @abstractmethod
+    def variable_sets(self) -> Sequence[frozenset[str]]:
+        """Return the sets of variables that can be chosen."""
+
+    def set_names(self) -> Sequence[str]:
+        """Return short names of these sets."""
+        return list(map(set_name, self.variable_sets()))
+
+    @property
+    def manipulable(self) -> Mapping[str, Interval]:
+        """Variable -> native ``(low, high)``, in the order of the action's values."""
+        return self.problem.manipulable
+
+    def make_codec(self) -> ChoiceCodec:
+        sets = self.variable_sets()
+        domains = Domains(self.manipulable)
+        values = spaces.Box(0.0, 1.0, (len(domains),), dtype=np.float64)
+        space = spaces.Dict({self.key: spaces.Discrete(len(sets)), "values": values})
+        return self.codec_class(space, domains, self.key, sets, self.set_names())
+
+    def decode(self, action: Action) -> Intervention:
+        chosen, numbers = as_entries(action, self._keys)
+        members = self._member_scales[as_index(chosen, len(self._members), self.key)]
+        values = as_numbers(numbers, "values")
+        if values.shape != (len(self._manipulable),):
+            raise InvalidAction(
+                f"values must have shape ({len(self._manipulable)},), one for each of "
+                f"{list(self._manipulable)}; given shape {values.shape}"
+            )
+        point = values.tolist()
+        for value in point:
+            if not 0.0 <= value <= 1.0:
+                name = self._manipulable[point.index(value)]
+                raise InvalidAction(f"the value of {name} must lie in [0, 1]; given {value}")
+        hard = {name: (True, scale.to_native(point[index])) for name, index, scale in members}
+        return Intervention(self._soft, hard)
+
+    def decode_batch(self, actions: Actions) -> Intervention:
+        chosen, values = as_entries(actions, self._keys)
+        chosen, values = as_whole_numbers(chosen, self.key), as_numbers(values, "values")
+        if chosen.ndim != 1 or values.shape != (len(chosen), len(self._manipulable)):
+            raise InvalidAction(
+                f"{self.key} and values must have shapes (n,) and (n, {len(self._manipulable)}); "
+                f"given {chosen.shape} and {values.shape}"
+            )
+        inside = (chosen >= 0) & (chosen < len(self._members))
+        inside &= ((values >= 0.0) & (values <= 1.0)).all(axis=1)
+        if not inside.all():
+            first = int(np.argmin(inside))
+            raise InvalidAction(
+                f"action {first} is outside {self.action_space}; given {self.key} {chosen[first]}, "
+                f"values {shown(values[first].tolist())}"
+            )
+        membership = np.zeros((len(self._members), len(self._manipulable)), dtype=bool)
+        for row, members in enumerate(self._members):
+            membership[row, members] = True
+        masks = membership[chosen]
+        native = self.domains.to_native(values.T)
+        hard = {
+            name: (masks[:, index], native[index])
+            for index, name in enumerate(self._manipulable)
+            if masks[:, index].any()
+        }
+        return Intervention(self._soft, hard)
+
+    def affected_nodes(self) -> dict[str, str]:
+        return dict.fromkeys(self._manipulable, "do")
+
+    def priceable(self) -> Priceable:
+        return Priceable({name: (name,) for name in self.domains.names}, self.codec.sets)
+
+    def regions(self) -> list[Region]:
+        return [Region(len(members), partial(self.actions_at, index)) for index, members in enumerate(self._members)]
+
+    def actions_at(self, chosen: int, points: np.ndarray) -> dict[str, np.ndarray]:
+        """Return a batch of actions that set the variables of a set to ``points`` of shape ``(n, size of the set)``."""
+        values = np.full((len(points), len(self._manipulable)), UNSET)
+        values[:, self._members[chosen]] = points
+        return {self.key: np.full(len(points), chosen), "values": values}
+
+    def task_fields(self) -> dict[str, Any]:
+        return {"manipulable": dict(self.manipulable)}
+
+
+def join_names(names: Collection[str], what: str) -> str:
+    """Return ``X1, X2``, or the count of a long list."""
+    return f"{len(names)} {what}" if len(names) > LONGEST_LIST else ", ".join(sorted(names))
+
+
+def set_name(variables: Collection[str]) -> str:
+    """Return ``{X1, X2}`` for a target set."""
+    return "{" + join_names(variables, "variables") + "}"

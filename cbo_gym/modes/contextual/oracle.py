@@ -1,0 +1,204 @@
+"""Expected rewards in a context, and the best policy over all scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cbo_gym.modes.contextual.dynamics import ContextualFeedback
+from cbo_gym.modes.oracles.plain import CHUNK, REPLICATES, Estimate, Optimum, Oracle, Scores
+from cbo_gym.scm import Intervention
+from cbo_gym.scm.system import Draws
+from cbo_gym.task import Action, Observation
+
+# Contexts per replicate for the value of the optimum, and noise draws per replicate in each of them.
+CONTEXTS = 2**6
+POINTS = 2**6
+# Antithetic pairs of noise draws of a search, exact if zero-mean noise enters linearly.
+SEARCH_PAIRS = 8
+# Members of the population per coordinate, and largest number of generations.
+POPULATION = 16
+GENERATIONS = 300
+
+
+class ContextualOracle(Oracle):
+    """E[Y | x, c] by quasi-Monte Carlo over the noise given the context; its maximum by theory or by search.
+
+    Inherited methods such as :meth:`expected_rewards` average over contexts.
+
+    Args:
+        feedback: the problem, played in contextual mode.
+        seed: seed of the quasi-Monte Carlo points and of the search.
+        recorded: the optimum, if it is known.
+    """
+
+    feedback: ContextualFeedback
+    # little noise is left once the context is given
+    fewest_points: ClassVar[int] = 2**4
+
+    def expected_given(self, actions: list[Action], contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
+        """Return E[Y | x, c] of each action in its context, shape ``(n,)``.
+
+        Args:
+            actions: n elements of the action space.
+            contexts: shape ``(n, k)``.
+            tolerance: standard error to reach; None for 0.2 % of the gap between the optimum and a random action.
+        """
+        if not actions:
+            return Estimate(np.zeros(0), np.zeros(0))
+        return self.mean_given(self.feedback.decode_batch(self._stack(actions)), contexts, tolerance)
+
+    def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
+        return self.mean_given(intervention, seen["context"])
+
+    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
+        """Score against max over x of E[Y | x, c], so that chance in the contexts has no effect."""
+        contexts = np.stack([observation["context"] for observation in seen])
+        best = self.best_given(contexts).value
+        expected = self.expected_given(played, contexts[:-1])
+        return Scores(expected, self.expected_given(recommended, contexts[1:]), best[:-1], best[1:])
+
+    def mean_given(self, intervention: Intervention, contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
+        """Return E[Y | x, c] for interventions ``()`` or ``(n,)`` in contexts of shape ``(k,)`` or ``(n, k)``."""
+
+        def estimate_with(points: int) -> Estimate:
+            replicates = self._replicates_given(intervention, np.atleast_2d(contexts), points)
+            error = replicates.std(axis=-1, ddof=1) / np.sqrt(REPLICATES)
+            shape = np.shape(contexts)[:-1]
+            return Estimate(replicates.mean(axis=-1).reshape(shape), error.reshape(shape))
+
+        return self._refine(estimate_with, tolerance)
+
+    def best_given(self, contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
+        """Return the maximum of E[Y | x, c] over the values of all scopes, for contexts of shape ``(n, k)``."""
+        if not len(contexts):
+            return Estimate(np.zeros(0), np.zeros(0))
+        return self.mean_given(self._best_response(contexts), contexts, tolerance)
+
+    def find_optimum(self) -> Optimum:
+        """Return the best policy over all scopes, which gives the best response to every context.
+
+        If its value is not known, it is estimated over quasi-random contexts, each with independent noise.
+        """
+        contexts = self.feedback.contexts
+        random = self._random_value()
+        if contexts.value is not None and self._has_known_response:
+            return Optimum(contexts.value, contexts.policy, 0.0, *random)
+        rows = self.feedback.natural_contexts(self._noise(CONTEXTS))
+        check = ContextualOracle(self.feedback, seed=self._seed + 1)
+        replicates = check._replicates_given(self._best_response(rows), rows, POINTS)
+        # contexts of one replicate meet the noise of that replicate, so the replicates are independent
+        values = np.einsum("rcr->rc", replicates.reshape(REPLICATES, CONTEXTS, REPLICATES)).mean(axis=1)
+        error = values.std(ddof=1) / np.sqrt(REPLICATES)
+        sets = [", ".join(sorted(chosen)) for chosen in self.feedback.variable_sets() if chosen]
+        by_search = f"the best values of {' or '.join(sets)} in each context, by search"
+        policy = contexts.policy if self._has_known_response else by_search
+        return Optimum(float(values.mean()), policy, float(error), *random)
+
+    def _replicates_given(self, intervention: Intervention, contexts: np.ndarray, points: int) -> np.ndarray:
+        """Return means of the reward over each replicate's noise given the contexts, shape ``(n, REPLICATES)``."""
+        batch = intervention.broadcast((len(contexts),))
+        uniforms = self._uniforms(points)
+        size = max(1, CHUNK // uniforms.shape[1])
+        means = []
+        for start in range(0, len(contexts), size):
+            rows = slice(start, start + size)
+            noise = self._noise_given(contexts[rows], uniforms)
+            rewards = self._rewards(batch.rows(rows).expand(), noise)
+            rewards = np.broadcast_to(rewards, (len(rewards), uniforms.shape[1]))
+            means.append(rewards.reshape(-1, REPLICATES, points).mean(axis=2))
+        return np.concatenate(means)
+
+    def _noise_given(self, contexts: np.ndarray, uniforms: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return noise given contexts ``(n, k)``: ``(n, 1)`` if they determine it, else ``(n, m)`` or ``(m,)``."""
+        columns = dict(zip(self.feedback.contexts.names, contexts.T[..., None], strict=True))
+        numbers = {v.name: row for v, row in zip(self.scm.noisy, uniforms, strict=True)}
+        noise_given = self.feedback.contexts.noise_given
+        assert noise_given is not None, "a problem that is played has mechanisms"
+        determined = noise_given(columns, numbers)
+        return tuple(
+            determined[v.name] if v.name in determined else v.noise.from_uniform(numbers[v.name])
+            for v in self.scm.noisy
+        )
+
+    @property
+    def _has_known_response(self) -> bool:
+        """Whether theory gives the best response and its scope is one of the environment's."""
+        respond = self.feedback.contexts.best_response
+        if respond is None:
+            return False
+        context = dict.fromkeys(self.feedback.contexts.names, np.zeros(1))
+        return frozenset(respond(context)) in self.feedback.variable_sets()
+
+    def _best_response(self, contexts: np.ndarray) -> Intervention:
+        """Return a batch of ``n`` interventions, each the best in its context."""
+        respond = self.feedback.contexts.best_response
+        if respond is None or not self._has_known_response:
+            return self._search_responses(contexts)
+        chosen = respond(dict(zip(self.feedback.contexts.names, contexts.T, strict=True)))
+        domains = self.problem.manipulable
+        return Intervention.do({name: np.clip(value, *domains[name]) for name, value in chosen.items()})
+
+    def _search_responses(self, contexts: np.ndarray) -> Intervention:
+        half = self._uniforms(1)[:, :SEARCH_PAIRS]
+        noise = self._noise_given(contexts, np.concatenate([half, 1.0 - half], axis=1))
+        actions, values = [], []
+        for scope, chosen in enumerate(self.feedback.variable_sets()):
+            # the noise of variables that are set has no effect, and often no other noise is left
+            needed = [
+                column[..., :1] if v.name in chosen else column for v, column in zip(self.scm.noisy, noise, strict=True)
+            ]
+            means = partial(self._means, scope, tuple(needed))
+            point = _maximise_each(means, len(contexts), len(chosen), np.random.default_rng([self._seed, scope]))
+            actions.append(self.feedback.actions_at(scope, point))
+            values.append(means(point[None])[0])
+        best, rows = np.argmax(values, axis=0), np.arange(len(contexts))
+        return self.feedback.decode_batch(
+            {key: np.stack([action[key] for action in actions])[best, rows] for key in actions[0]}
+        )
+
+    def _means(self, scope: int, noise: Draws, points: np.ndarray) -> np.ndarray:
+        """Return means over a search's noise for values ``(p, n, dim)`` of a scope's variables, shape ``(p, n)``."""
+        trials, count, dim = points.shape
+        actions = self.feedback.actions_at(scope, points.reshape(trials * count, dim))
+        batch: Any = self.feedback.decode_batch(actions).broadcast((trials * count,))
+        hard = {
+            name: (mask.reshape(trials, count, 1), values.reshape(trials, count, 1))
+            for name, (mask, values) in batch.hard.items()
+        }
+        rewards: Any = self.problem.outcomes.reward(self.feedback.play(noise, Intervention((), hard)))
+        return np.broadcast_to(rewards.mean(axis=-1), (trials, count))
+
+
+def _maximise_each(
+    function: Callable[[np.ndarray], np.ndarray], count: int, dim: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Maximise ``count`` functions over the unit box at once by differential evolution, shape ``(count, dim)``.
+
+    Half of the mutants start from the best member, half from a random one (Storn & Price 1997: best/1 and rand/1,
+    binomial crossover). ``function`` maps points ``(p, count, dim)`` to values ``(p, count)``; ``dim`` may be 0.
+    """
+    if dim == 0:
+        return np.zeros((count, 0))
+    size = POPULATION * (dim + 1)
+    population = rng.random((size, count, dim))
+    values = function(population)
+    columns = np.arange(count)
+    for _ in range(GENERATIONS):
+        base, first, second = (population[order] for order in rng.permuted(np.tile(np.arange(size), (3, 1)), axis=1))
+        base[: size // 2] = population[values.argmax(axis=0), columns]
+        mutants = base + rng.uniform(0.5, 1.0, (size, 1, 1)) * (first - second)
+        kept = rng.random(mutants.shape) > 0.8
+        kept[np.arange(size), :, rng.integers(dim, size=size)] = False
+        trial = np.where(kept, population, mutants)
+        outside = (trial < 0.0) | (trial > 1.0)
+        trial = np.where(outside, rng.random(trial.shape), trial)
+        trial_values = function(trial)
+        better = trial_values >= values
+        population, values = np.where(better[..., None], trial, population), np.where(better, trial_values, values)
+        if (np.ptp(values, axis=0) <= 1e-9 * np.abs(values).max(axis=0) + 1e-12).all():
+            break
+    return population[values.argmax(axis=0), columns]

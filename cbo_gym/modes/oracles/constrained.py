@@ -1,0 +1,283 @@
+"""Which actions meet a problem's constraints in expectation, and the best of those.
+
+An action is *feasible* if E[node | action] is on the right side of the threshold of every constraint, up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.modes import Feedback, Region
+from cbo_gym.modes.oracles.plain import (
+    CLIMB_POINTS,
+    DOUBT,
+    MAX_POINTS,
+    SEARCH_POINTS,
+    TIE_DECIMALS,
+    Oracle,
+    Scores,
+    maximise_in_box,
+    tidy,
+    with_gradient,
+)
+from cbo_gym.problems.recorded import RecordedOptimum
+from cbo_gym.scm import Intervention
+from cbo_gym.task import Action, Observation
+
+# Violation that counts as zero: this share of the threshold, or of 1 if that is more.
+ROUNDING = 1e-9
+# Random points of a region in the first search for a feasible one, and in the second.
+FEW = 2**4
+SAMPLE = 2**10
+# Relative gain at which an ascent stops.
+CLIMB_GAIN = 1e-9
+# Shares of the way from the end of an ascent back to its start that are evaluated.
+BACK = np.array([0.0, *np.geomspace(1e-9, 1.0, 28)])
+
+
+class ExpectedNode(Oracle):
+    """Expected values of a node instead of rewards: E[node | action].
+
+    Args:
+        feedback: the problem in the mode in which it is played.
+        node: an observed variable.
+        seed: seed of the quasi-Monte Carlo points; an oracle of rewards with the same seed has the same points.
+    """
+
+    def __init__(self, feedback: Feedback, node: str, seed: int = 0) -> None:
+        super().__init__(feedback, seed)
+        self._measured = itemgetter(node)
+
+    @property
+    def _relevant_noise(self) -> frozenset[str]:
+        return frozenset(variable.name for variable in self.scm.noisy)
+
+    def _is_exact(self, intervention: Intervention) -> bool:
+        return not self.scm.noisy
+
+
+class ConstrainedOracle(Oracle):
+    """Expected rewards; the optimum and a random action's expected reward are those of the feasible actions.
+
+    Args:
+        feedback: a problem with constraints, in the mode in which it is played.
+        seed: seed of the quasi-Monte Carlo points and of the search.
+        recorded: the optimum, if it is known.
+    """
+
+    def __init__(self, feedback: Feedback, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
+        super().__init__(feedback, seed, recorded)
+        self.constraints = self.problem.outcomes.constraints
+        self._nodes = [ExpectedNode(feedback, constraint.node, seed) for constraint in self.constraints]
+        self._rounding = np.array([ROUNDING * max(1.0, abs(c.threshold)) for c in self.constraints])
+
+    def missed(self, actions: list[Action]) -> np.ndarray:
+        """Return the violation of each constraint, 0 if it is met, shape ``(len(actions), constraints)``.
+
+        If the side is in doubt, the number of quasi-Monte Carlo points grows, to 2**18 in all.
+        """
+        if not actions:
+            return np.zeros((0, len(self.constraints)))
+        return self.missed_by(self.feedback.decode_batch(self._stack(actions)), len(actions))
+
+    def missed_by(self, intervention: Intervention, count: int) -> np.ndarray:
+        """Return the violations of a batch of ``count`` interventions, shape ``(count, constraints)``."""
+        batch = intervention.broadcast((count,))
+        columns = [self._precise_excess(index, batch, count) for index in range(len(self.constraints))]
+        return self._violations(np.stack(columns, axis=-1))
+
+    def meets_constraints(self, actions: list[Action]) -> np.ndarray:
+        feasible: np.ndarray = self.missed(actions).sum(axis=-1) == 0.0
+        return feasible
+
+    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
+        missed = self.missed([*played, *recommended])
+        scores = super().score(played, recommended, seen)
+        return scores._replace(missed=missed[: len(played)], missed_next=missed[len(played) :])
+
+    def require_feasible(self) -> None:
+        """Search for an action that meets all constraints, at random and then by optimisation.
+
+        Raises:
+            ArgumentError: if the search fails, with the smallest violation.
+        """
+        actions = self.feedback.all_actions()
+        if actions is not None:
+            self._require_any(self.missed_by(self.feedback.decode_batch(actions), len(actions)), actions)
+            return
+        regions = list(self.feedback.regions())
+        for count in (FEW, SAMPLE):
+            if any(self._sample(region, count)[1].max(axis=1).min() <= 0.0 for region in regions):
+                return
+        nearest = [
+            self._action_at(region, maximise_in_box(self._nearness(region), region.dim, self._seed))
+            for region in regions
+        ]
+        self._require_any(self.missed(nearest), nearest)
+
+    def _require_any(self, missed: np.ndarray, actions: Any) -> None:
+        """Raise ArgumentError unless a row of ``missed`` is zero."""
+        total = missed.sum(axis=1)
+        best = int(total.argmin())
+        if total[best] == 0.0:
+            return
+        pairs = zip(self.constraints, missed[best], strict=True)
+        violations = ", ".join(f"{constraint} by {amount:.4g}" for constraint, amount in pairs if amount)
+        record = self.feedback.codec.to_record(actions[best])
+        raise ArgumentError(
+            f"{self.problem.name}: no action meets the constraints {list(map(str, self.constraints))}; the "
+            f"smallest violation in a search is {violations}, at {self.feedback.codec.to_text(record)}"
+        )
+
+    def _precise_excess(self, index: int, batch: Intervention, count: int) -> np.ndarray:
+        """Return by how much each of a batch exceeds one limit, with more points where the side is in doubt."""
+        oracle, constraint = self._nodes[index], self.constraints[index]
+        points = self.fewest_points
+        value, error = (np.broadcast_to(array, count).copy() for array in oracle._estimate(batch, points))
+        while points < MAX_POINTS:
+            points *= 4
+            doubtful = np.abs(constraint.excess(value)) <= DOUBT * error
+            doubtful &= error > self._rounding[index]
+            if not doubtful.any():
+                break
+            value[doubtful], error[doubtful] = oracle._estimate(batch.rows(doubtful), points)
+        return constraint.excess(value)
+
+    def _excess(self, batch: Intervention, count: int, points: int = SEARCH_POINTS) -> tuple[np.ndarray, np.ndarray]:
+        """Return by how much each of a batch exceeds each limit, and standard errors: ``(count, constraints)``."""
+        excess, errors = [], []
+        for oracle, constraint in zip(self._nodes, self.constraints, strict=True):
+            value, error = oracle._estimate(batch, points)
+            excess.append(np.broadcast_to(constraint.excess(value), count))
+            errors.append(np.broadcast_to(error, count))
+        return np.stack(excess, axis=-1), np.stack(errors, axis=-1)
+
+    def _violations(self, excess: np.ndarray) -> np.ndarray:
+        """Return excesses ``(..., constraints)`` above rounding, and 0 elsewhere."""
+        return np.where(excess > self._rounding, excess, 0.0)
+
+    # The search ------------------------------------------------------------------------------------------------
+
+    def _find_maximiser(self) -> Action:
+        best = self.feedback.known_maximiser()
+        if best is not None and not self.missed([best]).any():
+            return best
+        every = self.feedback.all_actions()
+        if every is None:
+            return self._search_regions(list(self.feedback.regions()))
+        missed = self.missed_by(self.feedback.decode_batch(every), len(every))
+        self._require_any(missed, every)
+        return self._best_of(every[missed.sum(axis=1) == 0.0])
+
+    def _search_regions(self, regions: list[Region]) -> Action:
+        """Search each region, clearly feasible points first; then climb along the constraints on more noise."""
+        self.require_feasible()
+        points = [maximise_in_box(self._merit(region), region.dim, self._seed) for region in regions]
+        pairs = list(zip(regions, points, strict=True))
+        values = np.array([self._means_in(region)(point[None])[0] for region, point in pairs]).round(TIE_DECIMALS)
+        slack = np.array([self._slack(region)(point[None]).min() for region, point in pairs])
+        best = int(np.where(slack >= 0.0, values, -np.inf).argmax() if slack.max() >= 0.0 else slack.argmax())
+        region, point = pairs[best]
+        for count in (CLIMB_POINTS, MAX_POINTS) if region.dim else ():
+            point = _climb_along(self._means_in(region, count), self._slack(region, count), point)
+        return self._action_at(region, point)
+
+    def _slack(self, region: Region, points: int = SEARCH_POINTS) -> Callable[[np.ndarray], np.ndarray]:
+        """Return a function of a region's points ``(n, dim)``: how far inside each limit they are beyond doubt.
+
+        Its values have shape ``(n, constraints)``; at least 0 if the constraint is met by ``DOUBT`` standard errors.
+        """
+
+        def slack(trials: np.ndarray) -> np.ndarray:
+            excess, error = self._excess(self.feedback.decode_batch(region.to_actions(trials)), len(trials), points)
+            return 0.5 * self._rounding - DOUBT * error - excess
+
+        return slack
+
+    def _sample(self, region: Region, count: int = SAMPLE) -> tuple[np.ndarray, np.ndarray]:
+        """Return random points of a region ``(n, dim)``, and their excesses ``(n, constraints)``."""
+        points = np.random.default_rng(self._seed).random((count if region.dim else 1, region.dim))
+        batch = self.feedback.decode_batch(region.to_actions(points)).broadcast((len(points),))
+        return points, self._excess(batch, len(points))[0]
+
+    def _nearness(self, region: Region) -> Callable[[np.ndarray], np.ndarray]:
+        """Return minus the violation as a function of a region's points, each node in units of its range there."""
+        slack, width = self._slack(region), np.ptp(self._sample(region)[1], axis=0)
+        units = np.where(width > 0.0, width, 1.0)
+        return lambda points: (np.minimum(slack(points), 0.0) / units).sum(axis=-1)
+
+    def _merit(self, region: Region) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that the search maximises: every feasible point is above every other one.
+
+        Rewards of feasible points are squeezed into (-1, 1), violations of the others into (-2, -1).
+        """
+        rewards, nearness = self._means_in(region), self._nearness(region)
+        sampled = rewards(self._sample(region)[0])
+        centre, unit = float(np.median(sampled)), float(np.ptp(sampled)) or 1.0
+
+        def merit(points: np.ndarray) -> np.ndarray:
+            near = nearness(points)
+            merits = near / (1.0 - near) - 1.0
+            if (inside := near >= 0.0).any():
+                merits[inside] = np.arctan((rewards(points[inside]) - centre) / unit) * (2.0 / np.pi)
+            return merits
+
+        return merit
+
+    def _is_feasible(self, intervention: Intervention, count: int) -> np.ndarray:
+        excess, _ = self._excess(intervention.broadcast((count,)), count)
+        feasible: np.ndarray = self._violations(excess).sum(axis=-1) == 0.0
+        return feasible
+
+
+def _climb_along(
+    function: Callable[[np.ndarray], np.ndarray], slack: Callable[[np.ndarray], np.ndarray], start: np.ndarray
+) -> np.ndarray:
+    """Return a local maximiser over the unit box where ``slack`` is at least 0, near ``start``, by SLSQP.
+
+    If it ends outside, the best feasible point on the way back to ``start`` is returned.
+    """
+    from scipy.optimize import minimize  # late, because it is slow to import
+
+    def negative(points: np.ndarray) -> np.ndarray:
+        return -function(points)
+
+    last: dict[bytes, tuple[Any, np.ndarray]] = {}
+
+    def limits(x: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return the slack and its gradient, cached because SLSQP asks for each separately."""
+        if x.tobytes() not in last:
+            last.clear()
+            last[x.tobytes()] = with_gradient(slack, x)
+        return last[x.tobytes()]
+
+    result = minimize(
+        lambda x: with_gradient(negative, x),
+        start,
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * len(start),
+        constraints={"type": "ineq", "fun": lambda x: limits(x)[0], "jac": lambda x: limits(x)[1]},
+        options={"ftol": CLIMB_GAIN * max(1.0, abs(float(negative(start[None])[0]))), "maxiter": 30},
+    )
+    end = tidy(np.where(np.isfinite(result.x), result.x, start))
+    way = tidy(end + BACK[:, None] * (start - end))
+    way[-1] = start
+    inside: np.ndarray = slack(way).min(axis=-1) >= 0.0
+    inside[-1] = True
+    return way[int(np.where(inside, function(way), -np.inf).argmax())]
+
+
+def require_feasible(feedback: Feedback) -> None:
+    """Raise ArgumentError if no action meets the constraints of a problem.
+
+    Raises:
+        ArgumentError: with the smallest violation in a search, and its action.
+    """
+    if feedback.truth.problem.outcomes.constraints:
+        ConstrainedOracle(feedback.truth).require_feasible()

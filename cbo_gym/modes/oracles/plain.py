@@ -1,0 +1,488 @@
+"""Expected rewards of actions and the optimum, with their standard errors, not for agents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple, cast
+
+import numpy as np
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+
+from cbo_gym.actions.codec import Actions, Record
+from cbo_gym.errors import ArgumentTypeError, OperationError
+from cbo_gym.modes import Feedback, Region
+from cbo_gym.problems.recorded import RecordedOptimum
+from cbo_gym.scm import Intervention
+from cbo_gym.scm.system import Draws
+from cbo_gym.task import Action, Observation
+
+# Independent scramblings of the quasi-Monte Carlo points; their spread gives the standard error.
+REPLICATES = 16
+# Points per replicate: at most, and in a search.
+MAX_POINTS = 2**14
+SEARCH_POINTS = 2**6
+# Noise draws that each random action meets.
+NOISE_DRAWS = 8
+# The maximiser of a mean over SEARCH_POINTS may be worse than the maximiser of E[Y | a] by ten standard errors, so a
+# search ends with a local ascent on more points.
+CLIMB_POINTS = 2**10
+# Relative loss of value by rounding a point that only a discontinuity explains.
+JUMP = 1e-6
+# Step of the finite differences of an ascent.
+CLIMB_STEP = 1e-5
+# Points per replicate with which an enumeration evaluates every action.
+FIRST_POINTS = 2**3
+# Largest number of states of the noise that is enumerated.
+MAX_STATES = 2**12
+# Number of decimals to which expected rewards are compared.
+TIE_DECIMALS = 12
+# Standard errors behind the best at which an enumeration drops an action (16 replicates, so Student's t).
+DOUBT = 6.0
+# Differential evolution runs twice: changing few coordinates at a time finds the best of many local optima that differ
+# in single coordinates, as on Alpine2, and changing most of them follows narrow valleys.
+RECOMBINATION = (0.3, 0.7)
+# Values of one variable that are held in memory at a time.
+CHUNK = 2**17
+# Random actions that are decoded at a time.
+RANDOM_ACTIONS = 2**11
+# Default tolerance, as a share of the gap between the optimum and a random action.
+RELATIVE_TOLERANCE = 0.002
+
+
+class Estimate(NamedTuple):
+    """Means and their standard errors, two arrays of one shape."""
+
+    value: np.ndarray
+    standard_error: np.ndarray
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best expected reward over all actions, an action that reaches it, and a random action's expected reward."""
+
+    value: float
+    action: Action
+    standard_error: float
+    random_value: float
+    random_standard_error: float
+    #: further fields of the registry's record
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Scores(NamedTuple):
+    """The expected rewards of a run's actions and recommendations, and the best possible ones; one entry per round.
+
+    Attributes:
+        expected: expected rewards of the actions played.
+        recommended: expected rewards of the recommendations.
+        best: the best expected reward in each round.
+        best_next: the best expected reward in the round after each, in which its recommendation would be played.
+        missed: violations of the constraints by the actions played, shape ``(rounds, constraints)``; ``None`` without
+            constraints.
+        missed_next: violations by the recommendations.
+        at_random: expected reward of a random action; ``None`` if it is the same in all rounds.
+        more: further columns of the run's table, about the actions played.
+        more_next: further columns about the recommendations.
+    """
+
+    expected: Estimate
+    recommended: Estimate
+    best: np.ndarray
+    best_next: np.ndarray
+    missed: np.ndarray | None = None
+    missed_next: np.ndarray | None = None
+    at_random: np.ndarray | None = None
+    more: Mapping[str, Sequence[Any]] = {}
+    more_next: Mapping[str, Sequence[Any]] = {}
+
+
+class Oracle:
+    """Expected rewards by quasi-Monte Carlo with common random numbers, or exact if noise does not matter.
+
+    Args:
+        feedback: the problem in the mode in which it is played.
+        seed: seed of the quasi-Monte Carlo points and of the search.
+        recorded: the optimum, if it is known.
+
+    Raises:
+        ArgumentTypeError: if ``feedback`` is not a Feedback, for example an environment.
+    """
+
+    #: points per replicate of the first estimate
+    fewest_points: ClassVar[int] = 2**8
+    #: whether the best expected reward differs from round to round, see :class:`Scores`
+    best_changes: ClassVar[bool] = False
+
+    def __init__(self, feedback: Feedback, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
+        if not isinstance(feedback, Feedback):
+            raise ArgumentTypeError(
+                f"an Oracle needs a Feedback; given {type(feedback).__name__}. "
+                "Use cbo_gym.modes.oracles.oracle_of(env) for an environment"
+            )
+        self.feedback = feedback
+        self.problem = feedback.problem
+        self.scm = feedback.scm
+        self._measured = self.problem.outcomes.reward
+        self._seed = seed
+        self._recorded = recorded
+        self._noise_cache: dict[int, Draws] = {}
+
+    def expected_rewards(self, actions: list[Action], tolerance: float | None = None) -> Estimate:
+        """Return E[Y | action] of each action, shape ``(len(actions),)``.
+
+        Args:
+            actions: elements of the action space.
+            tolerance: standard error to reach; None for 0.2 % of the gap between the optimum and a random action.
+                At most 2**18 points are used.
+        """
+        if not actions:
+            return Estimate(np.zeros(0), np.zeros(0))
+        stacked, rows = self._stack(actions), None
+        if isinstance(stacked, np.ndarray):  # bandits play one action many times
+            stacked, rows = np.unique(stacked, axis=0, return_inverse=True)
+        estimate = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
+        if rows is not None:
+            return Estimate(*(array[rows.reshape(-1)] for array in estimate))
+        # a batch of observations alone has no entry that shows its size
+        return Estimate(*(np.broadcast_to(array, len(actions)) for array in estimate))
+
+    def _stack(self, actions: list[Action]) -> Actions:
+        space = self.feedback.action_space
+        empty: Actions = create_empty_array(space, len(actions))
+        return concatenate(space, actions, empty)
+
+    def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
+        """Return the expected reward of an intervention, or of each of a batch, given the observation before it."""
+        return self.mean_of(intervention)
+
+    def meets_constraints(self, actions: list[Action]) -> np.ndarray:
+        """Return whether each action meets the problem's constraints in expectation, shape ``(len(actions),)``."""
+        return np.ones(len(actions), dtype=bool)
+
+    def best_in_round(self, intervention: Intervention, seen: Observation) -> np.ndarray:
+        """Return the best expected reward in the round of an intervention, or in each of a batch of rounds.
+
+        Args:
+            intervention: as :meth:`Feedback.situate` returns it.
+            seen: the observation before the round.
+        """
+        return np.broadcast_to(self.optimum.value, intervention.batch_shape[self.feedback.own_axes :])
+
+    def scalarize(self, rewards: np.ndarray) -> np.ndarray:
+        """Return the value of each round of a run as one number, shape ``(rounds,)``: its reward.
+
+        Args:
+            rewards: the environment's rewards, one entry per round.
+        """
+        return rewards
+
+    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
+        """Return the expected rewards of a run's actions and recommendations, and the best ones possible.
+
+        Args:
+            played: the action of each round.
+            recommended: the recommendation after each round.
+            seen: the observation before each round, and after the last one.
+        """
+        estimate = self.expected_rewards([*played, *recommended])
+        pairs = [np.split(array, [len(played)]) for array in estimate]
+        first, second = (Estimate(*arrays) for arrays in zip(*pairs, strict=True))
+        best = np.full(len(played), self.optimum.value)
+        return Scores(first, second, best, best)
+
+    def mean_of(self, intervention: Intervention, tolerance: float | None = None) -> Estimate:
+        """Return E[Y | intervention] for a batch of interventions, of the batch's shape (``()`` or ``(n,)``).
+
+        The mode's own axes, in front of the batch's, are averaged over.
+        """
+        return self._refine(partial(self._estimate, intervention), tolerance)
+
+    def _refine(self, estimate_with: Callable[[int], Estimate], tolerance: float | None) -> Estimate:
+        """Return an estimate with as many points as the tolerance needs."""
+        points = self.fewest_points
+        estimate = estimate_with(points)
+        while points < MAX_POINTS and (error := np.max(estimate.standard_error, initial=0.0)) > 0.0:
+            if tolerance is None:
+                tolerance = RELATIVE_TOLERANCE * (self.optimum.value - self.optimum.random_value)
+            if error <= tolerance:
+                break
+            points *= 4
+            estimate = estimate_with(points)
+        return estimate
+
+    def _estimate(self, intervention: Intervention, points: int) -> Estimate:
+        """Return E[Y | intervention] for a batch: exact if possible, else with ``points`` in each replicate."""
+        replicates = self._replicates(intervention, points)
+        count = replicates.shape[-1]
+        error = replicates.std(axis=-1, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(replicates.shape[:-1])
+        return Estimate(replicates.mean(axis=-1), error)
+
+    def _exactly(self, intervention: Intervention) -> np.ndarray | None:
+        """Return E[Y | intervention] from one noiseless pass or all states of the noise, if possible."""
+        if self._is_exact(intervention):
+            return self._rewards(intervention.expand(), tuple(np.zeros(1) for _ in self.scm.noisy))[..., 0]
+        if self._states is None:
+            return None
+        noise, probabilities = self._states
+        return self._reduce(intervention, noise, lambda rewards: rewards @ probabilities)
+
+    def _is_exact(self, intervention: Intervention) -> bool:
+        """Return whether one noiseless pass gives the expectation."""
+        linear = self.problem.noiseless_mean and not intervention.hard
+        return linear or not self.scm.noisy
+
+    @cached_property
+    def _states(self) -> tuple[Draws, np.ndarray] | None:
+        """All states of the noise that affects the reward, with their probabilities; ``None`` if they are too many."""
+        middle = np.array([0.5])  # noise that does not reach the reward may have any value
+        atoms = [
+            v.noise.atoms if v.name in self._relevant_noise else (v.noise.from_uniform(middle), [1.0])
+            for v in self.scm.noisy
+        ]
+        finite = [pair for pair in atoms if pair is not None]
+        count = math.prod(len(values) for values, _ in finite)
+        if len(finite) < len(atoms) or count > MAX_STATES:
+            return None
+        noise, probabilities, rest = [], np.ones(count), np.arange(count)
+        for values, weights in finite:
+            rest, index = np.divmod(rest, len(values))
+            noise.append(np.asarray(values)[index])
+            probabilities *= np.asarray(weights)[index]
+        return tuple(noise), probabilities
+
+    @property
+    def _relevant_noise(self) -> frozenset[str]:
+        """Noisy variables that affect the measured node or reward."""
+        return self.scm.noise_of_reward
+
+    def _rewards(self, intervention: Intervention, noise: Draws) -> np.ndarray:
+        """Return rewards of shape ``batch + (number of draws,)`` for an expanded batch."""
+        reward = self._measured(self.feedback.play(noise, intervention))
+        draws = np.broadcast_shapes(*[np.shape(column) for column in noise])
+        shape = np.broadcast_shapes(intervention.batch_shape[self.feedback.own_axes :], draws or (1,))
+        return np.broadcast_to(reward, shape)
+
+    def _replicates(self, intervention: Intervention, points: int) -> np.ndarray:
+        """Return means over each scrambling of ``points``, ``batch + (REPLICATES,)``; one exact entry if possible."""
+        if (exact := self._exactly(intervention)) is not None:
+            return exact[..., None]
+
+        def means(rewards: np.ndarray) -> np.ndarray:
+            return rewards.reshape(-1, REPLICATES, points).mean(axis=2)
+
+        return self._reduce(intervention, self._noise(points), means)
+
+    def _reduce(
+        self, intervention: Intervention, noise: Draws, reduce: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """Return the rewards under each of a batch, shape ``(n, draws)``, after ``reduce`` on some rows at a time."""
+        own = intervention.batch_shape[: self.feedback.own_axes]
+        shape = intervention.batch_shape[self.feedback.own_axes :]
+        count = shape[0] if shape else 1
+        batch = intervention.broadcast(shape) if shape else intervention.expand()
+        draws = math.prod(np.broadcast_shapes(*map(np.shape, noise)))
+        size = max(1, CHUNK // (draws * math.prod(own)))
+        blocks = []
+        for start in range(0, count, size):
+            rows = batch.rows(slice(start, start + size)).expand()
+            blocks.append(reduce(self._rewards(rows, noise).reshape(-1, draws)))
+        reduced = np.concatenate(blocks)
+        return reduced.reshape((*shape, *reduced.shape[1:]))
+
+    def _noise(self, points: int) -> Draws:
+        if points not in self._noise_cache:
+            self._noise_cache[points] = self.scm.noise_from_uniform(self._uniforms(points))
+        return self._noise_cache[points]
+
+    def _uniforms(self, points: int) -> np.ndarray:
+        """Return quasi-random numbers in (0, 1), shape ``(noisy variables, REPLICATES * points)``, by replicate."""
+        from scipy.stats import qmc  # late, because it is slow to import
+
+        dims = len(self.scm.noisy)
+        seeds = np.random.SeedSequence(self._seed).spawn(REPLICATES)
+        blocks = [qmc.Sobol(dims, scramble=True, rng=np.random.default_rng(s)).random(points) for s in seeds]
+        tiny = 2.0**-40  # keeps quantiles finite
+        return np.clip(np.concatenate(blocks).T, tiny, 1.0 - tiny)
+
+    @cached_property
+    def optimum(self) -> Optimum:
+        """The recorded optimum, or the result of a search; always that of the problem with its graph known."""
+        if self.feedback.truth is not self.feedback:
+            return type(self)(self.feedback.truth, self._seed, self._recorded).optimum
+        recorded = self._recorded
+        if recorded is None:
+            return self.find_optimum()
+        random: tuple[float, float] = recorded.random_value, recorded.random_standard_error
+        if recorded.random_value is None:  # a bent instance
+            random = self._random_value()
+        # SeveralObjectivesOracle reads lists of actions
+        action = self.feedback.codec.from_record(cast("Record", recorded.action))
+        return Optimum(recorded.value, action, recorded.standard_error, *random)
+
+    def find_optimum(self) -> Optimum:
+        """Search for the optimum: take a known maximiser, or enumerate the actions, or search each region.
+
+        The search maximises the mean over fixed noise; the value returned is estimated with more, independent points.
+        """
+        best = self._find_maximiser()
+        check = type(self)(self.feedback, seed=self._seed + 1)
+        value, error = check.expected_rewards([best], tolerance=0.0)
+        random = self._random_value()
+        return Optimum(float(value[0]), best, float(error[0]), *random)
+
+    def _find_maximiser(self) -> Action:
+        if (best := self.feedback.known_maximiser()) is not None:
+            return best
+        actions = self.feedback.all_actions()
+        return self._search_box(list(self.feedback.regions())) if actions is None else self._best_of(actions)
+
+    def _best_of(self, actions: np.ndarray) -> Action:
+        """Return the first action with the greatest E[Y | a], if that is exact.
+
+        Otherwise all actions meet the same noise, in rounds with more and more points, and an action is dropped when
+        its mean difference from the best one exceeds ``DOUBT`` standard errors of that difference.
+        """
+        exact = self._exactly(self.feedback.decode_batch(actions))
+        if exact is not None:
+            return actions[np.argmax(np.round(exact, TIE_DECIMALS))]
+        points = FIRST_POINTS
+        while len(actions) > 1:
+            means = self._replicates(self.feedback.decode_batch(actions), points)
+            behind = means[np.argmax(means.mean(axis=1))] - means
+            error = behind.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
+            actions = actions[behind.mean(axis=1) <= DOUBT * error]
+            if points >= MAX_POINTS:
+                break
+            points *= 4
+        means = self._replicates(self.feedback.decode_batch(actions), MAX_POINTS).mean(axis=1)
+        return actions[np.argmax(means)]
+
+    def _search_box(self, regions: list[Region]) -> Action:
+        """Search each region, and climb from the best point on more noise."""
+        searched = [(self._means_in(region), region.dim) for region in regions]
+        points, values = zip(
+            *(tidy_if_harmless(means, maximise_in_box(means, dim, self._seed)) for means, dim in searched), strict=True
+        )
+        best = int(np.argmax(values))
+        region, point = regions[best], points[best]
+        if region.dim and not self._is_exact(self.feedback.decode_batch(region.to_actions(point[None]))):
+            point = _climb_in_box(self._means_in(region, CLIMB_POINTS), point)
+        return self._action_at(region, point)
+
+    def _action_at(self, region: Region, point: np.ndarray) -> Action:
+        return next(iter(iterate(batch_space(self.feedback.action_space, 1), region.to_actions(point[None]))))
+
+    def _means_in(self, region: Region, count: int = SEARCH_POINTS) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function to maximise over a region: points ``(n, dim)`` to means over fixed noise ``(n,)``."""
+
+        def means(points: np.ndarray) -> np.ndarray:
+            intervention = self.feedback.decode_batch(region.to_actions(points))
+            return np.broadcast_to(self._estimate(intervention, count).value, len(points))
+
+        return means
+
+    def _random_value(self, count: int = 2**14) -> tuple[float, float]:
+        """Return the mean and standard error of E[Y | a] over random feasible actions, each with its own noise draws.
+
+        The error is 0 if all actions can be enumerated, because finite spaces sample them uniformly.
+        """
+        if (enumerated := self.feedback.all_actions()) is not None:
+            batch = self.feedback.decode_batch(enumerated)
+            if (exact := self._exactly(batch)) is not None:
+                return float(_feasible(exact, self._is_feasible(batch, len(exact))).mean()), 0.0
+        actions = self._random_actions(count, self._seed)
+        noise = self.scm.draw_noise(np.random.default_rng(self._seed), (count, NOISE_DRAWS))
+        means, feasible = [], []
+        for start in range(0, count, RANDOM_ACTIONS):  # an aggregated action may have a thousand points
+            rows = slice(start, start + RANDOM_ACTIONS)
+            chosen = {k: v[rows] for k, v in actions.items()} if isinstance(actions, dict) else actions[rows]
+            intervention = self.feedback.decode_batch(chosen)
+            means.append(np.atleast_1d(self._with_noise(intervention, tuple(column[rows] for column in noise))))
+            feasible.append(self._is_feasible(intervention, len(means[-1])))
+        rewards = _feasible(np.concatenate(means), np.concatenate(feasible))
+        return float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(len(rewards)))
+
+    def _random_actions(self, count: int, seed: int) -> Actions:
+        space = batch_space(self.feedback.action_space, count)
+        space.seed(seed)
+        return space.sample()
+
+    def _with_noise(self, batch: Intervention, noise: Draws) -> np.ndarray:
+        """Return the mean reward of each of a batch over its own draws, shape ``(n, draws)``; exact if possible."""
+        exact = self._exactly(batch)
+        return self._rewards(batch.expand(), noise).mean(axis=1) if exact is None else exact
+
+    def _is_feasible(self, intervention: Intervention, count: int) -> np.ndarray:
+        """Return whether each of a batch of ``count`` interventions is feasible, shape ``(count,)``."""
+        return np.ones(count, dtype=bool)
+
+
+def _feasible(rewards: np.ndarray, feasible: np.ndarray) -> np.ndarray:
+    """Return the rewards of feasible actions, or all rewards if no action is feasible."""
+    return rewards[feasible] if feasible.any() else rewards
+
+
+def maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, seed: int) -> np.ndarray:
+    """Maximise a vectorised function of points ``(n, dim)`` over the unit box by differential evolution."""
+    if dim == 0:
+        return np.zeros(0)
+    from scipy.optimize import differential_evolution  # late, because it is slow to import
+
+    def negative(x: np.ndarray) -> np.ndarray:
+        values = function(x.T.reshape(-1, dim).clip(0.0, 1.0))
+        if not np.isfinite(values).all():
+            # SciPy replaces a ValueError by its own
+            raise OperationError(
+                "expected rewards are not finite: an equation divides by zero, overflows, or takes a logarithm or a "
+                "root of a negative number"
+            )
+        return -values.reshape(x.shape[1:])
+
+    results = [
+        differential_evolution(
+            negative,
+            bounds=[(0.0, 1.0)] * dim,
+            vectorized=True,
+            updating="deferred",
+            init="sobol",
+            popsize=30,
+            maxiter=300,
+            tol=1e-9,
+            recombination=recombination,
+            rng=np.random.default_rng([seed, run]),
+        )
+        for run, recombination in enumerate(RECOMBINATION)
+    ]
+    return np.clip(min(results, key=lambda result: result.fun).x, 0.0, 1.0)
+
+
+def with_gradient(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Return the value ``(...)`` of a vectorised function at ``x``, and its finite differences ``(..., dim)``."""
+    steps = np.where(x + CLIMB_STEP > 1.0, -CLIMB_STEP, CLIMB_STEP)
+    values = function(np.vstack([x, x + np.diag(steps)]))
+    return values[0], (values[1:] - values[0]).T / steps
+
+
+def _climb_in_box(function: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
+    """Return a local maximiser over the unit box, near ``start`` and no worse, by L-BFGS."""
+    from scipy.optimize import minimize  # late, because it is slow to import
+
+    negative = partial(with_gradient, lambda points: -function(points))
+    box = [(0.0, 1.0)] * len(start)
+    end = tidy(minimize(negative, start, jac=True, method="L-BFGS-B", bounds=box, options={"ftol": 1e-15}).x)
+    at_start, at_end = function(np.stack([start, end]))
+    return end if at_end > at_start else start
+
+
+def tidy_if_harmless(function: Callable[[np.ndarray], np.ndarray], point: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return a point and its value, after :func:`tidy` unless that crosses a discontinuity of the function."""
+    rounded, exact = function(np.stack([tidy(point), point])).tolist()
+    return (point, exact) if exact > rounded + JUMP * (1.0 + abs(exact)) else (tidy(point), rounded)
+
+
+def tidy(point: np.ndarray) -> np.ndarray:
+    """Round a point, so that 1e-12 becomes 0."""
+    return np.clip(np.round(point, 9), 0.0, 1.0)

@@ -1,0 +1,269 @@
+"""Expected reward vectors, the Pareto front and its hypervolume, for several objectives."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cbo_gym._util.fronts import (
+    generational_distance_plus,
+    hypervolume,
+    inverted_generational_distance_plus,
+    non_dominated,
+    search_pareto_set,
+    spread_out,
+)
+from cbo_gym.actions import ChoiceCodec
+from cbo_gym.actions.sets import is_set, to_flat
+from cbo_gym.modes import Region
+from cbo_gym.modes.oracles.constrained import ExpectedNode
+from cbo_gym.modes.oracles.plain import (
+    CLIMB_POINTS,
+    RELATIVE_TOLERANCE,
+    REPLICATES,
+    Estimate,
+    Optimum,
+    Oracle,
+    Scores,
+    tidy,
+)
+from cbo_gym.problems.outcomes import COST
+from cbo_gym.scm import Intervention
+from cbo_gym.task import Action, Observation
+
+Array = np.ndarray
+# Distance of the reference point from the front's least values, as a share of the front's range.
+BELOW = 0.1
+# Actions of the front that are recorded.
+RECORDED = 50
+# Points of the front that a search keeps, with two objectives and with more, whose fronts are surfaces.
+CURVE_POINTS, SURFACE_POINTS = 800, 4000
+# Children of a generation of the search, and the relative gain at which it stops.
+CHILDREN, GAIN = 512, 3e-5
+# Quasi-Monte Carlo points per replicate of the search and of random actions.
+FEW = 2**4
+RANDOM_ACTIONS = 2**11
+# Digits of the reference point and of the recorded front.
+DIGITS = 6
+
+
+class Front(NamedTuple):
+    """A Pareto front.
+
+    Attributes:
+        actions: some actions along the front.
+        vectors: their expected rewards, ``(k, m)``.
+        reference: reference point of hypervolumes, ``(m,)``.
+        value: hypervolume of all points of the search, of which ``actions`` are a selection.
+        error: standard error of the hypervolume.
+    """
+
+    actions: list[Action]
+    vectors: Array
+    reference: Array
+    value: float
+    error: float
+
+
+class SeveralObjectivesOracle(Oracle):
+    """Oracle that scores actions by the hypervolume that their expected rewards dominate.
+
+    An action counts by itself, a list of actions together, and after t rounds all actions played so far together. The
+    optimum is the hypervolume of the Pareto front of expected rewards. Its standard error covers quasi-Monte Carlo
+    error and the gaps between finitely many points. The gaps are extrapolated from half of the points: twice as many
+    points halve the missing hypervolume of a curve, and divide that of a surface by the square root of two.
+    """
+
+    @cached_property
+    def _nodes(self) -> list[ExpectedNode | None]:
+        names = [objective.name for objective in self.problem.outcomes.objectives]
+        return [None if name == COST else ExpectedNode(self.feedback, name, self._seed) for name in names]
+
+    @cached_property
+    def _signs(self) -> Array:
+        return np.array([objective.sign for objective in self.problem.outcomes.objectives])
+
+    @property
+    def reference(self) -> Array:
+        """Reference point of hypervolumes, shape ``(m,)``."""
+        return self.front.reference
+
+    @cached_property
+    def front(self) -> Front:
+        """The recorded Pareto front, or the result of a search; always that of the problem with its graph known."""
+        if self.feedback.truth is not self.feedback:
+            return type(self)(self.feedback.truth, self._seed, self._recorded).front
+        recorded = self._recorded
+        if recorded is None or not recorded.front:
+            return self._search_front()
+        actions = [self.feedback.codec.from_record(record) for record in recorded.action]  # type: ignore[arg-type]
+        vectors, reference = np.array(recorded.front), np.array(recorded.reference)
+        return Front(actions, vectors, reference, recorded.value, recorded.standard_error)
+
+    def expected_vectors(self, actions: list[Action], tolerance: float | None = None) -> Estimate:
+        """Return E[rewards | action] of each action, shape ``(len(actions), m)``.
+
+        Args:
+            actions: elements of the action space.
+            tolerance: standard error to reach in every objective; None for 0.2 % of the front's range in it.
+        """
+        if not actions:
+            return Estimate(*np.zeros((2, 0, len(self._signs))))
+        flat = np.array([to_flat(self.feedback.codec, action) for action in actions])
+        _, first, rows = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+        batch = self.feedback.decode_batch(self._stack([actions[i] for i in first]))
+        vectors = self._vectors(batch.broadcast((len(first),)), tolerance)
+        return Estimate(*(array[rows.reshape(-1)] for array in vectors))
+
+    def _vectors(self, batch: Intervention, tolerance: float | None) -> Estimate:
+        if tolerance is None:
+            least = RELATIVE_TOLERANCE * np.maximum(np.ptp(self.front.vectors, axis=0), np.finfo(float).tiny)
+        else:
+            least = np.full(len(self._signs), tolerance)
+        estimates = [
+            self._cost(batch) if node is None else node.mean_of(batch, float(error))
+            for node, error in zip(self._nodes, least, strict=True)
+        ]
+        value, error = (
+            np.stack([np.broadcast_to(column, batch.batch_shape) for column in columns], axis=-1)
+            for columns in zip(*estimates, strict=True)
+        )
+        return Estimate(self._signs * value, error)
+
+    def _cost(self, batch: Intervention) -> Estimate:
+        cost = np.asarray(self.feedback.cost(batch), dtype=float)
+        return Estimate(cost, np.zeros_like(cost))
+
+    def expected_rewards(self, actions: list[Any], tolerance: float | None = None) -> Estimate:
+        """Return the hypervolume of each action, or of each list of actions together, shape ``(len(actions),)``."""
+        groups = [action if is_set(action) else [action] for action in actions]
+        vectors = self.expected_vectors([action for group in groups for action in group], tolerance)
+        ends = np.cumsum([len(group) for group in groups])[:-1]
+        return self._hypervolumes(*(np.split(array, ends) for array in vectors))
+
+    def mean_of(self, intervention: Intervention, tolerance: float | None = None) -> Estimate:
+        """Return the hypervolume of each of a batch of interventions, of the batch's shape."""
+        shape = intervention.batch_shape
+        vectors = self._vectors(intervention.broadcast(shape), tolerance)
+        rows = [array.reshape(-1, 1, len(self._signs)) for array in vectors]
+        return Estimate(*(array.reshape(shape) for array in self._hypervolumes(*map(list, rows))))
+
+    def _hypervolumes(self, vectors: list[Array], errors: list[Array]) -> Estimate:
+        """Return hypervolumes of sets of vectors; the error is the gain if all vectors grew by their errors."""
+        value = np.array([hypervolume(group, self.reference) for group in vectors])
+        larger = [hypervolume(group + error, self.reference) for group, error in zip(vectors, errors, strict=True)]
+        return Estimate(value, np.array(larger).reshape(value.shape) - value)
+
+    def scalarize(self, rewards: np.ndarray) -> np.ndarray:
+        """Return the hypervolume of the rewards observed until each round."""
+        return np.array([hypervolume(rewards[: t + 1], self.reference) for t in range(len(rewards))])
+
+    def score(self, played: list[Action], recommended: list[Any], seen: list[Observation]) -> Scores:
+        vectors = self.expected_vectors([*played, *(action for group in recommended for action in group)])
+        (own, later), (own_errors, later_errors) = (np.split(array, [len(played)]) for array in vectors)
+        ends = np.cumsum([len(group) for group in recommended])[:-1]
+        groups = np.split(later, ends)
+        rounds = range(1, len(played) + 1)
+        best = np.full(len(played), self.optimum.value)
+        front = self.front.vectors
+        return Scores(
+            self._hypervolumes([own[:t] for t in rounds], [own_errors[:t] for t in rounds]),
+            self._hypervolumes(groups, np.split(later_errors, ends)),
+            best,
+            best,
+            more={"expected_rewards": own.tolist()},
+            more_next={
+                "gd_plus": [generational_distance_plus(group, front) for group in groups],
+                "igd_plus": [inverted_generational_distance_plus(group, front) for group in groups],
+                "recommended_rewards": [group.ravel().tolist() for group in groups],
+            },
+        )
+
+    @cached_property
+    def optimum(self) -> Optimum:
+        recorded = self._recorded
+        if recorded is None:
+            return self.find_optimum()
+        front = self.front
+        random = recorded.random_value, recorded.random_standard_error
+        return Optimum(recorded.value, front.actions, recorded.standard_error, *random, more=_record_fields(front))
+
+    def find_optimum(self) -> Optimum:
+        """Search for the Pareto front, and estimate the hypervolume of a random action."""
+        if self.feedback.truth is not self.feedback:
+            return type(self)(self.feedback.truth, self._seed).find_optimum()
+        front = self.front if self._recorded is None else self._search_front()
+        return Optimum(front.value, front.actions, front.error, *self._random(front), more=_record_fields(front))
+
+    def _search_front(self) -> Front:
+        """Search all target sets at once by evolution on common noise, and estimate its last points on other noise."""
+        m = len(self._signs)
+        regions, codec = list(self.feedback.regions()), self.feedback.codec
+        sets = codec.sets if isinstance(codec, ChoiceCodec) else [frozenset(codec.domains.names)]
+        members = [[i for i, name in enumerate(codec.domains.names) if name in chosen] for chosen in sets]
+
+        def means(region: Region, points: Array) -> Array:
+            batch = self.feedback.decode_batch(region.to_actions(points))
+            return self.replicates(batch, FEW, len(points)).mean(axis=1)
+
+        result = search_pareto_set(
+            [partial(means, region) for region in regions],
+            members,
+            np.random.default_rng(self._seed),
+            children=CHILDREN,
+            gain=GAIN,
+            size=CURVE_POINTS if m == 2 else SURFACE_POINTS,
+        )
+        check = type(self)(self.feedback, self._seed + 1)
+        points = tidy(result.points)
+        replicates = np.empty((len(points), REPLICATES, m))
+        for index, region in enumerate(regions):
+            rows = result.box == index
+            if rows.any():
+                batch = self.feedback.decode_batch(region.to_actions(points[rows][:, members[index]]))
+                replicates[rows] = check.replicates(batch, CLIMB_POINTS, rows.sum())
+        vectors = replicates.mean(axis=1)
+        kept = np.flatnonzero(non_dominated(vectors))
+        vectors = vectors[kept]
+        least, width = vectors.min(axis=0), np.ptp(vectors, axis=0)
+        reference = _round(least - BELOW * np.where(width > 0.0, width, np.maximum(np.abs(least), 1.0)))
+        value = hypervolume(vectors, reference)
+        spread = [hypervolume(replicates[kept, replicate], reference) for replicate in range(REPLICATES)]
+        half = hypervolume(vectors[spread_out(vectors, len(vectors) // 2 + m)], reference)
+        missing = (value - half) / (2.0 ** (1.0 / (m - 1)) - 1.0)
+        error = float(np.hypot(np.std(spread, ddof=1) / np.sqrt(REPLICATES), missing))
+        chosen = kept[spread_out(vectors, RECORDED)]
+        chosen = chosen[np.argsort(-replicates[chosen].mean(axis=1)[:, 0], kind="stable")]
+        actions = [
+            self._action_at(regions[index], points[row, members[index]])
+            for row, index in zip(chosen, result.box[chosen], strict=True)
+        ]
+        return Front(actions, _round(replicates[chosen].mean(axis=1)), reference, value, error)
+
+    def replicates(self, intervention: Intervention, points: int, count: int) -> Array:
+        """Return means of the rewards over each scrambling of ``points``, ``(count, REPLICATES, m)``.
+
+        ``intervention`` is a batch of ``count``, or one for all of them.
+        """
+        batch = intervention.broadcast((count,))
+        columns = [
+            self._cost(batch).value[..., None] if node is None else node._replicates(batch, points)
+            for node in self._nodes
+        ]
+        return np.stack([np.broadcast_to(column, (count, REPLICATES)) for column in columns], axis=-1) * self._signs
+
+    def _random(self, front: Front) -> tuple[float, float]:
+        batch = self.feedback.decode_batch(self._random_actions(RANDOM_ACTIONS, self._seed))
+        vectors = self.replicates(batch, FEW, RANDOM_ACTIONS).mean(axis=1)
+        alone = np.maximum(vectors - front.reference, 0.0).prod(axis=-1)
+        return float(alone.mean()), float(alone.std(ddof=1) / np.sqrt(len(alone)))
+
+
+def _round(numbers: Array) -> Array:
+    return np.array([float(f"{number:.{DIGITS}g}") for number in np.ravel(numbers)]).reshape(np.shape(numbers))
+
+
+def _record_fields(front: Front) -> dict[str, Any]:
+    return {"reference": front.reference.tolist(), "front": front.vectors.tolist()}

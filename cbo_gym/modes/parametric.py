@@ -1,0 +1,114 @@
+"""Actions that are parameters of mechanisms, as in soft, aggregated and masked mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from math import floor, log10
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cbo_gym.actions import Domains
+from cbo_gym.actions.costs import Changed
+from cbo_gym.errors import ArgumentError
+from cbo_gym.modes.base import Description, Entry, Interface
+from cbo_gym.modes.pricing import Priceable
+from cbo_gym.problems.modes.masked import SuperArms
+from cbo_gym.scm import Floats, Intervention
+from cbo_gym.task import ParametricTask
+
+MISSING = "-"
+
+
+class ParametricInterface(Interface):
+    """A mode whose actions are the soft parameters of a system, which keep their own names where they have any."""
+
+    task_class: ClassVar[type[ParametricTask]]
+
+    def require_parameters(self) -> Domains:
+        """Return the native units of the soft parameters.
+
+        Raises:
+            ArgumentError: if the problem has none, or only those of a super arm.
+        """
+        if self.problem.data(SuperArms) is not None:
+            raise ArgumentError(f"{self.problem.name} is a masked problem, with parameters 0 or 1; no {self.mode} mode")
+        if self.scm.action_dim == 0:
+            raise ArgumentError(f"{self.problem.name} has no soft parameters, so no {self.mode} mode")
+        return self.problem.domains
+
+    def named_values(self, values: Sequence[object] | np.ndarray) -> Description:
+        """Return one value per coordinate, by the parameters' names or else by node, a tuple if a node has several."""
+        return {
+            name: values[own[0]] if len(own) == 1 else tuple(values[i] for i in own)
+            for name, own in self.coordinates.items()
+        }
+
+    @cached_property
+    def coordinates(self) -> Mapping[str, tuple[int, ...]]:
+        """Coordinates by the parameters' names, or else by the node that they affect."""
+        if self.problem.domains.named:
+            return {name: (index,) for index, name in enumerate(self.problem.domains.names)}
+        return self.own_nodes
+
+    @property
+    def own_nodes(self) -> Mapping[str, tuple[int, ...]]:
+        """Coordinates of actions by the node that they enter."""
+        return self.scm.action_nodes
+
+    def priceable(self) -> Priceable:
+        """Return the parameters, by their names or that of the node that they enter; null is the reference."""
+        names = self.domains.names
+        items = {node: tuple(names[i] for i in own) for node, own in self.own_nodes.items()}
+        return Priceable(items | {name: (name,) for name in names}, [frozenset({name}) for name in names], self._origin)
+
+    @cached_property
+    def _origin(self) -> Mapping[str, float]:
+        names = self.domains.names
+        native = self.problem.to_native(self.problem.null_action).tolist()
+        return dict(zip(names, native[: len(names)], strict=True))
+
+    def changed_items(self, intervention: Intervention) -> Changed:
+        """Return the parameters that differ from the null action."""
+        return {
+            name: (value != null, value)
+            for (name, null), value in zip(self._origin.items(), self.priced_values(intervention), strict=True)
+        }
+
+    def priced_values(self, intervention: Intervention) -> Sequence[Floats]:
+        """Return the native value at which each parameter is priced."""
+        return intervention.soft
+
+    def affected_nodes(self) -> dict[str, str]:
+        names = self.problem.domains.names
+        return {node: ", ".join(names[i] for i in own) for node, own in self.scm.action_nodes.items()}
+
+    def node_entries(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
+        entries = [self.entry(i, intervention, values) for i in range(self.scm.action_dim)]
+        return {node: [entries[i] for i in own] for node, own in self.scm.action_nodes.items()}
+
+    def entry(self, index: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
+        """Return the entry of one coordinate, in native units; for the arguments see :meth:`node_entries`."""
+        name, domain = self.domains.names[index], self.domains.intervals[index]
+        value = MISSING if intervention is None else short_numbers(*domain)(float(intervention.soft[index]))
+        return Entry(f"{name} = {value}", f"{name} = {widest_of(*domain)}")
+
+    def task_fields(self) -> dict[str, Any]:
+        entering = self.scm.action_nodes
+        return {
+            "action_nodes": {name: entering[name] for name in self.nodes if name in entering},
+            "action_domains": tuple(self.problem.action_domains),
+            "action_names": self.problem.domains.names,
+        }
+
+
+def short_numbers(low: float, high: float) -> Callable[[float], str]:
+    """Return the format of numbers of an interval in pictures: to about a hundredth of it."""
+    decimals = min(max(2 - floor(log10(max(abs(low), abs(high)))), 0), 6)
+    return f"{{:.{decimals}f}}".format
+
+
+def widest_of(low: float, high: float) -> str:
+    """Return the longest string of :func:`short_numbers` for the ends of the interval."""
+    return max(map(short_numbers(low, high), (low, high)), key=len)

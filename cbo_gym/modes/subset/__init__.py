@@ -1,0 +1,1 @@
+"""Subset mode."""

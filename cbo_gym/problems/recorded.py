@@ -1,0 +1,31 @@
+"""Recorded optima of registered environments."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from cbo_gym._util.validation import StrictModel
+
+
+class RecordedOptimum(StrictModel):
+    """The optimum of E[Y | action] as ``command`` computed it; in contextual mode of E[Y] over all policies.
+
+    ``action`` holds [0, 1] coordinates in soft mode, those of the lower and then the upper corner of a point-like
+    cell in aggregated mode, native values by variable name in hard and discrete mode, the 0/1 super arm in masked mode,
+    and the policy in words in contextual mode.
+    ``random_value`` is the mean of E[Y | action] over the action space's own random actions.
+
+    With several objectives ``action`` is a list of actions along the Pareto front and ``front`` the list of their
+    expected reward vectors; the values are hypervolumes above ``reference``, that of a random action of it alone.
+    """
+
+    value: float
+    action: list[float] | dict[str, float] | str | list[dict[str, float]] | list[list[float]]
+    standard_error: Annotated[float, Field(ge=0)]
+    random_value: float
+    random_standard_error: Annotated[float, Field(ge=0)]
+    command: str
+    reference: list[float] = []
+    front: list[list[float]] = []

@@ -1,0 +1,1 @@
+"""Fair play among strangers: isolated processes, submissions, replays and their acceptance."""

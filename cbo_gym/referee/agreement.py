@@ -1,0 +1,231 @@
+"""Agreement of replays on other hardware: whether a group of runs differs from the stored ones beyond chance.
+
+Another processor sums in another order, and a method that searches turns last digits into other actions. So groups
+of runs are compared, not single ones: one agent on one environment, or on the instances of a random family. Two tests
+compare the scores of play and of the last recommendation; each rejects at most its level of honest groups:
+
+* *paired*: under the null hypothesis, the stored and the replayed score of a seed can be swapped; the mean difference
+  is compared with those under all swaps. It is powerful if the seed explains much of the score. With n pairs no p value
+  is below ``2 ** (1 - n)``: 6 % for five.
+* *unpaired*: under the null hypothesis, the replayed scores are draws from the same distribution as the stored ones;
+  the mean difference is compared with those of all divisions of both. The smallest p value is ``2 / comb(n + m, n)``:
+  with five replays of a group of twenty, 1 in 27,000. Shared seeds make the means more alike, so it is conservative.
+
+The smaller p value counts, doubled. Over groups it is corrected after Holm (1979), A simple sequentially rejective
+multiple test procedure, so that at most :data:`LEVEL` of all stores that honest hardware replays have any group that
+*differs*. If even the smallest possible p value is too large for that, there are *too few* replays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations, product
+from typing import Literal
+
+import numpy as np
+
+from cbo_gym.evaluation.metrics.aggregate import holm
+from cbo_gym.evaluation.runs.counted import without_keywords
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.seed_ranges import INSTANCE_SEED
+from cbo_gym.referee.referee import scores
+from cbo_gym.referee.replay import Replay, sample_of
+
+LEVEL = 0.01
+# Replays of a group that can be compared, and that a sample takes of one group.
+MIN_REPLAYS, MAX_REPLAYS = 5, 12
+# Random rearrangements, if there are more.
+DRAWS = 20_000
+GroupVerdict = Literal["identical", "agrees", "differs", "too few", "skipped"]
+Group = tuple[str, str, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """Outcome of the replays of a group.
+
+    Attributes:
+        agent, env, horizon: Labels and number of rounds of the group; the label of a random family names no instance.
+        replays: Replays of its runs.
+        verdict: ``"identical"`` if all are; ``"agrees"`` if their rounds or the distributions of their scores agree;
+            ``"differs"`` if not, or if a run that must be identical is not; ``"too few"``; ``"skipped"`` if a run
+            cannot be played here.
+        why: Reason for the verdict; empty if identical.
+        p_value: p value of the two tests together, before the correction over groups; None if they were not run.
+    """
+
+    agent: str
+    env: str
+    horizon: int
+    replays: tuple[Replay, ...]
+    verdict: GroupVerdict
+    why: str = ""
+    p_value: float | None = None
+
+
+def sample_to_compare(runs: Sequence[Run], count: int, seed: int, same: Callable[[Run], bool]) -> list[Run]:
+    """Return a sample of finished runs: random ones if all must be identical when replayed, else whole groups.
+
+    Groups that are too small to be compared are left out, unless there are no others.
+
+    Args:
+        runs: Published runs.
+        count: Smallest size of the sample, if there are as many.
+        seed: Seed of the sample.
+        same: Whether a replay of a run here must be identical.
+
+    Raises:
+        ArgumentError: if no run finished.
+    """
+    chosen = sample_of(runs, count, seed)
+    if all(map(same, chosen)):
+        return chosen
+    groups = [group for group in _group_runs(sample_of(runs, len(runs))).values() if len(group) >= MIN_REPLAYS]
+    sample: list[Run] = []
+    for index in np.random.default_rng(seed).permutation(len(groups)):
+        if len(sample) >= count:
+            break
+        sample += sample_of(groups[index], min(MAX_REPLAYS, max(MIN_REPLAYS, count)), seed)
+    return sample or chosen
+
+
+def agreements(replays: Iterable[Replay], stored: Sequence[Run]) -> list[Agreement]:
+    """Compare the replays of each group with the stored runs.
+
+    Args:
+        replays: Replays of runs of one or several groups.
+        stored: All published runs, those of these groups among them.
+    """
+    by_group: dict[Group, list[Replay]] = {}
+    for replay in replays:
+        by_group.setdefault(_group(replay.run), []).append(replay)
+    all_stored = _group_runs(run for run in stored if run.status == "finished")
+    uncorrected = [_before_correction(group, played, all_stored.get(group, [])) for group, played in by_group.items()]
+    tested = {agreement: agreement.p_value for agreement in uncorrected if agreement.p_value is not None}
+    rejected = {agreement: p <= LEVEL for agreement, p in zip(tested, holm(list(tested.values())), strict=True)}
+    counts = {agreement: len(all_stored[_group(agreement.replays[0].run)]) for agreement in tested}
+    return [
+        _with_verdict(agreement, counts[agreement], rejected[agreement], len(tested))
+        if agreement in tested
+        else agreement
+        for agreement in uncorrected
+    ]
+
+
+def p_value_of(stored: np.ndarray, replayed: np.ndarray, others: np.ndarray) -> float:
+    """Return the p value of the difference between replayed and stored scores.
+
+    Args:
+        stored: Stored scores of the replayed runs, shape ``(n, k)``.
+        replayed: Scores of the same runs as played here, shape ``(n, k)``.
+        others: Scores of the other stored runs of the group, shape ``(m - n, k)``.
+    """
+    return min(
+        1.0, 2 * min(_paired_p_value(replayed - stored), _unpaired_p_value(replayed, np.concatenate([stored, others])))
+    )
+
+
+def min_p_value(replays: int, stored: int) -> float:
+    """Return the smallest possible p value of so many replays of a group of so many stored runs."""
+    return 2 * min(2.0 ** (1 - replays), 2 / math.comb(replays + stored, replays))
+
+
+def _before_correction(group: Group, played: Sequence[Replay], stored: Sequence[Run]) -> Agreement:
+    """Return the outcome of a group before the correction over groups."""
+    agent, env, horizon, _ = group
+    agreement = Agreement(agent, env, horizon, tuple(played), "identical")
+    for verdict in ("skipped", "differs"):
+        mismatches = [replay for replay in played if replay.verdict == verdict and not replay.parted]
+        if mismatches:
+            return replace(agreement, verdict=verdict, why=f"seed {mismatches[0].run.seed}: {mismatches[0].why}")
+    if all(replay.verdict == "identical" for replay in played):
+        return agreement
+    parted = sum(replay.parted for replay in played)
+    if not parted:
+        return replace(agreement, verdict="agrees", why="rounds differ by no more than rounding")
+    if len(played) < MIN_REPLAYS:
+        return replace(
+            agreement, verdict="too few", why=f"{parted} of {len(played)} part; {MIN_REPLAYS} replays are needed"
+        )
+    replayed = {replay.run.id for replay in played}
+    finished = [
+        (replay.run, replay.again) for replay in played if replay.again is not None and replay.run.status == "finished"
+    ]
+    before, again = (scores([pair[k] for pair in finished]) for k in (0, 1))
+    return replace(
+        agreement, p_value=p_value_of(before, again, scores([run for run in stored if run.id not in replayed]))
+    )
+
+
+def _with_verdict(agreement: Agreement, stored: int, rejected: bool, tested: int) -> Agreement:
+    parted = sum(replay.parted for replay in agreement.replays)
+    why = f"{parted} of {len(agreement.replays)} part; p = {agreement.p_value:.2g}"
+    if rejected:
+        return replace(agreement, verdict="differs", why=why)
+    if min_p_value(len(agreement.replays), stored) > LEVEL / tested:
+        return replace(agreement, verdict="too few", why=f"{why}, and could not be below {LEVEL / tested:.2g}")
+    return replace(agreement, verdict="agrees", why=why)
+
+
+def _paired_p_value(differences: np.ndarray) -> float:
+    """Return the p value of the largest mean difference under swaps within pairs."""
+    signs, exact = _swaps(len(differences))
+    scale = np.sqrt((differences**2).sum(axis=0))
+    return _rearrangement_p_value(differences.sum(axis=0), signs @ differences, scale, exact)
+
+
+def _unpaired_p_value(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the p value of the difference of two means under divisions of all into two groups of the same sizes."""
+    pooled = np.concatenate([first, second])
+    centred = pooled - pooled.mean(axis=0)
+    shares, exact = _divisions(len(first), len(pooled))
+    return _rearrangement_p_value(centred[: len(first)].sum(axis=0), shares @ centred, centred.std(axis=0), exact)
+
+
+@lru_cache(maxsize=4)
+def _swaps(count: int) -> tuple[np.ndarray, bool]:
+    """Return signs of pairs, shape ``(swaps, count)``, and whether these are all swaps."""
+    if 2**count > DRAWS:
+        return np.random.default_rng(0).choice((1.0, -1.0), size=(DRAWS, count)), False
+    return np.array(list(product((1.0, -1.0), repeat=count))), True
+
+
+@lru_cache(maxsize=4)
+def _divisions(count: int, every: int) -> tuple[np.ndarray, bool]:
+    """Return indicators of the first group, shape ``(divisions, every)``, and whether these are all divisions."""
+    exact = math.comb(every, count) <= DRAWS
+    if exact:
+        indices = np.array(list(combinations(range(every), count)))
+    else:
+        indices = np.argsort(np.random.default_rng(0).random((DRAWS, every)), axis=1)[:, :count]
+    shares = np.zeros((len(indices), every))
+    np.put_along_axis(shares, indices, 1.0, axis=1)
+    return shares, exact
+
+
+def _rearrangement_p_value(observed: np.ndarray, by_chance: np.ndarray, scale: np.ndarray, exact: bool) -> float:
+    """Return the share of rearrangements at least as far from 0, in units of the scale, as the observed value.
+
+    Args:
+        observed: Shape ``(k,)``; the farthest of k scores counts.
+        by_chance: Shape ``(draws, k)``.
+        scale: Shape ``(k,)``; 0 if a score does not vary.
+        exact: Whether these are all rearrangements; if not, the observed value counts as one more.
+    """
+    units = np.where(scale > 0, scale, np.inf)
+    far = (np.abs(by_chance) / units).max(axis=1) >= (np.abs(observed) / units).max() * (1 - 1e-12)
+    return float(far.mean() if exact else (1 + far.sum()) / (1 + len(far)))
+
+
+def _group(run: Run) -> Group:
+    return run.agent, without_keywords(run.env, INSTANCE_SEED), run.horizon, run.batch
+
+
+def _group_runs(runs: Iterable[Run]) -> dict[Group, list[Run]]:
+    groups: dict[Group, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(_group(run), []).append(run)
+    return groups

@@ -1,0 +1,69 @@
+"""Import guard: modules that are closed to a third-party agent in its own process.
+
+Systems, environments, oracles, registry and evaluator cannot be imported there. A safeguard, not a sandbox: it prevents
+accidents, but installed files can be read, or another interpreter started. Only blind play protects against that, see
+the guide, *What is protected, and what is not*.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, NoReturn
+
+from cbo_gym.errors import OperationError
+
+# Environment variable of such a process.
+VARIABLE = "CBO_GYM_ISOLATED"
+# Modules and packages of ``cbo_gym`` that agents need; all others are closed.
+OPEN = (
+    "_util", "actions", "agent", "agent_registry", "agents", "errors", "referee.channel", "referee.import_guard",
+    "referee.player", "referee.serialization", "scm", "task", "version",
+)  # fmt: skip
+_OPEN_PREFIXES = tuple(f"{name}." for name in OPEN)
+
+
+class ClosedError(OperationError):
+    """An isolated agent used something that is closed to it."""
+
+
+def is_isolated() -> bool:
+    """Return whether a third-party agent plays in this process."""
+    return VARIABLE in os.environ
+
+
+def close() -> None:
+    """Replace closed modules by empty ones, which can be imported but raise an error when they are used.
+
+    So a script that defines an agent and imports the evaluator can still be imported for its agent.
+    """
+    sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder, Loader):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        package, _, inner = fullname.partition(".")
+        if package != "cbo_gym" or inner in ("", "referee") or f"{inner}.".startswith(_OPEN_PREFIXES):
+            return None
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        def closed(name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+            def refuse(*_: object, **__: object) -> NoReturn:
+                raise ClosedError(
+                    f"{module.__name__}.{name} is closed here: this agent plays in a process of its own, which gets "
+                    "its task, observations and rewards, and nothing else"
+                )
+
+            return refuse
+
+        module.__getattr__ = closed  # type: ignore[method-assign]

@@ -1,0 +1,217 @@
+"""Referee of submitted runs: recompute their scores, replay their actions, and play their agents blind."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.metrics.aggregate import t_quantile, welch_half_width
+from cbo_gym.evaluation.metrics.regret import normalised_score
+from cbo_gym.evaluation.play.blind import secret_of, with_secret_instance
+from cbo_gym.evaluation.play.grid import Job, Player, guarded_cells, job_of, player_of
+from cbo_gym.evaluation.play.processes import Limits
+from cbo_gym.evaluation.play.sweep import play_jobs
+from cbo_gym.evaluation.runs.recorded import recorded_actions, score_differences
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.store.curves import as_published
+from cbo_gym.referee.admission import admit, admit_env
+from cbo_gym.referee.replay import Replay, play_planned, replays
+
+# Limits of a run of a third-party agent.
+LIMITS = Limits(time_limit=3600, memory_limit=8192)
+# Limits of scoring, in which no third-party code runs; with a limit of memory each run may need a new process.
+SCORING = Limits(time_limit=3600)
+# Seconds of the agents' time; if all runs take no longer, all are played again.
+CHEAP_SECONDS = 600.0
+# The agent that is also played blind, for comparison.
+RANDOM = Spec("Random")
+# Losses of score that are not chance, over all environments and on one, with the confidence required.
+OVERALL_LOSS, ENVIRONMENT_LOSS = (0.1, 0.99), (0.2, 0.999)
+# Number of parted runs, and confidence required, to say that submitted scores are too high.
+MIN_PARTED, GAIN_CONFIDENCE = 5, 0.995
+OnStart = Callable[[str, int], object]
+OnRun = Callable[[Run], None] | None
+
+
+@dataclass(frozen=True)
+class Blind:
+    """Blind play of an agent on an environment, next to the runs of a file.
+
+    Attributes:
+        env: Label of the environment in the file.
+        submitted: Runs of the file.
+        runs: Blind runs, each on an instance of its own.
+        at_random: Runs of :data:`RANDOM` in the same cells.
+    """
+
+    env: str
+    submitted: tuple[Run, ...]
+    runs: tuple[Run, ...]
+    at_random: tuple[Run, ...]
+
+    @property
+    def scores(self) -> tuple[float, float, float]:
+        """Mean scores of play: submitted, blind, and of Random played blind."""
+        submitted, blind, at_random = (
+            float(scores(runs)[:, 0].mean()) for runs in (self.submitted, self.runs, self.at_random)
+        )
+        return submitted, blind, at_random
+
+
+def scores(runs: Sequence[Run]) -> np.ndarray:
+    """Return the scores of play and of the last recommendation of the finished runs, shape ``(n, 2)``."""
+    finished = [run for run in runs if run.status == "finished"]
+    rewards = [
+        np.array([run.average_penalized_reward, run.optimum - run.table["simple_regret"][-1]]) for run in finished
+    ]
+    normalised = [
+        normalised_score(run.optimum, run.random_value, pair) for run, pair in zip(finished, rewards, strict=True)
+    ]
+    return np.reshape(normalised, (-1, 2))
+
+
+def rescore_runs(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple[Run, list[str]]]:
+    """Yield finished runs, in their order, with the differences from the scores that their own actions give.
+
+    Args:
+        runs: Runs of an untrusted file, with actions.
+        on_run: Called after each run.
+    """
+    cells = guarded_cells()
+
+    def scoring(run: Run) -> Job | str:
+        """Return the job that plays a run's own actions, or the reason why there is none."""
+        try:
+            cell = cells(admit_env(run.env), run.seed, run.horizon, run.secret)
+            job = job_of(Spec.parse(run.agent), Player(), cell, run.recommend, run.batch)
+            return replace(job, recorded=recorded_actions(run))
+        except ArgumentError as error:
+            return str(error)
+
+    for run, again in zip(runs, play_planned([scoring(run) for run in runs], SCORING, on_run), strict=True):
+        if isinstance(again, str):
+            yield run, [again]
+        else:
+            # A submission may have the precision of a store.
+            yield run, min((score_differences(run, other) for other in (again, as_published(again))), key=len)
+
+
+def replay_sample(
+    runs: Sequence[Run], min_finished: int, allow: Collection[str], *, on_start: OnStart, on_run: OnRun = None
+) -> Iterator[Replay]:
+    """Play a secret random sample of the runs again, or all if that is cheap.
+
+    All runs that did not finish are played: a seed that went badly must not be reported as a failure.
+
+    Args:
+        runs: Runs of any status, some of them finished.
+        min_finished: Smallest number of finished runs to play again.
+        allow: Import paths of agents that may be played although they are not installed.
+        on_start: Called with the name of the stage and the number of runs.
+        on_run: Called after each run.
+    """
+    lost, shuffled = ([run for run in runs if (run.status == "finished") is done] for done in (False, True))
+    secrets.SystemRandom().shuffle(shuffled)
+    taken = 0.0
+
+    def watch(run: Run) -> None:
+        nonlocal taken
+        taken += run.reset_seconds + (run.seconds_a_round * run.horizon if run.status == "finished" else 0.0)
+        if on_run:
+            on_run(run)
+
+    if lost:
+        on_start("played again", len(lost))
+        yield from replays(lost, allow=allow, limits=LIMITS, on_run=on_run)
+    first, rest = shuffled[:min_finished], shuffled[min_finished:]
+    on_start("played again", len(first))
+    yield from replays(first, allow=allow, limits=LIMITS, on_run=watch)
+    if rest and taken / len(first) * len(rest) <= CHEAP_SECONDS:
+        on_start("played again", len(rest))
+        yield from replays(rest, allow=allow, limits=LIMITS, on_run=on_run)
+
+
+def blind_scores(
+    runs: Sequence[Run], seeds: int, allow: Collection[str], *, on_start: OnStart, on_run: OnRun = None
+) -> tuple[list[Blind], list[str]]:
+    """Play the agents of some runs blind on their environments; return the outcomes, and messages on failures.
+
+    Args:
+        runs: Finished runs.
+        seeds: Number of seeds on each environment.
+        allow: Import paths of agents that may be played although they are not installed.
+        on_start: Called with the name of the stage and the number of runs.
+        on_run: Called after each run.
+    """
+    secret_words, unplayable = secrets.token_hex(16), []
+    cells, players = guarded_cells(), cache(player_of)
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.agent, run.env), []).append(run)
+    jobs: list[Job] = []
+    playable = []
+    for group in groups.values():
+        agent, env = admit(group[0], allow)
+        drawn = [(seed, secret_of(secret_words, env, seed)) for seed in range(seeds)]
+        try:
+            blind = [cells(with_secret_instance(env, s), seed, group[0].horizon, s) for seed, s in drawn]
+        except ArgumentError as error:
+            unplayable.append(f"not played blind: {error}")
+            continue
+        jobs += [job_of(player, players(player), cell, "end") for player in (agent, RANDOM) for cell in blind]
+        playable.append(group)
+    on_start("played blind", len(jobs))
+    played = play_jobs(jobs, limits=LIMITS, on_run=on_run)
+    batches = [tuple(played[start : start + seeds]) for start in range(0, len(played), seeds)]
+    outcomes = zip(playable, batches[::2], batches[1::2], strict=True)
+    return [Blind(group[0].env, tuple(group), *both) for group, *both in outcomes], unplayable
+
+
+def drops(blind_plays: Sequence[Blind]) -> Iterator[str]:
+    """Yield a message for each score that is lower in blind play, beyond chance."""
+    for played in blind_plays:
+        for column, what in enumerate(("play", "recommendation")):
+            submitted, blind = scores(played.submitted)[:, column], scores(played.runs)[:, column]
+            if len(blind) < len(played.runs):
+                yield f"{played.env}: played blind, {len(played.runs) - len(blind)} of {len(played.runs)} runs failed"
+            elif _min_loss(submitted, blind, ENVIRONMENT_LOSS[1]) > ENVIRONMENT_LOSS[0]:
+                means = f"{submitted.mean():.2f} as submitted and {blind.mean():.2f} blind"
+                yield f"{played.env}: its score of {what} is {means}"
+    losses = np.array(
+        [
+            [scores(played.submitted)[:, k].mean() - scores(played.runs)[:, k].mean() for k in (0, 1)]
+            for played in blind_plays
+        ]
+    )
+    for column, what in enumerate(("play", "recommendation")):
+        if len(losses) > 1 and _min_mean(losses[:, column], OVERALL_LOSS[1]) > OVERALL_LOSS[0]:
+            lost = losses[:, column].mean()
+            yield f"over all environments its score of {what} is {lost:.2f} lower blind than as submitted"
+
+
+def gains(played: Sequence[Replay]) -> Iterator[str]:
+    """Yield a message for each score that is higher as submitted than in replays that part, beyond chance."""
+    parted_gains = np.array([replay.gain for replay in played if replay.verdict == "parts"])
+    for column, what in enumerate(("play", "recommendation")):
+        if len(parted_gains) >= MIN_PARTED and _min_mean(parted_gains[:, column], GAIN_CONFIDENCE) > 0.0:
+            more = parted_gains[:, column].mean()
+            yield (
+                f"{len(parted_gains)} runs part from what their agent plays here, and their submitted score of {what} "
+                f"is {more:.2g} higher on average, which is not chance"
+            )
+
+
+def _min_loss(submitted: np.ndarray, blind: np.ndarray, confidence: float) -> float:
+    """Return the lower bound of the difference of two means, by Welch's t."""
+    half = welch_half_width([submitted, blind], confidence)
+    return -np.inf if np.isnan(half) else float(submitted.mean() - blind.mean() - half)
+
+
+def _min_mean(values: np.ndarray, confidence: float) -> float:
+    return float(values.mean() - t_quantile(len(values) - 1, confidence) * values.std(ddof=1) / np.sqrt(len(values)))
