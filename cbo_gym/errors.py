@@ -12,13 +12,13 @@ from pathlib import Path
 from reprlib import Repr
 from typing import Any
 
-LONGEST = 200  # characters of a value that a message repeats
+MAX_LENGTH = 200  # characters of a value that a message repeats
 FEW_NAMES = 12  # names that a message lists
 FAILURES = (Exception, SystemExit, GeneratorExit)  # that third-party code may raise
 _SHORT = Repr()  # reads only the beginning, of nested lists too
 _SHORT.maxlevel = 4
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxarray = 12
-_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = LONGEST
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = MAX_LENGTH
 
 
 class CBOGymError(Exception):
@@ -100,7 +100,7 @@ def naming_the_extra(what: str, extra: str = "") -> Iterator[None]:
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
     """``"; did you mean 'MCBO'?"`` for the names closest to a misspelt name, else an empty string."""
-    name = given if isinstance(given, str) else shown(given)
+    name = given if isinstance(given, str) else short_repr(given)
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(repr(by_lower[match]) for match in close)}?" if close else ""
@@ -134,16 +134,16 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
-def shown(given: Any) -> str:
+def short_repr(given: Any) -> str:
     """Return the representation of a value for a message: one short line."""
     try:
         string = " ".join(_SHORT.repr(given).split())
     except FAILURES:  # from a third-party __repr__
         return f"an object of type {type(given).__name__}"
-    return shortened(string)
+    return shorten(string)
 
 
-def text_of(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return the message of an error, even if its ``__str__`` fails."""
     try:
         return str(error)
@@ -151,6 +151,6 @@ def text_of(error: BaseException) -> str:
         return f"its string raises {type(another).__name__}"
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return the beginning of a string that may be long."""
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}..."

@@ -335,7 +335,7 @@ def _check_codec(feedback: Feedback, seed: int) -> None:
         meant = feedback.decode(action)
         if not _close(feedback.describe(restored), feedback.describe(meant)):
             raise ContractError(f"{where}: the record of {action!r} leads to another intervention")
-        codec.to_text(codec.to_record(action))
+        codec.to_string(codec.to_record(action))
         codec.to_numbers(action)
 
 

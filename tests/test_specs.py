@@ -8,7 +8,7 @@ from cbo_gym.agent_registry.finding import create_agent, known_agents, usable_ag
 from cbo_gym.agent_registry.labels import Spec, expand, matches
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.making import make_env
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 
 
 @pytest.mark.parametrize("pattern", ["CBO/X-v0(depth=3)", "CBO/X-v0", "CBO/X*", "*depth=?)"])
@@ -94,7 +94,7 @@ def test_a_library_that_is_missing_is_named(monkeypatch):
         "A(b=0x" + "f" * 4500 + ")",
         "A(b=" + "-" * 50_000 + "1)",
     ],
-    ids=shown,
+    ids=short_repr,
 )
 def test_what_is_no_list_of_keywords_is_refused(text):
     with pytest.raises(ArgumentError, match="write NAME or NAME"):

@@ -30,7 +30,7 @@ class ConstrainedEI(NodeImprovement):
         super().setup(seed)
         self._indices = [self._modelled.index(constraint.node) for constraint in self.task.constraints]
 
-    def modelled(self) -> list[str]:
+    def modelled_nodes(self) -> list[str]:
         return list(dict.fromkeys([self.task.reward, *(constraint.node for constraint in self.task.constraints)]))
 
     def improvement(self, estimates: np.ndarray) -> qLogExpectedImprovement:

@@ -29,7 +29,7 @@ class EICF(NodeImprovement):
         self._objective = GenericMCObjective(self._compose)
         super().setup(seed)
 
-    def modelled(self) -> list[str]:
+    def modelled_nodes(self) -> list[str]:
         composite = self._composition is not None
         return [node for node in self.task.nodes if (node != self.task.reward) == composite]
 

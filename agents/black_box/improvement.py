@@ -76,7 +76,7 @@ class NodeImprovement(SearchAgent):
         self.device = require_device(device)
 
     @abstractmethod
-    def modelled(self) -> list[str]:
+    def modelled_nodes(self) -> list[str]:
         """Return the nodes that have a GP, each once."""
 
     @abstractmethod
@@ -90,7 +90,7 @@ class NodeImprovement(SearchAgent):
     def setup(self, seed: int) -> None:
         task = self.task
         self.features = features_of(task)
-        dim, self._modelled = self.features.input_dim, self.modelled()
+        dim, self._modelled = self.features.input_dim, self.modelled_nodes()
         self._columns = [task.nodes.index(node) for node in self._modelled]
         self.surrogates = [
             self.make_surrogate(node, dim, noise_std=0.0 if is_noiseless(task, node) else None, device=self.device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 
 MAX_SAMPLES = 4096  # samples for an expectation
 
@@ -15,6 +15,6 @@ def require_device(device: str) -> str:
         torch.device(device)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(
-            f"device must name a torch device, like 'cpu' or 'cuda:0'; given {shown(device)}"
+            f"device must name a torch device, like 'cpu' or 'cuda:0'; given {short_repr(device)}"
         ) from error
     return device

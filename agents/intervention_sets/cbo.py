@@ -33,7 +33,7 @@ from cbo_gym.agents.intervention_sets.set_models import (
 from cbo_gym.agents.surrogates.causal.causal_prior import EffectModel, ObservationalModel
 from cbo_gym.agents.surrogates.causal.sets_gp import SetsGP
 from cbo_gym.agents.surrogates.gp.model import is_noiseless
-from cbo_gym.errors import ArgumentError, did_you_mean, shortened, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr, shorten
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round
 
@@ -58,11 +58,11 @@ def _read_costs(costs: Any) -> dict[frozenset[str], float]:
     if not all(isinstance(key, tuple | frozenset) and key and _are_names(key) for key in sets):
         raise ArgumentError(
             "costs map variables, or sets of them as tuples or frozensets of names, to numbers, such as "
-            f"{{'X': 1.0, ('X', 'Z'): 3.0}}; given {shown(costs)}"
+            f"{{'X': 1.0, ('X', 'Z'): 3.0}}; given {short_repr(costs)}"
         )
     by_set = {frozenset([key] if isinstance(key, str) else key): cost for key, cost in costs.items()}
     return {
-        key: float(require_positive(f"the cost of {shortened(', '.join(sorted(key)))}", cost))
+        key: float(require_positive(f"the cost of {shorten(', '.join(sorted(key)))}", cost))
         for key, cost in by_set.items()
     }
 
@@ -73,7 +73,7 @@ def _read_targets(targets: Any) -> Collection[frozenset[str]] | str | None:
     if not (isinstance(targets, LISTS) and all(map(_are_names, targets))):
         raise ArgumentError(
             f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets of names; "
-            f"given {shown(targets)}{did_you_mean(targets, NAMED_TARGETS)}"
+            f"given {short_repr(targets)}{did_you_mean(targets, NAMED_TARGETS)}"
         )
     return tuple(frozenset(target) for target in targets)
 
@@ -152,7 +152,7 @@ class CBO(Agent):
         if (costs := self.task.costs) is None:
             return EQUAL, 1.0
         return costs, costs.constant or min(
-            (costs.fixed(target) for target in self.task.targets if target), default=1.0
+            (costs.fixed_cost(target) for target in self.task.targets if target), default=1.0
         )
 
     def make_effects(self) -> EffectModel:

@@ -17,7 +17,7 @@ from cbo_gym.actions.codec import UNSET
 from cbo_gym.agents.intervention_sets.acquisition import evolve, log_augmented_ei_factor, log_expected_improvement
 from cbo_gym.agents.surrogates.causal.causal_prior import CausalGP, EffectModel
 from cbo_gym.agents.surrogates.causal.sets_gp import SetsGP, novelty
-from cbo_gym.agents.surrogates.causal.unexplained import unexplained
+from cbo_gym.agents.surrogates.causal.unexplained import residual_std
 from cbo_gym.agents.surrogates.gp.model import is_noiseless
 from cbo_gym.task import Action, HardTask
 
@@ -172,7 +172,7 @@ class SetModel(InterventionSetModel):
     def __init__(self, setting: Setting, index: int, seed: int) -> None:
         task, effects, self._costs, device = setting
         self._target = task.targets[index]
-        super().__init__(task, index, self._costs.fixed(self._target))
+        super().__init__(task, index, self._costs.fixed_cost(self._target))
         self._scales = {
             name: scale
             for name, scale in zip(task.manipulable, task.codec.domains.scales, strict=True)
@@ -220,7 +220,7 @@ class SetModel(InterventionSetModel):
 
     def unexplained_noise(self) -> float | None:
         rows = self._effects.observations
-        return unexplained(rows[:, self._covariates], rows[:, self._reward_column])
+        return residual_std(rows[:, self._covariates], rows[:, self._reward_column])
 
     def _values_of(self, action: Action) -> Tensor:
         return torch.as_tensor(np.asarray(action["values"], dtype=np.float64)[self._members]).to(self._candidates)
@@ -250,7 +250,7 @@ class SeparateSetModel(SetModel):
 
     def estimates(self) -> np.ndarray:
         with torch.no_grad():
-            return self._gp.fitted().cpu().numpy()
+            return self._gp.means_at_data().cpu().numpy()
 
     def prior_means(self) -> np.ndarray:
         return self._gp.prior_means().cpu().numpy()
@@ -306,7 +306,7 @@ class SharedSetModel(SetModel):
 
     def estimates(self) -> np.ndarray:
         with torch.no_grad():
-            return self._gp.fitted(self.index).cpu().numpy()
+            return self._gp.means_at_data(self.index).cpu().numpy()
 
     def prior_means(self) -> np.ndarray:
         return self._gp.prior_means(self.index).cpu().numpy()

@@ -155,5 +155,5 @@ class EtaNetworks:
         if node not in self._layers:
             return 1.0
         weights, biases, output_weights, output_bias = self._layers[node]
-        centred = 2.0 * self._network.surrogates[node].rescaled(points) - 1.0
+        centred = 2.0 * self._network.surrogates[node].normalise(points) - 1.0
         return ((centred @ weights + biases).relu() @ output_weights + output_bias).tanh().squeeze(-1)

@@ -15,7 +15,7 @@ from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import Acquisition, maximise
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.exogenous import Draws, ExogenousNetwork, MixtureSize
-from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 4
@@ -50,7 +50,7 @@ class EXCBO(NetworkAgent):
         if not is_number and not (isinstance(components, str) and components == "bic"):
             raise ArgumentError(
                 f"components must be a whole number from 1 to {MAX_COMPONENTS}, or 'bic'; "
-                f"given {shown(components)}{did_you_mean(components, ['bic'])}"
+                f"given {short_repr(components)}{did_you_mean(components, ['bic'])}"
             )
         self.device = require_device(device)
         self.components = components

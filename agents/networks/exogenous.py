@@ -131,14 +131,14 @@ class EncoderDecoder:
         return torch.cat([*columns, self.encoder.inputs[:, len(columns) :]], -1)
 
     def decode(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean and standard deviation of the decoder, as :meth:`DecoderGP.combined`."""
+        """Return the mean and standard deviation of the decoder, as :meth:`DecoderGP.posterior_with_draws`."""
         self.update()
-        return self.decoder.combined(points, exogenous)
+        return self.decoder.posterior_with_draws(points, exogenous)
 
     def decode_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
-        """Return the mean of the decoder, as :meth:`DecoderGP.combined_mean`."""
+        """Return the mean of the decoder, as :meth:`DecoderGP.mean_with_draws`."""
         self.update()
-        return self.decoder.combined_mean(points, exogenous)
+        return self.decoder.mean_with_draws(points, exogenous)
 
 
 class DecoderGP(GaussianProcess):
@@ -163,12 +163,12 @@ class DecoderGP(GaussianProcess):
         self._error = error
         self.replace(inputs, outputs)
 
-    def combined_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
-        """Return the means of :meth:`combined` alone."""
+    def mean_with_draws(self, points: Tensor, exogenous: Tensor) -> Tensor:
+        """Return the means of :meth:`posterior_with_draws` alone."""
         self.update()
         return self._with_draws(exogenous).mean(self._mechanism_points(points))
 
-    def combined(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
+    def posterior_with_draws(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation, ``b x s`` each, differentiable in the points.
 
         Args:

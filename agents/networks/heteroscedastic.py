@@ -30,7 +30,7 @@ class HeteroscedasticGP(GaussianProcess):
     def spread(self, points: Tensor) -> Tensor:
         """Return the standard deviation of the noise at points: ``... x d`` to ``...``."""
         self.update()
-        flat = self.rescaled(points).reshape(-1, self.dim)
+        flat = self.normalise(points).reshape(-1, self.dim)
         return (self._scale * self._noise_at(flat).sqrt()).reshape(points.shape[:-1])
 
     def mean_error(self) -> Tensor:

@@ -120,7 +120,7 @@ class MCBO(NetworkAgent):
                 self.search_points,
                 played,
                 seed=seed,
-                screening=self._expected if many else None,
+                screening=self._acquisition_at_means if many else None,
                 **effort_on(self.network),
                 device=self.device,
             )
@@ -134,7 +134,7 @@ class MCBO(NetworkAgent):
         eta, actions = self.search_points.split(inputs.squeeze(-2))
         return self._penalise(rewards_within(self.network, self._width, eta, actions, noise), actions)
 
-    def _expected(self, inputs: Tensor) -> Tensor:
+    def _acquisition_at_means(self, inputs: Tensor) -> Tensor:
         """The acquisition function with posterior means alone, which takes a third of the time on large networks."""
         actions = self.search_points.split(inputs.squeeze(-2))[1]
         return self._penalise(self.network.expected_rewards(actions, {}), actions)

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.gp.outputs import SampledPosterior
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.task import Action, HardTask, SoftTask, Task
 
 MOMENT_SAMPLES = 256  # Sobol samples behind a posterior's mean and variance
@@ -57,7 +57,9 @@ class GPNetworkModel(Model):
         self.network = network
         self.outputs = (network.task.reward,) if outputs is None else tuple(outputs)
         if not self.outputs or not set(self.outputs) <= set(network.nodes):
-            raise ArgumentError(f"outputs must be among {list(network.nodes)}, at least one; given {shown(outputs)}")
+            raise ArgumentError(
+                f"outputs must be among {list(network.nodes)}, at least one; given {short_repr(outputs)}"
+            )
 
     @classmethod
     def of_task(cls, task: Task, outputs: Sequence[str] | None = None, device: str = "cpu") -> Self:

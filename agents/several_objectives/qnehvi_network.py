@@ -75,12 +75,12 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         centre = torch.from_numpy(estimates.mean(axis=0)).to(self.device)
         width = torch.from_numpy(np.maximum(np.ptp(estimates, axis=0), 1e-9)).to(self.device)
 
-        def drawn(node: str, inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+        def draw(node: str, inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             return mean + std * deviation[node]
 
         def rewards(inputs: Tensor) -> Tensor:
             """Rewards of actions ``b x d`` in each drawn network, ``b x draws x m``, in units of their range."""
-            values = self.network.rollout(inputs, drawn, noise)
+            values = self.network.rollout(inputs, draw, noise)
             shape = len(inputs), draws * each
             columns = [values[name].expand(shape).unflatten(1, (draws, each)).mean(-1) for name in self.observed]
             return (self.rewards_of(torch.stack(columns, -1), inputs.unsqueeze(1)) - centre) / width

@@ -61,4 +61,4 @@ class LinearSEMAgent(Agent):
         return self.model.subset(self.model.network.best(self.model.estimates).options)
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
-        return {self.task.nodes[column]: value for column, value in self.model.expected(action).items()}
+        return {self.task.nodes[column]: value for column, value in self.model.expected_nodes(action).items()}

@@ -77,7 +77,7 @@ class SwitchedRegressions:
         self._moments[own] += values[:, None] * arguments
         self.estimates[own] = (inverses @ self._moments[own][:, :, None])[:, :, 0]
 
-    def expected(self, action: Action) -> dict[int, float]:
+    def expected_nodes(self, action: Action) -> dict[int, float]:
         """Return estimates of the nodes' expected values under a subset, by their indices in ``nodes``."""
         means = self.network.means(self.estimates, self.options(np.asarray(action))[None])[0]
         return dict(zip(self._columns, means.tolist(), strict=True))

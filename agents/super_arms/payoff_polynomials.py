@@ -237,7 +237,7 @@ class Expansion:
         """Return the same polynomials with an additional correction of the expected payoffs."""
         return Expansion(self._polynomials, self.coefficients, self.remainder + remainder)
 
-    def expected(self, moments: np.ndarray) -> np.ndarray:
+    def expected_payoffs(self, moments: np.ndarray) -> np.ndarray:
         """Return expected payoffs, shape ``(A,)``, for moments by order of shape ``(q + 1, N)`` or more orders."""
         product, _ = self._polynomials.products(moments, moments)
         return self.coefficients @ product + self.remainder

@@ -22,7 +22,7 @@ from cbo_gym.agents.super_arms.separable_system import (
     EdgeFunction,
     SeparableSystem,
     edges_of,
-    reached_by,
+    reachability,
 )
 from cbo_gym.errors import naming_the_extra
 
@@ -354,7 +354,7 @@ def fit_by_base_arm(
     pooled = SeparableSystem(components, np.mean(np.abs(fits), axis=0)).without_cycles()
     edges = edges_of(pooled.coefficients)
     assembled = np.zeros_like(pooled.coefficients)
-    depth = reached_by(pooled.coefficients).sum(axis=1)
+    depth = reachability(pooled.coefficients).sum(axis=1)
     for cause in np.argsort(-depth):  # effects first
         argument = np.linspace(nodes[:, cause].min(), nodes[:, cause].max(), IMPULSES)
         impulse = argument[:, None] * (np.arange(count) == cause)

@@ -30,7 +30,7 @@ class SeparableSystem:
 
     def __init__(self, components: Sequence[EdgeFunction], coefficients: np.ndarray) -> None:
         self.components, self.coefficients = tuple(components), coefficients
-        reached = reached_by(coefficients)
+        reached = reachability(coefficients)
         # Causes first: a cause has fewer nodes upstream than its effects have, unless they are on one cycle.
         by_depth = np.argsort(reached.sum(axis=1), kind="stable")
         blocks = [np.flatnonzero(reached[i] & reached[:, i]).tolist() for i in by_depth]
@@ -155,7 +155,7 @@ def edges_of(coefficients: np.ndarray) -> np.ndarray:
     return np.any(coefficients != 0.0, axis=0)
 
 
-def reached_by(coefficients: np.ndarray) -> np.ndarray:
+def reachability(coefficients: np.ndarray) -> np.ndarray:
     """Return boolean matrix of paths: ``[i, j]`` from j to i, true also if i is j."""
     edges = edges_of(coefficients)
     paths = edges | np.eye(len(edges), dtype=bool)
@@ -167,7 +167,7 @@ def reached_by(coefficients: np.ndarray) -> np.ndarray:
 
 
 def _on_a_cycle(coefficients: np.ndarray) -> np.ndarray:
-    return edges_of(coefficients) & reached_by(coefficients).T
+    return edges_of(coefficients) & reachability(coefficients).T
 
 
 def _without_weakest_edge_on_a_cycle(coefficients: np.ndarray) -> np.ndarray:

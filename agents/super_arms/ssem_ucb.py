@@ -33,7 +33,7 @@ from cbo_gym.agents.super_arms.payoff_polynomials import (
 from cbo_gym.agents.super_arms.separable_fit import SeparableModel, fit_by_base_arm, fit_jointly
 from cbo_gym.agents.super_arms.separable_system import EdgeFunction, SeparableSystem
 from cbo_gym.agents.super_arms.signal_moments import SignalMoments
-from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.task import Action, Info, Observation
 
 INTERNAL_SCALE, EXTERNAL_SCALE = 0.3, 0.0
@@ -93,13 +93,13 @@ class SSEMUCB(SuperArmAgent):
         if not is_degree and not (isinstance(degree, str) and degree == "search"):
             raise ArgumentError(
                 f"degree must be a whole number from 1 to {MAX_DEGREE}, or 'search'; "
-                f"given {shown(degree)}{did_you_mean(degree, ['search'])}"
+                f"given {short_repr(degree)}{did_you_mean(degree, ['search'])}"
             )
         require_word("external", external, sorted(EXTERNAL))
         if centre is not None and not (isinstance(centre, str) and centre in CENTRES):
             known = sorted(CENTRES)
             raise ArgumentError(
-                f"centre must be None or one of {known}; given {shown(centre)}{did_you_mean(centre, known)}"
+                f"centre must be None or one of {known}; given {short_repr(centre)}{did_you_mean(centre, known)}"
             )
         require_not_negative("internal_scale", internal_scale)
         require_not_negative("external_scale", external_scale)
@@ -152,7 +152,7 @@ class SSEMUCB(SuperArmAgent):
             self._variances = expansion, by_signals + by_edges
         squares = math.log(len(self.history)) / self.moments.counts
         variance = self._variances[1] @ (squares + RARE * squares**2)
-        return expansion.expected(moments) + self.internal_scale * np.sqrt(variance)
+        return expansion.expected_payoffs(moments) + self.internal_scale * np.sqrt(variance)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -183,7 +183,7 @@ class SSEMUCB(SuperArmAgent):
         """Return payoffs of the super arms played under the fitted equations and the empirical moments."""
         if self.expansion is None:
             return super().estimated_rewards()
-        return self.expansion.expected(self.signal_moments())[self.played]
+        return self.expansion.expected_payoffs(self.signal_moments())[self.played]
 
     def expand(self) -> Expansion:
         """Return the payoffs' polynomials at the present fit, of the degree asked for."""

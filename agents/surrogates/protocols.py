@@ -65,7 +65,7 @@ class NodeSurrogate(Surrogate, Protocol):
     def prior_std(self, points: Tensor) -> Tensor:
         """Return standard deviations before any data."""
 
-    def rescaled(self, points: Tensor) -> Tensor:
+    def normalise(self, points: Tensor) -> Tensor:
         """Return points in units in which the data fill about [0, 1]."""
 
     def draw(self, generator: torch.Generator) -> Function:

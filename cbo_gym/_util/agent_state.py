@@ -20,7 +20,7 @@ import numpy as np
 from gymnasium.spaces import Space
 
 from cbo_gym._util.seal import VARIABLE, is_ours, key_path, seal
-from cbo_gym.errors import ArgumentError, OperationError, shortened, text_of
+from cbo_gym.errors import ArgumentError, OperationError, message_of, shorten
 
 SCALARS = (bool, int, float, str, type(None))
 HEAD = b"cbo-gym agent\n"
@@ -88,7 +88,7 @@ def unpack(content: bytes, task: Any, into: Any, *, trusted: bool = False) -> No
         name, attributes, spaces = _Unpickler(BytesIO(content), into, task).load()
         restored = [(_at(task, steps), generator) for steps, generator in spaces]
     except Exception as error:
-        reason = shortened(f"{type(error).__name__}: {text_of(error)}")
+        reason = shorten(f"{type(error).__name__}: {message_of(error)}")
         raise ArgumentError(f"this state cannot be read, or is of another task: {reason}") from error
     if name != type(into).__qualname__:
         raise ArgumentError(f"this is a state of {name}; the agent is a {type(into).__qualname__}")
@@ -109,8 +109,8 @@ def _culprit(agent: Any, task: Any, error: Exception) -> str:
         try:
             _pickle(value, agent, task)
         except Exception as of_attribute:
-            return f"{name} cannot be saved: {shortened(text_of(of_attribute))}"
-    return f"the agent cannot be saved: {shortened(text_of(error))}"
+            return f"{name} cannot be saved: {shorten(message_of(of_attribute))}"
+    return f"the agent cannot be saved: {shorten(message_of(error))}"
 
 
 class _Pickler(pickle.Pickler):

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 
 Value = TypeVar("Value")
 Number = TypeVar("Number", bound=float)
@@ -59,12 +59,14 @@ def whole_number(what: str, value: Any, at_least: int, at_most: int | None = Non
     """
     if at_most is not None:
         if not (is_whole_number(value) and at_least <= value <= at_most):
-            raise ArgumentError(f"{what} must be a whole number from {at_least} to {at_most}; given {shown(value)}")
+            raise ArgumentError(
+                f"{what} must be a whole number from {at_least} to {at_most}; given {short_repr(value)}"
+            )
         return int(value)
     if not is_whole_number(value):
-        raise ArgumentError(f"{what} must be a whole number of at least {at_least}; given {shown(value)}")
+        raise ArgumentError(f"{what} must be a whole number of at least {at_least}; given {short_repr(value)}")
     if value < at_least:
-        raise ArgumentError(f"{what} must be at least {at_least}; given {shown(value)}")
+        raise ArgumentError(f"{what} must be at least {at_least}; given {short_repr(value)}")
     return int(value)
 
 
@@ -80,21 +82,21 @@ def seed_number(value: Any, what: str = "seed", at_most: int = MAX_SEED) -> int:
 def require_not_negative(what: str, value: Number) -> Number:
     """Return ``value``; raise ArgumentError unless it is a finite number of at least 0."""
     if not (is_finite_number(value) and value >= 0.0):
-        raise ArgumentError(f"{what} must be a finite number of at least 0; given {shown(value)}")
+        raise ArgumentError(f"{what} must be a finite number of at least 0; given {short_repr(value)}")
     return value
 
 
 def require_positive(what: str, value: Number) -> Number:
     """Return ``value``; raise ArgumentError unless it is a finite number above 0."""
     if not (is_finite_number(value) and value > 0.0):
-        raise ArgumentError(f"{what} must be a finite number above 0; given {shown(value)}")
+        raise ArgumentError(f"{what} must be a finite number above 0; given {short_repr(value)}")
     return value
 
 
 def require_probability(what: str, value: Number) -> Number:
     """Return ``value``; raise ArgumentError unless it is strictly between 0 and 1."""
     if not (is_finite_number(value) and 0.0 < value < 1.0):
-        raise ArgumentError(f"{what} must lie between 0 and 1; given {shown(value)}")
+        raise ArgumentError(f"{what} must lie between 0 and 1; given {short_repr(value)}")
     return value
 
 
@@ -102,14 +104,14 @@ def require_word(what: str, value: Value, known: Iterable[str]) -> Value:
     """Return ``value``; raise ArgumentError unless it is in ``known``."""
     words = [str(word) for word in known]
     if not isinstance(value, str):
-        raise ArgumentError(f"{what} must be one of {words}; given {shown(value)}")
+        raise ArgumentError(f"{what} must be one of {words}; given {short_repr(value)}")
     if value not in words:
-        raise ArgumentError(f"{what} must be one of {words}; given {shown(value)}{did_you_mean(value, words)}")
+        raise ArgumentError(f"{what} must be one of {words}; given {short_repr(value)}{did_you_mean(value, words)}")
     return value
 
 
 def require_truth_value(what: str, value: Value) -> Value:
     """Return ``value``; raise ArgumentError unless it is True or False."""
     if not isinstance(value, bool):
-        raise ArgumentError(f"{what} must be True or False; given {shown(value)}")
+        raise ArgumentError(f"{what} must be True or False; given {short_repr(value)}")
     return value

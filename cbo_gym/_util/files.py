@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, printable, shown
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, printable, short_repr
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,7 +45,7 @@ def require_file(path: Path | str, *endings: str) -> Path:
         ArgumentTypeError: if it is not a path.
     """
     if not isinstance(path, str | Path):
-        raise ArgumentTypeError(f"the file must be given by its path; given {shown(path)}")
+        raise ArgumentTypeError(f"the file must be given by its path; given {short_repr(path)}")
     file = Path(path)
     if file.is_dir():
         raise ArgumentError(f"{printable(str(file))} is a folder; give a file in it, such as new{endings[0]}")

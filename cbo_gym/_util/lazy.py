@@ -29,7 +29,7 @@ def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable
     return load_name, directory, names
 
 
-class Later:
+class LazyMethod:
     """A method bound lazily to a function of another module, which is imported at the first use.
 
     Args:

@@ -66,11 +66,11 @@ class Codec(ABC):
         """Return the action of a record."""
 
     @abstractmethod
-    def to_text(self, record: Record) -> str:
+    def to_string(self, record: Record) -> str:
         """Return a readable string of a record, with native units."""
 
     def to_numbers(self, action: Action) -> list[float]:
-        """Return the numbers of an action for tables, without its choice, see :meth:`chosen`."""
+        """Return the numbers of an action for tables, without its choice, see :meth:`choice_index`."""
         return np.asarray(action, dtype=float).ravel().tolist()
 
     def to_flat(self, action: Action) -> list[float]:
@@ -94,10 +94,10 @@ class Codec(ABC):
         return values.astype(dtype).reshape(shape)
 
     def from_numbers(self, numbers: Sequence[float], chosen: int | None) -> Action:
-        """Return the action of :meth:`to_numbers` and :meth:`chosen`; raise as :meth:`from_flat` does."""
+        """Return the action of :meth:`to_numbers` and :meth:`choice_index`; raise as :meth:`from_flat` does."""
         return self.from_flat(numbers)
 
-    def chosen(self, action: Action) -> int:
+    def choice_index(self, action: Action) -> int:
         """Return the index in ``choices`` of the set that the action chooses."""
         raise ArgumentError(f"actions of {self.space} do not choose a set of variables")
 
@@ -128,7 +128,7 @@ class BoxCodec(Codec):
             record = np.clip([scale.to_unit(record[name]) for name, scale in pairs], 0.0, 1.0).tolist()
         return np.array(record, dtype=np.float64)
 
-    def to_text(self, record: Record) -> str:
+    def to_string(self, record: Record) -> str:
         point = self.from_record(record)
         native = zip(self.domains.names, self.domains.points_to_native(point), strict=True)
         return f"{_format_assignments(native)}, which is the action {_format_numbers(point)}"
@@ -172,7 +172,7 @@ class SuperArmCodec(Codec):
     def from_record(self, record: Record) -> Action:
         return np.array(record, dtype=np.int8)
 
-    def to_text(self, record: Record) -> str:
+    def to_string(self, record: Record) -> str:
         selected = [name for name, bit in zip(self.arms, self.from_record(record), strict=True) if bit]
         return (
             f"the super arm {{{', '.join(selected)}}}, which is the action {_format_numbers(self.from_record(record))}"
@@ -199,7 +199,7 @@ class CellCodec(Codec):
     def from_record(self, record: Record) -> Action:
         return np.array(record, dtype=np.float64).reshape(2, -1)
 
-    def to_text(self, record: Record) -> str:
+    def to_string(self, record: Record) -> str:
         corners = self.domains.points_to_native(self.from_record(record))
         sides = zip(self.domains.names, *corners.tolist(), strict=True)
         cell = ", ".join(f"{name} in [{low:.5g}, {high:.5g}]" for name, low, high in sides)
@@ -253,7 +253,7 @@ class ChoiceCodec(Codec):
             values[index] = self.domains.scales[index].to_unit(native)
         return {self.key: self.sets.index(frozenset(record)), "values": values.clip(0.0, 1.0)}
 
-    def to_text(self, record: Record) -> str:
+    def to_string(self, record: Record) -> str:
         assert isinstance(record, dict)
         return f"do({_format_assignments(record.items())})"
 
@@ -261,7 +261,7 @@ class ChoiceCodec(Codec):
         return np.asarray(action["values"], dtype=float).tolist()
 
     def to_flat(self, action: Action) -> list[float]:
-        return [float(self.chosen(action)), *self.to_numbers(action)]
+        return [float(self.choice_index(action)), *self.to_numbers(action)]
 
     def from_flat(self, numbers: Sequence[float]) -> Action:
         if len(numbers) != 1 + len(self.domains) or not float(numbers[0]).is_integer():
@@ -271,7 +271,7 @@ class ChoiceCodec(Codec):
     def from_numbers(self, numbers: Sequence[float], chosen: int | None) -> Action:
         return self.from_flat([-1 if chosen is None else chosen, *numbers])
 
-    def chosen(self, action: Action) -> int:
+    def choice_index(self, action: Action) -> int:
         return int(action[self.key])
 
 
@@ -311,11 +311,11 @@ class ArmCodec(Codec):
     def from_flat(self, numbers: Sequence[float]) -> Action:
         return int(super().from_flat(numbers))
 
-    def to_text(self, record: Record) -> str:
+    def to_string(self, record: Record) -> str:
         assert isinstance(record, dict)
         return f"do({_format_assignments(record.items())})"
 
-    def chosen(self, action: Action) -> int:
+    def choice_index(self, action: Action) -> int:
         return self._chosen[int(action)]
 
 
@@ -328,8 +328,8 @@ class PolicyCodec(ChoiceCodec):
     def from_record(self, record: Any) -> Action:
         return record if isinstance(record, str) else super().from_record(record)
 
-    def to_text(self, record: Record) -> str:
-        return record if isinstance(record, str) else super().to_text(record)
+    def to_string(self, record: Record) -> str:
+        return record if isinstance(record, str) else super().to_string(record)
 
 
 def _format_assignments(pairs: Iterable[tuple[str, float]]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from cbo_gym._util.arguments import is_finite_number
 from cbo_gym._util.summation import add_up
-from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 
 # Item -> price.
 Prices = Mapping[str, float]
@@ -50,18 +50,18 @@ class Costs:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sets", {_members(key): price for key, price in _mapping("sets", self.sets).items()})
         if not (is_finite_number(self.base) and self.base >= 0.0):
-            raise ArgumentError(f"costs: base must be a finite number of at least 0; given {shown(self.base)}")
+            raise ArgumentError(f"costs: base must be a finite number of at least 0; given {short_repr(self.base)}")
         for argument in ("variables", "sets", "per_unit", "observed"):
             for name, price in _mapping(argument, getattr(self, argument)).items():
                 if not (is_finite_number(price) and price > 0.0):
                     raise ArgumentError(
                         f"costs: the price of {_format_item(name)} in {argument} must be a finite number above 0; "
-                        f"given {shown(price)}"
+                        f"given {short_repr(price)}"
                     )
         for name, value in _mapping("reference", self.reference).items():
             if not is_finite_number(value):
                 raise ArgumentError(
-                    f"costs: the reference of {shown(name)} must be a finite number; given {shown(value)}"
+                    f"costs: the reference of {short_repr(name)} must be a finite number; given {short_repr(value)}"
                 )
         if not (self.base or self.variables or self.sets or self.per_unit or self.observed):
             raise ArgumentError("costs must have at least one price; give None for no costs")
@@ -77,12 +77,14 @@ class Costs:
             return source
         arguments = [argument.name for argument in fields(cls)]
         if not isinstance(source, Mapping):
-            raise ArgumentError(f"costs map names to prices, or are some of {arguments} by name; given {shown(source)}")
+            raise ArgumentError(
+                f"costs map names to prices, or are some of {arguments} by name; given {short_repr(source)}"
+            )
         if not set(source) & set(arguments):
             return cls(variables=dict(source))
         if unknown := [name for name in source if name not in arguments]:
             raise ArgumentError(
-                f"costs by argument take only {arguments}; given also {shown(unknown)}"
+                f"costs by argument take only {arguments}; given also {short_repr(unknown)}"
                 f"{did_you_mean(unknown[0], arguments)}"
             )
         return cls(**source)
@@ -92,7 +94,7 @@ class Costs:
         """Cost of a round in which nothing is set or changed."""
         return float(self.base + add_up(self.observed.values()))
 
-    def fixed(self, items: Collection[str]) -> float:
+    def fixed_cost(self, items: Collection[str]) -> float:
         """Return the cost of setting or changing these items, without prices per unit."""
         own = self.sets.get(frozenset(items)) if items else None
         return self.constant + float(self._one_by_one(items) if own is None else own)
@@ -117,7 +119,7 @@ class Costs:
         # sorted, because the order of a set differs between processes
         return add_up(self.variables.get(name, 0.0) for name in sorted(items))
 
-    def in_words(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Return each price as a string: ``X0 1``, ``{X0, X1} 3``, ``0.5 a unit of X0 from 2``."""
         lines = [f"a round {self.base:g}"] if self.base else []
         lines += [f"{name} {price:g}" for name, price in self.variables.items()]
@@ -145,18 +147,22 @@ def _members(key: Any) -> frozenset[str]:
     """Return a set of items from names with commas between them, or from a collection of names."""
     names = key.split(",") if isinstance(key, str) else key
     if not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
-        raise ArgumentError(f"costs: a set is names with commas, 'X1, X2', or a tuple of names; given {shown(key)}")
+        raise ArgumentError(
+            f"costs: a set is names with commas, 'X1, X2', or a tuple of names; given {short_repr(key)}"
+        )
     members = frozenset(name.strip() for name in names)
     if not members or "" in members:
-        raise ArgumentError(f"costs: a set must have a member (setting nothing costs the base); given {shown(key)}")
+        raise ArgumentError(
+            f"costs: a set must have a member (setting nothing costs the base); given {short_repr(key)}"
+        )
     return members
 
 
 def _mapping(argument: str, value: Any) -> Mapping[Any, float]:
     if not isinstance(value, Mapping):
-        raise ArgumentError(f"costs: {argument} must map names to numbers; given {shown(value)}")
+        raise ArgumentError(f"costs: {argument} must map names to numbers; given {short_repr(value)}")
     return value
 
 
 def _format_item(name: Any) -> str:
-    return "{" + ", ".join(sorted(name)) + "}" if isinstance(name, frozenset) else shown(name)
+    return "{" + ", ".join(sorted(name)) + "}" if isinstance(name, frozenset) else short_repr(name)

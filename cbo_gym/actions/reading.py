@@ -15,7 +15,7 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction
 from numpy import int64, ndarray
 
-from cbo_gym.errors import FAILURES, ArgumentError, shown
+from cbo_gym.errors import FAILURES, ArgumentError, short_repr
 
 FLOAT = np.dtype(np.float64)
 # Largest depth of nested lists; batches of cells have three.
@@ -67,7 +67,7 @@ def as_whole_numbers(value: Any, what: str) -> np.ndarray:
     allowed = f"every {what} must be a whole number"
     array = _real_array(value, allowed)
     if array.dtype.kind not in "iu":
-        raise InvalidAction(f"{allowed}; given {shown(value)}")
+        raise InvalidAction(f"{allowed}; given {short_repr(value)}")
     return np.asarray(array, dtype=np.int64)
 
 
@@ -84,7 +84,7 @@ def as_index(value: Any, count: int, what: str = "the action") -> int:
     array = _real_array(value, allowed)
     if array.dtype.kind in "iu" and array.ndim == 0 and 0 <= array < count:
         return int(array)
-    raise InvalidAction(f"{allowed}; given {shown(value)}")
+    raise InvalidAction(f"{allowed}; given {short_repr(value)}")
 
 
 def as_entries(value: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
@@ -104,7 +104,7 @@ def as_entries(value: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
     except FAILURES as error:  # a caller's mapping may raise anything
         cause = error
     allowed = f"the action must be a dict with the keys {' and '.join(map(repr, keys))} alone"
-    raise InvalidAction(f"{allowed}; given {shown(value)}") from cause
+    raise InvalidAction(f"{allowed}; given {short_repr(value)}") from cause
 
 
 def copy_action(space: spaces.Space[Any], value: Any, what: str = "the action") -> Any:
@@ -135,10 +135,10 @@ def _real_array(value: Any, allowed: str) -> np.ndarray:
     try:
         array = np.asarray(_validate(value, MAX_DEPTH, itertools.count(1)))
     except FAILURES as error:  # a caller's object may raise anything
-        raise InvalidAction(f"{allowed}; given {shown(value)} ({shown(error)})") from error
+        raise InvalidAction(f"{allowed}; given {short_repr(value)} ({short_repr(error)})") from error
     # whole numbers too large for NumPy have another dtype
     if array.dtype.kind not in "fiu":
-        raise InvalidAction(f"{allowed}; given {shown(value)}")
+        raise InvalidAction(f"{allowed}; given {short_repr(value)}")
     return array
 
 

@@ -24,11 +24,11 @@ def to_record(codec: Codec, recommended: Any) -> Any:
     return [codec.to_record(action) for action in recommended] if is_set(recommended) else codec.to_record(recommended)
 
 
-def to_text(codec: Codec, record: Any) -> str:
+def to_string(codec: Codec, record: Any) -> str:
     """Return a readable string of a record; of a list, the first and the last action."""
     if not (isinstance(record, list) and record and isinstance(record[0], list | dict)):
-        return codec.to_text(record)
-    first, last = codec.to_text(record[0]), codec.to_text(record[-1])
+        return codec.to_string(record)
+    first, last = codec.to_string(record[0]), codec.to_string(record[-1])
     return f"{len(record)} actions along the Pareto front, from {first} to {last}"
 
 

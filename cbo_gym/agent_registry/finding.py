@@ -22,11 +22,11 @@ from cbo_gym.errors import (
     CBOGymError,
     did_you_mean,
     import_hint,
+    message_of,
     naming_the_extra,
     nearby,
-    shortened,
-    shown,
-    text_of,
+    short_repr,
+    shorten,
 )
 from cbo_gym.task import Mode
 
@@ -115,11 +115,13 @@ def create_agent(spec: Spec | str) -> Any:
     except (TypeError, ValueError, ImportError) as error:
         # A parameter is wrong or a library is missing.
         reason = str(error).partition(PYTHON_SUGGESTION)[0] if hints else error
-        raise ArgumentError(f"cannot create {spec.shown}: {reason}{hints}") from error
+        raise ArgumentError(f"cannot create {spec.short_label}: {reason}{hints}") from error
     except (Exception, SystemExit) as error:
         # The agent's code must not end this process.
-        message = shortened(text_of(error))
-        raise ArgumentError(f"cannot create {spec.shown}: {type(error).__name__}: {message}{_origin(error)}") from error
+        message = shorten(message_of(error))
+        raise ArgumentError(
+            f"cannot create {spec.short_label}: {type(error).__name__}: {message}{_origin(error)}"
+        ) from error
     return require_agent(agent)
 
 
@@ -138,7 +140,7 @@ def agent_of(source: Any) -> Any:
     try:
         agent = source()
     except (Exception, SystemExit) as error:
-        message = shortened(text_of(error))
+        message = shorten(message_of(error))
         raise ArgumentError(
             f"cannot make an agent by {name}(): {type(error).__name__}: {message}{_origin(error)}; give an instance "
             "or a function without parameters that makes the agent"
@@ -214,7 +216,7 @@ def require_unshared(name: str) -> None:
 def display_name(name: str) -> str:
     """Return the name of an agent for messages, with its package if that is not this one."""
     packages = [_package_name(point) for point in _other_entry_points() if point.name == name]
-    return f"the agent {shown(name)}" + (f" of the package {' and '.join(packages)}" if packages else "")
+    return f"the agent {short_repr(name)}" + (f" of the package {' and '.join(packages)}" if packages else "")
 
 
 def modes_of(factory: Any) -> tuple[str, ...]:
@@ -238,7 +240,7 @@ def _load(path: str, what: str) -> Any:
         raise
     except (Exception, SystemExit) as error:
         # A third-party module may raise anything, and must not end this process.
-        message = shortened(text_of(error))
+        message = shorten(message_of(error))
         reason = f"{type(error).__name__}: {message}{_origin(error)}{_name_clash(module)}{import_hint(error)}"
         raise ArgumentError(f"cannot import {what} from {path!r}: {reason}") from error
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, nearby, shortened, shown
+from cbo_gym.errors import ArgumentError, nearby, short_repr, shorten
 
 WILDCARDS = {"*": "any text", "?": "one character"}  # in patterns of labels
 AGENTS_LISTED_BY = "cbo-gym agents"
@@ -54,7 +54,7 @@ class Spec:
             str(spec)  # must succeed as well
         except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
             raise ArgumentError(
-                f"cannot read {shown(label)}; write NAME or NAME(key=value, ...) with literal values ({error})"
+                f"cannot read {short_repr(label)}; write NAME or NAME(key=value, ...) with literal values ({error})"
             ) from error
         return spec
 
@@ -77,9 +77,9 @@ class Spec:
         return self._to_string(repr)
 
     @property
-    def shown(self) -> str:
+    def short_label(self) -> str:
         """The label for messages, shortened."""
-        return shortened(self._to_string(shown))
+        return shorten(self._to_string(short_repr))
 
     def _to_string(self, write: Callable[[Any], str]) -> str:
         inner = ", ".join(f"{key}={write(value)}" for key, value in self.parameters)

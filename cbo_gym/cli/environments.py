@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cbo_gym.actions.sets import to_record, to_text
+from cbo_gym.actions.sets import to_record, to_string
 from cbo_gym.cli.application import ENV_HELP, IMPORT_PATH_HELP, MODE_HELP, add_cwd, app
 from cbo_gym.cli.completion import env_ids, tags
 from cbo_gym.cli.output import (
@@ -164,18 +164,18 @@ def _describe_env(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, 
         "actions": [_bounds(name, ends) for name, ends in zip(names, domains.intervals, strict=True)],
         "settable": [_bounds(name, ends) for name, ends in settable.items()],
         "scopes": [name_scope(scope) for scope in scopes],
-        "arms": [codec.to_text(dict(arm)) for arm in arms_of(problem)],
+        "arms": [codec.to_string(dict(arm)) for arm in arms_of(problem)],
         "optimum": {
             "value": best.value,
             "standard_error": best.standard_error,
             "action": record,
-            "in_words": to_text(true_codec, record),
+            "in_words": to_string(true_codec, record),
             "random_value": best.random_value,
             "random_standard_error": best.random_standard_error,
         },
         "objectives": list(map(str, problem.outcomes.objectives)),
         "constraints": list(map(str, problem.outcomes.constraints)),
-        "costs": problem.outcomes.costs.in_words() if problem.outcomes.costs else [],
+        "costs": problem.outcomes.costs.describe() if problem.outcomes.costs else [],
         "graph_knowledge": describe_knowledge(problem),
         "citation": problem.citation,
         "paper": entry and entry.paper,
@@ -289,5 +289,5 @@ def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
             )
             if write:
                 write_optimum(registry_path(), entry.id, optimum)
-            known = {"id": entry.id, **optimum.model_dump(), "in_words": to_text(codec, record)}
+            known = {"id": entry.id, **optimum.model_dump(), "in_words": to_string(codec, record)}
             yield {name: known[name] for name in COMPUTED}

@@ -142,11 +142,13 @@ def ask(
         print_json([{"number": trial.number, "do": trial.do, "why": trial.why} for trial in trials])
     else:
         print_table(
-            "", ["trial", "set", "why"], [[str(trial.number), _in_words(trial.do), trial.why] for trial in trials]
+            "",
+            ["trial", "set", "why"],
+            [[str(trial.number), _format_assignments(trial.do), trial.why] for trial in trials],
         )
 
 
-def _in_words(do: Any) -> str:
+def _format_assignments(do: Any) -> str:
     """Return an action in words: ``ph = 6.8``."""
     from cbo_gym.study.units import format_value
 
@@ -243,7 +245,7 @@ def recommend(
     opened, observed = _study(database, study, agent), _numbers(context) or None
     recommended = opened.recommendation(context=observed)
     if not as_json:
-        say(_in_words(recommended))
+        say(_format_assignments(recommended))
     try:
         expected = opened.what_if(recommended, context=observed)
     # The agent has no model.
@@ -263,7 +265,7 @@ def _merge_fields(by_name: Mapping[str, Any], key: str, fields: Mapping[str, Any
 
 def _print_expected(study: Study, expected: Expectation) -> None:
     if expected.assumed:
-        say(f"Not named, so assumed: {_in_words(expected.assumed)}")
+        say(f"Not named, so assumed: {_format_assignments(expected.assumed)}")
     rows = [
         [name, f"{value:.5g}", "" if interval is None else f"{interval[0]:.5g} to {interval[1]:.5g}"]
         for name, value, interval in expected.rows(study.about.reward)

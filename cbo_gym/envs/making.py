@@ -13,7 +13,7 @@ from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.envs.registry import entries
 from cbo_gym.envs.rendering import require_render_mode
 from cbo_gym.envs.scalar import CausalBanditEnv
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, short_repr
 from cbo_gym.task import Action, Observation
 
 OF_GYMNASIUM = (OrderEnforcing, PassiveEnvChecker, TimeLimit)  # wrappers of gym.make
@@ -39,7 +39,7 @@ def env_spec(env: Any, parameters: Mapping[str, Any] | None = None) -> Spec:
 def _spec_of(env: Any) -> Spec:
     if not isinstance(env, gym.Env) or not isinstance(env.unwrapped, CausalBanditEnv):
         raise ArgumentTypeError(
-            f"give the id of an environment, 'CBO/Alpine2-v0', or an environment of cbo_gym; given {shown(env)}"
+            f"give the id of an environment, 'CBO/Alpine2-v0', or an environment of cbo_gym; given {short_repr(env)}"
         )
     wrapped: Any = env
     while isinstance(wrapped, gym.Wrapper):
@@ -77,11 +77,11 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Act
     try:
         return gym.make(spec.name, max_episode_steps=horizon, **spec.keywords)
     except CBOGymError as error:
-        raise ArgumentError(f"cannot make the environment {spec.shown}: {error}") from error
+        raise ArgumentError(f"cannot make the environment {spec.short_label}: {error}") from error
     except gym.error.UnregisteredEnv as error:
         hint = did_you_mean(spec.name, [entry.id for entry in entries()])
         raise ArgumentError(
-            f"cannot make the environment {spec.shown}: no such id is registered{hint}; see cbo-gym list"
+            f"cannot make the environment {spec.short_label}: no such id is registered{hint}; see cbo-gym list"
         ) from error
     except (gym.error.Error, TypeError, ValueError, ImportError) as error:
-        raise ArgumentError(f"cannot make the environment {spec.shown}: {error}") from error
+        raise ArgumentError(f"cannot make the environment {spec.short_label}: {error}") from error

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cbo_gym.envs.snapshot import MISSING, Snapshot
-from cbo_gym.errors import ArgumentError, did_you_mean, naming_the_extra, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, naming_the_extra, short_repr
 
 RENDER_MODES = ("ansi", "rgb_array")
 
@@ -20,7 +20,7 @@ def require_render_mode(render_mode: str | None) -> None:
     """Raise ArgumentError unless environments have this render mode."""
     if render_mode is not None and not (isinstance(render_mode, str) and render_mode in RENDER_MODES):
         raise ArgumentError(
-            f"render_mode must be None or one of {list(RENDER_MODES)}; given {shown(render_mode)}"
+            f"render_mode must be None or one of {list(RENDER_MODES)}; given {short_repr(render_mode)}"
             f"{did_you_mean(render_mode, RENDER_MODES)}"
         )
 

@@ -194,7 +194,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             info["cost"] = self.feedback.cost(played)
         return info
 
-    def situated(self, action: Action) -> Intervention:
+    def to_intervention(self, action: Action) -> Intervention:
         """Return the intervention that an action would make in the next round, in native units.
 
         Raises:

@@ -188,7 +188,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         info = self._info(self.feedback.describe_batch(intervention)) | paid | self._by_name(values, intervention)
         return self._with_next(observation, memory), reward, false, truncated, info
 
-    def situated(self, actions: Actions) -> Intervention:
+    def to_intervention(self, actions: Actions) -> Intervention:
         """Return the interventions that actions would make in the next rounds, in native units.
 
         Raises:

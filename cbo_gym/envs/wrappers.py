@@ -17,7 +17,7 @@ from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.policies import spread_points
 from cbo_gym.actions.reading import as_index, as_numbers
 from cbo_gym.envs.oracle import oracle_of
-from cbo_gym.errors import ArgumentTypeError, shown
+from cbo_gym.errors import ArgumentTypeError, short_repr
 from cbo_gym.modes.oracles import ConstrainedOracle, Oracle
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation, StepInfo
@@ -138,9 +138,9 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
 
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, StepInfo]:
         own = self.oracle.feedback.read(action)  # the oracle evaluates the very action that is played
-        intervention = self.env.unwrapped.situated(own)  # type: ignore[attr-defined]
+        intervention = self.env.unwrapped.to_intervention(own)  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(own)
-        info |= _expected(self.oracle, intervention, self._last_observation)
+        info |= _expectations(self.oracle, intervention, self._last_observation)
         self._last_observation = _copy(observation)
         return observation, reward, terminated, truncated, info
 
@@ -174,9 +174,9 @@ class VectorOracleInfo(VectorWrapper):
             observation, reward, terminated, truncated, info = self.env.step(actions)
         else:
             own = self.oracle.feedback.read_batch(actions)  # the oracle evaluates the very actions that are played
-            intervention = self.env.unwrapped.situated(own)  # type: ignore[attr-defined]
+            intervention = self.env.unwrapped.to_intervention(own)  # type: ignore[attr-defined]
             observation, reward, terminated, truncated, info = self.env.step(own)
-            for key, number in _expected(self.oracle, intervention, self._last_observation).items():
+            for key, number in _expectations(self.oracle, intervention, self._last_observation).items():
                 info[key] = np.full(self.num_envs, number)
                 info[f"_{key}"] = np.ones(self.num_envs, dtype=bool)
         self._last_observation, self._resets_next = _copy(observation), bool(truncated[0])
@@ -195,7 +195,7 @@ def _point_of(box: spaces.Space[Any], action: Any) -> np.ndarray:
     if point.shape != box.shape:
         raise InvalidAction(f"the action must lie in {box}; given shape {point.shape}")
     if point not in box:
-        raise InvalidAction(f"the action must lie in {box}; given {shown(point.tolist())}")
+        raise InvalidAction(f"the action must lie in {box}; given {short_repr(point.tolist())}")
     return point
 
 
@@ -205,11 +205,11 @@ def _require_unchanged(env: Any, wrapper_types: tuple[type, ...]) -> None:
         raise ArgumentTypeError(f"OracleInfo goes inside of wrappers that change actions or observations; given {env}")
 
 
-def _expected(oracle: Oracle, intervention: Intervention, observation: Observation) -> StepInfo:
+def _expectations(oracle: Oracle, intervention: Intervention, observation: Observation) -> StepInfo:
     expected = oracle.expected_in_round(intervention, observation).value
     truth: StepInfo = {"expected_reward": expected[()]}
     if isinstance(oracle, ConstrainedOracle):
-        missed = oracle.missed_by(intervention, max(1, np.size(expected))).reshape(*np.shape(expected), -1)
+        missed = oracle.batch_violations(intervention, max(1, np.size(expected))).reshape(*np.shape(expected), -1)
         feasible: np.ndarray = missed.sum(axis=-1) == 0.0
         expected = np.where(feasible, expected, oracle.optimum.random_value)
         truth |= {"feasible": feasible[()], "violation": missed.sum(axis=-1)[()]}

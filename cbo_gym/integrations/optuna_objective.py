@@ -54,7 +54,7 @@ def _choice(codec: ChoiceCodec, trial: Any) -> Action:
 
 @suggest.register
 def _arm(codec: ArmCodec, trial: Any) -> Action:
-    names = [codec.to_text(dict(arm)) for arm in codec.arms]
+    names = [codec.to_string(dict(arm)) for arm in codec.arms]
     return names.index(trial.suggest_categorical(SET, names))
 
 
@@ -92,7 +92,7 @@ class OptunaObjective:
     def __call__(self, trial: Any) -> float:
         action = suggest(self._codec, trial)
         _, reward, *_ = self.env.step(action)
-        trial.set_user_attr("action", self._codec.to_text(self._codec.to_record(action)))
+        trial.set_user_attr("action", self._codec.to_string(self._codec.to_record(action)))
         trial.set_user_attr(POINT, self._codec.to_point(action).tolist())
         return reward
 

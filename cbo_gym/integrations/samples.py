@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym._util.arguments import MAX_NOISE_SEED, seed_number, whole_number
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, did_you_mean, short_repr
 from cbo_gym.integrations.opening import open_env
 from cbo_gym.modes import Feedback
 from cbo_gym.scm import Floats, Intervention
@@ -98,5 +98,5 @@ def _values(feedback: Feedback, name: str, value: Floats, n: int) -> Floats:
     except (TypeError, ValueError):
         values = np.array(np.nan)
     if values.shape not in ((), (n,)) or not np.isfinite(values).all():
-        raise ArgumentError(f"do sets {name} to a finite number, or to {n} of them; given {shown(value)}")
+        raise ArgumentError(f"do sets {name} to a finite number, or to {n} of them; given {short_repr(value)}")
     return values if values.ndim else float(values)

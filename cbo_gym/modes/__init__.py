@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from cbo_gym.actions import Costs
-from cbo_gym.errors import ArgumentError, did_you_mean, shortened, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr, shorten
 from cbo_gym.modes.base import Feedback, Region
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
@@ -31,7 +31,9 @@ def feedback_class(mode: Mode | str) -> type[Feedback]:
     """
     known = [known.value for known in Mode]
     if not isinstance(mode, str) or mode not in known:
-        raise ArgumentError(f"mode must be one of {', '.join(known)}; given {shown(mode)}{did_you_mean(mode, known)}")
+        raise ArgumentError(
+            f"mode must be one of {', '.join(known)}; given {short_repr(mode)}{did_you_mean(mode, known)}"
+        )
     return import_module(f"cbo_gym.modes.{Mode(mode).value}.dynamics").FEEDBACK
 
 
@@ -106,4 +108,4 @@ def _name(problem: str | Problem) -> str:
     """Return the name of a problem for errors: without the module's path if it is one of this package."""
     if isinstance(problem, Problem):
         return problem.name
-    return problem.partition(":")[2] if problem.startswith("cbo_gym.") else shortened(problem)
+    return problem.partition(":")[2] if problem.startswith("cbo_gym.") else shorten(problem)

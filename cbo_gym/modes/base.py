@@ -15,7 +15,7 @@ from cbo_gym.actions import Codec, Costs, Space
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import copy_action
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.modes.pricing import Priceable, fit_costs
 from cbo_gym.problems import Problem
 from cbo_gym.problems.base import ProblemStatement
@@ -152,7 +152,7 @@ class Interface(ABC):
         if not isinstance(recommended, list | tuple) or not recommended:
             raise InvalidAction(
                 "with several objectives a recommendation is a list of the actions of a Pareto set, at least one; "
-                f"given {shown(recommended)}"
+                f"given {short_repr(recommended)}"
             )
         return [self.read(action) for action in recommended]
 

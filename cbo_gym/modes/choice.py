@@ -15,7 +15,7 @@ from cbo_gym.actions import ChoiceCodec, Domains, Interval
 from cbo_gym.actions.codec import UNSET, Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers
-from cbo_gym.errors import shown
+from cbo_gym.errors import short_repr
 from cbo_gym.modes.base import Description, Interface, Region
 from cbo_gym.modes.pricing import Priceable
 from cbo_gym.problems.base import ProblemStatement
@@ -23,7 +23,7 @@ from cbo_gym.scm import Intervention
 from cbo_gym.task import Action
 
 # Largest number of names that are listed one by one.
-LONGEST_LIST = 4
+MAX_LISTED_NAMES = 4
 
 
 class SettingInterface(Interface):
@@ -121,7 +121,7 @@ class ChoiceInterface(SettingInterface):
             first = int(np.argmin(inside))
             raise InvalidAction(
                 f"action {first} is outside {self.action_space}; given {self.key} {chosen[first]}, "
-                f"values {shown(values[first].tolist())}"
+                f"values {short_repr(values[first].tolist())}"
             )
         membership = np.zeros((len(self._members), len(self._manipulable)), dtype=bool)
         for row, members in enumerate(self._members):
@@ -156,7 +156,7 @@ class ChoiceInterface(SettingInterface):
 
 def join_names(names: Collection[str], what: str) -> str:
     """Return ``X1, X2``, or the count of a long list."""
-    return f"{len(names)} {what}" if len(names) > LONGEST_LIST else ", ".join(sorted(names))
+    return f"{len(names)} {what}" if len(names) > MAX_LISTED_NAMES else ", ".join(sorted(names))
 
 
 def set_name(variables: Collection[str]) -> str:

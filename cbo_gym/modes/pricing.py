@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cbo_gym.actions import Costs
-from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 
 
 class Priceable(NamedTuple):
@@ -61,7 +61,7 @@ def fit_costs(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[st
         reference=costs.reference if priceable.origin is None else {name: priceable.origin[name] for name in per_unit},
         observed={name: price for name, price in costs.observed.items() if name in seen},
     )
-    if free := next((items for items in priceable.sets if items and not own.fixed(items)), None):
+    if free := next((items for items in priceable.sets if items and not own.fixed_cost(items)), None):
         raise ArgumentError(
             f"{where}: costs leave an intervention on {sorted(free)} without a fixed price; give a price of each of "
             "these, of the set, or a base"
@@ -72,7 +72,9 @@ def fit_costs(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[st
 def _require_known(what: str, names: Collection[str], known: Collection[str]) -> None:
     if unknown := [name for name in names if name not in known]:
         hint = did_you_mean(unknown[0], known)
-        raise ArgumentError(f"{what}: {shown(unknown)} cannot be priced; choose from {shown(list(known))}{hint}")
+        raise ArgumentError(
+            f"{what}: {short_repr(unknown)} cannot be priced; choose from {short_repr(list(known))}{hint}"
+        )
 
 
 def _by_item(where: str, prices: Mapping[str, float], priceable: Priceable) -> dict[str, float]:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from cbo_gym._util.arguments import is_finite_number, require_not_negative, require_positive
 from cbo_gym.actions import Domains, Interval
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.outcomes import Outcomes, check_constraints, check_objectives
 from cbo_gym.problems.transform import Transform
 from cbo_gym.scm import (
@@ -101,7 +101,7 @@ class ProblemStatement:
         if self.outcomes.objective != self.scm.reward:
             raise ArgumentError(
                 f"{self.name}: the objective must be the system's reward {self.scm.reward!r}; "
-                f"given {shown(self.outcomes.objective)}"
+                f"given {short_repr(self.outcomes.objective)}"
             )
         check_constraints(self.name, self.outcomes.constraints, self.scm)
         check_objectives(self.name, self.outcomes, self.scm, self.manipulable)
@@ -208,7 +208,7 @@ def _require_name(name: object) -> None:
     if not valid:
         raise ArgumentError(
             f"a problem's name must be one line of 1 to {MAX_NAME} printable characters, without < and >; "
-            f"given {shown(name)}"
+            f"given {short_repr(name)}"
         )
 
 
@@ -224,7 +224,7 @@ def require_interval(name: str, value: object) -> None:
     """
     pair = tuple(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else ()
     if not (len(pair) == 2 and all(map(is_finite_number, pair)) and 0 < pair[1] - pair[0] < math.inf):
-        raise ArgumentError(f"{name} must be low < high, two finite numbers; given {shown(value)}")
+        raise ArgumentError(f"{name} must be low < high, two finite numbers; given {short_repr(value)}")
 
 
 def minimal_targets(
@@ -278,9 +278,11 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
     rows = components.tolist() if isinstance(components, np.ndarray) else components
     triples = isinstance(rows, list | tuple) and all(isinstance(row, list | tuple) and len(row) == 3 for row in rows)
     if not triples or not rows:
-        raise ArgumentError(f"components must be triples (weight, mean, c), at least one; given {shown(components)}")
+        raise ArgumentError(
+            f"components must be triples (weight, mean, c), at least one; given {short_repr(components)}"
+        )
     if not all(map(is_finite_number, chain(*rows))) or any(weight <= 0 or c <= 0 for weight, _, c in rows):
-        raise ArgumentError(f"components need finite numbers, weight and c above 0; given {shown(components)}")
+        raise ArgumentError(f"components need finite numbers, weight and c above 0; given {short_repr(components)}")
     weights, means, variances = np.array(rows, dtype=float).T
     stds = noise_scale * noise_std * np.sqrt(variances)
     return GaussianMixture(weights / weights.sum(), noise_scale * means, stds)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean, import_hint, shortened, shown
+from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean, import_hint, short_repr, shorten
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.custom.problem_file import load_problem
 
@@ -36,9 +36,9 @@ def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
     except CBOGymError:
         raise
     except FAULTS as error:
-        raise ArgumentError(f"cannot build {builder} with {shown(parameters)}: {shortened(str(error))}") from error
+        raise ArgumentError(f"cannot build {builder} with {short_repr(parameters)}: {shorten(str(error))}") from error
     if not isinstance(built, Problem):
-        raise ArgumentError(f"{shortened(builder)} must return a Problem; it returned a {type(built).__name__}")
+        raise ArgumentError(f"{shorten(builder)} must return a Problem; it returned a {type(built).__name__}")
     return built
 
 
@@ -55,7 +55,7 @@ def builder_parameters(builder: str | Problem) -> list[str]:
     except (TypeError, ValueError) as error:  # not callable, or without a signature
         if isinstance(error, ArgumentError):
             raise
-        raise ArgumentError(f"{shown(builder)} names no function that builds a problem ({error})") from error
+        raise ArgumentError(f"{short_repr(builder)} names no function that builds a problem ({error})") from error
 
 
 def _is_file(builder: str | None) -> bool:
@@ -66,7 +66,7 @@ def _is_file(builder: str | None) -> bool:
         )
     if not isinstance(builder, str):
         raise ArgumentError(
-            f"a problem is a Problem, an import path or the path of a YAML file; given {shown(builder)}"
+            f"a problem is a Problem, an import path or the path of a YAML file; given {short_repr(builder)}"
         )
     return is_yaml_file(builder)
 
@@ -87,6 +87,6 @@ def builder_of(path: str) -> Callable[..., Problem]:
         return getattr(import_module(module_name), attribute)
     except (ImportError, AttributeError, ValueError, TypeError) as error:  # TypeError: a relative path
         raise ArgumentError(
-            f"no problem builder at {shown(path)}; give 'package.module:function' ({shortened(str(error))})"
+            f"no problem builder at {short_repr(path)}; give 'package.module:function' ({shorten(str(error))})"
             f"{import_hint(error)}"
         ) from error

@@ -12,7 +12,7 @@ import numpy as np
 
 from cbo_gym._util.arguments import is_finite_number
 from cbo_gym.actions import Costs
-from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.scm import Floats
 from cbo_gym.scm.system import Structure
 from cbo_gym.task import Constraint, Objective
@@ -102,18 +102,18 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: Structure) -> 
     allowed = [node for node in scm.nodes if node != scm.reward]
     for constraint in constraints:
         if not isinstance(constraint, Constraint):
-            raise ArgumentError(f"{name}: constraints must be of type Constraint; given {shown(constraint)}")
+            raise ArgumentError(f"{name}: constraints must be of type Constraint; given {short_repr(constraint)}")
         if constraint.node not in allowed:
             reason = "is latent" if constraint.node in scm.all_names else "is unknown"
             reason = "is the reward, which is optimised" if constraint.node == scm.reward else reason
             raise ArgumentError(
                 f"{name}: a constraint is on the expected value of an observed node; "
-                f"{shown(constraint.node)} {reason}; choose from {allowed}{did_you_mean(constraint.node, allowed)}"
+                f"{short_repr(constraint.node)} {reason}; choose from {allowed}{did_you_mean(constraint.node, allowed)}"
             )
         if constraint.side not in SIDES or not is_finite_number(constraint.threshold):
             raise ArgumentError(
                 f"{name}: a constraint has a side, '<=' or '>=', and a finite threshold; "
-                f"given {shown(constraint.side)} and {constraint.threshold!r}"
+                f"given {short_repr(constraint.side)} and {constraint.threshold!r}"
             )
 
 
@@ -139,13 +139,14 @@ def check_objectives(name: str, outcomes: Outcomes, scm: Structure, settable: It
                             f"given {outcomes.objectives}")  # fmt: skip
     if unknown := [objective.direction for objective in outcomes.objectives if objective.direction not in DIRECTIONS]:
         raise ArgumentError(
-            f"{name}: the direction of an objective is one of {DIRECTIONS}; given {shown(unknown[0])}"
+            f"{name}: the direction of an objective is one of {DIRECTIONS}; given {short_repr(unknown[0])}"
             f"{did_you_mean(unknown[0], DIRECTIONS)}"
         )
     allowed = [node for node in scm.nodes if node not in set(settable)]
     if unsuitable := [node for node in names if node not in allowed and node != COST]:
         raise ArgumentError(
-            f"{name}: objectives are observed variables that cannot be set, or {COST!r}; given {shown(unsuitable[0])}; "
+            f"{name}: objectives are observed variables that cannot be set, or {COST!r}; given "
+            f"{short_repr(unsuitable[0])}; "
             f"choose from {allowed}{did_you_mean(unsuitable[0], allowed)}"
         )
     if outcomes.has_cost_objective and (outcomes.costs is None or COST in scm.nodes):

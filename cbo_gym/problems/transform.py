@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cbo_gym.actions import Interval
-from cbo_gym.scm.noise import scaled
+from cbo_gym.scm.noise import multiply
 from cbo_gym.scm.system import System
 from cbo_gym.scm.transform import TransformedSystem
 from cbo_gym.scm.units import SAME, TransformedComposition, Unit
@@ -76,7 +76,7 @@ class Transform:
             parameters: Names of the soft parameters; empty if they have none of their own.
         """
         if isinstance(record, str):
-            return self.in_words(record)
+            return self.describe_policy(record)
         if isinstance(record, Mapping):
             pairs = () if mode in SETTING else zip(parameters, self.coordinates, strict=False)
             units = {name: unit for name, (_, unit) in pairs}
@@ -89,7 +89,7 @@ class Transform:
             return ends.ravel().tolist()
         return list(self.point(record))
 
-    def in_words(self, policy: str) -> str:
+    def describe_policy(self, policy: str) -> str:
         """Return the description of a policy, in words of the published problem."""
         return f"as in instance 0, transformed: {policy}"
 
@@ -123,7 +123,7 @@ class Transform:
         Noise of a bent node, and noise without a form in the new unit, is known by its old distribution.
         """
         slopes = {name: unit.slope for name, unit in self.units.items() if not unit.bend}
-        noise = {v.name: scaled(v.noise, slopes[v.name]) for v in system.variables if v.name in slopes}
+        noise = {v.name: multiply(v.noise, slopes[v.name]) for v in system.variables if v.name in slopes}
         known = {name: distribution for name, distribution in noise.items() if distribution is not None}
         return TransformedSystem(system, self.names, self.units, nodes, self.coordinates, known)
 

@@ -54,7 +54,7 @@ class _Finder(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, is_package=True)
 
     def exec_module(self, module: ModuleType) -> None:
-        def closed(name: str) -> Any:
+        def get_refusal(name: str) -> Any:
             if name.startswith("__"):
                 raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
@@ -66,4 +66,4 @@ class _Finder(MetaPathFinder, Loader):
 
             return refuse
 
-        module.__getattr__ = closed  # type: ignore[method-assign]
+        module.__getattr__ = get_refusal  # type: ignore[method-assign]

@@ -23,7 +23,7 @@ import cloudpickle
 from cbo_gym.agent_registry.cards import agent_card
 from cbo_gym.agent_registry.finding import agent_of, create_agent, find_agent, modes_of
 from cbo_gym.agent_registry.labels import Spec
-from cbo_gym.errors import text_of
+from cbo_gym.errors import message_of
 from cbo_gym.referee.channel import FAILED, INTERIM, RETURNED, die_with_parent, own_streams, receive, send
 from cbo_gym.referee.import_guard import is_isolated
 from cbo_gym.referee.serialization import action_to_plain, task_of, to_plain, write_message
@@ -75,7 +75,7 @@ def _answer(message: bytes) -> bytes:
         function, item = pickle.loads(message)
         return write_message(to_plain([RETURNED, function(item)]))
     except BaseException as error:  # also SystemExit: only the caller ends this process
-        strings = (type(error).__name__, text_of(error), traceback.format_exc())
+        strings = (type(error).__name__, message_of(error), traceback.format_exc())
         return write_message([FAILED, [_short(string) for string in strings]])
 
 

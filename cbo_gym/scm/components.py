@@ -25,7 +25,7 @@ class Component(ABC):
     def __call__(self, x: FloatOrArray) -> FloatOrArray: ...
 
     @abstractmethod
-    def scaled(self, factor: float) -> Component:
+    def multiply(self, factor: float) -> Component:
         """Return the function times ``factor``."""
 
     @abstractmethod
@@ -46,7 +46,7 @@ class Linear(Component):
     def __call__(self, x: FloatOrArray) -> FloatOrArray:
         return self.slope * x
 
-    def scaled(self, factor: float) -> Component:
+    def multiply(self, factor: float) -> Component:
         return Linear(factor * self.slope)
 
     def image(self, low: float, high: float) -> tuple[float, float]:
@@ -73,7 +73,7 @@ class Polynomial(Component):
             value = (value + coefficient) * x
         return value
 
-    def scaled(self, factor: float) -> Component:
+    def multiply(self, factor: float) -> Component:
         return Polynomial(tuple(factor * c for c in self.coefficients))
 
     def image(self, low: float, high: float) -> tuple[float, float]:
@@ -95,7 +95,7 @@ class Periodic(Component):
     def __call__(self, x: FloatOrArray) -> FloatOrArray:
         return self.amplitude * np.sin(2.0 * math.pi * self.frequency * x)
 
-    def scaled(self, factor: float) -> Component:
+    def multiply(self, factor: float) -> Component:
         return Periodic(factor * self.amplitude, self.frequency)
 
     def image(self, low: float, high: float) -> tuple[float, float]:
@@ -117,7 +117,7 @@ class Tanh(Component):
     def __call__(self, x: FloatOrArray) -> FloatOrArray:
         return self.amplitude * (np.tanh(self.scale * x + self.shift) - math.tanh(self.shift))
 
-    def scaled(self, factor: float) -> Component:
+    def multiply(self, factor: float) -> Component:
         return Tanh(factor * self.amplitude, self.scale, self.shift)
 
     def image(self, low: float, high: float) -> tuple[float, float]:
@@ -143,8 +143,8 @@ class Sum(Component):
     def __call__(self, x: Any) -> Any:
         return add_up(component(x) for component in self.parts)
 
-    def scaled(self, factor: float) -> Component:
-        return Sum(tuple(component.scaled(factor) for component in self.parts))
+    def multiply(self, factor: float) -> Component:
+        return Sum(tuple(component.multiply(factor) for component in self.parts))
 
     def image(self, low: float, high: float) -> tuple[float, float]:
         images = [component.image(low, high) for component in self.parts]

@@ -13,7 +13,7 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote
 
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, shown
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, short_repr
 from cbo_gym.scm.diagram_parts import ARROW, CIRCLE, TAIL, Edge, Marks, Parts, is_invisible, marks_of
 
 MAX_CHARACTERS = 500_000
@@ -96,7 +96,7 @@ def _refuse_foreign(code: str) -> None:
     """Raise ArgumentError if the code has no arrows, naming the format that it seems to have."""
     if PATH.fullmatch(code.strip()):
         ending = "." + code.strip().rpartition(".")[2].lower()
-        problem = f"{shown(code)} looks like the path of a file"
+        problem = f"{short_repr(code)} looks like the path of a file"
         if ending in READERS:
             raise ArgumentError(f"{problem} of {READERS[ending]}; or give {EXAMPLES}")
         how = "" if "://" in code else f": pathlib.Path({code.strip()!r}).read_text()"
@@ -105,7 +105,7 @@ def _refuse_foreign(code: str) -> None:
         if re.search(pattern, code):
             raise ArgumentError(f"a causal diagram is {EXAMPLES}; this looks like {language}")
     if not any(token.kind == "arrow" for token in _tokens(code, 0, 1, "the diagram")):
-        raise ArgumentError(f"a causal diagram is {EXAMPLES}; given {shown(code)}")
+        raise ArgumentError(f"a causal diagram is {EXAMPLES}; given {short_repr(code)}")
 
 
 def _old_blocks(code: str) -> tuple[list[re.Match[str]], list[str]] | None:
@@ -223,7 +223,7 @@ class _Parser:
     def parts(self) -> Parts:
         self._statements()
         if self._peek().kind != "end":
-            self._unexpected("after the diagram")
+            self._refuse_token("after the diagram")
         return self._parts.with_labels()
 
     def _peek(self, ahead: int = 0) -> _Token:
@@ -238,11 +238,11 @@ class _Parser:
     def _word(self) -> str:
         token = self._peek()
         if token.kind not in ("word", "quoted"):
-            self._unexpected("where a name should come")
+            self._refuse_token("where a name should come")
         self._next += 1
         return token.value
 
-    def _unexpected(self, where: str) -> NoReturn:
+    def _refuse_token(self, where: str) -> NoReturn:
         _refuse(self._language, self._peek().value, self._peek().line, where)
 
     def _statements(self) -> list[str]:

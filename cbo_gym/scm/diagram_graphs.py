@@ -8,7 +8,7 @@ from typing import Any
 
 import networkx as nx
 
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, shown
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, short_repr
 from cbo_gym.scm.diagram_code import read_code
 from cbo_gym.scm.diagram_parts import ARROW, CIRCLE, TAIL, Parts, is_invisible, marks_of
 
@@ -56,7 +56,7 @@ def _read_pairs(pairs: Iterable[Any]) -> Parts:
     parts = Parts()
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(name, str) for name in pair):
-            raise ArgumentTypeError(f"a list of edges has pairs of names, (cause, effect); given {shown(pair)}")
+            raise ArgumentTypeError(f"a list of edges has pairs of names, (cause, effect); given {short_repr(pair)}")
         for name in pair:
             parts.add_node(name, {})
         parts.add_edge(pair[0], pair[1], (TAIL, ARROW))
@@ -102,5 +102,5 @@ def read_any(source: Any) -> Parts:
         hint = "; a mapping does not say which are the causes: give networkx.DiGraph(mapping) if its keys are"
     raise ArgumentTypeError(
         "a causal diagram is DAGitty or DOT code, a CausalDiagram, a graph of networkx, pgmpy, DoWhy or causal-learn, "
-        f"or a list of pairs (cause, effect); given {shown(source)}{hint}"
+        f"or a list of pairs (cause, effect); given {short_repr(source)}{hint}"
     )

@@ -17,7 +17,7 @@ import numpy as np
 
 from cbo_gym._util.arguments import is_finite_number, require_positive
 from cbo_gym._util.summation import add_up
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 
 Array = np.ndarray
 
@@ -31,7 +31,7 @@ def _normal_quantile(uniforms: Array) -> Array:
 
 def _require_finite(name: str, value: float) -> None:
     if not is_finite_number(value):
-        raise ArgumentError(f"{name} must be a finite number; given {shown(value)}")
+        raise ArgumentError(f"{name} must be a finite number; given {short_repr(value)}")
 
 
 def _require_ends(low: float, high: float) -> None:
@@ -48,14 +48,14 @@ def _set_tuples(distribution: Distribution, *fields: str) -> None:
     for field in fields:
         values = getattr(distribution, field)
         if isinstance(values, str) or not np.iterable(values) or not all(map(is_finite_number, values)):
-            raise ArgumentError(f"{field} must be a list of finite numbers; given {shown(values)}")
+            raise ArgumentError(f"{field} must be a list of finite numbers; given {short_repr(values)}")
         object.__setattr__(distribution, field, tuple(map(float, values)))
     counts = {len(getattr(distribution, field)) for field in fields}
     if len(counts) > 1 or 0 in counts:
         raise ArgumentError(f"{', '.join(fields)} must have one entry per component, at least one")
     weights = getattr(distribution, "weights", (1.0,))
     if min(weights) < 0 or not math.isclose(add_up(weights), 1.0, abs_tol=1e-9):
-        raise ArgumentError(f"weights must be non-negative and sum to 1; given {shown(weights)}")
+        raise ArgumentError(f"weights must be non-negative and sum to 1; given {short_repr(weights)}")
 
 
 class Distribution(ABC):
@@ -250,7 +250,7 @@ class Empirical(Distribution):
         _set_tuples(self, "quantiles")
         if len(self.quantiles) < 2 or not np.all(np.diff(self.quantiles) >= 0):
             raise ArgumentError(
-                f"quantiles must be at least two numbers in ascending order; given {shown(self.quantiles)}"
+                f"quantiles must be at least two numbers in ascending order; given {short_repr(self.quantiles)}"
             )
 
     @property
@@ -316,7 +316,7 @@ class DistributionFamily:
         return self.kind(**{name: rng.uniform(low, high) for name, (low, high) in self.ranges.items()})
 
 
-def scaled(distribution: Distribution, factor: float) -> Distribution | None:
+def multiply(distribution: Distribution, factor: float) -> Distribution | None:
     """Return the distribution of ``factor``, which is not 0, times a draw; ``None`` for a class of another module."""
     match distribution:
         case Zero():

@@ -312,7 +312,7 @@ class _Functions:
 
         A sweep uses the values that it has already updated (Gauss-Seidel), which takes no more sweeps.
         """
-        scope: dict[str, Any] = {"tanh": math.tanh, "unsettled": _unsettled}
+        scope: dict[str, Any] = {"tanh": math.tanh, "unsettled": _settling_error}
         pairs = zip(self._scales[:, 0].tolist(), self._shifts[:, 0].tolist(), strict=True)
         formulas = [f"tanh({scale!r} * y{{0}} + {shift!r})" for scale, shift in pairs]
         formulas += [" * ".join(["y{0}"] * k) for k in self._exponents]
@@ -409,7 +409,7 @@ class _FixedPoint:
             if (np.abs(y - old) <= TOLERANCE * (1.0 + np.abs(y))).all():
                 break
         else:
-            raise _unsettled()
+            raise _settling_error()
         nodes = driven + self._spread @ self._functions(y)
         if not ((self._low <= nodes) & (nodes <= self._high)).all():
             raise _outside()
@@ -420,5 +420,5 @@ def _outside() -> OperationError:
     return OperationError("the cyclic system was driven by signals outside the ranges of their distributions")
 
 
-def _unsettled() -> OperationError:
+def _settling_error() -> OperationError:
     return OperationError(f"the cyclic system did not settle within {MAX_ITERATIONS} iterations")

@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError, OperationError, printable, shown
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError, OperationError, printable, short_repr
 
 # Seconds to wait for the transaction of another process, and for a server.
 BUSY_SECONDS = 60
@@ -62,7 +62,7 @@ class Database:
 
     def __init__(self, storage: Path | str, *, create: bool = False) -> None:
         if not isinstance(storage, str | Path):
-            raise ArgumentTypeError(f"the storage must be the path of a file, or a URL; given {shown(storage)}")
+            raise ArgumentTypeError(f"the storage must be the path of a file, or a URL; given {short_repr(storage)}")
         self._create = create
         url = _url(str(storage))
         is_path = "://" not in str(storage)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 
 # Python decodes a byte that is not UTF-8 as half of a surrogate pair.
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -30,11 +30,13 @@ def require_storable(value: Any, called: str = "") -> None:
     if isinstance(value, str):
         if SURROGATE.search(value):
             raise ArgumentError(
-                f"{called} {shown(value)} has bytes that could not be decoded, or half of a surrogate pair; write "
+                f"{called} {short_repr(value)} has bytes that could not be decoded, or half of a surrogate pair; write "
                 "it again, in a terminal or a file whose encoding is UTF-8"
             )
         if "\0" in value:
-            raise ArgumentError(f"{called} {shown(value)} has a NUL character, which databases do not store; remove it")
+            raise ArgumentError(
+                f"{called} {short_repr(value)} has a NUL character, which databases do not store; remove it"
+            )
     elif isinstance(value, Mapping):
         for name, item in value.items():
             require_storable(name, f"the name in {called}" if called else "the name")

@@ -14,10 +14,10 @@ import polars as pl
 from pydantic import ValidationError
 
 from cbo_gym._util.arguments import whole_number
-from cbo_gym._util.lazy import Later
+from cbo_gym._util.lazy import LazyMethod
 from cbo_gym._util.validation import field_errors
 from cbo_gym.agent_registry.labels import Spec, is_import_path
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, shown, text_of
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, message_of, short_repr
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.expectation import Expectation
@@ -70,7 +70,7 @@ class Study:
         OperationError: if the database cannot be read.
     """
 
-    report = Later(
+    report = LazyMethod(
         "cbo_gym.study.report:write_report",
         "Write one HTML file that needs no network: the diagram, the curve, the recommendation, the trials.",
     )
@@ -96,7 +96,7 @@ class Study:
         except Exception as error:
             raise ArgumentTypeError(
                 f"the study {self.name!r} cannot be pickled or copied, because its agent, an object of type "
-                f"{type(self._agent).__name__}, cannot: {text_of(error)}; load the study in the other process, by "
+                f"{type(self._agent).__name__}, cannot: {message_of(error)}; load the study in the other process, by "
                 "load_study"
             ) from error
         return _reopen, (self._log.address, self.name, self._digest, agent)
@@ -226,7 +226,7 @@ class Study:
         raise self._busy_error()
 
     def _trial(self, entry: Entry) -> Trial:
-        return Trial(entry.number, self._units.done(self._units.read(entry.flat)), entry.why, entry.context)
+        return Trial(entry.number, self._units.native_values(self._units.read(entry.flat)), entry.why, entry.context)
 
     def tell(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
         """Record the outcome of a trial.
@@ -291,7 +291,7 @@ class Study:
             ArgumentError: if no outcome is known yet, or for a wrong context.
         """
         with self._updated_agent(context):
-            return self._units.done(self._suggester.recommend(context))
+            return self._units.native_values(self._suggester.recommend(context))
 
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
         """Return the expected values of the reward and of the other variables that the agent models, under an action.
@@ -309,7 +309,7 @@ class Study:
         with self._updated_agent(context):
             action = self._units.action(do)
             values, interval = self._suggester.expect(action, context)
-        assumed = {name: value for name, value in self._units.done(action).items() if name not in do}
+        assumed = {name: value for name, value in self._units.native_values(action).items() if name not in do}
         return Expectation(values, interval, assumed)
 
     @contextmanager
@@ -344,7 +344,7 @@ class Study:
 
     def _row(self, flat: list[float], values: Mapping[str, float | None]) -> dict[str, Any]:
         """Return the action and the observation of a round by column of the table."""
-        done = self._units.done(self._units.read(flat))
+        done = self._units.native_values(self._units.read(flat))
         return {f"do({name})": done.get(name) for name in self.settable} | {
             name: values.get(name) for name in self.interface.nodes
         }
@@ -461,7 +461,7 @@ def describe(
         known = None if diagram is None else CausalDiagram.read(diagram)
     with at("candidates"):
         if isinstance(candidates, str) or not isinstance(candidates, Iterable):
-            raise ArgumentError(f"candidates must be a list of diagrams; given {shown(candidates)}")
+            raise ArgumentError(f"candidates must be a list of diagrams; given {short_repr(candidates)}")
         possible = [CausalDiagram.read(candidate) for candidate in candidates]
     label = agent if isinstance(agent, str) else "Auto" if agent is None else type(agent).__name__
     fields = {"name": name, "diagram": known, "candidates": possible, "agent": label, **about}

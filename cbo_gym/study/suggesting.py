@@ -18,7 +18,7 @@ from cbo_gym._util.seal import is_ours, seal
 from cbo_gym.agent_registry.finding import agent_of, known_agents
 from cbo_gym.agent_registry.labels import Spec, is_import_path
 from cbo_gym.envs.tasks import task_of
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, OperationError, text_of
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, OperationError, message_of
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_of
 from cbo_gym.referee.admission import admit_agent
@@ -66,7 +66,8 @@ def name_agent_in_errors(agent: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise AgentError(
-            f"the agent {agent} fails with {type(error).__name__}: {text_of(error)}; nothing was recorded by this call"
+            f"the agent {agent} fails with {type(error).__name__}: {message_of(error)}; nothing was recorded by "
+            "this call"
         ) from error
 
 
@@ -100,7 +101,7 @@ def _create_agent(original: Any, units: Units) -> Any:
     # The attributes of an agent may raise anything.
     except Exception as error:
         raise ArgumentTypeError(
-            f"the agent, an object of type {type(agent).__name__}, cannot be copied ({text_of(error)}), and a "
+            f"the agent, an object of type {type(agent).__name__}, cannot be copied ({message_of(error)}), and a "
             "study works with a copy of it; give the import path of its class: 'package.module:Class'"
         ) from error
 
@@ -196,7 +197,7 @@ class Suggester:
         observation = units.observation(last.values, last.context if next_context is None else next_context)
         if last.context is not None and hasattr(agent, "set_context"):
             agent.set_context(units.context(last.context)["context"])
-        info = {"intervention": units.done(action)}
+        info = {"intervention": units.native_values(action)}
         agent.update(deepcopy(action), deepcopy(observation), float(observation["nodes"][-1]), info)
         return observation
 
@@ -317,7 +318,7 @@ class Suggester:
         history = getattr(self.agent, "history", [])
         if not history:
             return ["nothing is known yet"] * len(actions)
-        values = [self._units.measured(past.observation) for past in history]
+        values = [self._units.observed_values(past.observation) for past in history]
         index = self._units.best(values)
         best = (
             "no round meets the constraints yet"
@@ -389,7 +390,7 @@ class Suggester:
         known = set(agent.expected_nodes(action)) - {self._units.about.reward}
         band = expected_rewards(self._units, agent, [action])
         nodes = np.append(observation["nodes"][:-1], float(reward))
-        values = self._units.measured({**observation, "nodes": nodes})
+        values = self._units.observed_values({**observation, "nodes": nodes})
         expected = {name: value for name, value in values.items() if name in known and value is not None}
         if band is None:
             return {**expected, self._units.about.reward: self._units.native_reward(float(reward))}, None

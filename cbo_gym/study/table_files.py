@@ -16,7 +16,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, naming_the_extra, printable, shortened, shown, text_of
+from cbo_gym.errors import ArgumentError, message_of, naming_the_extra, printable, short_repr, shorten
 
 MAX_BYTES = 20_000_000
 # Rows of a sheet of Excel, the blank ones included.
@@ -93,7 +93,7 @@ def read_path(path: Path, is_name: Callable[[str], bool]) -> Table:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ArgumentError(
-            f"cannot read {shortened(printable(str(path)))}: {reason}; give a CSV or Excel file"
+            f"cannot read {shorten(printable(str(path)))}: {reason}; give a CSV or Excel file"
         ) from error
     return read_content(content, is_name, f"{path}: ")
 
@@ -253,7 +253,8 @@ def _read_workbook(content: bytes, source: str) -> Table:
     # Neither zipfile nor openpyxl says which errors a damaged file raises.
     except Exception as error:
         raise ArgumentError(
-            f"{source}the Excel file cannot be read ({shown(text_of(error))}); save it again as .xlsx, or as CSV"
+            f"{source}the Excel file cannot be read ({short_repr(message_of(error))}); save it again as .xlsx, or "
+            "as CSV"
         ) from error
 
 
@@ -287,7 +288,7 @@ def _read_sheet(load: Callable[..., Any], content: bytes, source: str) -> Table:
         return sheet.title, islice(sheet.iter_rows(values_only=data_only), MAX_LINES)
 
     title, cells = rows(data_only=True)
-    noun = f"{source}sheet {shown(title)}, row"
+    noun = f"{source}sheet {short_repr(title)}, row"
     filled, count = [], 0
     for number, row in enumerate(cells, start=1):
         if any(cell is not None and str(cell).strip() for cell in row):
@@ -297,7 +298,7 @@ def _read_sheet(load: Callable[..., Any], content: bytes, source: str) -> Table:
             if len(row) > MAX_COLUMNS:
                 raise ArgumentError(f"{noun} {number} has {len(row)} cells; at most {MAX_COLUMNS} are read")
     if not filled:
-        raise ArgumentError(f"{source}there are no rows of data; sheet {shown(title)}, the first one, is empty")
+        raise ArgumentError(f"{source}there are no rows of data; sheet {short_repr(title)}, the first one, is empty")
     width = max(len(row) for _, row in filled)
     header, *body = [(number, (*row, *[None] * (width - len(row)))) for number, row in filled]
     if any(None in row for _, row in body):

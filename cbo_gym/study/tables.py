@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym._util.files import csv_cell
-from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.study.table_files import MAX_BYTES, MAX_ROWS, Table, read_content, read_path, require_few
 
 MISSING = {"", "na", "n/a", "n.a.", "#n/a", "#na", "<na>", "nan", "nat", "null", "none"}
@@ -87,7 +87,7 @@ def read_rows(data: Any, columns: Columns, *, do: Any = None, ignore: Iterable[s
     """
     ignored = [ignore] if isinstance(ignore, str) else ignore
     if not isinstance(ignored, Iterable):
-        raise ArgumentError(f"ignore must be a list of names of columns; given {shown(ignore)}")
+        raise ArgumentError(f"ignore must be a list of names of columns; given {short_repr(ignore)}")
     known = {name: name for name in (*columns.variables, *columns.set_to)}
     table = _Reader("data", known, columns, ignored).read(data)
     done = [{}] * len(table) if do is None else _read_done(do, columns, len(table))
@@ -175,11 +175,12 @@ class _Reader:
         if missing := sorted(self._ignore - set(map(_plain_name, names))):
             raise ArgumentError(
                 f"{where}there is no column {missing[0]!r} to ignore{did_you_mean(missing[0], names)}; "
-                f"the columns are {shown(names)}"
+                f"the columns are {short_repr(names)}"
             )
         if names and all(map(POINT.fullmatch, names)):
             raise ArgumentError(
-                f"{where}the columns must have the names of variables, {shown(list(self._exact))}; given {shown(names)}"
+                f"{where}the columns must have the names of variables, {short_repr(list(self._exact))}; given "
+                f"{short_repr(names)}"
             )
         used: dict[int, str] = {}
         leading = True
@@ -219,11 +220,11 @@ class _Reader:
             target, settable = DO.sub(r"\1", name), self._columns.settable
             raise ArgumentError(
                 f"{where}: {target!r} cannot be set{did_you_mean(target, settable)}; the settable names are "
-                f"{shown(list(settable))}{f'; {advice}' if self._argument == 'data' else ''}"
+                f"{short_repr(list(settable))}{f'; {advice}' if self._argument == 'data' else ''}"
             )
         known = self._columns.variables
         raise ArgumentError(
-            f"{where}: no variable is called {name!r}{did_you_mean(name, known)}; they are {shown(list(known))}; "
+            f"{where}: no variable is called {name!r}{did_you_mean(name, known)}; they are {short_repr(list(known))}; "
             f"{advice}"
         )
 
@@ -255,7 +256,7 @@ class _Reader:
             return None
         pair = [_number(end, comma) for end in cell] if _is_sequence(cell) else []
         if len(pair) != 2 or None in pair:
-            raise ArgumentError(f"must be an interval; given {shown(cell)}; write its two ends, as [0.2, 0.4]")
+            raise ArgumentError(f"must be an interval; given {short_repr(cell)}; write its two ends, as [0.2, 0.4]")
         return pair
 
     # Tables --------------------------------------------------------------------------------------------------
@@ -297,7 +298,7 @@ class _Reader:
     def _type_error(self, source: Any) -> ArgumentError:
         return ArgumentError(
             f"{self._argument} must be a file, a data frame, or a list of mappings from names to numbers; given "
-            f"{shown(source)}"
+            f"{short_repr(source)}"
         )
 
 
@@ -330,7 +331,7 @@ def _frame(frame: Any) -> tuple[list[Any], list[Any]] | None:
 def _table_of_columns(names: Sequence[Any], columns: Sequence[Any]) -> Table:
     lengths = {name: len(column) if _is_sequence(column) else None for name, column in zip(names, columns, strict=True)}
     if len(set(lengths.values())) > 1:
-        raise ArgumentError(f"all columns must be lists of one length; given {shown(lengths)}")
+        raise ArgumentError(f"all columns must be lists of one length; given {short_repr(lengths)}")
     count = len(columns[0]) if len(columns) else 0
     require_few(count)
     return Table(names, list(zip(*columns, strict=True)), range(1, count + 1))
@@ -344,7 +345,7 @@ def _column_name(name: Any, index: int) -> str:
     levels = [level for level in (name if isinstance(name, tuple) else [name]) if not _is_missing(level)]
     if len(levels) > 1:
         raise ArgumentError(
-            f"column {shown(name)} has several levels; give each column one name: frame.columns = ['x', 'y']"
+            f"column {short_repr(name)} has several levels; give each column one name: frame.columns = ['x', 'y']"
         )
     return " ".join(str(levels[0]).split()) if levels else f"column {index + 1}"
 
@@ -424,16 +425,16 @@ def _number(cell: Any, comma: str) -> float | None:
         except OverflowError:
             number = math.inf
     else:
-        raise ArgumentError(f"must be a number; given {shown(cell)}")
+        raise ArgumentError(f"must be a number; given {short_repr(cell)}")
     if not math.isfinite(number):
-        raise ArgumentError(f"must be a finite number; given {shown(cell)}")
+        raise ArgumentError(f"must be a finite number; given {short_repr(cell)}")
     return number
 
 
 def _parse(string: str, comma: str) -> float:
     """Parse a string; errors are those of :func:`_number`."""
     if len(string) > MAX_NUMBER:
-        raise ArgumentError(f"must be a finite number; given {shown(string)}")
+        raise ArgumentError(f"must be a finite number; given {short_repr(string)}")
     if POINT.fullmatch(string) and not (comma and "." in string):
         return float(string)
     if comma and COMMA.fullmatch(string):
@@ -442,16 +443,19 @@ def _parse(string: str, comma: str) -> float:
         return TRUTH[string.casefold()]
     if POINT.fullmatch(string):
         raise ArgumentError(
-            f"has a decimal point, {shown(string)}, and there is a decimal comma, {comma}; use one of them"
+            f"has a decimal point, {short_repr(string)}, and there is a decimal comma, {comma}; use one of them"
         )
     if AMBIGUOUS.fullmatch(string):
         point, none = string.replace(",", "."), string.replace(",", "")
         raise ArgumentError(f"must be a number, and {string!r} may be {none} or {point}; write which of them it is")
     if GROUPED.fullmatch(string):
-        raise ArgumentError(f"must be a number without separators between thousands; given {shown(string)}")
+        raise ArgumentError(f"must be a number without separators between thousands; given {short_repr(string)}")
     if NUMERIC.fullmatch(string) and string.endswith("%"):
         raise ArgumentError(
-            f"must be a number in the variable's unit, without a percent sign; given {shown(string)}; write it as the "
+            f"must be a number in the variable's unit, without a percent sign; given {short_repr(string)}; write it "
+            "as the "
             "study has it, 0.12 or 12 for 12%"
         )
-    raise ArgumentError(f"must be a finite number; given {shown(string)}; leave the cell empty if it was not measured")
+    raise ArgumentError(
+        f"must be a finite number; given {short_repr(string)}; leave the cell empty if it was not measured"
+    )

@@ -10,7 +10,7 @@ from gymnasium.error import InvalidAction
 
 from cbo_gym._util.arguments import is_finite_number, number_in
 from cbo_gym.actions.codec import UNSET, ArmCodec, CellCodec, ChoiceCodec
-from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.modes.base import Interface
 from cbo_gym.study.description import MAX_MAGNITUDE, Description
 from cbo_gym.task import Action, Observation
@@ -48,12 +48,12 @@ class Units:
             ArgumentError: naming the part that cannot be done in this study.
         """
         if not isinstance(done, Mapping):
-            raise ArgumentError(f"an action must be a mapping from names to values; given {shown(done)}")
-        whole = dict(done) if asked is None else {**self.done(asked), **done}
+            raise ArgumentError(f"an action must be a mapping from names to values; given {short_repr(done)}")
+        whole = dict(done) if asked is None else {**self.native_values(asked), **done}
         if isinstance(self.codec, ArmCodec):
             arms = [dict(arm) for arm in self.codec.arms]
             if whole not in arms:
-                raise ArgumentError(f"{shown(whole)} is not one of the {len(arms)} arms")
+                raise ArgumentError(f"{short_repr(whole)} is not one of the {len(arms)} arms")
             return arms.index(whole)
         names = self.codec.domains.names
         for name in whole:
@@ -97,7 +97,7 @@ class Units:
             ArgumentError: for an unknown variable, a value that is not a finite number, or a missing reward.
         """
         if not isinstance(values, Mapping):
-            raise ArgumentError(f"values must be a mapping from variables to numbers; given {shown(values)}")
+            raise ArgumentError(f"values must be a mapping from variables to numbers; given {short_repr(values)}")
         nodes = self.interface.nodes
         values = {name: value for name, value in values.items() if name not in self.about.ignored}
         for name in values:
@@ -124,7 +124,7 @@ class Units:
         allowed = [index for index, values in enumerate(rounds) if not self.misses(values)]
         return max(allowed, key=lambda index: self.reward(rounds[index]), default=None)
 
-    def done(self, action: Action) -> dict[str, Any]:
+    def native_values(self, action: Action) -> dict[str, Any]:
         """Return the values that an action sets, by name, in native units; they may be outside the bounds."""
         if isinstance(self.codec, CellCodec):
             corners = self.codec.domains.points_to_native(action)
@@ -136,7 +136,7 @@ class Units:
     ) -> dict[str, float | None]:
         """Return values in which variables that were not measured have the value that was observed before or set."""
         # Parameters are not variables.
-        done = {} if self.about.mode in ("soft", "aggregated") else self.done(action)
+        done = {} if self.about.mode in ("soft", "aggregated") else self.native_values(action)
         known = {**(context or {}), **done}
         return {name: known.get(name) if value is None else value for name, value in values.items()}
 
@@ -166,7 +166,7 @@ class Units:
         nodes[np.abs(nodes) < NEGLIGIBLE] = 0.0
         return self.interface.after(nodes, {}) | self.context(context)
 
-    def measured(self, observation: Observation) -> dict[str, float | None]:
+    def observed_values(self, observation: Observation) -> dict[str, float | None]:
         """Return the values of an observation in the form of :meth:`values`."""
         nodes = [None if value != value else float(value) for value in np.asarray(observation["nodes"])]
         return dict(zip(self.interface.nodes, [*nodes[:-1], self.native_reward(nodes[-1] or 0.0)], strict=True))
@@ -179,7 +179,7 @@ class Units:
         """
         names = self.about.contexts if self.about.mode == "contextual" else []
         if not isinstance(context, Mapping | None) or set(context or {}) != set(names):
-            raise ArgumentError(f"the context must give a number for each of {names}; given {shown(context)}")
+            raise ArgumentError(f"the context must give a number for each of {names}; given {short_repr(context)}")
         numbers = [_number(f"the context {name}", (context or {})[name]) for name in names]
         return {"context": np.array(numbers)} if names else {}
 
@@ -218,7 +218,7 @@ def _number(name: str, value: object) -> float:
         ArgumentError: with the ``name``, if the number is not finite, or too large.
     """
     if not is_finite_number(value):
-        raise ArgumentError(f"{name} must be a finite number; given {shown(value)}")
+        raise ArgumentError(f"{name} must be a finite number; given {short_repr(value)}")
     number = float(value)  # type: ignore[arg-type]
     if abs(number) > MAX_MAGNITUDE:
         raise ArgumentError(
@@ -231,7 +231,7 @@ def _interval(name: str, value: object) -> Sequence[Any]:
     """Return the ends of an interval."""
     ends = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else []
     if len(ends) != 2 or (all(map(is_finite_number, ends)) and ends[0] > ends[1]):
-        raise ArgumentError(f"{name} needs an interval, two numbers in ascending order; given {shown(value)}")
+        raise ArgumentError(f"{name} needs an interval, two numbers in ascending order; given {short_repr(value)}")
     return ends
 
 
@@ -258,9 +258,9 @@ def pairs_in(strings: Iterable[str], form: str) -> dict[str, str]:
     for string in strings:
         name, sign, value = (item.strip() for item in string.rpartition("="))
         if not sign or not name:
-            raise ArgumentError(f"cannot read {shown(string)}; write {form}")
+            raise ArgumentError(f"cannot read {short_repr(string)}; write {form}")
         if name in pairs:
-            raise ArgumentError(f"{name!r} is given twice, in {shown(string)} again; give each name once")
+            raise ArgumentError(f"{name!r} is given twice, in {short_repr(string)} again; give each name once")
         pairs[name] = value
     return pairs
 

@@ -47,7 +47,7 @@ def test_the_point_and_the_numbers_of_an_action_lead_back_to_it(env_id, kwargs):
     for _ in range(20):
         action = space.sample()
         flat = codec.to_flat(action)
-        chosen = codec.chosen(action) if codec.choices else None
+        chosen = codec.choice_index(action) if codec.choices else None
         from_point = codec.to_action(codec.to_point(action))
         for back in (from_point, codec.from_flat(flat), codec.from_numbers(codec.to_numbers(action), chosen)):
             assert space.contains(back)

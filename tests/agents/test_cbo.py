@@ -22,7 +22,7 @@ from cbo_gym.agents.surrogates.causal.causal_prior import (
     adjustment_set,
     can_be_simulated,
 )
-from cbo_gym.agents.surrogates.causal.unexplained import unexplained
+from cbo_gym.agents.surrogates.causal.unexplained import residual_std
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import GraphKnowledge, HardTask
@@ -191,7 +191,7 @@ def test_a_new_prior_takes_effect_and_data_overrule_it() -> None:
     gp.refresh()
     after = gp.predict(grid)[0]
     assert (after - 3.0).abs().max() < (before - 3.0).abs().max()
-    torch.testing.assert_close(gp.fitted(), after)
+    torch.testing.assert_close(gp.means_at_data(), after)
 
 
 # Expected improvement and epsilon.
@@ -325,11 +325,11 @@ def test_observations_give_the_noise_of_rewards() -> None:
     rng = np.random.default_rng(0)
     values = torch.from_numpy(rng.normal(size=(400, 2)))
     rewards = 3.0 + 2.0 * values[:, 0] - values[:, 1] ** 2 + 0.7 * torch.from_numpy(rng.normal(size=400))
-    assert unexplained(values, rewards) == pytest.approx(0.7, rel=0.1)
-    assert unexplained(values[:, :1], rewards) == pytest.approx((0.7**2 + 2.0) ** 0.5, rel=0.15)  # X1 is left free
-    assert unexplained(values[:29], rewards[:29]) is None
+    assert residual_std(values, rewards) == pytest.approx(0.7, rel=0.1)
+    assert residual_std(values[:, :1], rewards) == pytest.approx((0.7**2 + 2.0) ** 0.5, rel=0.15)  # X1 is left free
+    assert residual_std(values[:29], rewards[:29]) is None
     constant = torch.ones((40, 1), dtype=torch.float64)
-    assert unexplained(constant, rewards[:40]) == pytest.approx(float(rewards[:40].std()), rel=0.05)
+    assert residual_std(constant, rewards[:40]) == pytest.approx(float(rewards[:40].std()), rel=0.05)
 
 
 def test_a_lucky_reward_is_no_peak_if_observations_are_noisy() -> None:
@@ -344,7 +344,7 @@ def test_a_lucky_reward_is_no_peak_if_observations_are_noisy() -> None:
         gp.expected_noise = expected
         for point, reward in zip(values, rewards, strict=True):
             gp.observe(point, float(reward))
-        highest[expected] = float(gp.fitted().max())
+        highest[expected] = float(gp.means_at_data().max())
         assert expected is None or gp.noise_of_rewards == pytest.approx(1.0, rel=0.3)
     assert highest[1.0] < 0.8 * highest[None]
 

@@ -95,8 +95,8 @@ def test_points_and_draws_are_combined(node):
     for shared in (True, False):  # one point for all draws, or one each
         points = torch.rand(5, 1 if shared else 4, 2, dtype=torch.float64, generator=generator)
         full = torch.cat([points.expand(-1, 4, -1), draws[:, None].expand(5, -1, 1)], -1)
-        torch.testing.assert_close(fitted.decoder.combined(points, draws), fitted.decoder.posterior(full))
-        torch.testing.assert_close(fitted.decoder.combined_mean(points, draws), fitted.decoder.mean(full))
+        torch.testing.assert_close(fitted.decoder.posterior_with_draws(points, draws), fitted.decoder.posterior(full))
+        torch.testing.assert_close(fitted.decoder.mean_with_draws(points, draws), fitted.decoder.mean(full))
 
 
 def test_factors_of_the_draws_follow_the_data():

@@ -136,7 +136,7 @@ def test_an_outlier_of_a_parent_leaves_the_units_of_its_domain() -> None:
     network.add({"target": 1, "values": np.array([0.0, 0.5])}, {"nodes": np.array([-5.0, 148.0, 0.3])})
     gp = network.surrogates["Y"]
     assert float(gp.inputs[-1, 0]) == pytest.approx((148.0 + 5.0) / 25.0)
-    torch.testing.assert_close(gp.rescaled(gp.inputs), gp.inputs)
+    torch.testing.assert_close(gp.normalise(gp.inputs), gp.inputs)
 
 
 def test_only_the_rewards_ancestors_are_modelled() -> None:

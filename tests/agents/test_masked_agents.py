@@ -92,7 +92,7 @@ class TestSSEM:
         unsure = math.log(rounds) / counts + 4.0 * (math.log(rounds) / counts) ** 2
         moments = agent.moments.normal_moments() if build is agents.SSEMUCBNorm else agent.moments.moments()
         by_signals = agent.expansion.variances(moments, agent.moments.covariances(moments))
-        expected = agent.expansion.expected(moments)
+        expected = agent.expansion.expected_payoffs(moments)
         internal, outer = [], []
         for arm, payoff, variances in zip(agent.super_arms, expected, by_signals, strict=True):
             doubt = sum((variances[i] + 12.0 * 10 * agent.model.error * arm[i]) * unsure[i] for i in range(10))
@@ -135,7 +135,7 @@ class TestSSEM:
         means = np.array([agent.model.system.solve(arm * signals).sum(axis=-1).mean() for arm in few])
         errors = []
         for agent.corrected in (True, False):
-            payoffs = agent.expand().expected(agent.signal_moments())
+            payoffs = agent.expand().expected_payoffs(agent.signal_moments())
             errors.append(np.sqrt(np.square(payoffs[::7] - means).mean()))
         assert errors[0] < 0.25 * errors[1]
 

@@ -53,29 +53,31 @@ def exact_means() -> np.ndarray:
 def test_the_expected_payoff_of_a_polynomial_system_is_exact(reach: float) -> None:
     centre, spread = np.linspace(0.3, 0.6, COUNT), np.linspace(0.1, 0.3, COUNT)
     expansion = PayoffPolynomials(SUPER_ARMS, 4, reach).fit(payoff, centre, spread)
-    np.testing.assert_allclose(expansion.expected(discrete_moments(centre, 4)), exact_means(), atol=1e-6)
+    np.testing.assert_allclose(expansion.expected_payoffs(discrete_moments(centre, 4)), exact_means(), atol=1e-6)
 
 
 def test_about_zero_it_is_exact_up_to_interactions_of_more_than_q_signals() -> None:
     zero, spread = np.zeros(COUNT), np.linspace(0.2, 0.5, COUNT)
     expansion = PolynomialsAboutZero(SUPER_ARMS, 4, 1.0).fit(payoff, zero, spread)
-    np.testing.assert_allclose(expansion.expected(discrete_moments(zero, 4)), exact_means(), atol=1e-9)
+    np.testing.assert_allclose(expansion.expected_payoffs(discrete_moments(zero, 4)), exact_means(), atol=1e-9)
 
     def product_of_three(exogenous: np.ndarray) -> np.ndarray:
         return payoff(exogenous) + exogenous[..., :3].prod(axis=-1)
 
     expansion = PolynomialsAboutZero(SUPER_ARMS, 2, 1.0).fit(product_of_three, zero, spread)
-    cubic = expansion.expected(np.ones((3, COUNT)))
+    cubic = expansion.expected_payoffs(np.ones((3, COUNT)))
     three = (SUPER_ARMS[:, :3] == 1).all(axis=1)
     assert three.sum() == 1
-    pairs_only = PolynomialsAboutZero(SUPER_ARMS, 2, 1.0).fit(payoff, zero, spread).expected(np.ones((3, COUNT)))
+    pairs_only = (
+        PolynomialsAboutZero(SUPER_ARMS, 2, 1.0).fit(payoff, zero, spread).expected_payoffs(np.ones((3, COUNT)))
+    )
     np.testing.assert_allclose(cubic, pairs_only)
 
 
 def test_a_lower_degree_is_not() -> None:
     centre, spread = np.full(COUNT, 0.5), np.full(COUNT, 0.2)
     expansion = PayoffPolynomials(SUPER_ARMS, 1, 0.1).fit(payoff, centre, spread)
-    assert np.abs(expansion.expected(discrete_moments(centre, 1)) - exact_means()).max() > 0.02
+    assert np.abs(expansion.expected_payoffs(discrete_moments(centre, 1)) - exact_means()).max() > 0.02
 
 
 def test_coefficients_are_derivatives() -> None:
@@ -125,7 +127,7 @@ def test_optimistic_payoffs_equal_the_slow_sum() -> None:
             total += max(coefficient * prod(choice) for choice in product(*ends))
         slow.append(total)
     np.testing.assert_allclose(expansion.optimistic(lower, upper), slow, atol=1e-10)
-    assert (expansion.optimistic(lower, upper) >= expansion.expected(middle) - 1e-12).all()
+    assert (expansion.optimistic(lower, upper) >= expansion.expected_payoffs(middle) - 1e-12).all()
 
 
 def test_variances_are_those_of_one_more_signal() -> None:
@@ -140,7 +142,9 @@ def test_variances_are_those_of_one_more_signal() -> None:
         for order in powers:
             step = np.zeros_like(moments)
             step[order, i] = 1e-5
-            slopes.append((expansion.expected(moments + step) - expansion.expected(moments - step)) / 2e-5)
+            slopes.append(
+                (expansion.expected_payoffs(moments + step) - expansion.expected_payoffs(moments - step)) / 2e-5
+            )
         slow = np.einsum("px,pq,qx->x", slopes, covariances[..., i], slopes)
         np.testing.assert_allclose(expansion.variances(moments, covariances)[:, i], slow, atol=1e-8)
 
@@ -207,5 +211,5 @@ class TestSignalMoments:
         found = []
         for each in (moments, about_zero):
             expansion = PayoffPolynomials(SUPER_ARMS, 4, 1.0).fit(payoff, each.centre, np.full(COUNT, 0.2))
-            found.append(expansion.expected(each.moments()))
+            found.append(expansion.expected_payoffs(each.moments()))
         np.testing.assert_allclose(*found, atol=1e-9)

@@ -41,10 +41,10 @@ def test_sets_learn_from_those_like_them_and_keep_their_own_rewards() -> None:
     for reward in (2.0, 2.2, 1.8, 2.1):
         gp.observe(1, alone, zero, reward)
     gp.observe(2, both, zero, 0.0)
-    assert gp.fitted(1).shape == (4,)
-    assert gp.fitted(3).shape == (0,)
+    assert gp.means_at_data(1).shape == (4,)
+    assert gp.means_at_data(3).shape == (0,)
     like, unlike = (float(gp.predict(one, zero)[0]) for one in (both, other))
-    assert float(gp.fitted(1)[0]) > like > unlike > 0.0
+    assert float(gp.means_at_data(1)[0]) > like > unlike > 0.0
 
 
 def test_a_revised_prior_takes_effect() -> None:
@@ -52,10 +52,10 @@ def test_a_revised_prior_takes_effect() -> None:
     where = inputs([0.5], [1.0])
     for _ in range(3):
         gp.observe(1, where, torch.zeros(1, dtype=torch.float64), 1.0)
-    before = float(gp.fitted(1)[0])
+    before = float(gp.means_at_data(1)[0])
     gp.revise(1, where.expand(3, -1), torch.full((3,), 0.9, dtype=torch.float64))
     assert gp.prior_means(1).tolist() == [0.9] * 3
-    assert before < float(gp.fitted(1)[0]) <= 1.0
+    assert before < float(gp.means_at_data(1)[0]) <= 1.0
 
 
 def test_what_lies_beyond_the_observations_is_novel() -> None:

@@ -76,8 +76,8 @@ def test_a_set_has_a_price_of_its_own_in_place_of_the_sum():
 
 def test_prices_in_words():
     costs = Costs(base=2, variables={"A": 1}, sets={"A, B": 3}, per_unit={"A": 0.5, "B": 4}, reference={"A": -1})
-    assert costs.in_words() == ["a round 2", "A 1", "{A, B} 3", "0.5 a unit of A from -1", "4 a unit of B"]
-    assert Costs(observed={"Y": 0.1}).in_words() == ["seeing Y 0.1"]
+    assert costs.describe() == ["a round 2", "A 1", "{A, B} 3", "0.5 a unit of A from -1", "4 a unit of B"]
+    assert Costs(observed={"Y": 0.1}).describe() == ["seeing Y 0.1"]
 
 
 def test_soft_parameters_cost_by_their_change_from_null():

@@ -209,7 +209,7 @@ def better(run):
         pl.Series("action", [codec.to_numbers(best)] * run.horizon), pl.Series("recommended", [flat] * run.horizon)
     )
     if codec.choices:
-        table = table.with_columns(pl.Series("choice", [codec.chosen(best)] * run.horizon))
+        table = table.with_columns(pl.Series("choice", [codec.choice_index(best)] * run.horizon))
     return replace(run, table=table)
 
 

@@ -176,19 +176,19 @@ def test_records_and_words(mode: str, path: str) -> None:
     action, _ = ACTIONS[mode]
     record, words = RECORDS[mode]
     assert codec.to_record(action) == record
-    assert codec.to_text(record) == words
+    assert codec.to_string(record) == words
     np.testing.assert_array_equal(codec.from_record(record), action)
 
 
 def test_records_without_names_and_of_choices(path: str) -> None:
     soft = make_feedback(dropwave(), "soft").codec
     assert soft.to_record(np.array([0.5, 0.25])) == [0.5, 0.25]
-    assert soft.to_text([0.5, 0.25]) == "a0 = 0, a1 = -2.56, which is the action [0.5, 0.25]"
+    assert soft.to_string([0.5, 0.25]) == "a0 = 0, a1 = -2.56, which is the action [0.5, 0.25]"
     arms = make_feedback(dropwave(), "masked").codec
-    assert arms.to_text([0.0, 1.0]) == "the super arm {z1}, which is the action [0, 1]"
+    assert arms.to_string([0.0, 1.0]) == "the super arm {z1}, which is the action [0, 1]"
     hard = make_feedback(path, "hard").codec
     assert hard.to_record({"target": 2, "values": np.array([0.5, 0.75])}) == {"Growth": 1.5}
-    assert hard.to_text({"Growth": 1.5}) == "do(Growth = 1.5)"
+    assert hard.to_string({"Growth": 1.5}) == "do(Growth = 1.5)"
     assert hard.to_record({"target": 0, "values": np.array([0.5, 0.75])}) == {}
 
 
@@ -236,7 +236,7 @@ def test_records_lead_back_to_their_actions(mode: str, path: str) -> None:
                 assert back["target"] == action["target"]
             else:
                 same(back, action)
-                assert codec.to_text(codec.to_record(back)) == codec.to_text(codec.to_record(action))
+                assert codec.to_string(codec.to_record(back)) == codec.to_string(codec.to_record(action))
 
 
 @pytest.mark.parametrize("mode", [*MODES, "hard"])
@@ -275,7 +275,7 @@ def test_show_speaks_native_units(path: str) -> None:
         words = shown(f"CBO/Custom-{mode}-v0(problem={path!r})")
         oracle = oracle_of(made(mode.lower(), path))
         codec = oracle.feedback.codec
-        assert f"reached at {codec.to_text(codec.to_record(oracle.optimum.action))} random action" in words
+        assert f"reached at {codec.to_string(codec.to_record(oracle.optimum.action))} random action" in words
         assert "Growth <- Light, heat" in words
     hard = shown(f"CBO/Custom-Hard-v0(problem={path!r})")
     for part in ("do(Light) 0 to 1", "do(Growth) 0 to 2", "reached at do("):
@@ -294,7 +294,7 @@ def test_a_contextual_network_keeps_the_names_of_its_parameters(path: str) -> No
     assert feedback.codec.choices == ("{price | heat}", "{}")
     assert feedback.describe(feedback.decode({"scope": 0, "values": np.array([0.5])})) == {"price": 4.0}
     assert feedback.codec.to_record({"scope": 0, "values": np.array([0.5])}) == {"price": 4.0}
-    assert feedback.codec.to_text({"price": 4.0}) == "do(price = 4)"
+    assert feedback.codec.to_string({"price": 4.0}) == "do(price = 4)"
     env = made("contextual", problem)
     context = env.reset(seed=0)[0]["context"]
     assert 10.0 < context[0] < 30.0

@@ -42,9 +42,9 @@ def test_the_best_feasible_action_by_hand_and_on_a_grid():
 def test_what_is_missed_is_in_native_units_and_zero_where_met():
     limits = [Constraint("W", "<=", 1.0), Constraint("M", ">=", 0.0)]
     oracle = oracle_for(make_feedback(two_parameters(limits), "soft"))
-    missed = oracle.missed([np.array([0.25, 1.0]), np.array([0.75, 0.1]), np.array([1.0, 1.0])])
+    missed = oracle.violations([np.array([0.25, 1.0]), np.array([0.75, 0.1]), np.array([1.0, 1.0])])
     np.testing.assert_allclose(missed, [[0.25, 0.5], [0.0, 0.0], [1.0, 0.0]], atol=1e-3)
-    assert oracle.missed([]).shape == (0, 2)
+    assert oracle.violations([]).shape == (0, 2)
 
 
 def test_a_random_action_is_a_feasible_one():
@@ -80,7 +80,7 @@ def test_other_modes_have_constraints_too():
     ]:
         env = gym.make(env_id, constraints=[constraint])
         env.action_space.seed(0)
-        missed = oracle_of(env).missed([env.action_space.sample() for _ in range(20)])
+        missed = oracle_of(env).violations([env.action_space.sample() for _ in range(20)])
         assert missed.shape == (20, 1)
         assert (missed >= 0.0).all()
 

@@ -14,7 +14,7 @@ from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
 from cbo_gym.referee.serialization import task_to_plain
 from cbo_gym.scm import Empirical, GaussianMixture, Normal, Uniform
-from cbo_gym.scm.noise import Arcsine, Discrete, TruncatedNormal, scaled
+from cbo_gym.scm.noise import Arcsine, Discrete, TruncatedNormal, multiply
 from cbo_gym.scm.units import Unit
 from cbo_gym.testing import check_problem
 from tests.registered import LAST_OF_MODE, ONE_OF_A_KIND
@@ -162,7 +162,7 @@ def test_a_known_composition_goes_with_the_turn():
 @pytest.mark.parametrize("factor", [-1.7, 0.4])
 def test_noise_in_other_units(noise, factor):
     points = (np.arange(10_000) + 0.5) / 10_000
-    told = scaled(noise, factor)
+    told = multiply(noise, factor)
     assert (told.mean, told.std) == pytest.approx((factor * noise.mean, abs(factor) * noise.std))
     assert np.allclose(np.sort(told.from_uniform(points)), np.sort(factor * noise.from_uniform(points)), atol=1e-2)
 

@@ -31,7 +31,7 @@ def test_values_on_arrays_and_floats(component, formula):
 
 @each
 def test_a_factor(component, formula):
-    np.testing.assert_allclose(component.scaled(-1.5)(POINTS), -1.5 * component(POINTS), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(component.multiply(-1.5)(POINTS), -1.5 * component(POINTS), rtol=1e-12, atol=1e-12)
 
 
 @each

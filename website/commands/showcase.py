@@ -30,7 +30,7 @@ RUNS = ROOT / "runs" / "showcase"
 SUITE = "showcase"
 AGENTS = ("Auto", "GP-UCB", "Optuna", "Random")
 SEEDS = range(PUBLICATION.start, PUBLICATION.start + 10)
-MOST_AGENTS = 4  # that the table of modes names
+MAX_AGENTS = 4  # that the table of modes names
 
 
 class Example(NamedTuple):
@@ -82,8 +82,8 @@ def modes_table() -> str:
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - MOST_AGENTS} more" if len(names) > MOST_AGENTS + 1 else ""
-    return ", ".join(names[:MOST_AGENTS] if more else names) + more
+    more = f" and {len(names) - MAX_AGENTS} more" if len(names) > MAX_AGENTS + 1 else ""
+    return ", ".join(names[:MAX_AGENTS] if more else names) + more
 
 
 def scores_table(board: Leaderboard) -> str:

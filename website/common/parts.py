@@ -21,7 +21,7 @@ from website.papers.contents import Paper
 
 KNOWLEDGE_FILE = Path(__file__).parent / "knowledge.yaml"
 LEAST_SEEDS = 5
-MOST_LISTED = 12
+MAX_LISTED = 12
 #: facts that agents may know beyond spaces, graph and initial data: their marks and descriptions
 KNOWLEDGE = {
     "noise": ("n", "the distributions of the noise, or whether there is any"),
@@ -76,8 +76,8 @@ def fold(summary: str, markdown: str) -> str:
 
 
 def pairs_of(name: str, labels: Sequence[str]) -> str:
-    shown = ", ".join(label.removeprefix("CBO/") for label in labels[:MOST_LISTED])
-    more = f" and {len(labels) - MOST_LISTED} more" if len(labels) > MOST_LISTED else ""
+    shown = ", ".join(label.removeprefix("CBO/") for label in labels[:MAX_LISTED])
+    more = f" and {len(labels) - MAX_LISTED} more" if len(labels) > MAX_LISTED else ""
     return f"{escape(name)} on {escape(shown)}{more}"
 
 

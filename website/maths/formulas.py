@@ -21,7 +21,7 @@ from cbo_gym.scm.expression import NODE, Expression
 LETTERS = [rf"\{name}" for name in ("alpha", "beta", "gamma", "delta", "kappa", "lambda", "mu", "nu", "rho", "sigma")]
 LARGE = 45  # parts of a formula from which on parts that come twice get a letter
 WORTH = 7  # parts of these
-MOST_TERMS = 8  # of a sum of like terms that is written out
+MAX_TERMS = 8  # of a sum of like terms that is written out
 DIGITS = 5
 # Unlike SymPy's own functions, these are not simplified; KEPT keeps a number in the denominator.
 MAX, MIN, ABS, KEPT = (sympy.Function(name, real=True) for name in ("maximum", "minimum", "absolute", "same"))
@@ -92,12 +92,12 @@ class Formula:
     def lines(self, name: str) -> list[list[str]]:
         """Return the terms of the equation ``name = value``, between which it may break, and of its repeated parts."""
         with distribute(False):
-            letters = self._repeated()
+            letters = self._name_repeated_parts()
             lines = {name_latex(name): self.value} | {letter: part for part, letter in reversed(letters.items())}
             return [_Printer(self.orders, letters).equation(*line) for line in lines.items()]
 
-    def _repeated(self) -> dict[sympy.Expr, str]:
-        """Large parts that a large formula has more than once, with a letter for each."""
+    def _name_repeated_parts(self) -> dict[sympy.Expr, str]:
+        """Return a letter for each large part that occurs more than once in a large formula."""
         sizes = {part: sum(1 for _ in sympy.preorder_traversal(part)) for part in sympy.postorder_traversal(self.value)}
         uses = Counter(part for whole in sizes for part in whole.args)
         large = [part for part, size in sizes.items() if uses[part] > 1 and size >= WORTH and _term(part) == part]
@@ -130,16 +130,16 @@ class _Printer(LatexPrinter):
     def parenthesize(self, item: sympy.Expr, *arguments: Any, **options: Any) -> str:
         return self._letters.get(item) or super().parenthesize(item, *arguments, **options)
 
-    def _sorted(self, parts: Iterable[sympy.Expr], whole: sympy.Expr, key: Callable[[Any], Any]) -> list[sympy.Expr]:
+    def _sort(self, parts: Iterable[sympy.Expr], whole: sympy.Expr, key: Callable[[Any], Any]) -> list[sympy.Expr]:
         order = self._orders.get(whole) or self._orders.get(-whole, [])
         return sorted(parts, key=lambda part: order.index(key(part)) if key(part) in order else len(order))
 
     def _terms(self, whole: sympy.Expr) -> list[str]:
         """The terms of a sum with their signs; of many that are alike the first two and the last."""
-        terms = self._sorted(sympy.Add.make_args(whole), whole, _term)
+        terms = self._sort(sympy.Add.make_args(whole), whole, _term)
         shapes = [term.xreplace(dict.fromkeys(term.free_symbols, symbol("x"))) for term in terms]
         alike = [i for i, shape in enumerate(shapes) if shape == Counter(shapes).most_common(1)[0][0]]
-        if len(alike) > MOST_TERMS:
+        if len(alike) > MAX_TERMS:
             terms[alike[2]] = symbol(r"\dots")
             terms = [term for i, term in enumerate(terms) if i not in alike[3:-1]]
         shown = []
@@ -168,7 +168,7 @@ class _Printer(LatexPrinter):
         factors = [factor for part in parts for factor in sympy.Mul.make_args(part) if factor != 1]
         if len(factors) < 2:
             return self._print(factors[0]) if factors else "1"
-        factors = sorted(self._sorted(factors, whole, _factor), key=lambda factor: not factor.is_number)
+        factors = sorted(self._sort(factors, whole, _factor), key=lambda factor: not factor.is_number)
         return r"\,".join(self.parenthesize(factor, PRECEDENCE["Mul"], strict=True) for factor in factors)
 
     def _print_Rational(self, expr: sympy.Rational) -> str:  # noqa: N802

@@ -42,7 +42,7 @@ OF_SEVERAL = "gd_plus"  # a column of runs with several objectives
 LEAST_SHARE = 0.5  # of a mode's environments, on which an agent must have played to be a rival
 
 
-def published(*, judging: bool = False) -> pl.DataFrame:
+def published_runs(*, judging: bool = False) -> pl.DataFrame:
     """The table of all published runs by which rules may be chosen, or of those on seeds for publication.
 
     Runs of the README's table, whose seconds are of a busy machine, are in neither. Most of the former are in the
@@ -147,12 +147,12 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the tables into docs/methods/Auto.md")
     parser.add_argument("--seconds", action="store_true", help="only show the seconds of a round")
     arguments = parser.parse_args()
-    choosing = published()
+    choosing = published_runs()
     if arguments.seconds:
         print(slowest(choosing))
         return
     parts: Mapping[str, str] = {"rules": rules()}
-    for name, runs in {"choosing": choosing, "judged": published(judging=True)}.items():
+    for name, runs in {"choosing": choosing, "judged": published_runs(judging=True)}.items():
         choices = choices_on(runs)
         table = compare(runs, choices)
         parts = {**parts, name: lines(rivals(table))}

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from cbo_gym.actions.sets import to_text
+from cbo_gym.actions.sets import to_string
 from cbo_gym.envs.registry import EnvEntry, entries
 from cbo_gym.modes import Feedback, make_feedback
 from cbo_gym.problems.outcomes import Outcomes
@@ -32,7 +32,7 @@ from website.papers.contents import papers
 
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
-MOST_LISTED = 40  # targets or scopes
+MAX_LISTED = 40  # targets or scopes
 NOTHING = 1e-12  # relative size of rounding errors
 COORDINATES = {
     Mode.SOFT: "[{}]",
@@ -82,7 +82,7 @@ class Environment:
         return pictures_of(self.entry, self.feedback)
 
     @property
-    def mode_in_words(self) -> str:
+    def mode_description(self) -> str:
         """The first line of the mode's docstring."""
         return _plain((inspect.getdoc(type(self.feedback)) or "").split("\n")[0])
 
@@ -157,7 +157,7 @@ def gallery() -> str:
     """Cards with the graph and the landscape of every environment, by mode."""
     rows = ["---\nhide: [toc]\n---\n\n# Gallery\n\nEach environment's graph and a slice of its rewards.\n"]
     for mode, members in _by_mode().items():
-        rows += [f"## {mode.capitalize()} mode", "", members[0].mode_in_words, "", '<div class="gallery">']
+        rows += [f"## {mode.capitalize()} mode", "", members[0].mode_description, "", '<div class="gallery">']
         families = {env.family: [other for other in members if other.family == env.family] for env in members}
         rows += [*(_card(family, own) for family, own in families.items()), "</div>", ""]
     return "\n".join(rows)
@@ -206,7 +206,7 @@ def page(env: Environment) -> str:
         f'```python\nimport gymnasium as gym\n\nenv = gym.make("cbo_gym:{env.entry.id}")\n```',
         "## Graph",
         _figure(env, "graph", f"The causal diagram of {env.name}."),
-        _graph_in_words(env),
+        _describe_graph(env),
         "## Equations",
         _equations(env),
         f"## About\n\n{about}" if (about := _docstring(env)[0]) else "",
@@ -237,12 +237,12 @@ def _facts(env: Environment) -> str:
         each = " a target set" if entry.mode is Mode.HARD else ""
         data.append(f"{initial.random} random actions{each}")
     facts = {
-        "mode": f"{entry.mode}. {env.mode_in_words.replace('`', '')}",
+        "mode": f"{entry.mode}. {env.mode_description.replace('`', '')}",
         "rounds": str(entry.horizon),
         "initial data": " and ".join(data) or "none",
         "objectives": ", ".join(map(str, env.outcomes.objectives)),
         "constraints": ", ".join(f"E[{c.node}] {c.side} {c.threshold:g}" for c in env.outcomes.constraints),
-        "costs": ", ".join(costs.in_words()) if (costs := env.outcomes.costs) else "",
+        "costs": ", ".join(costs.describe()) if (costs := env.outcomes.costs) else "",
         "tags": ", ".join(entry.tags),
     }
     items = "".join(f"<div><dt>{name}</dt><dd>{escape(fact)}</dd></div>" for name, fact in facts.items() if fact)
@@ -259,7 +259,7 @@ def _figure(env: Environment, picture: str, caption: str) -> str:
     )
 
 
-def _graph_in_words(env: Environment) -> str:
+def _describe_graph(env: Environment) -> str:
     diagram = env.feedback.scm.diagram
     hidden = [" and ".join(sorted(pair)) for pair in sorted(diagram.bidirected, key=sorted)]
     sentences = [f"{_count_of(len(diagram.nodes), 'observed node')}, {_count_of(len(diagram.directed), 'edge')}."]
@@ -314,10 +314,10 @@ def _actions(env: Environment) -> Iterator[str]:
     if feedback.codec.choices:
         offered, what = list(feedback.codec.choices), f"{getattr(feedback.codec, 'key', 'set of variable')}s"
         if env.entry.mode is Mode.DISCRETE:
-            offered = [feedback.codec.to_text(dict(arm)) for arm in feedback.codec.arms]
+            offered = [feedback.codec.to_string(dict(arm)) for arm in feedback.codec.arms]
             what = "actions"
-        shown = [f"{i}: `{name}`" for i, name in enumerate(offered[:MOST_LISTED])]
-        more = f", and {len(offered) - MOST_LISTED} more" if len(offered) > MOST_LISTED else ""
+        shown = [f"{i}: `{name}`" for i, name in enumerate(offered[:MAX_LISTED])]
+        more = f", and {len(offered) - MAX_LISTED} more" if len(offered) > MAX_LISTED else ""
         yield f"The {len(offered)} {what}: {', '.join(shown)}{more}."
 
 
@@ -350,7 +350,7 @@ def _optimum(env: Environment) -> str:
         ["Pareto front" if best.front else "optimal", value, f"{best.standard_error:.1g}"],
         ["random", f"{without_rounding_error(best.random_value, best):.6g}", f"{best.random_standard_error:.1g}"],
     ]
-    sentences = [f"Reached at {to_text(codec, best.action)}."]
+    sentences = [f"Reached at {to_string(codec, best.action)}."]
     if env.entry.mode in (Mode.CONTEXTUAL, Mode.DYNAMIC):
         sentences = [f"Reached by the {'sequence' if env.entry.mode is Mode.DYNAMIC else 'policy'} {best.action}."]
     if best.front:

@@ -21,9 +21,9 @@ from cbo_gym.scm import Intervention
 from cbo_gym.task import Mode
 
 LINE, SIDE = 241, 73  # points of a curve, and along a side of a map
-MOST_CURVES = 6
-MOST_PANELS = 6
-MOST_ARMS = 30
+MAX_CURVES = 6
+MAX_PANELS = 6
+MAX_ARMS = 30
 NEARLY = 0.005  # of the way from a random action to the optimum
 RESPONSES = 9  # contexts in which the best response is searched for
 DARKEST = 5.0  # percentile of a map below which all is of one colour: valleys are deep
@@ -129,10 +129,10 @@ def _slices(oracle: Oracle, best: np.ndarray, recorded: RecordedOptimum) -> Land
     grid = np.linspace(0.0, 1.0, LINE if dim > 1 else 4 * LINE)
     points = np.tile(best, (dim, len(grid), 1))
     points[np.arange(dim), :, np.arange(dim)] = grid
-    values = _expected(oracle, points.reshape(-1, dim)).reshape(dim, -1)
+    values = _expected_values(oracle, points.reshape(-1, dim)).reshape(dim, -1)
     native = [domains.scales[i].to_native(grid) for i in range(dim)]
     by_span = np.argsort(-np.ptp(values, axis=1), kind="stable")
-    shown = sorted(by_span[:MOST_CURVES].tolist())
+    shown = sorted(by_span[:MAX_CURVES].tolist())
     panels = []
     if dim > 1:
         panels.append(_map_of(oracle, best, *sorted(by_span[:2].tolist())))
@@ -143,12 +143,12 @@ def _slices(oracle: Oracle, best: np.ndarray, recorded: RecordedOptimum) -> Land
     panels.append(Panel("" if dim == 1 else "one at a time", label, curves=curves, best=marked))
     caption = "E[Y | a] of every action." if dim <= 2 else (
         "E[Y | a] where one or two parameters vary and the others stay at the optimum"
-        + (f"; the {MOST_CURVES} that matter most there." if dim > MOST_CURVES else ".")
+        + (f"; the {MAX_CURVES} that matter most there." if dim > MAX_CURVES else ".")
     )  # fmt: skip
     return Landscape(panels, caption, _levels(recorded))
 
 
-def _expected(oracle: Oracle, points: np.ndarray) -> np.ndarray:
+def _expected_values(oracle: Oracle, points: np.ndarray) -> np.ndarray:
     return oracle.mean_of(oracle.feedback.decode_batch(points), tolerance=math.inf).value
 
 
@@ -156,7 +156,7 @@ def _map_of(oracle: Oracle, best: np.ndarray, first: int, second: int) -> Panel:
     domains, side = oracle.feedback.domains, np.linspace(0.0, 1.0, SIDE)
     points = np.tile(best, (SIDE, SIDE, 1))
     points[..., first], points[..., second] = np.meshgrid(side, side)
-    values = _expected(oracle, points.reshape(-1, len(best))).reshape(SIDE, SIDE)
+    values = _expected_values(oracle, points.reshape(-1, len(best))).reshape(SIDE, SIDE)
     x, y = (domains.scales[i].to_native(side) for i in (first, second))
     optimum = float(domains.scales[first].to_native(best[first])), float(domains.scales[second].to_native(best[second]))
     return Panel("two at a time", domains.names[first], domains.names[second], x=x, y=y, values=values, best=[optimum])
@@ -175,7 +175,7 @@ def _targets(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
         if not members:
             idle = feedback.actions_at(index, np.zeros((1, 0)))
             levels["nothing set"] = float(oracle.mean_of(feedback.decode_batch(idle)).value.ravel()[0])
-        elif len(members) <= 2 and len(panels) < MOST_PANELS:
+        elif len(members) <= 2 and len(panels) < MAX_PANELS:
             panels.append(_target(oracle, index, f"do{name}".replace("{", "(").replace("}", ")"), members, best))
     return Landscape(panels, "E[Y | do(x)], one panel per target set of one or two variables.", levels)
 
@@ -185,7 +185,7 @@ def _target(oracle: Oracle, index: int, title: str, members: Sequence[str], best
     optimum = [tuple(best[name] for name in members)] if set(best) == set(members) else []
     side = np.linspace(0.0, 1.0, LINE if len(members) == 1 else SIDE)
     points = np.stack(np.meshgrid(*[side] * len(members)), axis=-1).reshape(-1, len(members))
-    values = _expected(oracle, feedback.actions_at(index, points))
+    values = _expected_values(oracle, feedback.actions_at(index, points))
     x, *others = (domains.scales[domains.names.index(name)].to_native(side) for name in members)
     if others:
         return Panel(title, *members, x=x, y=others[0], values=values.reshape(SIDE, SIDE), best=optimum)
@@ -223,11 +223,11 @@ def _super_arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
 def _arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     """The expected reward of every arm, or of the best of many."""
     oracle, codec = Oracle(feedback, recorded=recorded), feedback.codec
-    values = _expected(oracle, feedback.all_actions())
-    shown = sorted(np.argsort(-values, kind="stable")[:MOST_ARMS].tolist())
+    values = _expected_values(oracle, feedback.all_actions())
+    shown = sorted(np.argsort(-values, kind="stable")[:MAX_ARMS].tolist())
     best = codec.from_record(recorded.action)
-    bars = [(codec.to_text(dict(codec.arms[i])), float(values[i]), i == best) for i in shown]
-    caption = "E[Y] of every action." if len(shown) == len(values) else f"E[Y] of the best {MOST_ARMS} of all actions."
+    bars = [(codec.to_string(dict(codec.arms[i])), float(values[i]), i == best) for i in shown]
+    caption = "E[Y] of every action." if len(shown) == len(values) else f"E[Y] of the best {MAX_ARMS} of all actions."
     return Landscape([Panel("", "E[Y]", "", bars=bars, legend=("optimal", "other"))], caption, _levels(recorded))
 
 

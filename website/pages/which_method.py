@@ -25,7 +25,7 @@ from cbo_gym.task import Mode
 from website.common.paths import DOCS
 from website.common.tables import ALL
 from website.common.tables import table as table_of
-from website.pages.choice_evidence import ID, LEAST_SHARE, TASK, published
+from website.pages.choice_evidence import ID, LEAST_SHARE, TASK, published_runs
 
 PAGE = DOCS / "which_method.md"
 FEW_ROUNDS = 50
@@ -97,7 +97,7 @@ def mode_part(mode: Mode, table: pl.DataFrame) -> str:
             slices_table(parts),
             "By the seconds that a round may take:",
             limits_table(parts["graph known"].means),
-            unknown(mode, parts),
+            open_questions(mode, parts),
         ]
     )
 
@@ -136,7 +136,7 @@ def limits_table(means: Iterable[Mean]) -> str:
     return "\n".join(["| at most | best of the methods compared |", "|---:|---|", *rows])
 
 
-def unknown(mode: Mode, parts: Mapping[str, Comparison]) -> str:
+def open_questions(mode: Mode, parts: Mapping[str, Comparison]) -> str:
     """Questions that no run answers, or few."""
     missing = [name for name, comparison in parts.items() if comparison.envs and not comparison.means]
     none = [name for name, comparison in parts.items() if not comparison.envs]
@@ -188,7 +188,7 @@ PREFERRED = ((), ("known",), ("separable",), ("many_series",))
 
 def parts() -> dict[str, str]:
     """Return the generated parts of the page: its short table, and the part on each mode."""
-    table = published(judging=True)
+    table = published_runs(judging=True)
     return {"short": short_table(table) + "\n", "modes": "\n\n".join(mode_part(mode, table) for mode in Mode) + "\n"}
 
 

@@ -13,7 +13,7 @@ from cbo_gym.errors import ArgumentError
 
 LEVEL = 0.05  # of false decisions, both sides together
 LEAST_PAIRS = 10
-LONGEST = 3.0  # of Student's half widths, where Johnson's interval has no end; by the simulations of the tests
+MAX_EXTENT = 3.0  # of Student's half widths, where Johnson's interval has no end; by the simulations of the tests
 LEAST_LEVEL = 1e-12  # smaller levels are not distinguished
 SAME = 1e-6  # of differences: stored curves have no more digits
 Kind = Literal["better", "as good", "equivalent"]
@@ -47,7 +47,7 @@ def interval(differences: np.ndarray, level: float = LEVEL) -> tuple[float, floa
 def _solve_bend(end: float, bend: float) -> float:
     """The d next to 0 with ``d + bend d^2 = end``."""
     inside = 1.0 + 4.0 * bend * end
-    return LONGEST * end if inside < 0.0 else 2.0 * end / (1.0 + float(np.sqrt(inside)))
+    return MAX_EXTENT * end if inside < 0.0 else 2.0 * end / (1.0 + float(np.sqrt(inside)))
 
 
 def decide(kind: Kind, low: float, high: float, margin: float) -> Decision:

@@ -218,7 +218,7 @@ class RewardGP(GaussianProcess):
             return self.noise_std
         return math.sqrt(USUAL_NOISE) * self.unit if self.expected_noise is None else self.expected_noise
 
-    def rescaled(self, points: Tensor) -> Tensor:
+    def normalise(self, points: Tensor) -> Tensor:
         """Return points with the prior's standard deviation in units of the rewards."""
         return points / self._span
 
@@ -291,7 +291,7 @@ class CausalGP(RewardGP):
         """Return prior means at the data, shape ``(n,)``."""
         return self._rewards - self.outputs
 
-    def fitted(self) -> Tensor:
+    def means_at_data(self) -> Tensor:
         """Return posterior means at the data, shape ``(n,)``."""
         return self._rewards - self.outputs + self.posterior(self.inputs)[0]
 

@@ -75,7 +75,9 @@ def distance_to_data(network: GPNetwork, inputs: Tensor, best: float) -> Tensor:
     gp, points = network.surrogates[network.task.reward], reward_inputs(network, inputs)
     mean, std = gp.posterior(points)
     promising = (std > UNKNOWN * gp.prior_std(points)) & (mean + PLAUSIBLE * std > best)
-    distances = torch.cdist(gp.rescaled(points), gp.rescaled(gp.inputs)).amin(-1) if len(gp) else torch.ones_like(mean)
+    distances = (
+        torch.cdist(gp.normalise(points), gp.normalise(gp.inputs)).amin(-1) if len(gp) else torch.ones_like(mean)
+    )
     return distances.where(promising, -torch.ones_like(distances))
 
 

@@ -70,7 +70,7 @@ class SetsGP(RewardGP):
         """Return the mean and std, ``(n,)`` each, of E[Y | do(x)], for inputs ``n x d`` and prior means ``(n,)``."""
         if not len(self):
             self._span[self.deviation] = self.unit
-            points = self.rescaled(inputs)
+            points = self.normalise(inputs)
             return means, self.unit * self.kernel.forward(points, points, diag=True).sqrt()
         residual, spread = self.posterior(inputs)
         return means + residual, spread
@@ -79,7 +79,7 @@ class SetsGP(RewardGP):
         """Return prior means at a set's data, shape ``(n,)``."""
         return (self._rewards - self.outputs)[self._owners == owner]
 
-    def fitted(self, owner: int) -> Tensor:
+    def means_at_data(self, owner: int) -> Tensor:
         """Return posterior means at a set's data, shape ``(n,)``."""
         own = self._owners == owner
         return self.prior_means(owner) + self.mean(self.inputs[own]) if own.any() else self._rewards[own]

@@ -8,7 +8,7 @@ from torch import Tensor
 MIN_ROUNDS = 6  # observations for each coefficient
 
 
-def unexplained(values: Tensor, rewards: Tensor) -> float | None:
+def residual_std(values: Tensor, rewards: Tensor) -> float | None:
     """Return the standard deviation of rewards about a least-squares fit by a set's variables and their squares.
 
     An intervention on these variables removes their part of the rewards' variance, and, without confounding, leaves the

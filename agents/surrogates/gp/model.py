@@ -225,7 +225,7 @@ class GaussianProcess:
     def mean(self, points: Tensor) -> Tensor:
         """Return only the means of :meth:`posterior`, at linear instead of quadratic cost in the data."""
         self.update()
-        return self._posterior.mean(self.rescaled(points))
+        return self._posterior.mean(self.normalise(points))
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of the latent function (noise excluded), differentiable in ``points``.
@@ -240,7 +240,7 @@ class GaussianProcess:
             SurrogateError: if the covariance matrix cannot be factorised.
         """
         self.update()
-        return self._posterior.mean_and_std(self.rescaled(points))
+        return self._posterior.mean_and_std(self.normalise(points))
 
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and Cholesky factors of the latent function at sets of q points, differentiable in the points.
@@ -260,14 +260,14 @@ class GaussianProcess:
             mean, std = self.posterior(points)
             return mean, std.unsqueeze(-1)
         self.update()
-        inner = self.rescaled(points)
+        inner = self.normalise(points)
         mean, covariance = self._posterior.mean_and_covariance(inner, self.kernel.covariance(inner))
         return mean, self._scale * self._cholesky(covariance + JITTER * torch.eye(covariance.shape[-1]).to(covariance))
 
     def prior_std(self, points: Tensor) -> Tensor:
         """Return prior standard deviations under the hyper-parameters of the last fit: ``... x d`` to ``...``."""
         self.update()
-        return self._scale * self._posterior.cross_covariance(self.rescaled(points)).variance.sqrt()
+        return self._scale * self._posterior.cross_covariance(self.normalise(points)).variance.sqrt()
 
     def draw(self, generator: torch.Generator) -> Function:
         """Return a function drawn from the posterior: a prior draw, conditioned on the data (Wilson et al. 2020).
@@ -282,7 +282,7 @@ class GaussianProcess:
         weights = self._inverse_root.T @ (self._inverse_root @ residuals)
 
         def function(points: Tensor) -> Tensor:
-            inner = self.rescaled(points)
+            inner = self.normalise(points)
             return posterior.offset + posterior.scale * (
                 prior(inner) + posterior.cross_covariance(inner).cross @ weights
             )
@@ -299,7 +299,7 @@ class GaussianProcess:
         self.update()
         return State(self._posterior, self._points, self._low, self._span)
 
-    def rescaled(self, points: Tensor) -> Tensor:
+    def normalise(self, points: Tensor) -> Tensor:
         """Return points ``... x d`` whose columns ``rescale`` are mapped so that the last refit's data span [0, 1]."""
         return (points - self._low) / self._span if self.rescale else points
 
@@ -353,7 +353,7 @@ class GaussianProcess:
         density often has two modes, one in which fast variation is signal and one in which it is noise, and a fit that
         starts where the last one ended would stay in its mode.
         """
-        points = self.rescaled(self.inputs).cpu().numpy()
+        points = self.normalise(self.inputs).cpu().numpy()
         targets = ((self.outputs - self._location) / self._scale).cpu().numpy()
         self._noise.set_data(points, float(self._scale))
         data_covariances = covariances(self.kernel, points)
@@ -394,7 +394,7 @@ class GaussianProcess:
     def noise(self) -> Tensor:
         """Noise variance of standardised outputs at the first point of the data, or at the origin without data."""
         first = self.inputs[:1] if len(self) else self.inputs.new_zeros(1, self.dim)
-        return self._noise_at(self.rescaled(first))[0]
+        return self._noise_at(self.normalise(first))[0]
 
     def _noise_at(self, points: Tensor) -> Tensor:
         """Return the noise variances of standardised outputs at rescaled points, ``n x d`` to ``n``."""
@@ -412,7 +412,7 @@ class GaussianProcess:
         ``C`` that of the new ones, the new rows are ``[-V (W B)' W, V]``, where ``V`` inverts the Cholesky factor
         of the Schur complement ``C - (W B)' (W B)``.
         """
-        points = self.rescaled(self.inputs)
+        points = self.normalise(self.inputs)
         new = points[known:]
         prior = self.kernel.forward(new, new)
         covariance = prior + self._noise_covariance(new)

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym._util.arguments import require_word
-from cbo_gym._util.lazy import Later
+from cbo_gym._util.lazy import LazyMethod
 from cbo_gym.agent_registry.labels import matches
 from cbo_gym.errors import FEW_NAMES, ArgumentError, did_you_mean, naming_the_extra
 from cbo_gym.evaluation.metrics import aggregate
@@ -99,8 +99,8 @@ class Leaderboard:
     replaced: int
     unverified: tuple[Run, ...] = ()
 
-    plot = Later("cbo_gym.evaluation.report.plots:plot_board", "Compare agents in a figure of Matplotlib.")
-    _repr_html_ = Later("cbo_gym.evaluation.report.page:show_board", "HTML for a notebook.")
+    plot = LazyMethod("cbo_gym.evaluation.report.plots:plot_board", "Compare agents in a figure of Matplotlib.")
+    _repr_html_ = LazyMethod("cbo_gym.evaluation.report.page:show_board", "HTML for a notebook.")
 
     @property
     def groups(self) -> list[str]:

@@ -17,7 +17,7 @@ from cbo_gym._util.arguments import require_word
 from cbo_gym._util.files import require_file, write_text
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.agent_registry.labels import Spec, bare_name
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.seed_ranges import INSTANCE_SEED, PUBLICATION, TUNING, TUNING_INSTANCES
@@ -84,7 +84,7 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
     candidates = [(run, value) for run, value in stated if value is not None]
     # before values are put into a set, since they may not be hashable
     if strange := [value for _, value in candidates if not isinstance(value, int | float)]:
-        raise ArgumentError(f"the values of {parameter} must be numbers; found {', '.join(map(shown, strange))}")
+        raise ArgumentError(f"the values of {parameter} must be numbers; found {', '.join(map(short_repr, strange))}")
     envs, seeds = sorted({run.env for run, _ in candidates}), sorted({run.seed for run, _ in candidates})
     values: list[float] = sorted({value for _, value in candidates})
     for count, what in ((len(values), f"values of {parameter}"), (len(envs), "environments")):

@@ -23,7 +23,7 @@ import cloudpickle
 from cbo_gym.agent_registry.finding import agent_of, known_agents, modes_of
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
-from cbo_gym.errors import ArgumentError, CBOGymError, shown
+from cbo_gym.errors import ArgumentError, CBOGymError, short_repr
 from cbo_gym.evaluation.play.isolated import describe_isolated
 from cbo_gym.evaluation.runs.revisions import modules_of, stamps_of
 from cbo_gym.evaluation.runs.typed_code import DIGITS, WORD
@@ -132,7 +132,7 @@ def sent_agent(source: Any, label: str | None, taken_labels: Iterable[str]) -> t
 def _warn_it_plays_here(name: str, error: Exception) -> bytes:
     warnings.warn(
         f"{name} plays in this process, one run after the other, without limits, because it cannot be sent to another: "
-        f"{shown(str(error))}",
+        f"{short_repr(str(error))}",
         stacklevel=3,
     )
     return b""

@@ -54,7 +54,7 @@ class IsolatedAgent:
     def __init__(self, agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> None:
         self._worker = _worker()
         if isinstance(agent, Spec):
-            description = _begin(self._worker, f"make {agent.shown}", seconds, "make", str(agent))
+            description = _begin(self._worker, f"make {agent.short_label}", seconds, "make", str(agent))
         else:
             description = _begin(self._worker, "make the agent", seconds, "take", agent)
         self.modules = frozenset(map(str, description["modules"]))

@@ -17,7 +17,7 @@ import numpy as np
 from cbo_gym._util.agent_state import StateError
 from cbo_gym._util.arguments import whole_number
 from cbo_gym._util.files import write_bytes
-from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, text_of
+from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, message_of
 from cbo_gym.evaluation.play.blind import Seeds
 from cbo_gym.evaluation.play.isolated import PlayerError
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
@@ -220,5 +220,5 @@ def blame_agent(where: str, *let_pass: type[Exception]) -> Iterator[None]:
     except BaseException as error:
         if isinstance(error, (KeyboardInterrupt, *let_pass)):
             raise
-        message = str(error) if isinstance(error, PlayerError) else f"{type(error).__name__}: {text_of(error)}"
+        message = str(error) if isinstance(error, PlayerError) else f"{type(error).__name__}: {message_of(error)}"
         raise AgentError(f"{where}: {message}") from error

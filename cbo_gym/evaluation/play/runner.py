@@ -187,9 +187,9 @@ def _score(played: dict[str, list[Any]], rounds: frozenset[int], oracle: Oracle)
     recommended = [first if action is None else action for action in played["recommended"]]
     scores = oracle.score(played["action"], recommended, seen)
     best: regret.Optima = scores.best if oracle.best_changes else oracle.optimum.value
-    at_random = oracle.optimum.random_value if scores.missed is not None else 0.0
-    expected = regret.penalized_rewards(scores.expected.value, scores.missed, at_random)
-    advised = regret.penalized_rewards(scores.recommended.value, scores.missed_next, at_random)
+    at_random = oracle.optimum.random_value if scores.violations is not None else 0.0
+    expected = regret.penalized_rewards(scores.expected.value, scores.violations, at_random)
+    advised = regret.penalized_rewards(scores.recommended.value, scores.recommended_violations, at_random)
     of_recommendations: dict[str, Sequence[Any] | np.ndarray] = {
         "simple_regret": regret.instant_regret(scores.best_next, advised),
         "recommended_reward": scores.recommended.value,
@@ -225,13 +225,13 @@ def _score(played: dict[str, list[Any]], rounds: frozenset[int], oracle: Oracle)
         **{name: played[name] for name in TIMING_COLUMNS},
     }
     if codec.choices:
-        columns["choice"] = [codec.chosen(action) for action in played["action"]]
+        columns["choice"] = [codec.choice_index(action) for action in played["action"]]
     if oracle.feedback.costs is not None:
         columns["cost"] = played["cost"]
-    if scores.missed is not None and scores.missed_next is not None:
-        columns |= {"feasible": scores.missed.sum(axis=-1) == 0.0, "violation": scores.missed.sum(axis=-1)}
-        of_recommendations["recommended_feasible"] = scores.missed_next.sum(axis=-1) == 0.0
-        of_recommendations["recommended_violation"] = scores.missed_next.sum(axis=-1)
+    if scores.violations is not None and scores.recommended_violations is not None:
+        columns |= {"feasible": scores.violations.sum(axis=-1) == 0.0, "violation": scores.violations.sum(axis=-1)}
+        of_recommendations["recommended_feasible"] = scores.recommended_violations.sum(axis=-1) == 0.0
+        of_recommendations["recommended_violation"] = scores.recommended_violations.sum(axis=-1)
     columns |= scores.more
     for name, values in (of_recommendations | dict(scores.more_next)).items():
         columns[name] = [v if t in rounds else None for t, v in enumerate(list(values), start=1)]

@@ -123,13 +123,13 @@ class CostPaid(Horizontal):
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        paid = [_paid(own) for own in by_agent(runs, {run.agent for run in runs}).values()]
+        paid = [_cumulative_costs(own) for own in by_agent(runs, {run.agent for run in runs}).values()]
         ends = np.array([(costs[:, 0].max(), costs[:, -1].max()) for costs in paid])
         x = np.unique([*np.linspace(0.0, ends.max(), COST_STEPS + 1), *ends.ravel()])
         super().__init__("Cost paid", "Cost paid", x, x)
 
     def values(self, runs: Sequence[Run], curves: Array) -> Array:
-        paid = _paid(runs)
+        paid = _cumulative_costs(runs)
         last_known = np.maximum.accumulate(np.where(np.isnan(curves), 0, np.arange(curves.shape[1])), axis=1)
         curves = np.take_along_axis(curves, last_known, axis=1)
         rounds = np.stack([np.searchsorted(costs, self.x, side="right") for costs in paid]) - 1
@@ -137,7 +137,7 @@ class CostPaid(Horizontal):
         return np.where((rounds < 0) | (self.x > paid[:, -1].max()), np.nan, values)
 
 
-def _paid(runs: Sequence[Run]) -> Array:
+def _cumulative_costs(runs: Sequence[Run]) -> Array:
     """Return the cost that each run had paid after each round, shape ``(seeds, rounds)``."""
     return np.stack([np.cumsum(run.curve("cost")) for run in runs])
 

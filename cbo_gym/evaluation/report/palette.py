@@ -27,7 +27,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 BASELINE = "Random"
 ELLIPSIS = "…"
 #: characters without the suffix; file systems allow 255 bytes
-LONGEST_FILE_NAME = 100
+MAX_FILE_NAME = 100
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def file_names(labels: Iterable[str]) -> dict[str, str]:
     # some file systems ignore case
     counts = Counter(name.lower() for name in names.values())
     for label, name in names.items():
-        if counts[name.lower()] > 1 or not 0 < len(name) <= LONGEST_FILE_NAME:
+        if counts[name.lower()] > 1 or not 0 < len(name) <= MAX_FILE_NAME:
             ending = hashlib.sha256(label.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-            names[label] = f"{name[: LONGEST_FILE_NAME - 9]}-{ending}".lstrip("-")
+            names[label] = f"{name[: MAX_FILE_NAME - 9]}-{ending}".lstrip("-")
     return names

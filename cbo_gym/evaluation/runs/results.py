@@ -22,7 +22,7 @@ from pydantic.dataclasses import dataclass
 
 from cbo_gym._util.arguments import require_word
 from cbo_gym._util.files import write_bytes
-from cbo_gym._util.lazy import Later
+from cbo_gym._util.lazy import LazyMethod
 from cbo_gym._util.validation import field_errors
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Mode
@@ -206,8 +206,8 @@ class Run:
     recommendations: str = ""
     table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
 
-    plot = Later("cbo_gym.evaluation.report.plots:plot_run", "Regrets against rounds, as a figure of Matplotlib.")
-    _repr_html_ = Later("cbo_gym.evaluation.report.page:show_run", "HTML for a notebook.")
+    plot = LazyMethod("cbo_gym.evaluation.report.plots:plot_run", "Regrets against rounds, as a figure of Matplotlib.")
+    _repr_html_ = LazyMethod("cbo_gym.evaluation.report.page:show_run", "HTML for a notebook.")
 
     @property
     def id(self) -> str:

@@ -14,7 +14,7 @@ import polars as pl
 from pydantic import ValidationError
 
 from cbo_gym._util.validation import field_errors
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.evaluation.runs.results import (
     COLUMNS,
     NO_RESULT,
@@ -97,7 +97,7 @@ def read_store_file(path: Path) -> list[Run]:
         if "schema" not in about:
             raise ArgumentError("it is a single run; cbo-gym publish writes a file of published results from a folder")
         if about["schema"] not in READ:
-            which = f"its schema is {shown(about['schema'])}, this version reads {SCHEMA}; install a newer one"
+            which = f"its schema is {short_repr(about['schema'])}, this version reads {SCHEMA}; install a newer one"
             raise NewerError(f"{path} is of another version of cbo-gym: {which}")
         descriptions = _read_descriptions(content)
         runs = _runs(descriptions)

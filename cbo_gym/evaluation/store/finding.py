@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import HISTORY, load_published, own_store
 
@@ -26,7 +26,7 @@ def find_published(run_id: str, store: Path | str | None = None) -> Run:
     """
     if not ID.fullmatch(run_id):
         raise ArgumentError(
-            f"an id has 24 digits and letters a to f, of which the first 6 may suffice; given {shown(run_id)}"
+            f"an id has 24 digits and letters a to f, of which the first 6 may suffice; given {short_repr(run_id)}"
         )
     past = (own_store() if store is None else Path(store)) / HISTORY
     matches = _beginning_with(run_id, store) or (_beginning_with(run_id, past) if past.is_dir() else {})

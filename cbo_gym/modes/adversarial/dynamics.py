@@ -13,7 +13,7 @@ from cbo_gym.actions import Domains, GridBox, GridCodec
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import as_numbers
 from cbo_gym.actions.spaces import ON_GRID
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.modes.adversarial.strategies import Game, Mover, index_at, make_strategy
 from cbo_gym.modes.base import Entry, Memory, Region
 from cbo_gym.modes.parametric import MISSING, short_numbers, widest_of
@@ -127,7 +127,7 @@ class AdversarialFeedback(SoftFeedback):
             first = int(np.argmin(inside))
             raise InvalidAction(
                 f"actions[{first}] is outside {self.action_space}, whose coordinates are {self._level_names}; "
-                f"given {shown(array[first].tolist())}"
+                f"given {short_repr(array[first].tolist())}"
             )
         return intervention
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from cbo_gym.actions import GridBox
 from cbo_gym.actions.reading import require_numbers
-from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.scm import Floats
 
 # Probability that the adaptive adversary moves at random, as in the paper's code.
@@ -177,7 +177,7 @@ class MoveList(Strategy):
         if points is None or points.ndim != 2 or points.shape[1] != count or not len(points):
             raise ArgumentError(
                 f"the adversary's moves must be a list of one or more, each {count} numbers in [0, 1]; "
-                f"given {shown(moves)}"
+                f"given {short_repr(moves)}"
             )
         self._moves = points
 
@@ -215,7 +215,8 @@ class MoveFunction(Strategy):
         point, count = _in_box(move), self.game.moves.shape[1]
         if point is None or point.shape != (count,):
             raise ArgumentError(
-                f"the adversary's move in round {len(past) + 1} must be {count} numbers in [0, 1]; given {shown(move)}"
+                f"the adversary's move in round {len(past) + 1} must be {count} numbers in [0, 1]; given "
+                f"{short_repr(move)}"
             )
         return point
 
@@ -238,7 +239,7 @@ def make_strategy(adversary: Any, game: Game) -> Strategy:
         if adversary not in STRATEGIES:
             raise ArgumentError(
                 f"adversary must be one of {', '.join(STRATEGIES)}, a list of moves, or a function of the past "
-                f"actions; given {shown(adversary)}{did_you_mean(adversary, STRATEGIES)}"
+                f"actions; given {short_repr(adversary)}{did_you_mean(adversary, STRATEGIES)}"
             )
         return STRATEGIES[adversary](game)
     return MoveFunction(game, adversary) if callable(adversary) else MoveList(game, adversary)

@@ -123,7 +123,9 @@ class DynamicOracle(Oracle):
         estimates = [check.mean_of(situation, tolerance=0.0) for situation in situations]
         value, error = (float(np.mean(numbers)) for numbers in zip(*estimates, strict=True))
         codec = self.feedback.codec
-        descriptions = [f"slice {index}: {codec.to_text(codec.to_record(action))}" for index, action in enumerate(best)]
+        descriptions = [
+            f"slice {index}: {codec.to_string(codec.to_record(action))}" for index, action in enumerate(best)
+        ]
         return Optimum(value, "; ".join(descriptions), error, *self._random_value())
 
     def myopic_sequence(self) -> list[Action]:
@@ -195,7 +197,7 @@ class DynamicOracle(Oracle):
                 return sequence
 
     def _size(self, action: Action) -> int:
-        return len(self.feedback.codec.sets[self.feedback.codec.chosen(action)])
+        return len(self.feedback.codec.sets[self.feedback.codec.choice_index(action)])
 
     def _with(self, sequence: list[Action], index: int, batch: Intervention) -> np.ndarray:
         own = self.feedback.situate(batch, Past(index * self.feedback.trials, {})).hard

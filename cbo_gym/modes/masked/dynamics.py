@@ -12,7 +12,7 @@ from cbo_gym.actions import SuperArmCodec, SuperArmSpace
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_numbers
-from cbo_gym.errors import shown
+from cbo_gym.errors import short_repr
 from cbo_gym.modes.base import Description, Entry, Feedback, Region
 from cbo_gym.modes.parametric import MISSING, ParametricInterface, short_numbers, widest_of
 from cbo_gym.modes.pricing import Priceable
@@ -96,7 +96,7 @@ class MaskedFeedback(ParametricInterface, Feedback):
         if not inside.all():
             first = int(np.argmin(inside))
             raise InvalidAction(
-                f"super arm {first} is outside {self.action_space}; given {shown(array[first].tolist())}"
+                f"super arm {first} is outside {self.action_space}; given {short_repr(array[first].tolist())}"
             )
         return Intervention(tuple(array.T))
 

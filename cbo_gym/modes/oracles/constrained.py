@@ -76,29 +76,29 @@ class ConstrainedOracle(Oracle):
         self._nodes = [ExpectedNode(feedback, constraint.node, seed) for constraint in self.constraints]
         self._rounding = np.array([ROUNDING * max(1.0, abs(c.threshold)) for c in self.constraints])
 
-    def missed(self, actions: list[Action]) -> np.ndarray:
+    def violations(self, actions: list[Action]) -> np.ndarray:
         """Return the violation of each constraint, 0 if it is met, shape ``(len(actions), constraints)``.
 
         If the side is in doubt, the number of quasi-Monte Carlo points grows, to 2**18 in all.
         """
         if not actions:
             return np.zeros((0, len(self.constraints)))
-        return self.missed_by(self.feedback.decode_batch(self._stack(actions)), len(actions))
+        return self.batch_violations(self.feedback.decode_batch(self._stack(actions)), len(actions))
 
-    def missed_by(self, intervention: Intervention, count: int) -> np.ndarray:
+    def batch_violations(self, intervention: Intervention, count: int) -> np.ndarray:
         """Return the violations of a batch of ``count`` interventions, shape ``(count, constraints)``."""
         batch = intervention.broadcast((count,))
         columns = [self._precise_excess(index, batch, count) for index in range(len(self.constraints))]
         return self._violations(np.stack(columns, axis=-1))
 
     def meets_constraints(self, actions: list[Action]) -> np.ndarray:
-        feasible: np.ndarray = self.missed(actions).sum(axis=-1) == 0.0
+        feasible: np.ndarray = self.violations(actions).sum(axis=-1) == 0.0
         return feasible
 
     def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
-        missed = self.missed([*played, *recommended])
+        missed = self.violations([*played, *recommended])
         scores = super().score(played, recommended, seen)
-        return scores._replace(missed=missed[: len(played)], missed_next=missed[len(played) :])
+        return scores._replace(violations=missed[: len(played)], recommended_violations=missed[len(played) :])
 
     def require_feasible(self) -> None:
         """Search for an action that meets all constraints, at random and then by optimisation.
@@ -108,7 +108,7 @@ class ConstrainedOracle(Oracle):
         """
         actions = self.feedback.all_actions()
         if actions is not None:
-            self._require_any(self.missed_by(self.feedback.decode_batch(actions), len(actions)), actions)
+            self._require_any(self.batch_violations(self.feedback.decode_batch(actions), len(actions)), actions)
             return
         regions = list(self.feedback.regions())
         for count in (FEW, SAMPLE):
@@ -118,7 +118,7 @@ class ConstrainedOracle(Oracle):
             self._action_at(region, maximise_in_box(self._nearness(region), region.dim, self._seed))
             for region in regions
         ]
-        self._require_any(self.missed(nearest), nearest)
+        self._require_any(self.violations(nearest), nearest)
 
     def _require_any(self, missed: np.ndarray, actions: Any) -> None:
         """Raise ArgumentError unless a row of ``missed`` is zero."""
@@ -131,7 +131,7 @@ class ConstrainedOracle(Oracle):
         record = self.feedback.codec.to_record(actions[best])
         raise ArgumentError(
             f"{self.problem.name}: no action meets the constraints {list(map(str, self.constraints))}; the "
-            f"smallest violation in a search is {violations}, at {self.feedback.codec.to_text(record)}"
+            f"smallest violation in a search is {violations}, at {self.feedback.codec.to_string(record)}"
         )
 
     def _precise_excess(self, index: int, batch: Intervention, count: int) -> np.ndarray:
@@ -165,12 +165,12 @@ class ConstrainedOracle(Oracle):
 
     def _find_maximiser(self) -> Action:
         best = self.feedback.known_maximiser()
-        if best is not None and not self.missed([best]).any():
+        if best is not None and not self.violations([best]).any():
             return best
         every = self.feedback.all_actions()
         if every is None:
             return self._search_regions(list(self.feedback.regions()))
-        missed = self.missed_by(self.feedback.decode_batch(every), len(every))
+        missed = self.batch_violations(self.feedback.decode_batch(every), len(every))
         self._require_any(missed, every)
         return self._best_of(every[missed.sum(axis=1) == 0.0])
 

@@ -80,9 +80,8 @@ class Scores(NamedTuple):
         recommended: expected rewards of the recommendations.
         best: the best expected reward in each round.
         best_next: the best expected reward in the round after each, in which its recommendation would be played.
-        missed: violations of the constraints by the actions played, shape ``(rounds, constraints)``; ``None`` without
-            constraints.
-        missed_next: violations by the recommendations.
+        violations: violations by the actions played, shape ``(rounds, constraints)``; ``None`` without constraints.
+        recommended_violations: violations by the recommendations.
         at_random: expected reward of a random action; ``None`` if it is the same in all rounds.
         more: further columns of the run's table, about the actions played.
         more_next: further columns about the recommendations.
@@ -92,8 +91,8 @@ class Scores(NamedTuple):
     recommended: Estimate
     best: np.ndarray
     best_next: np.ndarray
-    missed: np.ndarray | None = None
-    missed_next: np.ndarray | None = None
+    violations: np.ndarray | None = None
+    recommended_violations: np.ndarray | None = None
     at_random: np.ndarray | None = None
     more: Mapping[str, Sequence[Any]] = {}
     more_next: Mapping[str, Sequence[Any]] = {}

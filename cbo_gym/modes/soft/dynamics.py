@@ -12,7 +12,7 @@ from gymnasium.error import InvalidAction
 from cbo_gym.actions import BoxCodec, SparseBox, SparseCodec
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import as_numbers
-from cbo_gym.errors import shown
+from cbo_gym.errors import short_repr
 from cbo_gym.modes.base import Description, Feedback, Region
 from cbo_gym.modes.parametric import ParametricInterface
 from cbo_gym.problems.base import ProblemStatement
@@ -70,7 +70,7 @@ class SoftInterface(ParametricInterface):
         if not inside.all():
             first = int(np.argmin(inside))
             raise InvalidAction(
-                f"actions[{first}] is outside {self.action_space}; given {shown(array[first].tolist())}"
+                f"actions[{first}] is outside {self.action_space}; given {short_repr(array[first].tolist())}"
             )
         return Intervention(self._to_native(array.T))
 

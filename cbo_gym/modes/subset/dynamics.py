@@ -8,7 +8,7 @@ from gymnasium.error import InvalidAction
 from cbo_gym.actions import SuperArmCodec, SuperArmSpace
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import as_numbers
-from cbo_gym.errors import shown
+from cbo_gym.errors import short_repr
 from cbo_gym.modes.base import Region
 from cbo_gym.modes.soft.dynamics import SoftFeedback
 from cbo_gym.problems import Problem
@@ -82,7 +82,7 @@ class SubsetFeedback(SoftFeedback):
 
 def _refuse(entries: list[float]) -> None:
     if entries:
-        raise InvalidAction(f"the entries of a subset must be 0 or 1; given {shown(entries[0])}")
+        raise InvalidAction(f"the entries of a subset must be 0 or 1; given {short_repr(entries[0])}")
 
 
 FEEDBACK = SubsetFeedback

@@ -10,7 +10,7 @@ from typing import Any
 import networkx as nx
 
 from cbo_gym.actions import Interval
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets, require_interval
 from cbo_gym.problems.custom.abduction import Abduction
 from cbo_gym.problems.custom.elementwise import elementwise
@@ -95,7 +95,7 @@ def custom_problem(
     hidden, context_names = _names("latent", latent), _names("contexts", contexts)
     for argument, string in (("reward", reward), ("name", name), ("description", description)):
         if not isinstance(string, str):
-            raise ArgumentError(f"{argument} must be a string; given {shown(string)}")
+            raise ArgumentError(f"{argument} must be a string; given {short_repr(string)}")
     _require_known("reward", [reward], mechanisms)
     for argument, names in (
         ("noise", noise),
@@ -153,7 +153,7 @@ def custom_problem(
 
 def _mapping(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
     if not isinstance(value, Mapping | None):
-        raise ArgumentError(f"{argument} must be a mapping by name, {{name: ...}}; given {shown(value)}")
+        raise ArgumentError(f"{argument} must be a mapping by name, {{name: ...}}; given {short_repr(value)}")
     mapping = dict(value or {})
     _names(f"the keys of {argument}", list(mapping))
     return mapping
@@ -170,19 +170,19 @@ def _names(argument: str, value: Iterable[str]) -> list[str]:
     is_list = isinstance(value, Iterable) and not isinstance(value, str)
     names = list(value) if is_list else []
     if not is_list or not all(isinstance(name, str) and name for name in names):
-        raise ArgumentError(f"{argument} must be a list of names; given {shown(value)}")
+        raise ArgumentError(f"{argument} must be a list of names; given {short_repr(value)}")
     return names
 
 
 def _targets(targets: Iterable[Iterable[str]]) -> list[frozenset[str]]:
     if not isinstance(targets, Iterable) or isinstance(targets, str):
-        raise ArgumentError(f"targets must be a list of sets of names, as [[], ['X']]; given {shown(targets)}")
+        raise ArgumentError(f"targets must be a list of sets of names, as [[], ['X']]; given {short_repr(targets)}")
     return [frozenset(_names("every set of targets", target)) for target in targets]
 
 
 def _arms(arms: Iterable[Mapping[str, float]]) -> list[dict[str, float]]:
     if not isinstance(arms, Iterable) or isinstance(arms, str | Mapping):
-        raise ArgumentError(f"arms must be a list of mappings, as [{{}}, {{'X': 1}}]; given {shown(arms)}")
+        raise ArgumentError(f"arms must be a list of mappings, as [{{}}, {{'X': 1}}]; given {short_repr(arms)}")
     return [_mapping("every arm", arm) for arm in arms]
 
 
@@ -248,7 +248,7 @@ def _arguments(name: str, function: Callable[..., Floats], spelled: Mapping[str,
     """A function's parameters and the names that they stand for; without those that keep their defaults."""
     advice = "give a function whose argument names say what it depends on, as lambda dose, u: np.exp(dose) + u"
     if not callable(function):
-        raise ArgumentError(f"the mechanism of {name} must be a function; given {shown(function)}; {advice}")
+        raise ArgumentError(f"the mechanism of {name} must be a function; given {short_repr(function)}; {advice}")
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as error:
@@ -323,7 +323,7 @@ def _contexts(
     if len(set(contexts)) < len(contexts):
         raise ArgumentError(f"contexts must be different; given {list(contexts)}")
     if not callable(noise_given) and noise_given is not None:
-        raise ArgumentError(f"noise_given must be a function of contexts and uniforms; given {shown(noise_given)}")
+        raise ArgumentError(f"noise_given must be a function of contexts and uniforms; given {short_repr(noise_given)}")
     chosen = _usual_scopes(scm, contexts, targets) if scopes is None else read_scopes(scopes)
     return Contexts(tuple(contexts), chosen, noise_given or Abduction(scm, contexts))
 
@@ -336,7 +336,7 @@ def read_scopes(scopes: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
     """
     if not isinstance(scopes, Iterable) or isinstance(scopes, str | Mapping):
         raise ArgumentError(
-            f"scopes must be a list of mappings, as [{{'X': ['context']}}, {{}}]; given {shown(scopes)}"
+            f"scopes must be a list of mappings, as [{{'X': ['context']}}, {{}}]; given {short_repr(scopes)}"
         )
     return [
         frozenset(

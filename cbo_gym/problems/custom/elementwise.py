@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.actions import Interval
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.scm import Floats, Variable
 from cbo_gym.scm.model import mechanism_error
 
@@ -110,7 +110,7 @@ def _attempt(function: Callable[..., Any], row: Sequence[float]) -> tuple[float,
 
 def _number(result: Any) -> float:
     if np.ndim(result) or result is None or isinstance(result, str):
-        raise TypeError(f"{shown(result)} is not a number")
+        raise TypeError(f"{short_repr(result)} is not a number")
     return np.nan if np.iscomplexobj(result) else float(result)
 
 

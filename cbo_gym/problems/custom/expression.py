@@ -15,7 +15,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.scm import Floats
 from cbo_gym.scm.expression import ARITY, NODE, NUMBER, STEPS, Expression, Step
 
@@ -87,7 +87,7 @@ class Equation:
 
 def _parse(string: str) -> ast.Expression:
     if not isinstance(string, str):
-        raise ArgumentError(f"an equation is a string; given {shown(string)}")
+        raise ArgumentError(f"an equation is a string; given {short_repr(string)}")
     if len(string) > MAX_CHARACTERS:
         raise ArgumentError(
             f"the equation {_abbreviate(string)} has {len(string)} characters; at most {MAX_CHARACTERS} are allowed"

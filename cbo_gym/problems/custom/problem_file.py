@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from cbo_gym._util.validation import StrictModel, field_errors
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.actions import Interval
-from cbo_gym.errors import ArgumentError, shortened, shown
+from cbo_gym.errors import ArgumentError, short_repr, shorten
 from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.custom.custom import OWN_NOISE, custom_problem
 from cbo_gym.problems.custom.expression import RESERVED, Equation, spelling
@@ -66,7 +66,7 @@ def load_problem(path: str | Path) -> Problem:
         ArgumentError: if the file cannot be read or is not a valid problem; the message names the file and the error.
     """
     path = Path(path)
-    failure = f"cannot load the problem {shortened(str(path))}"
+    failure = f"cannot load the problem {shorten(str(path))}"
     try:
         return _build(_ProblemFile.model_validate(read_yaml(path)))
     except ValidationError as error:
@@ -119,7 +119,7 @@ def _named_distribution(entry: dict[str, list[Any]]) -> Distribution:
     if len(entry) != 1 or not set(entry) <= set(families):
         raise ArgumentError(
             f"noise must be a standard deviation, or one of {sorted(families)} with a list of its arguments; "
-            f"given {shown(entry)}"
+            f"given {short_repr(entry)}"
         )
     ((name, arguments),) = entry.items()
     return families[name](*arguments)

@@ -67,7 +67,7 @@ class Contexts(ModeData):
             scopes=transform.shuffle(scopes, SETS),
             noise_given=policy.noise_given,
             best_response=policy.best_response if self.best_response else None,
-            policy=None if self.policy is None else transform.in_words(self.policy),
+            policy=None if self.policy is None else transform.describe_policy(self.policy),
             value=None if self.value is None else float(transform.reward.to_new(self.value)),
         )
 

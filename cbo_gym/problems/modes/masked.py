@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cbo_gym.actions import Interval
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.base import ModeData, Problem
 from cbo_gym.problems.transform import Transform
 from cbo_gym.scm import Component, DistributionFamily
@@ -37,7 +37,7 @@ class SuperArms(ModeData):
         if not (len(self.exogenous) == q and self.size in range(1, q + 1)):
             raise ArgumentError(
                 f"{problem.name}: a super arm must hold at least 1 and at most all of the {q} base arms, each with a "
-                f"signal; given the size {shown(self.size)} and {len(self.exogenous)} signals"
+                f"signal; given the size {short_repr(self.size)} and {len(self.exogenous)} signals"
             )
 
     def transform(self, transform: Transform) -> SuperArms:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import combinations, product
 
 from cbo_gym._util.arguments import is_finite_number, whole_number
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.modes.discrete import Arms
 from cbo_gym.problems.systems.building import read_equations
@@ -61,9 +61,9 @@ def _check_causes(causes: int, rare: int, epsilon: float) -> list[str]:
     whole_number("causes", causes, at_least=2, at_most=MAX_CAUSES)
     whole_number("rare", rare, at_least=1)
     if rare >= causes:
-        raise ArgumentError(f"rare must be less than the number of causes, {causes}; given {shown(rare)}")
+        raise ArgumentError(f"rare must be less than the number of causes, {causes}; given {short_repr(rare)}")
     if not (is_finite_number(epsilon) and 0.0 < epsilon <= 0.5):
-        raise ArgumentError(f"epsilon must be a number above 0 and at most 0.5; given {shown(epsilon)}")
+        raise ArgumentError(f"epsilon must be a number above 0 and at most 0.5; given {short_repr(epsilon)}")
     return [f"X{i}" for i in range(1, causes + 1)]
 
 
@@ -82,7 +82,7 @@ def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: fl
     """
     names = _check_causes(causes, rare, epsilon)
     if not (is_finite_number(q) and 0.0 <= q <= 0.5):
-        raise ArgumentError(f"q must be a number from 0 to 0.5; given {shown(q)}")
+        raise ArgumentError(f"q must be a number from 0 to 0.5; given {short_repr(q)}")
     shares = [q] * rare + [0.5] * (causes - rare)
     variables = [
         *(Variable(name, own_noise, noise=_bernoulli(share)) for name, share in zip(names, shares, strict=True)),

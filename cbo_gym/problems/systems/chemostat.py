@@ -23,7 +23,7 @@ from cbo_gym._util.arguments import whole_number
 from cbo_gym._util.summation import add_up
 from cbo_gym._util.validation import StrictModel
 from cbo_gym._util.yaml import read_yaml
-from cbo_gym.errors import ArgumentError, shortened, shown
+from cbo_gym.errors import ArgumentError, short_repr, shorten
 from cbo_gym.problems.base import Problem, non_negative
 from cbo_gym.problems.systems import compositions
 from cbo_gym.problems.systems.exogenous import PAPER
@@ -131,11 +131,11 @@ def load_coefficients(path: str | Path | None = None) -> Coefficients:
     try:
         return Coefficients.model_validate(read_yaml(source))
     except ArgumentError as error:
-        raise ArgumentError(f"cannot read the coefficients {shortened(str(source))}: {error}") from error
+        raise ArgumentError(f"cannot read the coefficients {shorten(str(source))}: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "(the file)"
-        raise ArgumentError(f"{source}: field {where}: {first['msg']}, given {shown(first['input'])}") from error
+        raise ArgumentError(f"{source}: field {where}: {first['msg']}, given {short_repr(first['input'])}") from error
 
 
 def _algae_uptake(nitrogen: Floats) -> Floats:
@@ -153,7 +153,7 @@ def _after_a_day(start: Floats, loss: Floats, gain: Floats) -> Floats:
     return start * left + gain * (1.0 - left) / loss
 
 
-def _scattered(forecast: Floats, u: Floats) -> Floats:
+def _add_noise(forecast: Floats, u: Floats) -> Floats:
     root = non_negative(forecast**0.5 + u)
     return root * root
 
@@ -161,7 +161,7 @@ def _scattered(forecast: Floats, u: Floats) -> Floats:
 def nitrogen(uptake: Floats, before: Floats, algae_before: Floats, external: Floats, u: Floats) -> Floats:
     """Return dissolved nitrogen, umol N/l: dN = delta (N_in - N) - F_P(N) P, with F_P(N) / N at yesterday's value."""
     loss = DILUTION + uptake * ALGAE_UPTAKE * algae_before / (ALGAE_HALF + before)
-    return _scattered(_after_a_day(before, loss, DILUTION * external), u)
+    return _add_noise(_after_a_day(before, loss, DILUTION * external), u)
 
 
 def algae(gain: Floats, loss: Floats, before: Floats, nitrogen_now: Floats, u: Floats) -> Floats:
@@ -170,7 +170,7 @@ def algae(gain: Floats, loss: Floats, before: Floats, nitrogen_now: Floats, u: F
     Algae turn over in less than a day, so the stock that grows is taken at its typical level, part of ``gain``, and not
     at yesterday's. The grazers are not parents in the paper's Eq. 10; they are part of ``loss``.
     """
-    return _scattered(_after_a_day(before, loss * DILUTION, gain * _algae_uptake(nitrogen_now)), u)
+    return _add_noise(_after_a_day(before, loss * DILUTION, gain * _algae_uptake(nitrogen_now)), u)
 
 
 def juveniles(
@@ -178,24 +178,24 @@ def juveniles(
 ) -> Floats:
     """Juveniles a ml: dJ = R_J - (m + delta) J with R_J = F_B(P) A exp(-delta theta)."""
     hatching = HATCHED * _rotifer_uptake(algae_now) * adults_before
-    return _scattered(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * hatching), u)
+    return _add_noise(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * hatching), u)
 
 
 def adults(gain: Floats, loss: Floats, algae_now: Floats, before: Floats, u: Floats) -> Floats:
     """Adults a ml: dA = beta R_A - (m + delta) A; those who mature, R_A, are a share of the eggs laid, F_B(P) A."""
     maturing = MASS_RATIO * _rotifer_uptake(algae_now) * before
-    return _scattered(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * maturing), u)
+    return _add_noise(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * maturing), u)
 
 
 def eggs(gain: Floats, loss: Floats, before: Floats, algae_now: Floats, adults_now: Floats, u: Floats) -> Floats:
     """Eggs a ml: dE = F_B(P) A (1 - exp(-delta theta)) - delta E. That eggs hatch is part of ``loss``."""
     laid = (1.0 - HATCHED) * _rotifer_uptake(algae_now) * adults_now
-    return _scattered(_after_a_day(before, loss * DILUTION, gain * laid), u)
+    return _add_noise(_after_a_day(before, loss * DILUTION, gain * laid), u)
 
 
 def dead(gain: Floats, loss: Floats, before: Floats, juveniles_now: Floats, adults_now: Floats, u: Floats) -> Floats:
     """Dead animals a ml: dD = m (J + A) - delta D."""
-    return _scattered(_after_a_day(before, loss * DILUTION, gain * MORTALITY * (juveniles_now + adults_now)), u)
+    return _add_noise(_after_a_day(before, loss * DILUTION, gain * MORTALITY * (juveniles_now + adults_now)), u)
 
 
 def _negated_dead(*args: Floats) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from cbo_gym._util.arguments import is_whole_number, require_not_negative
 from cbo_gym._util.summation import add_up
 from cbo_gym.actions import Interval
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.build import build_problem
 from cbo_gym.problems.custom.custom import read_scopes
@@ -296,7 +296,7 @@ def _coordinates(contexts: Any, dim: int) -> list[int]:
     coordinates = contexts if isinstance(contexts, list | tuple | range) and len(contexts) <= dim else ()
     if not all(is_whole_number(i) and 0 <= i < dim for i in coordinates) or not 0 < len(set(coordinates)) < dim:
         raise ArgumentError(
-            f"contexts must be some, not all, of the coordinates 0 to {dim - 1}; given {shown(contexts)}"
+            f"contexts must be some, not all, of the coordinates 0 to {dim - 1}; given {short_repr(contexts)}"
         )
     return sorted(set(coordinates))
 

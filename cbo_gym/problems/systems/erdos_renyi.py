@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym._util.arguments import is_finite_number, require_truth_value, whole_number
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.base import Problem
 from cbo_gym.scm import Component, Floats, Linear, Normal, Periodic, StructuralCausalModel, Tanh, Variable
 
@@ -63,7 +63,7 @@ def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, 
     count = whole_number("nodes", nodes, at_least=2, at_most=MAX_NODES)
     densest = min((count - 1) / 2, MAX_EDGES / count)
     if not (is_finite_number(density) and 0 < density <= densest):
-        raise ArgumentError(f"density must be above 0 and at most {densest:g}; given {shown(density)}")
+        raise ArgumentError(f"density must be above 0 and at most {densest:g}; given {short_repr(density)}")
     require_truth_value("nonlinear", nonlinear)
     rng = np.random.default_rng(whole_number("instance_seed", instance_seed, at_least=0))
     parents = _draw_graph(rng, count, 2.0 * density / (count - 1))

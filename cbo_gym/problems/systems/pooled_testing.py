@@ -13,7 +13,7 @@ from typing import Any
 
 from cbo_gym._util.arguments import is_finite_number
 from cbo_gym.actions.domains import Number
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.systems import compositions
 from cbo_gym.problems.systems.exogenous import PAPER
@@ -57,7 +57,7 @@ class PooledTest:
         for name, (limits, holds) in allowed.items():
             value = getattr(self, name)
             if not (is_finite_number(value) and holds(value)):
-                raise ArgumentError(f"{name} must be a finite number {limits}; given {shown(value)}")
+                raise ArgumentError(f"{name} must be a finite number {limits}; given {short_repr(value)}")
 
     def infectious(self, infectious: Floats, recovered: Floats, pool_size: Floats, u: Floats) -> Floats:
         """Return percent infectious in the week after, those who are infected in this one."""
@@ -91,7 +91,7 @@ def _at_start(u: Floats) -> Floats:
     return START + u
 
 
-def _recovered(infectious: Floats, recovered: Floats, u: Floats) -> Floats:
+def _recovered_fraction(infectious: Floats, recovered: Floats, u: Floats) -> Floats:
     return 100.0 * (clip_fraction(0.01 * infectious) + clip_fraction(0.01 * recovered)) + u
 
 
@@ -132,7 +132,7 @@ def pooled_testing(
         variables.append(Variable(f"L{week}", test.loss, state, (week - 1,), u))
         if week < WEEKS:
             variables.append(Variable(f"I{week + 1}", test.infectious, state, (week - 1,), u))
-            variables.append(Variable(f"R{week + 1}", _recovered, state, (), u))
+            variables.append(Variable(f"R{week + 1}", _recovered_fraction, state, (), u))
     variables.append(Variable("Y", _total, ("L1", "L2", "L3")))
     return Problem(
         name="PooledTesting",

@@ -142,18 +142,18 @@ def health() -> Problem:
 def alpine2_cost() -> Problem:
     """Alpine2 with a cost as a second objective: 1, and each parameter's distance from its null value, 5."""
     base = function_networks.alpine2()
-    return _paid_for(base, Costs(base=1.0, per_unit=dict.fromkeys(base.scm.action_nodes, 1.0)))
+    return _with_cost_objective(base, Costs(base=1.0, per_unit=dict.fromkeys(base.scm.action_nodes, 1.0)))
 
 
 def psa_cost() -> Problem:
     """PSAGraph with a cost as a second objective: 0.1 for each drug that is set, and its dose."""
     base = hard_graphs.psa_graph()
-    return _paid_for(
+    return _with_cost_objective(
         base, Costs(variables=dict.fromkeys(base.manipulable, 0.1), per_unit=dict.fromkeys(base.manipulable, 1.0))
     )
 
 
-def _paid_for(base: Problem, costs: Costs) -> Problem:
+def _with_cost_objective(base: Problem, costs: Costs) -> Problem:
     reward = base.scm.reward
     return replace(
         base,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cbo_gym._util.arguments import require_word, whole_number
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.base import Interval, Problem, gaussian_noise
 from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.scm import (
@@ -120,7 +120,7 @@ def _draw_edges(family: _Family, rng: np.random.Generator) -> dict[tuple[int, in
         for cause in range(effect):
             if rng.random() < family.density:
                 component = family.components[rng.integers(len(family.components))]
-                components[effect, cause] = component.scaled(rng.uniform(*family.coefficients))
+                components[effect, cause] = component.multiply(rng.uniform(*family.coefficients))
     return components
 
 
@@ -165,7 +165,7 @@ def _problem(
     family = _FAMILIES[centre][name]
     for argument, function in (("activation", activation), ("payoff", payoff)):
         if not isinstance(function, Component | None):
-            raise ArgumentError(f"{argument} must be None or a Component such as Tanh(); given {shown(function)}")
+            raise ArgumentError(f"{argument} must be None or a Component such as Tanh(); given {short_repr(function)}")
     instance = _instance(family, instance_seed)
     sem = SeparableSEM(
         instance.signals,

@@ -46,7 +46,7 @@ def network_sem(fitted: dict[str, Any]) -> SeparableSEM:
 
 
 def _combine(coefficients: dict[str, float]) -> Component:
-    components = tuple(SHAPES[name].scaled(factor) for name, factor in coefficients.items())
+    components = tuple(SHAPES[name].multiply(factor) for name, factor in coefficients.items())
     return components[0] if len(components) == 1 else Sum(components)
 
 

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Literal, NamedTuple
 
 from cbo_gym._util.arguments import number_in
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.outcomes import COST, Outcomes
 from cbo_gym.task import Constraint, GraphKnowledge
 
@@ -57,7 +57,7 @@ def read_constraints(constraints: object, names: Collection[str]) -> tuple[Const
     if not isinstance(strings, list | tuple) or len(strings) > MAX_CONSTRAINTS:
         raise ArgumentError(
             f"constraints must be a list of at most {MAX_CONSTRAINTS} strings such as 'X <= 1.5'; "
-            f"given {shown(constraints)}"
+            f"given {short_repr(constraints)}"
         )
     return tuple(dict.fromkeys(constraint for string in strings for constraint in _read(string, names)))
 
@@ -96,19 +96,21 @@ def _read(value: object, names: Collection[str]) -> list[Constraint]:
     if match is None and known:
         threshold = known[0].limits[known[0].thresholds.index(None)][1].strip()
         raise ArgumentError(
-            f"the threshold of the constraint {shown(value)} on {known[0].node!r} is not a number: {shown(threshold)}"
+            f"the threshold of the constraint {short_repr(value)} on {known[0].node!r} is not a number: "
+            f"{short_repr(threshold)}"
         )
     if match is None:
         equality = "=" in string and not re.search("[<>≤≥⩽⩾]", string)
         remedy = "; for an equality, write a narrow interval such as '1.9 <= NODE <= 2.1'" if equality else ""
         raise ArgumentError(
-            f"cannot read the constraint {shown(value)}; write 'NODE <= NUMBER', 'NODE >= NUMBER' or "
+            f"cannot read the constraint {short_repr(value)}; write 'NODE <= NUMBER', 'NODE >= NUMBER' or "
             f"'NUMBER <= NODE <= NUMBER'{remedy}"
         )
     sides, thresholds = [side for side, _ in match.limits], [float(threshold or 0.0) for threshold in match.thresholds]
     if len(set(sides)) < len(sides) or thresholds[0] > thresholds[-1]:
         raise ArgumentError(
-            f"the constraint {shown(value)} needs both signs in one direction and the smaller number on the smaller "
+            f"the constraint {short_repr(value)} needs both signs in one direction and the smaller number on the "
+            "smaller "
             "side, as in '0 <= NODE <= 2'"
         )
     return [Constraint(match.node, side, threshold) for side, threshold in zip(sides, thresholds, strict=True)]

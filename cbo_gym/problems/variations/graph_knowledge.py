@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym._util.arguments import is_whole_number, require_word, whole_number
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.base import MAX_TARGETS, Problem
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.problems.modes.masked import SuperArms
@@ -121,7 +121,7 @@ def _partial(
     else:
         raise ArgumentError(
             f"graph_candidates must be a number from 1 to {MAX_CANDIDATES} or a list of 1 to {MAX_CANDIDATES} "
-            f"diagrams; given {shown(graph_candidates)}"
+            f"diagrams; given {short_repr(graph_candidates)}"
         )
     candidates = dict.fromkeys(_with_nodes(diagram, nodes) for diagram in diagrams)
     return GraphKnowledge(nodes, candidates=tuple(sorted(candidates, key=repr)))
@@ -239,14 +239,16 @@ def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keywor
         count = whole_number(keyword, wanted, at_least=0)
         if count > len(known):
             raise ArgumentError(
-                f"{keyword} must be at most {len(known)}, the number of {items_name}; given {shown(count)}"
+                f"{keyword} must be at most {len(known)}, the number of {items_name}; given {short_repr(count)}"
             )
         return [known[i] for i in rng.permutation(len(known))[:count]]
     if not isinstance(wanted, list | tuple):
-        raise ArgumentError(f"{keyword} must be a number or a list; given {shown(wanted)}")
+        raise ArgumentError(f"{keyword} must be a number or a list; given {short_repr(wanted)}")
     items = [tuple(item) if isinstance(item, list) else item for item in wanted]
     if unknown := [item for item in items if not _is_comparable(item) or item not in known]:
-        raise ArgumentError(f"{keyword} names {shown(unknown)}; choose from the {items_name} {shown(list(known))}")
+        raise ArgumentError(
+            f"{keyword} names {short_repr(unknown)}; choose from the {items_name} {short_repr(list(known))}"
+        )
     return list(dict.fromkeys(items))
 
 
@@ -295,7 +297,9 @@ def _edges(value: Any) -> list[Edge]:
     edges = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
     edges = [tuple(edge) if isinstance(edge, list) else edge for edge in edges]
     if not all(isinstance(edge, tuple) and len(edge) == 2 and _is_comparable(edge) for edge in edges):
-        raise ArgumentError(f"a candidate is a CausalDiagram or a list of edges (cause, effect); given {shown(value)}")
+        raise ArgumentError(
+            f"a candidate is a CausalDiagram or a list of edges (cause, effect); given {short_repr(value)}"
+        )
     return edges
 
 

@@ -28,7 +28,7 @@ from cbo_gym.problems.transform import NODES, SETS, SETTING, TRANSFORM, Transfor
 from cbo_gym.problems.variations.masking import with_random_signals
 from cbo_gym.scm import Zero
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.scm.noise import scaled
+from cbo_gym.scm.noise import multiply
 from cbo_gym.scm.separable import SeparableSEM
 from cbo_gym.scm.transform import rename_diagram
 from cbo_gym.scm.units import SAME, Unit
@@ -184,7 +184,7 @@ def _apply(transform: Transform, old: Problem, mode: Mode) -> Problem:
         optimal_action=None if old.optimal_action is None else transform.point(old.optimal_action),
         optimal_do=None if old.optimal_do is None else transform.values(old.optimal_do),
         composition=None if old.composition is None else transform.composition(old.composition, old.scm.nodes[:-1]),
-        noise_known=old.noise_known and all(scaled(v.noise, 1.0) is not None for v in changed),
+        noise_known=old.noise_known and all(multiply(v.noise, 1.0) is not None for v in changed),
         outcomes=_outcomes(transform, old, mode),
         knowledge=None if old.knowledge is None else _knowledge(transform, old, mode, old.knowledge),
         modes=[data.transform(transform) for data in old.modes if not isinstance(data, Slices) or mode is Mode.DYNAMIC],

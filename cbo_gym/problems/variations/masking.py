@@ -11,7 +11,7 @@ from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.scm import Floats, StructuralCausalModel, Uniform, Variable
 
 
-def _masked(selected: Floats, signal: Floats) -> Floats:
+def _mask(selected: Floats, signal: Floats) -> Floats:
     return selected * signal
 
 
@@ -41,7 +41,7 @@ def with_random_signals(problem: Problem) -> Problem:
     variables = []
     for i, null in enumerate(problem.null_action):
         native = SelectedScale(*problem.domains.scales[i], null)
-        variables.append(Variable(signals[i], _masked, (), (i,), Uniform(), observed=False))
+        variables.append(Variable(signals[i], _mask, (), (i,), Uniform(), observed=False))
         variables.append(Variable(parameters[i], native, (signals[i],), (i,), observed=False))
     for v in scm.variables:
         causes = (*v.parents, *(parameters[i] for i in v.actions))  # in the order of the mechanism's arguments

@@ -80,7 +80,7 @@ async def _handle_error(request: Request, error: Exception) -> Response:
     if isinstance(error, StarletteHTTPException):
         title = "No such page" if error.status_code == 404 else "Refused"
         return plain_page(error.status_code, title, str(error.detail))
-    return plain_page(_status(error), "This does not work", request.app.state.service.in_words(error))
+    return plain_page(_status(error), "This does not work", request.app.state.service.error_message(error))
 
 
 def _status(error: Exception) -> int:
@@ -177,7 +177,7 @@ def _summarize(service: StudyService, names: list[str]) -> list[dict[str, Any]]:
             case = service.case(name)
             summaries.append({"index": index, "name": name, "about": case.about, "counts": counts(case.state())})
         except CBOGymError as error:
-            summaries.append({"index": index, "name": name, "error": service.in_words(error)})
+            summaries.append({"index": index, "name": name, "error": service.error_message(error)})
     return summaries
 
 
@@ -193,7 +193,7 @@ def _new(request: Request, names: list[str], problem: Problem | None, rows: int 
 
 
 def _problem(request: Request, form: str, error: Exception, typed: Typed) -> Problem:
-    return Problem(form, request.app.state.service.in_words(error), typed, _status(error))
+    return Problem(form, request.app.state.service.error_message(error), typed, _status(error))
 
 
 @routes.post("/new")

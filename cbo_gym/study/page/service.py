@@ -71,7 +71,7 @@ class Case:
         event = self.study.events
         if state is None or state.event != event:
             units, entries = self.study._units, {entry.number: entry for entry in self.study.trials}
-            done = {number: units.done(units.read(entry.action)) for number, entry in entries.items()}
+            done = {number: units.native_values(units.read(entry.action)) for number, entry in entries.items()}
             self._state = state = StudyState(event, entries, done, self.study.best_trial)
         return state
 
@@ -99,7 +99,7 @@ class Case:
                         sections = await asyncio.shield(asyncio.wrap_future(future))
                     except CBOGymError as error:
                         # The rest of the page is useful without the report.
-                        sections = [f'<p class="note">{escape(self._service.in_words(error))}</p>']
+                        sections = [f'<p class="note">{escape(self._service.error_message(error))}</p>']
                     if included >= event:
                         return sections
                     # Another request may have begun a newer report.
@@ -176,7 +176,7 @@ class StudyService:
         """
         return await asyncio.wrap_future(self.thinker.submit(thinker.create, b"", read, self.trusted, self.storage))
 
-    def in_words(self, error: Exception) -> str:
+    def error_message(self, error: Exception) -> str:
         """Return the message of an error, with the name of the database instead of its path or URL."""
         message = str(error)
         for path in {self.storage, str(Path(self.storage).absolute())}:

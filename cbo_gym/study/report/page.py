@@ -144,10 +144,10 @@ def _now(shot: Snapshot, preview: bool) -> dict[str, Any]:
             mean, ends = interval(band)
             expected = f", with {shot.about.reward} expected to be {mean} ({ends})"
         following = f"No trial is running. The next suggestion will be {shot.action_words(action)}{expected}."
-    return {"pending": pending, "next": following, "recommended": _recommended(shot)}
+    return {"pending": pending, "next": following, "recommended": _recommendation(shot)}
 
 
-def _recommended(shot: Snapshot) -> dict[str, Any] | None:
+def _recommendation(shot: Snapshot) -> dict[str, Any] | None:
     try:
         done = shot.study.recommendation(context=shot.context)
     # No outcome is known.

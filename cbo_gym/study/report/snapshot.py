@@ -96,7 +96,7 @@ class Snapshot:
         """Return the index of the best mean."""
         return int(np.argmin(band.mean) if self.about.direction == "minimize" else np.argmax(band.mean))
 
-    def measured(self, name: str) -> list[float]:
+    def measurements(self, name: str) -> list[float]:
         """Return the measured values of a variable, in the order of the rounds."""
         return [value for known in self.rounds if (value := known.values.get(name)) is not None]
 
@@ -117,7 +117,7 @@ class Snapshot:
         return ", ".join(parts) or "nothing set"
 
     def action_words(self, action: Action) -> str:
-        return self.words(self.units.done(action))
+        return self.words(self.units.native_values(action))
 
 
 def number(value: Any) -> str:

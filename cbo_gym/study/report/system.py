@@ -24,7 +24,7 @@ def system(shot: Snapshot) -> dict[str, Any]:
     words = ROLES | ({"acted on": "has parameters"} if about.parameters else {})
     set_to: dict[str, list[Any]] = defaultdict(list)
     for known in shot.rounds:
-        for name, value in shot.units.done(known.action).items():
+        for name, value in shot.units.native_values(known.action).items():
             set_to[name].append(value)
     variables = [
         [*_set_cells(shot, name, words[roles[name]], set_to[name]), *_measured_cells(shot, name)]
@@ -36,7 +36,7 @@ def system(shot: Snapshot) -> dict[str, Any]:
     ]
     constraints = []
     for limit in feedback.problem.outcomes.constraints:
-        values = shot.measured(limit.node)
+        values = shot.measurements(limit.node)
         constraints.append([str(limit), f"{sum(limit.excess(value) <= 0.0 for value in values)} of {len(values)}"])
     diagram = _diagram(shot, roles, words, set_to) if shot.study.diagram else ""
     return {"diagram": diagram, "variables": variables, "constraints": constraints, "costs": _costs(shot)}
@@ -47,7 +47,7 @@ def _set_cells(shot: Snapshot, name: str, role: str, values: list[Any]) -> list[
 
 
 def _measured_cells(shot: Snapshot, name: str) -> list[Any]:
-    values = shot.measured(name)
+    values = shot.measurements(name)
     cells = [float(np.mean(values)), min(values), max(values), values[-1]] if values else [None] * 4
     return [len(values) if shot.rounds else None, *cells]
 
@@ -64,7 +64,7 @@ def _diagram(shot: Snapshot, roles: dict[str, str], words: dict[str, str], set_t
         for name in shot.study.interface.affected_nodes():
             label = f"set in {len(set_to[name])} of {len(shot.rounds)}"
             lines[name].append(Line(label, label, bool(set_to[name])))
-    means = {name: float(np.mean(values)) for name in roles if (values := shot.measured(name))}
+    means = {name: float(np.mean(values)) for name in roles if (values := shot.measurements(name))}
     boxes = {
         name: Box(f"mean {number(means[name])}" if name in means else None, lines[name], COLOURS[role])
         for name, role in roles.items()
@@ -94,4 +94,4 @@ def _costs(shot: Snapshot) -> str:
             except (ArgumentError, ValueError):
                 continue
     spent = f" The {len(paid)} measured trials cost {number(float(add_up(paid)))} in all." if paid else ""
-    return f"Costs: {'; '.join(feedback.costs.in_words())}.{spent}"
+    return f"Costs: {'; '.join(feedback.costs.describe())}.{spent}"
