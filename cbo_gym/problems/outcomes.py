@@ -146,8 +146,7 @@ def check_objectives(name: str, outcomes: Outcomes, scm: Structure, settable: It
     if unsuitable := [node for node in names if node not in allowed and node != COST]:
         raise ArgumentError(
             f"{name}: objectives are observed variables that cannot be set, or {COST!r}; given "
-            f"{short_repr(unsuitable[0])}; "
-            f"choose from {allowed}{did_you_mean(unsuitable[0], allowed)}"
+            f"{short_repr(unsuitable[0])}; choose from {allowed}{did_you_mean(unsuitable[0], allowed)}"
         )
     if outcomes.has_cost_objective and (outcomes.costs is None or COST in scm.nodes):
         raise ArgumentError(f"{name}: the objective {COST!r} needs costs, and no variable may have this name")

@@ -453,8 +453,7 @@ def _parse(string: str, comma: str) -> float:
     if NUMERIC.fullmatch(string) and string.endswith("%"):
         raise ArgumentError(
             f"must be a number in the variable's unit, without a percent sign; given {short_repr(string)}; write it "
-            "as the "
-            "study has it, 0.12 or 12 for 12%"
+            "as the study has it, 0.12 or 12 for 12%"
         )
     raise ArgumentError(
         f"must be a finite number; given {short_repr(string)}; leave the cell empty if it was not measured"

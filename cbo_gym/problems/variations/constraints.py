@@ -110,8 +110,7 @@ def _read(value: object, names: Collection[str]) -> list[Constraint]:
     if len(set(sides)) < len(sides) or thresholds[0] > thresholds[-1]:
         raise ArgumentError(
             f"the constraint {short_repr(value)} needs both signs in one direction and the smaller number on the "
-            "smaller "
-            "side, as in '0 <= NODE <= 2'"
+            "smaller side, as in '0 <= NODE <= 2'"
         )
     return [Constraint(match.node, side, threshold) for side, threshold in zip(sides, thresholds, strict=True)]
 
