@@ -122,7 +122,7 @@ def test_an_agent_that_lacks_a_part_is_named(part):
     """DuckTyped has no method, Raises no docstring, Nonsense has a parameter without a meaning."""
     kind = {"summary": "SoftOnly", "parameters": "Nonsense"}.get(part, "DuckTyped")
     with pytest.raises(ValueError, match="Unwritten"):
-        getattr(DocumentedAgent("Unwritten", f"tests.helpers:{kind}"), part)
+        getattr(DocumentedAgent("Unwritten", f"tests.support.agents:{kind}"), part)
 
 
 def test_parameters_are_those_of_the_class_that_takes_them():

@@ -15,9 +15,9 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.problems import Problem
 from cbo_gym.scm import StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.testing import ContractError, check_agent, check_problem
-from tests.helpers import Centre
-from tests.registered import FIRST_OF_MODE, IDS, SEVERAL_OBJECTIVES
-from tests.together import by_family
+from tests.support.agents import Centre
+from tests.support.environments import FIRST_OF_MODE, IDS, SEVERAL_OBJECTIVES
+from tests.support.families import by_family
 
 #: the graph of IVBandit is not that of parallel bandits; the last two have several objectives
 ENVS = (*FIRST_OF_MODE.values(), "CBO/IVBandit-v0", "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0")
@@ -142,12 +142,12 @@ def test_what_an_agent_breaks_is_named(agent, message):
 
 
 def test_agents_are_given_in_many_ways():
-    for agent in ("Random", "tests.helpers:Centre", Centre, Centre(), lambda: Centre()):
+    for agent in ("Random", "tests.support.agents:Centre", Centre, Centre(), lambda: Centre()):
         check_agent(agent, "CBO/ToyGraph-v0", rounds=2)
     with pytest.raises(ArgumentError, match="rounds must be at least 2"):
         check_agent("Random", "CBO/Dropwave-v0", rounds=1)
     with pytest.raises(TypeError, match="lacks"):
-        check_agent("tests.helpers:Incomplete", "CBO/Dropwave-v0")
+        check_agent("tests.support.agents:Incomplete", "CBO/Dropwave-v0")
 
 
 def _only_numbers(dose, u):

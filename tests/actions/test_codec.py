@@ -8,7 +8,7 @@ from cbo_gym.actions import BoxCodec, Domains
 from cbo_gym.actions.policies import PolicyActions, spread_points
 from cbo_gym.envs.wrappers import codec_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from tests.registered import FIRST_OF_MODE
+from tests.support.environments import FIRST_OF_MODE
 
 ENVS = {env_id: {} for env_id in FIRST_OF_MODE.values()} | {"CBO/Alpine2-v0": {"max_interventions": 2}}
 

@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from cbo_gym import agents
 from cbo_gym.errors import ArgumentError
-from tests.agents.helpers import AGENT_SEED, make
+from tests.support.loop import AGENT_SEED, make
 
 
 @pytest.mark.parametrize("env_id", ["CBO/Dropwave-v0", "CBO/Alpine2-Noisy-v0", "CBO/ToyGraph-v0"])

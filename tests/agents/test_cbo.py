@@ -26,7 +26,7 @@ from cbo_gym.agents.surrogates.causal.unexplained import residual_std
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import GraphKnowledge, HardTask
-from tests.agents.helpers import go_on, make, play
+from tests.support.loop import go_on, make, play
 
 TOY, COMPLETE = "CBO/ToyGraph-v0", "CBO/CompleteGraph-v0"
 X0, X1 = frozenset({"X0"}), frozenset({"X1"})

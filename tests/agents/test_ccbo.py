@@ -14,7 +14,7 @@ from cbo_gym.agents.surrogates.gp.fitting import LogPosterior
 from cbo_gym.envs import oracle_of
 from cbo_gym.errors import HiddenGraphError
 from cbo_gym.task import Constraint
-from tests.agents.helpers import make, play
+from tests.support.loop import make, play
 
 ENV = "CBO/CCBOSynthetic1-v0"
 

@@ -22,8 +22,8 @@ from cbo_gym.errors import MissingExtraError, UnsupportedModeError
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.task import Mode
 from tests import record
-from tests.agents.helpers import flat, play
-from tests.registered import FIRST_OF_MODE, IDS
+from tests.support.environments import FIRST_OF_MODE, IDS
+from tests.support.loop import flat, play
 
 #: the first environment of each mode, which is made for each rule besides
 DEFAULT = (*FIRST_OF_MODE.values(), "CBO/ConfoundedBandit-v0")

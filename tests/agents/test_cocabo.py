@@ -21,7 +21,7 @@ from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import GraphKnowledge
-from tests.agents.helpers import AGENT_SEED, go_on, make, play
+from tests.support.loop import AGENT_SEED, go_on, make, play
 
 
 def arms_of(agent: Any, env_id: str, **kwargs: Any) -> list[tuple[frozenset[str], frozenset[str]]]:

@@ -16,9 +16,9 @@ from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Mode
 from cbo_gym.testing import check_agent
-from tests.agents.helpers import make
-from tests.registered import FIRST_OF_MODE
-from tests.together import ALONE, ONE_A_FAMILY
+from tests.support.environments import FIRST_OF_MODE
+from tests.support.families import ALONE, ONE_A_FAMILY
+from tests.support.loop import make
 
 FIG1, PERIODIC, PENNY = "CBO/CoCaFig1-v0", "CBO/SSEMPeriodic-v0", "CBO/Dropwave-Penny-v0"
 MASKED = ("SSEM-UCB", "SSEM-UCB-JO", "SSEM-UCB-Norm", "SEM-UCB", "METS", "SGB", "IGP-UCB")

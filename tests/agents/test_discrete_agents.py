@@ -20,8 +20,8 @@ from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import DiscreteTask
-from tests.agents.helpers import make, play
-from tests.scm.discrete import greatest_lead, random_scm
+from tests.support.binary_scms import greatest_lead, random_scm
+from tests.support.loop import make, play
 
 
 def task_of(env_id: str, rounds: int = 100, **kwargs: Any) -> DiscreteTask:

@@ -14,7 +14,7 @@ from cbo_gym.envs.registry import InitialData
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.gap import gap_over_time, gaps_of, slice_gaps
-from tests.agents.helpers import make, play
+from tests.support.loop import make, play
 
 AGENTS = [agents.DCBO, agents.ABO, agents.CBORestarted, agents.GPUCBRestarted]
 every_agent = pytest.mark.parametrize("build", AGENTS, ids=lambda build: build.__name__)

@@ -6,7 +6,7 @@ from cbo_gym.agents.common.search import maximise
 from cbo_gym.agents.common.seeding import seeded_copy
 from cbo_gym.agents.networks.excbo import EXCBO
 from cbo_gym.envs import oracle_of
-from tests.agents.helpers import make, play, started
+from tests.support.loop import make, play, started
 
 
 def test_the_search_beats_a_fine_grid():

@@ -8,7 +8,7 @@ from cbo_gym import Task
 from cbo_gym.agents.networks.exogenous import DecoderKernel, EncoderDecoder, ExogenousNetwork, fit_mixture
 from cbo_gym.agents.networks.heteroscedastic import HeteroscedasticGP
 from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
-from tests.agents.helpers import make
+from tests.support.loop import make
 
 
 def distance_correlation(x: np.ndarray, y: np.ndarray) -> float:

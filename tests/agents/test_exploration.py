@@ -19,7 +19,7 @@ from cbo_gym.agents.surrogates.causal.novelty import (
 from cbo_gym.agents.surrogates.gp.kernels import AdditiveKernel, SquaredExponential, TwoPartKernel
 from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from tests.agents.helpers import flat, make, play, started
+from tests.support.loop import flat, make, play, started
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from cbo_gym.agents.surrogates.gp.model import (
 )
 from cbo_gym.agents.surrogates.gp.noise import NO_NOISE
 from cbo_gym.errors import ArgumentError
-from tests.agents.helpers import make
+from tests.support.loop import make
 
 
 def filled(n: int = 12, dim: int = 2, *, seed: int = 0, noise: float = 0.0, **options) -> GaussianProcess:

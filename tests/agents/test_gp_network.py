@@ -12,7 +12,7 @@ from cbo_gym.agents.surrogates.gp.model import GaussianProcess, SurrogateError
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Normal, StructuralCausalModel, Variable
-from tests.agents.helpers import AGENT_SEED, make
+from tests.support.loop import AGENT_SEED, make
 
 
 def trained(task: Task) -> GPNetwork:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbo_gym import Agent, Round, agents
-from tests.agents.helpers import flat, go_on, make, play
+from tests.support.loop import flat, go_on, make, play
 
 ROUNDS = 2
 every_agent = pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cbo_gym import Agent, agents
-from tests.agents.helpers import make, play
+from tests.support.loop import make, play
 
 
 @functools.cache

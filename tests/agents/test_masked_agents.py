@@ -14,7 +14,7 @@ from cbo_gym import Agent, UnsupportedModeError, agents
 from cbo_gym.agents.super_arms.mets import PARTICLES, SignalPrior
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.noise import DistributionFamily, Uniform
-from tests.agents.helpers import make, play
+from tests.support.loop import make, play
 
 PERIODIC = "CBO/SSEMPeriodic-v0"
 STRUCTURAL = {

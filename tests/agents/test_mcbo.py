@@ -5,7 +5,7 @@ import torch
 from cbo_gym.agents.common.search import best_first, maximise, screen
 from cbo_gym.agents.networks.eta import EtaNetworks
 from cbo_gym.agents.networks.mcbo import MCBO
-from tests.agents.helpers import make, play, started
+from tests.support.loop import make, play, started
 
 
 def test_the_noiseless_acquisition_by_hand():

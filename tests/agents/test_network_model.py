@@ -18,7 +18,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from cbo_gym.agents import GPNetworkModel
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.errors import ArgumentError
-from tests.agents.helpers import make
+from tests.support.loop import make
 
 SAMPLES = 4096
 

@@ -15,7 +15,7 @@ from cbo_gym import Round
 from cbo_gym.agent_registry.finding import agent_of
 from cbo_gym.agents import AskTell, Optuna, StableBaselines3
 from cbo_gym.errors import MissingExtraError
-from tests.agents.helpers import AGENT_SEED, make, play
+from tests.support.loop import AGENT_SEED, make, play
 
 
 @pytest.mark.parametrize(

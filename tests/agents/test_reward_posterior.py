@@ -12,7 +12,7 @@ from cbo_gym import make_task
 from cbo_gym.agent_registry.finding import agent_of
 from cbo_gym.envs.registration import custom_id
 from cbo_gym.task import Mode, Round
-from tests.study.helpers import SYSTEMS, hidden
+from tests.support.studies import SYSTEMS, hidden
 
 slow = pytest.mark.slow
 #: agents whose estimates of the actions played are the same means

@@ -4,7 +4,7 @@ import torch
 
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.search import maximise
-from tests.agents.helpers import flat, make
+from tests.support.loop import flat, make
 
 TASKS = {
     "soft": ("CBO/Alpine2-v0", {}),

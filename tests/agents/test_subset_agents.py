@@ -9,7 +9,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.problems import Problem
 from cbo_gym.problems.systems.linear_sem import Switched
 from cbo_gym.scm import Normal, StructuralCausalModel, Variable
-from tests.agents.helpers import make, play
+from tests.support.loop import make, play
 
 SMALL, HALVED = "CBO/LinearSEMHierarchical5-v0", "CBO/LinearSEMHalved-v0"
 ROUNDS = 40

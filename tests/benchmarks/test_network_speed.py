@@ -8,7 +8,7 @@ import pytest
 
 from cbo_gym import Agent, agents
 from cbo_gym.evaluation.seed_ranges import TUNING
-from tests.agents.helpers import AGENT_SEED, make
+from tests.support.loop import AGENT_SEED, make
 
 pytestmark = pytest.mark.benchmark
 

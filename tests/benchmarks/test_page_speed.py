@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from cbo_gym.study import load_study
-from tests.study.test_study import fermenter, grown
-from tests.study.visitor import Visitor
+from tests.support.studies import fermenter, grown
+from tests.support.study_visitor import Visitor
 
 pytestmark = pytest.mark.benchmark(group="page")
 

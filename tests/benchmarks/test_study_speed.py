@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cbo_gym.cli import app
 from cbo_gym.study import load_study
-from tests.study.test_study import fermenter, grown
+from tests.support.studies import fermenter, grown
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 TRIALS = 10_000

@@ -200,7 +200,7 @@ def test_regret_is_counted_from_the_best_point(name: str) -> None:
 
 
 def test_the_evaluator_scores_recommended_cells_by_aggregated_regret() -> None:
-    run = evaluate("tests.helpers:Centre", "CBO/GPBandit1-v0", seed=0, horizon=3)
+    run = evaluate("tests.support.agents:Centre", "CBO/GPBandit1-v0", seed=0, horizon=3)
     env = gym.make("CBO/GPBandit1-v0")
     middle = function(env)(representative_points(np.array([[0.25], [0.75]]), 10)[:, 0], 0.0).mean()
     np.testing.assert_allclose(run.table["simple_regret"], run.optimum - middle, rtol=1e-12)

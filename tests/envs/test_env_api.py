@@ -18,7 +18,7 @@ from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.problems.modes.discrete import arms_of
 from cbo_gym.problems.systems.hard_graphs import complete_graph
-from tests.registered import EVERY_ID, FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
+from tests.support.environments import EVERY_ID, FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
 
 NOISY = [env_id for env_id in ONE_OF_A_KIND if gym.make(env_id).unwrapped.scm.noisy]
 BY_NOISE = [env_id for env_id in NOISY if not gym.make(env_id).unwrapped.feedback.remembers]  # and the action alone

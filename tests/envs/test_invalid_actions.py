@@ -11,7 +11,7 @@ import pytest
 from gymnasium.error import InvalidAction
 
 import cbo_gym  # noqa: F401  (registers the environments)
-from tests.registered import ONE_OF_A_KIND
+from tests.support.environments import ONE_OF_A_KIND
 
 HALF = [0.5] * 6
 

@@ -17,7 +17,7 @@ from cbo_gym import make_task
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.envs.registry import InitialData, find_entry
 from cbo_gym.problems import build_problem
-from tests.registered import EVERY_ID, FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
+from tests.support.environments import EVERY_ID, FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
 
 HARD_IDS = kinds_of("hard")
 SOFT_IDS = kinds_of("soft")

@@ -18,7 +18,7 @@ from cbo_gym.drawing.layout import lay_out
 from cbo_gym.drawing.sheet import Circle, Layers, Sheet, Sizes, sheet_for
 from cbo_gym.envs.picture import picture_of
 from cbo_gym.scm import CausalDiagram, Linear, SeparableSEM, Uniform
-from tests.registered import ONE_OF_A_KIND
+from tests.support.environments import ONE_OF_A_KIND
 
 #: those that take long to draw
 LARGE = [("CBO/CoCaLarge-v0", {}), ("CBO/BinaryTree-v0", {"depth": 6})]

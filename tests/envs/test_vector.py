@@ -14,7 +14,7 @@ from cbo_gym.envs import CausalBanditVectorEnv
 from cbo_gym.envs.registry import entries
 from cbo_gym.envs.wrappers import OracleInfo, VectorOracleInfo
 from cbo_gym.errors import ArgumentError
-from tests.registered import ONE_OF_A_KIND
+from tests.support.environments import ONE_OF_A_KIND
 
 ONE_OF_EACH_MODE = ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0", "CBO/CoCaFig1-v0", "CBO/SSEMPeriodic-v0"]
 #: The environments that come within rounding of the single one, and by how many units in the last place (of 1, for

@@ -19,8 +19,8 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.play.agent_sources import import_path
 from cbo_gym.evaluation.play.grid import plan
-from tests.helpers import Centre
-from tests.together import kept, played_here
+from tests.support.agents import Centre
+from tests.support.runs import kept, played_here
 
 ENV = "CBO/Dropwave-v0"
 SCRIPT = """
@@ -70,7 +70,7 @@ def test_a_script_sweeps_its_own_agents(tmp_path, how):
 
 def test_what_can_be_imported_is_known_by_its_path_and_the_rest_by_its_name(tmp_path):
     jobs = plan([Centre, GPUCB, "Random"], ENV, 1, tmp_path, 2)
-    assert [str(job.agent) for job in jobs] == ["tests.helpers:Centre", "GP-UCB", "Random"]
+    assert [str(job.agent) for job in jobs] == ["tests.support.agents:Centre", "GP-UCB", "Random"]
     assert all(job.sent is None for job in jobs)
     (job,) = plan(Centre(), gym.make(ENV), 1, tmp_path, 2)
     assert (str(job.agent), str(job.env), set(job.modes)) == ("Centre", ENV, set(Centre.modes))

@@ -11,8 +11,9 @@ from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents import GPUCB, MCBO
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.evaluation import AgentError, load_runs
-from tests.helpers import Centre
-from tests.together import ALONE, TOGETHER, by_family, rounds_alike
+from tests.support.agents import Centre
+from tests.support.families import ALONE, TOGETHER, by_family
+from tests.support.runs import rounds_alike
 
 ENV = "CBO/Dropwave-v0"
 SLOW = {"MCBO": {"samples": 4, "restarts": 2}}

@@ -24,8 +24,9 @@ from cbo_gym.envs.making import make_env
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation import load_runs
 from cbo_gym.referee.serialization import from_plain, read_message, to_plain, write_message
-from tests.helpers import Centre
-from tests.together import ALONE, TOGETHER, by_family, rounds_alike
+from tests.support.agents import Centre
+from tests.support.families import ALONE, TOGETHER, by_family
+from tests.support.runs import rounds_alike
 
 ENV = "CBO/Dropwave-v0"
 OF_MODE = TOGETHER | {

@@ -32,7 +32,7 @@ def worker_pids(cluster):
 def test_a_killed_worker_loses_no_run(cluster, tmp_path):
     notes, folder = tmp_path / "notes", tmp_path / "runs"
     notes.mkdir()
-    agent = f"tests.helpers:Slow(folder={str(notes)!r}, seconds=0.1)"
+    agent = f"tests.support.agents:Slow(folder={str(notes)!r}, seconds=0.1)"
     worker_pids(cluster)  # both are there
     ended, killed = [], []
 
@@ -65,7 +65,8 @@ def test_a_killed_worker_loses_no_run(cluster, tmp_path):
 
 def test_the_command_line_plays_on_a_cluster_as_on_this_machine(cluster, tmp_path):
     """A run that kills its process is recorded as failed."""
-    words = ["sweep", str(tmp_path), "-a", "Random", "-a", "tests.helpers:KillsItsProcess", "-e", "CBO/Dropwave-v0"]
+    killed = "tests.support.agents:KillsItsProcess"
+    words = ["sweep", str(tmp_path), "-a", "Random", "-a", killed, "-e", "CBO/Dropwave-v0"]
     options = ["--seeds", "1", "--horizon", "3", "--backend", "dask", "--address", cluster.scheduler_address]
     done = CliRunner().invoke(app, [*words, *options])
     assert done.exit_code == 1, done.output
@@ -73,7 +74,7 @@ def test_the_command_line_plays_on_a_cluster_as_on_this_machine(cluster, tmp_pat
     run, failed = sorted(load_runs(tmp_path), key=lambda run: run.agent)
     alone = evaluate("Random", "CBO/Dropwave-v0", seed=0, horizon=3)
     assert run.table.drop(TIMING_COLUMNS).equals(alone.table.drop(TIMING_COLUMNS))
-    assert (failed.agent, failed.status) == ("tests.helpers:KillsItsProcess", "failed")
+    assert (failed.agent, failed.status) == (killed, "failed")
     assert "SIGKILL" in failed.error
 
 

@@ -7,7 +7,7 @@ from cbo_gym.evaluation.play.sweep import plan, run_job
 from cbo_gym.evaluation.runs.results import save_run
 
 ENVS = ["CBO/Dropwave-v0", "CBO/Alpine2-v0", "CBO/ToyGraph-v0"]
-AGENTS = ["Random", "tests.helpers:SoftOnly"]
+AGENTS = ["Random", "tests.support.agents:SoftOnly"]
 
 
 def test_what_is_there_what_is_to_play_and_how_long_it_takes(tmp_path):

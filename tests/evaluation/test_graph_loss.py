@@ -4,7 +4,7 @@ import numpy as np
 
 from cbo_gym import evaluate, leaderboard
 from cbo_gym.evaluation.report.tables import graph_loss_tables, number
-from tests.helpers import Centre
+from tests.support.agents import Centre
 
 TOY = "CBO/ToyGraph-v0"
 WRONG = f"{TOY}(graph='wrong', graph_missing=[('X0', 'X1')], graph_seed=2)"

@@ -10,7 +10,7 @@ from cbo_gym import UnsupportedModeError, evaluate
 from cbo_gym.envs.wrappers import OracleInfo
 from cbo_gym.evaluation import AgentError
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
-from tests.helpers import Centre, DuckTyped, Incomplete, Nonsense, Raises, Recorder, SoftOnly
+from tests.support.agents import Centre, DuckTyped, Incomplete, Nonsense, Raises, Recorder, SoftOnly
 
 
 def test_the_table_of_a_noiseless_run():
@@ -107,9 +107,10 @@ def test_any_object_with_the_methods_is_an_agent():
 
 
 def test_names_import_paths_and_parameters():
-    assert evaluate("tests.helpers:Centre", "CBO/Dropwave-v0", seed=0, horizon=1).agent == "tests.helpers:Centre"
-    run = evaluate("tests.helpers:Nonsense( bad_round = 9 )", "CBO/Dropwave-v0", seed=0, horizon=2)
-    assert run.agent == "tests.helpers:Nonsense(bad_round=9)"
+    label = "tests.support.agents:Centre"
+    assert evaluate(label, "CBO/Dropwave-v0", seed=0, horizon=1).agent == label
+    run = evaluate("tests.support.agents:Nonsense( bad_round = 9 )", "CBO/Dropwave-v0", seed=0, horizon=2)
+    assert run.agent == "tests.support.agents:Nonsense(bad_round=9)"
     assert evaluate(Centre(), "CBO/Dropwave-v0", seed=0, horizon=1, label="mine").agent == "mine"
 
 
@@ -117,9 +118,9 @@ def test_names_import_paths_and_parameters():
     ("agent", "env", "error", "message"),
     [
         ("NoSuchAgent", "CBO/Dropwave-v0", ValueError, "no agent is called 'NoSuchAgent'; cbo-gym agents lists all"),
-        ("tests.helpers:Missing", "CBO/Dropwave-v0", ValueError, "cannot import the agent"),
+        ("tests.support.agents:Missing", "CBO/Dropwave-v0", ValueError, "cannot import the agent"),
         ("no_such_package:Agent", "CBO/Dropwave-v0", ValueError, "cannot import the agent"),
-        ("tests.helpers:Nonsense(bad=1)", "CBO/Dropwave-v0", ValueError, "cannot create .*bad"),
+        ("tests.support.agents:Nonsense(bad=1)", "CBO/Dropwave-v0", ValueError, "cannot create .*bad"),
         ("Random(1)", "CBO/Dropwave-v0", ValueError, "NAME or NAME\\(key=value"),
         ("Random(", "CBO/Dropwave-v0", ValueError, "cannot read"),
         ("Random(x=open('f'))", "CBO/Dropwave-v0", ValueError, "cannot read"),
@@ -289,7 +290,7 @@ def test_another_word_for_the_recommendation_is_refused():
 
 
 def test_a_run_says_what_it_was_played_with():
-    run = evaluate("tests.helpers:Centre", "CBO/Dropwave-v0", 0, horizon=1)
+    run = evaluate("tests.support.agents:Centre", "CBO/Dropwave-v0", 0, horizon=1)
     assert set(run.sources) == {"CBO/Dropwave-v0", "tests"}
     assert len(run.sources["tests"].partition("+")[2]) == 12
     assert {"python", "numpy", "scipy", "torch", "botorch", "gymnasium", "blas"} <= set(run.libraries)

@@ -16,7 +16,7 @@ from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.runs.recorded import recorded_actions, with_actions
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.referee.replay import replays
-from tests.together import kept
+from tests.support.runs import kept
 
 PAID, SURFACE = "CBO/PSAGraph-Cost-v0", "CBO/MOCBO3-v0"
 

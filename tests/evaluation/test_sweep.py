@@ -16,7 +16,7 @@ from cbo_gym.evaluation.play.sweep import plan, run_jobs
 from cbo_gym.evaluation.runs.machine import describe_machine
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, save_run
 
-AGENT = "tests.helpers:Centre"
+AGENT = "tests.support.agents:Centre"
 
 
 def finished(folder):
@@ -47,7 +47,7 @@ def test_parallel_runs_equal_a_single_run(tmp_path):
 
 def test_failures_and_skips_are_recorded_and_the_rest_goes_on(tmp_path):
     """Of several grids that run together."""
-    soft = (["tests.helpers:Nonsense", "tests.helpers:Raises", "Random"], ["CBO/Dropwave-v0"])
+    soft = (["tests.support.agents:Nonsense", "tests.support.agents:Raises", "Random"], ["CBO/Dropwave-v0"])
     jobs = [job for grid in (soft, (["SGB"], ["CBO/ToyGraph-v0"])) for job in plan(*grid, [0], tmp_path, 4)]
     assert run_jobs(jobs, n_jobs=1) == {"finished": 1, "failed": 2, "skipped": 1, "resumed": 0}
     runs = [load_run(job.path) for job in jobs]
@@ -84,7 +84,7 @@ DEATHS = {
 
 
 def test_however_a_run_dies_it_is_a_failed_one_and_the_others_finish(tmp_path):
-    bad = [f"tests.helpers:{agent}" for agent in DEATHS]
+    bad = [f"tests.support.agents:{agent}" for agent in DEATHS]
     count = sweep([*bad, "Random"], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=3, n_jobs=2)
     assert count == {"finished": 1, "failed": len(bad), "skipped": 0, "resumed": 0}
     errors = {run.agent: run.error for run in load_runs(tmp_path) if run.status == "failed"}
@@ -93,7 +93,8 @@ def test_however_a_run_dies_it_is_a_failed_one_and_the_others_finish(tmp_path):
 
 def test_a_run_that_takes_too_long_or_too_much_is_a_failed_one(tmp_path):
     for agent, limit in (("Hangs", {"time_limit": 2}), ("Swallows", {"memory_limit": 700})):
-        count = sweep([f"tests.helpers:{agent}"], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=3, n_jobs=1, **limit)
+        grid = ([f"tests.support.agents:{agent}"], ["CBO/Dropwave-v0"], [0])
+        count = sweep(*grid, tmp_path, horizon=3, n_jobs=1, **limit)
         assert count["failed"] == 1
     hung, full = sorted(load_runs(tmp_path), key=lambda run: run.agent)
     assert hung.error == "took longer than the time limit of 2 s"
@@ -127,7 +128,7 @@ def test_damaged_files_are_set_aside_and_played_again(tmp_path):
 def test_an_edited_agent_is_played_again_and_an_unchanged_one_is_not(tmp_path, monkeypatch):
     module = tmp_path / "my_own_agent.py"
     monkeypatch.syspath_prepend(str(tmp_path))
-    text = "from tests.helpers import Centre\n\nclass Mine(Centre):\n    pass\n"
+    text = "from tests.support.agents import Centre\n\nclass Mine(Centre):\n    pass\n"
     grid = (["my_own_agent:Mine", "Random"], ["CBO/Dropwave-v0"], [0], tmp_path / "runs")
     module.write_text(text)
     assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 0
@@ -231,7 +232,7 @@ def test_what_changes_the_run_changes_its_file(tmp_path):
 def test_a_killed_sweep_resumes_and_loses_no_finished_run(tmp_path):
     notes, folder = tmp_path / "notes", tmp_path / "runs"
     notes.mkdir()
-    agent = f"tests.helpers:Slow(folder={str(notes)!r}, seconds=0.3)"
+    agent = f"tests.support.agents:Slow(folder={str(notes)!r}, seconds=0.3)"
     grid = f"[{agent!r}], ['CBO/Dropwave-v0'], range(3), {str(folder)!r}, horizon=3, n_jobs=1"
     code = f"from cbo_gym import sweep; sweep({grid})"
     process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
@@ -273,7 +274,7 @@ except KeyboardInterrupt:
 
 
 def test_ctrl_c_ends_a_sweep_at_once_also_in_the_middle_of_its_only_run(tmp_path):
-    agent = f"tests.helpers:Slow(folder={str(tmp_path)!r}, seconds=60)"
+    agent = f"tests.support.agents:Slow(folder={str(tmp_path)!r}, seconds=60)"
     code = INTERRUPTED.format(agent=agent, folder=str(tmp_path / "runs"))
     start = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -282,7 +283,7 @@ def test_ctrl_c_ends_a_sweep_at_once_also_in_the_middle_of_its_only_run(tmp_path
 
 
 def test_a_failed_run_leaves_a_finished_one_of_another_sweep_alone(tmp_path):
-    grid = (["tests.helpers:Exits(status=0)"], ["CBO/Dropwave-v0"], [0])
+    grid = (["tests.support.agents:Exits(status=0)"], ["CBO/Dropwave-v0"], [0])
     (job,) = plan(*grid, tmp_path, 1)
     alone = evaluate("Random", "CBO/Dropwave-v0", 0, horizon=1)
     others = replace(alone, agent=str(job.agent), sources=dict(job.sources))
@@ -298,7 +299,7 @@ def test_a_failed_run_leaves_a_finished_one_of_another_sweep_alone(tmp_path):
 
 def test_an_agent_is_known_by_its_base_classes_and_by_what_makes_it(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "my_base.py").write_text("from tests.helpers import Centre\n\nclass Base(Centre):\n    pass\n")
+    (tmp_path / "my_base.py").write_text("from tests.support.agents import Centre\n\nclass Base(Centre):\n    pass\n")
     (tmp_path / "my_child.py").write_text("from my_base import Base\n\nclass Child(Base):\n    pass\n")
     (tmp_path / "my_maker.py").write_text("from cbo_gym.agents import Random\n\ndef make():\n    return Random()\n")
     (tmp_path / ".#my_base.py").symlink_to("nowhere")  # as an editor leaves it

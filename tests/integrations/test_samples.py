@@ -13,7 +13,7 @@ import cbo_gym
 from cbo_gym.envs import oracle_of
 from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError
-from tests.registered import LAST_OF_MODE
+from tests.support.environments import LAST_OF_MODE
 
 every_mode = pytest.mark.parametrize("env_id", LAST_OF_MODE.values(), ids=LAST_OF_MODE.keys())
 

@@ -12,7 +12,7 @@ from scipy import optimize
 from cbo_gym.problems import Problem
 from cbo_gym.problems.systems.binary_tree import binary_tree
 from cbo_gym.scm import Intervention
-from tests.problems.checks import nodes_follow
+from tests.support.problems import nodes_follow
 
 GOLDEN = 0.6180339887498949
 

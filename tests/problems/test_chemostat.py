@@ -18,7 +18,7 @@ from cbo_gym.envs.registry import find_entry
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems.systems.chemostat import chemostat, chemostat_days, load_coefficients
 from cbo_gym.scm import Intervention
-from tests.problems.checks import monte_carlo_agrees, nodes_follow
+from tests.support.problems import monte_carlo_agrees, nodes_follow
 
 ENTRY = find_entry("CBO/Chemostat-v0")
 DAYS = find_entry("CBO/Chemostat-v1")

@@ -13,7 +13,7 @@ from scipy.stats import qmc
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.scm import Intervention
-from tests.problems.checks import monte_carlo_agrees, nodes_follow
+from tests.support.problems import monte_carlo_agrees, nodes_follow
 
 ENTRY = find_entry("CBO/Epidemic-v0")
 CALIBRATION = find_entry("CBO/Epidemic-v1")

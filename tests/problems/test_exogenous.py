@@ -14,7 +14,7 @@ from scipy import integrate, optimize, stats
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import build_problem
-from tests.problems.checks import monte_carlo_agrees, nodes_follow
+from tests.support.problems import monte_carlo_agrees, nodes_follow
 
 TWO = [[0.5, -0.5, 0.05], [0.5, 0.5, 0.1]]
 THREE = [[1, -0.5, 0.05], [1, 0.0, 0.1], [1, 0.5, 0.05]]

@@ -22,7 +22,7 @@ from cbo_gym.problems.systems.function_networks import (
     rosenbrock,
 )
 from cbo_gym.scm import Intervention
-from tests.problems.checks import nodes_follow
+from tests.support.problems import nodes_follow
 
 Draw = dict[str, float]  # exogenous value of each noisy variable; absent where there is none
 

@@ -17,7 +17,7 @@ from cbo_gym.scm import Empirical, GaussianMixture, Normal, Uniform
 from cbo_gym.scm.noise import Arcsine, Discrete, TruncatedNormal, multiply
 from cbo_gym.scm.units import Unit
 from cbo_gym.testing import check_problem
-from tests.registered import LAST_OF_MODE, ONE_OF_A_KIND
+from tests.support.environments import LAST_OF_MODE, ONE_OF_A_KIND
 
 EXACT, OF_CELLS = 1e-9, 1e-5  # cells are no points
 

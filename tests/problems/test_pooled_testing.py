@@ -12,7 +12,7 @@ from cbo_gym.envs.registry import find_entry
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import build_problem
 from cbo_gym.scm import Intervention
-from tests.problems.checks import monte_carlo_agrees, nodes_follow
+from tests.support.problems import monte_carlo_agrees, nodes_follow
 
 ENTRY = find_entry("CBO/PooledTesting-v0")
 

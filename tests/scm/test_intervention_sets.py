@@ -17,7 +17,7 @@ from cbo_gym.scm.scopes import (
     pomis,
     pomps,
 )
-from tests.scm.discrete import BinarySCM, random_diagram, random_scm
+from tests.support.binary_scms import BinarySCM, random_diagram, random_scm
 
 COMPLETE = complete_graph().scm.diagram
 ASKS = [minimal_intervention_sets, pomis, mixed_policy_scopes, pomps]

@@ -12,7 +12,7 @@ import pytest
 from cbo_gym.problems.systems.hard_graphs import psa_graph
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.scopes import Scope, mixed_policy_scopes, pomis, pomps, scope_diagram
-from tests.scm.discrete import BinarySCM, greatest_lead, in_order, largest, random_diagram, random_scm
+from tests.support.binary_scms import BinarySCM, greatest_lead, in_order, largest, random_diagram, random_scm
 
 # Figure 1 of the contextual paper; its aligned example (A.2) has the same diagram.
 CONFOUNDED = CausalDiagram(

@@ -9,8 +9,8 @@ from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.registration import custom_id
 from cbo_gym.evaluation.play.blind import seeds_of
 from cbo_gym.task import Mode
-from tests.study.helpers import SYSTEMS, Robot, hidden
-from tests.together import by_family
+from tests.support.families import by_family
+from tests.support.studies import SYSTEMS, Robot, hidden
 
 ROUNDS = 5
 SEED = 100

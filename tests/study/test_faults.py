@@ -11,8 +11,8 @@ import pytest
 
 from cbo_gym.errors import OperationError
 from cbo_gym.study import load_study
-from tests.study.helpers import fermenter, play
-from tests.study.kills import states
+from tests.support.studies import fermenter, play
+from tests.support.study_kills import states
 
 pytestmark = pytest.mark.slow
 

@@ -5,9 +5,9 @@ import pytest
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import create_study, load_study
-from tests.study.helpers import lose_caches
-from tests.study.laboratory import PAIRS, bounds, context, description, everything_set, outcome, rows
-from tests.together import by_family
+from tests.support.families import by_family
+from tests.support.studies import lose_caches
+from tests.support.study_laboratory import PAIRS, bounds, context, description, everything_set, outcome, rows
 
 NAMES = {"variables": ["x", "z", "y"]}
 CANDIDATES = {"candidates": ["dag { x -> y; z -> y }", "dag { x -> z -> y }"]}

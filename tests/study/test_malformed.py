@@ -7,7 +7,7 @@ import pytest
 
 from cbo_gym.errors import CBOGymError
 from cbo_gym.study import create_study
-from tests.study.helpers import FERMENTER, fermenter, grown
+from tests.support.studies import FERMENTER, fermenter, grown
 
 CALLS = 1000
 SQL, HTML = "'; DROP TABLE events; --", "<script>alert(1)</script>"

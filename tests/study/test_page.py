@@ -10,8 +10,8 @@ import pytest
 from cbo_gym.errors import MissingExtraError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.page import Thinker
-from tests.study.helpers import FERMENTER, fermenter, grown, play
-from tests.study.visitor import Visitor
+from tests.support.studies import FERMENTER, fermenter, grown, play
+from tests.support.study_visitor import Visitor
 
 YAML = """\
 name: fermenter
@@ -265,13 +265,13 @@ def test_the_export_is_the_command_lines(tmp_path, visitor):
 
 
 def test_four_requests_at_once_get_four_trials_while_the_page_answers(tmp_path):
-    agent = f"tests.study.helpers:Delayed(folder={str(tmp_path)!r})"
+    agent = f"tests.support.studies:Delayed(folder={str(tmp_path)!r})"
     asked, go_on = tmp_path / "asked", tmp_path / "go"
     other = fermenter(tmp_path / "g.db", agent="Random")
     for one in (fermenter(tmp_path / "f.db", agent=agent), other):
         begin(one)
     create_study("another", storage=tmp_path / "f.db", agent="Random", **FERMENTER)
-    visitor = Visitor(tmp_path / "f.db", trusted=["tests.study.helpers:Delayed"])
+    visitor = Visitor(tmp_path / "f.db", trusted=["tests.support.studies:Delayed"])
     with ThreadPoolExecutor(4) as pool:
         answers = [
             pool.submit(visitor.client.post, "/studies/1/ask", data={"forgery": visitor.access.forgery})
@@ -317,10 +317,10 @@ def wait_for(path):
     ],
 )
 def test_an_agent_without_an_answer_is_rebuilt_from_the_log(tmp_path, caplog, how, said_of_it):
-    agent = f"tests.study.helpers:Broken(folder={str(tmp_path)!r}, how={how!r})"
+    agent = f"tests.support.studies:Broken(folder={str(tmp_path)!r}, how={how!r})"
     for name, label in (("f", agent), ("g", "Random")):
         begin(fermenter(tmp_path / f"{name}.db", agent=label))
-    visitor = Visitor(tmp_path / "f.db", trusted=["tests.study.helpers:Broken"])
+    visitor = Visitor(tmp_path / "f.db", trusted=["tests.support.studies:Broken"])
     # The report is ready before the agent breaks.
     visitor.get("/studies/1/report")
     visitor.get("/studies/1")

@@ -9,8 +9,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
 from cbo_gym.study import load_study
-from tests.study.helpers import FERMENTER, grown, play
 from tests.study.test_page import YAML
+from tests.support.studies import FERMENTER, grown, play
 
 CHROMIUM = shutil.which("chromium")
 #: so that it also runs as root, and asks for nothing by itself

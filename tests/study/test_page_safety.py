@@ -17,9 +17,9 @@ from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.page import serve
 from cbo_gym.study.page.application import routes
 from cbo_gym.study.page.guard import HEADERS
-from tests.study.helpers import FERMENTER, fermenter
 from tests.study.test_page import YAML, said
-from tests.study.visitor import ADDRESS, Visitor
+from tests.support.studies import FERMENTER, fermenter
+from tests.support.study_visitor import ADDRESS, Visitor
 
 TOKEN = "sixteen letters!"
 FORMS = sorted(
@@ -187,18 +187,18 @@ def test_a_table_that_is_too_large_is_refused(tmp_path, visitor):
 
 def test_no_code_is_run_that_a_study_names(tmp_path):
     path = tmp_path / "f.db"
-    fermenter(path, agent="tests.helpers:Centre")
+    fermenter(path, agent="tests.support.agents:Centre")
     visitor = Visitor(path)
     assert "an import path, whose code would be run; if you trust it" in visitor.get("/studies/1", 422)
     visitor.get("/new")
-    for agent in ("tests.helpers:Centre", "os:system", "no.module:Agent"):
+    for agent in ("tests.support.agents:Centre", "os:system", "no.module:Agent"):
         html = visitor.send("yaml", {"yaml": YAML.replace("Random", agent)}, 422)
         assert f"it names the agent &#39;{agent}&#39;, an import path" in said(html)[0]
     visitor.send("yaml", {"yaml": YAML.replace("fermenter", "other")})
     html = visitor.get("/")
     assert "an import path, whose code would be run" in html
     assert 'href="/studies/2"' in html
-    trusting = Visitor(path, trusted=["tests.helpers:Centre"])
+    trusting = Visitor(path, trusted=["tests.support.agents:Centre"])
     trusting.get("/studies/1")
     assert said(trusting.send("ask")) == ["Trial 1 is next."]
 

@@ -18,11 +18,11 @@ from cbo_gym.errors import CBOGymError, OperationError
 from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.database import Database
 from cbo_gym.study.log import Log
-from tests.study.helpers import FERMENTER, fermenter, grown, play
-from tests.study.kills import check, states
-from tests.study.kills import play as kill
-from tests.study.old_versions import tables, write_schema_1
-from tests.study.postgresql import ESCAPED, PASSWORD, Server, binaries
+from tests.support.old_studies import tables, write_schema_1
+from tests.support.studies import FERMENTER, fermenter, grown, play
+from tests.support.study_kills import check, states
+from tests.support.study_kills import play as kill
+from tests.support.study_postgresql import ESCAPED, PASSWORD, Server, binaries
 
 pytestmark = [
     pytest.mark.slow,

@@ -12,7 +12,7 @@ from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.report import sections, style
-from tests.study.helpers import fermenter, grown, lose_caches, play
+from tests.support.studies import fermenter, grown, lose_caches, play
 
 NAMES = ["overview", "now", "curve", "beliefs", "system", "trials", "provenance"]
 

@@ -16,8 +16,8 @@ from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.suggesting import Suggester
-from tests.study.helpers import FERMENTER, fermenter, grown, play
-from tests.study.kills import replayed, states
+from tests.support.studies import FERMENTER, fermenter, grown, play
+from tests.support.study_kills import replayed, states
 
 THREADS = 8
 

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from cbo_gym.errors import CBOGymError
 from cbo_gym.study import create_study, load_study
-from tests.study.helpers import lose_caches
-from tests.study.laboratory import MODES, NODES, PAIRS, bounds, context, description, outcome, rows
+from tests.support.studies import lose_caches
+from tests.support.study_laboratory import MODES, NODES, PAIRS, bounds, context, description, outcome, rows
 
 THREADS = 4
 QUICK = ("Random", "GP-UCB", "CBO", "CoBO", "GPOO", "TS", "Optuna")

@@ -13,9 +13,9 @@ from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, CBOGymError, MissingExtraError, OperationError
 from cbo_gym.study import create_study, load_study, schema, studies_in
 from cbo_gym.study.log import Log
-from tests.study.helpers import FERMENTER, fermenter, grown, lose_caches, play
-from tests.study.kills import states
-from tests.study.old_versions import tables, write_schema_1
+from tests.support.old_studies import tables, write_schema_1
+from tests.support.studies import FERMENTER, fermenter, grown, lose_caches, play
+from tests.support.study_kills import states
 
 
 @pytest.fixture

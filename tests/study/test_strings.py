@@ -11,8 +11,8 @@ from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.schema import digest
-from tests.study.helpers import DOSING, FERMENTER, fermenter, grown
-from tests.study.visitor import Visitor
+from tests.support.studies import DOSING, FERMENTER, fermenter, grown
+from tests.support.study_visitor import Visitor
 
 LATIN_1, HALF, NUL = "M\udcfcller", "\ud83d", "a\0b"
 BAD = [LATIN_1, HALF, NUL]

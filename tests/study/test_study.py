@@ -12,7 +12,7 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
 from cbo_gym.evaluation.play.blind import seeds_of
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study import create_study, load_study, studies_in
-from tests.study.helpers import DOSING, FERMENTER, Robot, fermenter, grown, lose_caches, play
+from tests.support.studies import DOSING, FERMENTER, Robot, fermenter, grown, lose_caches, play
 
 
 def test_a_round_of_a_study(tmp_path):
@@ -353,10 +353,10 @@ def test_a_pending_trial_counts_and_a_restart_changes_no_suggestion(tmp_path):
 
 def test_no_code_is_run_that_a_database_names(tmp_path):
     path = tmp_path / "f.db"
-    fermenter(path, agent="tests.helpers:Centre")
+    fermenter(path, agent="tests.support.agents:Centre")
     with pytest.raises(ArgumentError, match="an import path, whose code would be run; if you trust it, pass"):
         load_study(storage=path)
-    assert load_study(storage=path, agent="tests.helpers:Centre").ask().number == 1
+    assert load_study(storage=path, agent="tests.support.agents:Centre").ask().number == 1
 
 
 def test_a_forged_cache_is_not_used(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cbo_gym.cli import app
 from cbo_gym.study import Description, create_study
-from tests.study.helpers import grown
+from tests.support.studies import grown
 
 YAML = """\
 name: fermenter
@@ -100,7 +100,7 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     Path("study.yaml").write_text(YAML, encoding="utf-8")
     Path("broken.yaml").write_text(YAML.replace("reward: titre", "reward: titer"), encoding="utf-8")
-    Path("path.yaml").write_text(YAML.replace("GP-UCB", "tests.helpers:Centre"), encoding="utf-8")
+    Path("path.yaml").write_text(YAML.replace("GP-UCB", "tests.support.agents:Centre"), encoding="utf-8")
     call("create", "study.yaml", "f.db")
     said = " ".join(call(*words, status=2).stderr.split())
     assert said.startswith("Error:")

@@ -24,7 +24,7 @@ from cbo_gym._util.files import csv_of
 from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, MissingExtraError
 from cbo_gym.study import create_study, load_study
-from tests.study.visitor import Visitor
+from tests.support.study_visitor import Visitor
 
 SYSTEM = {
     "diagram": "dag { feed -> titre; ph -> titre }",

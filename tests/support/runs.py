@@ -1,11 +1,17 @@
-"""Made-up runs, with numbers that can be checked by hand."""
+"""Made-up runs, with numbers that can be checked by hand, and runs played in this process."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import polars as pl
 
-from cbo_gym.evaluation import Run
+from cbo_gym import evaluate
+from cbo_gym.evaluation import Run, load_published
+from cbo_gym.evaluation.play.grid import cell_of
+from cbo_gym.evaluation.play.isolated import IsolatedAgent
+from cbo_gym.evaluation.play.sweep import run_job
+from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, name_of, save_run
 
 
 def made_up_run(agent, seed, rewards, env="CBO/Dropwave-v0", mode="soft", **more):
@@ -31,3 +37,53 @@ def made_up_run(agent, seed, rewards, env="CBO/Dropwave-v0", mode="soft", **more
 def choosing_run(agent, seed, chosen, names=("{X1 | C}", "{X2 | C}", "{}")):
     run = made_up_run(agent, seed, [0.5] * len(chosen), env="CBO/CoCaFig1-v0")
     return replace(run, choices=names, table=run.table.with_columns(pl.Series("choice", chosen)))
+
+
+def kept(folder, runs):
+    """A folder of runs as a sweep leaves it, without the processes that a sweep starts."""
+    for run in runs:
+        save_run(folder / name_of(run), run)
+    return folder
+
+
+def played_here(agents, envs, seeds, **how):
+    """The runs of agents, by name, on environments."""
+    return [evaluate(agent, env, seed, **how) for agent in agents for env in envs for seed in range(seeds)]
+
+
+@cache
+def all_published():
+    """The published runs of the repository, read once."""
+    return load_published()
+
+
+class _Kept(IsolatedAgent):
+    """An isolated agent that plays any number of runs in one process."""
+
+    def close(self):
+        pass
+
+
+def check_here(monkeypatch):
+    """Submissions are played in this process; a third-party agent still in one of its own, for all runs."""
+    monkeypatch.setattr("cbo_gym.evaluation.play.sweep.IsolatedAgent", cache(_Kept))
+    for module in ("referee", "replay"):
+        monkeypatch.setattr(f"cbo_gym.referee.{module}.play_jobs", _play_jobs)
+        monkeypatch.setattr(f"cbo_gym.referee.{module}.guarded_cells", lambda: cell_of)
+
+
+def _play_jobs(jobs, *, on_run=None, **_):
+    runs = []
+    for job in jobs:
+        runs.append(run_job(job))
+        if on_run is not None:
+            on_run(runs[-1])
+    return runs
+
+
+def rounds_alike(one, other):
+    return all(
+        one.table[name].equals(other.table[name], null_equal=True)
+        for name in one.table.columns
+        if name not in TIMING_COLUMNS
+    )

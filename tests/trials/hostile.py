@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.helpers import Centre
+from tests.support.agents import Centre
 
 MARKER = "files of this folder may be deleted"
 BAD_ROUND = 2

@@ -119,7 +119,7 @@ def test_dask(cluster, tmp_path):
 
 
 AGENT_OF_ANOTHER_PACKAGE = """
-from tests.helpers import Centre
+from tests.support.agents import Centre
 
 class Mine(Centre):
     level = {level}

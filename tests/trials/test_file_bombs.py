@@ -13,7 +13,7 @@ from cbo_gym.evaluation import publish
 from cbo_gym.evaluation.runs.results import METADATA_KEY, load_run, name_of, save_run, seal_table
 from cbo_gym.evaluation.store.codec import read_store_file
 from cbo_gym.referee.submission import check_submission
-from tests.evaluation.test_submission import CARD
+from tests.referee.test_submission import CARD
 
 pytestmark = pytest.mark.slow
 

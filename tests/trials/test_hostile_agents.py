@@ -17,7 +17,7 @@ from tests.trials.hostile import DEEDS, MARKER, NEEDS_A_LIMIT_OF_MEMORY, OTHERS
 pytestmark = pytest.mark.slow
 
 ENV, HORIZON = "CBO/Dropwave-v0", 4
-GOOD = ("Random", "Random", "tests.helpers:Centre", "Random", "GP-UCB")
+GOOD = ("Random", "Random", "tests.support.agents:Centre", "Random", "GP-UCB")
 IN_A_METHOD = [
     *product(("_exit 0", "exit 0", "error without text"), ("reset", "update", "recommend")), ("hang", "recommend")
 ]  # fmt: skip

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from cbo_gym import evaluate
-from tests.together import rounds_alike
+from tests.support.runs import rounds_alike
 from tests.trials.helpers import python, say
 
 ENV, ROUNDS, KILLED, EVERY = "CBO/Dropwave-v0", 1000, 700, 100

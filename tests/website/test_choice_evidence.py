@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from cbo_gym.evaluation.report.markdown import with_part
-from tests.website.helpers import runs_with
+from tests.support.score_tables import runs_with
 from website.pages import choice_evidence
 from website.pages.choice_evidence import compare, lines, rivals, rules
 

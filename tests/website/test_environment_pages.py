@@ -15,7 +15,7 @@ from cbo_gym.envs.registry import entries
 from cbo_gym.scm import Intervention, SeparableSEM
 from cbo_gym.scm.expression import STEPS
 from cbo_gym.task import Mode
-from tests.registered import ONE_OF_A_KIND
+from tests.support.environments import ONE_OF_A_KIND
 from website.maths.equations import noise_name
 from website.pages import environments as environment_pages
 from website.pages import landscapes

@@ -7,7 +7,7 @@ import pytest
 from cbo_gym.agents.choice.rules import RULES
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.task import Mode
-from tests.website.helpers import runs_with
+from tests.support.score_tables import runs_with
 from website.pages import which_method as method_choice
 from website.pages.which_method import Comparison, Mean, compare, limits_table, rules_table, unknown
 

@@ -25,8 +25,8 @@ from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.evaluation.suites import load, load_all
 from cbo_gym.referee.submission import TaskField
 from cbo_gym.task import Mode
+from tests.support.families import by_family
 from tests.support.runs import made_up_run
-from tests.together import by_family
 from website.common.parts import KNOWLEDGE, KNOWLEDGE_FILE, knowledge, seeds_note
 from website.common.paths import DOCS
 from website.pages import leaderboard as leaderboard_page

@@ -10,11 +10,11 @@ from cbo_gym.cli import app
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.suites import Suite
-from tests.together import check_here, played_here
+from tests.support.runs import check_here, played_here
 from website.pages import leaderboard as leaderboard_page
 from website.papers import claim_tables
 
-AGENT = "tests.helpers:Centre"
+AGENT = "tests.support.agents:Centre"
 TINY = Suite(
     name="tiny", title="Two tasks", description="d", environments=["CBO/Dropwave-v0", "CBO/Alpine2-v0"], horizon=4,
     seeds=2, metric="score",
@@ -28,7 +28,7 @@ def call(*words):
     return " ".join(done.output.split())
 
 
-@pytest.mark.slow  # it starts some thirty processes; tests/evaluation/test_submission.py looks at the steps
+@pytest.mark.slow  # it starts some thirty processes; tests/referee/test_submission.py looks at the steps
 def test_a_submission_goes_the_whole_way_to_the_page(tmp_path, monkeypatch):
     for place in ("referee.submission.load", "cli.suites.load"):
         monkeypatch.setattr(f"cbo_gym.{place}", {"tiny": TINY}.__getitem__)

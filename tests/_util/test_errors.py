@@ -121,8 +121,8 @@ def test_a_long_list_is_replaced_by_the_command_that_prints_it():
     ("build", "message"),
     [
         (lambda: create_agent("mcb"), "no agent is called 'mcb'; .*did you mean 'MCBO'"),
-        (lambda: create_agent("tests.helpers:Center"), "no attribute 'Center'.*did you mean 'Centre'"),
-        (lambda: make_feedback("tests.helpers:center", "soft"), "no problem builder .* did you mean 'Centre'"),
+        (lambda: create_agent("tests.support.agents:Center"), "no attribute 'Center'.*did you mean 'Centre'"),
+        (lambda: make_feedback("tests.support.agents:center", "soft"), "no problem builder .* did you mean 'Centre'"),
         (lambda: create_agent("MCBO(bta=1.0)"), r"cannot create MCBO.*unexpected.*'bta'; did you mean 'beta'\?$"),
         (lambda: make_env(Spec("CBO/Alpin2-v0")), "cannot make .*CBO/Alpin2-v0: .*did you mean 'CBO/Alpine2-v0'"),
         (lambda: make_env(Spec.parse("CBO/Alpine2-v0(noise_st=1.0)")), r"noise_st; did you mean 'noise_std'\?"),

@@ -18,7 +18,7 @@ from cbo_gym.envs import oracle_of
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.modes.oracles import SeveralObjectivesOracle
 from cbo_gym.task import Action, Mode, Observation
-from tests.registered import SEVERAL_OBJECTIVES
+from tests.support.environments import SEVERAL_OBJECTIVES
 
 IDS = SEVERAL_OBJECTIVES
 

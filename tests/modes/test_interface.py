@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from cbo_gym.modes import Feedback, feedback_class, make_feedback
 from cbo_gym.problems import build_problem
 from cbo_gym.task import ContextualTask, Mode, Task
-from tests.registered import FIRST_OF_MODE, ONE_OF_A_KIND
+from tests.support.environments import FIRST_OF_MODE, ONE_OF_A_KIND
 
 every_mode = pytest.mark.parametrize("env_id", FIRST_OF_MODE.values(), ids=FIRST_OF_MODE.keys())
 

@@ -20,9 +20,9 @@ from cbo_gym.evaluation.compare.parameter_choice import read_chosen
 from cbo_gym.evaluation.report.markdown import BEGIN, END
 from cbo_gym.evaluation.runs.results import name_of, save_run
 from tests.support.cli import as_csv, as_json, invoke, run
-from tests.together import kept, played_here
+from tests.support.runs import kept, played_here
 
-CENTRE, NONSENSE = "tests.helpers:Centre", "tests.helpers:Nonsense"
+CENTRE, NONSENSE = "tests.support.agents:Centre", "tests.support.agents:Nonsense"
 MINE = """
 from cbo_gym import Agent, Mode
 
@@ -272,7 +272,7 @@ def test_show_prints_all_facts():
         (["show", "CBO/Nothing-v0"], "Nothing"),
         (["run", "Nobody", "CBO/Dropwave-v0"], "no agent is called 'Nobody'; did you mean"),
         (["run", "Random", "CBO/Dropwave-v0(noise=1)"], "noise_std"),
-        (["run", "tests.helpers:Nonsense", "CBO/Dropwave-v0", "--horizon", "4"], "round 3"),
+        (["run", "tests.support.agents:Nonsense", "CBO/Dropwave-v0", "--horizon", "4"], "round 3"),
         (["sweep", "out", "-a", "Random", "-e", "CBO/X-v0"], "CBO/X-v0"),
         (["sweep", "out", "-a", "Random", "-e", "CBO/ToyGraph-v0", "--backend", "dask"], "give the address"),
         (["sweep", "out", "-a", "Nobod?", "-e", "CBO/ToyGraph-v0"], "nothing fits 'Nobod?'; did you mean"),

@@ -5,7 +5,7 @@ import pytest
 from cbo_gym.envs import oracle_of
 from cbo_gym.envs.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo, codec_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from tests.registered import FIRST_OF_MODE
+from tests.support.environments import FIRST_OF_MODE
 
 
 def test_flatten_action_picks_the_target_with_the_highest_score():

@@ -127,9 +127,9 @@ def test_an_agent_that_cannot_be_made_is_named(monkeypatch):
     def broken(self):
         raise KeyError("boom")
 
-    monkeypatch.setattr("tests.helpers.Centre.__init__", broken)
-    with pytest.raises(ArgumentError, match=r"cannot create tests.helpers:Centre: KeyError: 'boom'"):
-        create_agent("tests.helpers:Centre")
+    monkeypatch.setattr("tests.support.agents.Centre.__init__", broken)
+    with pytest.raises(ArgumentError, match=r"cannot create tests.support.agents:Centre: KeyError: 'boom'"):
+        create_agent("tests.support.agents:Centre")
 
 
 @pytest.mark.parametrize(

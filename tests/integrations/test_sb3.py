@@ -9,7 +9,7 @@ from stable_baselines3 import DQN, PPO, SAC
 from cbo_gym.envs.wrappers import FlattenAction
 from cbo_gym.errors import MissingExtraError
 from cbo_gym.integrations.sb3 import VecEnv
-from tests.registered import FIRST_OF_MODE
+from tests.support.environments import FIRST_OF_MODE
 
 ALGORITHMS = {
     "PPO": (PPO, None, {"n_steps": 8, "batch_size": 16, "n_epochs": 1}),

@@ -7,7 +7,6 @@ import gymnasium as gym
 import numpy as np
 import polars as pl
 import pytest
-from claims import Claim, judge
 
 from cbo_gym import evaluate
 from cbo_gym.agent_registry.labels import Spec
@@ -25,9 +24,10 @@ from cbo_gym.evaluation.suites import Suite
 from cbo_gym.referee.referee import Blind, _min_loss, drops, gains, rescore_runs
 from cbo_gym.referee.replay import Replay, compare_runs
 from cbo_gym.referee.submission import check_submission, enter, read_card
-from tests.together import check_here, kept, played_here
+from tests.support.runs import check_here, kept, played_here
+from website.papers.claims import Claim, judge
 
-AGENT = "tests.helpers:Centre"
+AGENT = "tests.support.agents:Centre"
 ENVS, ROUNDS, SEEDS = ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 4, 2
 WITH_EVERY_COLUMN = (
     "CBO/ToyGraph-v0", "CBO/CoCaFig1-v0", "CBO/ToyGraph-Costs-v0", "CBO/CCBOSynthetic1-v0", "CBO/DCBOStat-v0",
@@ -132,7 +132,7 @@ def test_what_cannot_be_played_again_is_unverified_and_never_ranked(file, card, 
     board = leaderboard([*runs, *others])
     assert set(board.per_env["agent"]) == {"Other", "Third"}
     assert {run.agent for run in board.unverified} == {AGENT}
-    assert "unverified, not ranked: tests.helpers:Centre, 4 runs on 2 environments" in dict(incomplete_rows(board))
+    assert f"unverified, not ranked: {AGENT}, 4 runs on 2 environments" in dict(incomplete_rows(board))
     with pytest.raises(ArgumentError, match="Centre"):
         compare([*runs, *others], AGENT, "Other")
     claim = Claim(better=AGENT, worse="Other", envs=ENVS)

@@ -10,10 +10,10 @@ from cbo_gym.evaluation import load_run, publish
 from cbo_gym.evaluation.play.forecast import PUBLISHED, SAME, forecast
 from cbo_gym.evaluation.play.sweep import plan
 from tests.support.cli import as_json, invoke
-from tests.together import kept, played_here
+from tests.support.runs import kept, played_here
 
 ENV, OTHER = "CBO/Dropwave-v0", "CBO/ToyGraph-v0"
-CENTRE = "tests.helpers:Centre"
+CENTRE = "tests.support.agents:Centre"
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from cbo_gym.evaluation.runs.results import name_of, save_run
 from cbo_gym.evaluation.suites import Suite
 from cbo_gym.referee.replay import Replay
 from tests.support.cli import as_json, invoke
-from tests.together import check_here
+from tests.support.runs import check_here
 
 ENV = "CBO/Dropwave-v0"
 

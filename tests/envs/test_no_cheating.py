@@ -19,8 +19,8 @@ from cbo_gym.modes.oracles import Optimum, Oracle
 from cbo_gym.problems import Problem
 from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.scm import System, Variable
-from tests.helpers import Recorder
-from tests.registered import EVERY_ID
+from tests.support.agents import Recorder
+from tests.support.environments import EVERY_ID
 
 FORBIDDEN = (
     Problem, System, Variable, Feedback, gym.Env, Oracle, Optimum, EnvEntry, RecordedOptimum,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cbo_gym.study import load_study
 from cbo_gym.study.log import Log, Position
-from tests.study.helpers import grown
+from tests.support.studies import grown
 
 WORKERS = 4
 PATIENCE = 300  # seconds for which a worker may finish its round

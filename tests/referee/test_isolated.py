@@ -19,8 +19,8 @@ from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.referee.import_guard import VARIABLE
 from cbo_gym.referee.serialization import from_plain, task_of, task_to_plain, to_plain
 from cbo_gym.scm.expression import trace
-from tests.helpers import Centre
-from tests.registered import LAST_OF_MODE, ONE_OF_A_KIND
+from tests.support.agents import Centre
+from tests.support.environments import LAST_OF_MODE, ONE_OF_A_KIND
 
 
 def isolated(label, env, **how):
@@ -33,7 +33,7 @@ def same(one, other):
     return all(one.table[name].equals(other.table[name], null_equal=True) for name in names)
 
 
-@pytest.mark.parametrize("label", ["Random", "tests.helpers:Centre"])
+@pytest.mark.parametrize("label", ["Random", "tests.support.agents:Centre"])
 def test_it_plays_as_in_one_process(label):
     """In all modes, one after the other, as an agent does that is reset."""
     with closing(IsolatedAgent(Spec.parse(label))) as agent:
@@ -45,7 +45,7 @@ def test_it_plays_as_in_one_process(label):
 
 @pytest.mark.parametrize("what", ["list", "tensor", "print"])
 def test_actions_come_in_any_form_that_an_environment_takes(what):
-    run = isolated(f"tests.helpers:Odd(what={what!r})", "CBO/Dropwave-v0", horizon=2)
+    run = isolated(f"tests.support.agents:Odd(what={what!r})", "CBO/Dropwave-v0", horizon=2)
     assert same(run, evaluate(Centre(), "CBO/Dropwave-v0", 100, horizon=2))
 
 
@@ -55,16 +55,16 @@ def test_actions_come_in_any_form_that_an_environment_takes(what):
 )
 def test_what_it_does_wrong_is_named(what, message):
     with pytest.raises(AgentError, match=f"round 1: .*{message}"):
-        isolated(f"tests.helpers:Odd(what={what!r})", "CBO/Dropwave-v0", horizon=2)
+        isolated(f"tests.support.agents:Odd(what={what!r})", "CBO/Dropwave-v0", horizon=2)
 
 
 def test_an_agent_that_cannot_be_made_or_does_not_play_is_named():
     with pytest.raises(ArgumentError, match="cannot import the agent 'nowhere:Agent'"):
         IsolatedAgent(Spec.parse("nowhere:Agent"))
     with pytest.raises(ArgumentError, match=r"takes no arguments"):
-        IsolatedAgent(Spec.parse("tests.helpers:Centre(bad=1)"))
+        IsolatedAgent(Spec.parse("tests.support.agents:Centre(bad=1)"))
     with pytest.raises(UnsupportedModeError, match="SoftOnly plays soft"):
-        isolated("tests.helpers:SoftOnly", "CBO/ToyGraph-v0", horizon=2)
+        isolated("tests.support.agents:SoftOnly", "CBO/ToyGraph-v0", horizon=2)
 
 
 CLOSED = """
@@ -161,7 +161,7 @@ def test_an_isolated_agent_is_not_told_whether_its_play_is_blind():
     said = []
     for env, more in ((spec, {}), (with_secret_instance(spec, secret), {"secret": secret})):
         with pytest.raises(CBOGymError, match="called") as caught:
-            isolated("tests.helpers:Names", str(env), horizon=2, **more)
+            isolated("tests.support.agents:Names", str(env), horizon=2, **more)
         said.append(str(caught.value).partition("called ")[2])
     assert said == ["'the environment'"] * 2
 
@@ -182,5 +182,5 @@ def test_blind_play_tells_neither_the_environment_nor_the_seed():
         secret_of("short", spec, 7)
     task = anonymous(make_task(gym.make("CBO/Dropwave-v0", instance=3), 100))
     assert "Dropwave" not in json.dumps(task_to_plain(task))
-    run = isolated("tests.helpers:Centre", str(with_secret_instance(spec, secret)), horizon=2, secret=secret)
+    run = isolated("tests.support.agents:Centre", str(with_secret_instance(spec, secret)), horizon=2, secret=secret)
     assert (run.secret, run.isolated) == (secret, True)

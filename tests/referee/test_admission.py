@@ -18,8 +18,8 @@ from cbo_gym.referee.replay import replays
 from cbo_gym.referee.submission import check_submission
 from cbo_gym.study.files import read_arguments
 from cbo_gym.study.study import describe
+from tests.support.runs import all_published
 from tests.support.sources import package_sources
-from tests.together import all_published
 
 #: what makes an object of a text, and the modules that may call it, each with texts of the caller's own or with what
 #: the door let through
@@ -119,9 +119,10 @@ def test_nothing_else_that_reads_a_file_carries_out_a_label(store, tmp_path):
 
 
 def test_an_import_path_is_followed_where_it_is_named():
-    assert admit_agent("tests.helpers:Centre", ["tests.helpers:Centre"]).name == "tests.helpers:Centre"
+    label = "tests.support.agents:Centre"
+    assert admit_agent(label, [label]).name == label
     with pytest.raises(ArgumentError, match=r"is not installed here.*--allow package\.module:Class"):
-        admit_agent("tests.helpers:Centre", ["tests.helpers:Other", "tests.helpers"])
+        admit_agent(label, ["tests.support.agents:Other", "tests.support.agents"])
 
 
 def test_parameters_are_those_that_are_declared():

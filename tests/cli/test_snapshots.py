@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cbo_gym.cli import app, output
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 STORE = str(ROOT / "results" / "showcase.parquet")
 COMMANDS = {
     "help": ["--help"],

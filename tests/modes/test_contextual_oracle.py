@@ -14,7 +14,7 @@ from cbo_gym.modes import make_feedback
 from cbo_gym.modes.contextual.oracle import _maximise_each
 from cbo_gym.modes.oracles import ContextualOracle, Oracle
 from cbo_gym.problems import Contexts
-from tests.registered import ONE_OF_A_KIND
+from tests.support.environments import ONE_OF_A_KIND
 
 ENTRIES = [entry for entry in entries() if entry.mode == "contextual"]
 every_env = pytest.mark.parametrize(

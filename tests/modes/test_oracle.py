@@ -17,7 +17,7 @@ from cbo_gym.problems import Problem, SuperArms
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.problems.systems.function_networks import alpine2
 from cbo_gym.scm import Intervention, Linear, Normal, SeparableSEM, Uniform
-from tests.registered import FIRST_OF_MODE, ONE_OF_A_KIND, ONE_REWARD
+from tests.support.environments import FIRST_OF_MODE, ONE_OF_A_KIND, ONE_REWARD
 
 # Super arms by the hundred, which the tests below compare with brute force.
 LONG = ("CBO/Alpine2-Masked-v0", "CBO/Alpine2-Noisy-Masked-v0", "CBO/SSEMPeriodic-v0", "CBO/TrainDelay-v0")

@@ -18,7 +18,7 @@ from cbo_gym.task import Mode
 from tests.support.runs import made_up_run
 from website.commands import agent_results, showcase
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PARTS = sorted(own_store().glob("*.parquet"))
 MOST_OF_A_WHEEL = 12 * 10**6  # bytes; the results are in it
 OTHERS = {"showcase", "agents"}  # beside the suites
