@@ -31,12 +31,18 @@ assert abs(oracle_of(env).find_optimum().value + 0.25) < 1e-3  # the variance of
 AGENT = """
 import cbo_gym
 from cbo_gym.agents import Halving
-from cbo_gym.envs.registry import entries
 from cbo_gym.agent_registry.finding import known_agents
-from cbo_gym.testing import check_agent
+from cbo_gym.cli import app
+from cbo_gym.task import Mode
+from typer.testing import CliRunner
 assert "Halving" in known_agents()
-for env in {entry.mode: entry.id for entry in entries()}.values():
-    check_agent("Halving", env)
+checked = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["check", "agent", "Halving"])
+lines = [line.split(maxsplit=3) for line in checked.stdout.splitlines()[1:]]
+assert sum(words[:3] == ["ok", "the", "contract"] for words in lines) == len(Mode), checked.output
+missing = {words[1]: " ".join(words[2:]) for words in lines if words[0] == "missing"}
+assert checked.exit_code == 1 and missing["agents/cards.json"] == "make zoo", checked.output
+assert set(missing) == {"agents/cards.json", "docs/methods/Halving.md", "docs/guide/catalogue.md", "tests/record.json",
+                        "docs/data/agents.csv"}
 run = cbo_gym.evaluate("Halving(every=10)", "CBO/Rosenbrock-v0", 0, horizon=60)
 assert run.table["simple_regret"][-1] < 100.0
 """

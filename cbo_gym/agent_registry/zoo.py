@@ -7,9 +7,21 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 DISTRIBUTION = "cbo-gym"
 GROUP = "cbo_gym.agents"
+
+
+def checkout() -> Path | None:
+    """Return the folder of the source code; None if the package is installed without it."""
+    root = Path(str(files("cbo_gym"))).resolve().parent
+    return root if _project(root).get("name") == DISTRIBUTION else None
+
+
+def _project(root: Path) -> dict[str, Any]:
+    path = root / "pyproject.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8")).get("project", {}) if path.is_file() else {}
 
 
 @cache
@@ -18,11 +30,8 @@ def zoo() -> dict[str, str]:
 
     In a checkout they are read from the source, so that a new agent is known before the next installation.
     """
-    path = Path(str(files("cbo_gym"))).resolve().parent / "pyproject.toml"
-    if path.is_file():
-        project = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {})
-        if project.get("name") == DISTRIBUTION:
-            return dict(project["entry-points"][GROUP])
+    if (root := checkout()) is not None:
+        return dict(_project(root)["entry-points"][GROUP])
     try:
         points = distribution(DISTRIBUTION).entry_points.select(group=GROUP)
     except PackageNotFoundError:  # the source was copied without an installation
