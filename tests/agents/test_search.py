@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from botorch.generation import gen_candidates_scipy
 
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.search import maximise
@@ -125,3 +126,17 @@ def test_other_modes_have_no_features(mode: str) -> None:
     task = make(f"CBO/Alpine2-{mode}-v0", 0, 10)[1]
     with pytest.raises(ValueError, match=f"hard and contextual tasks; CBO/Alpine2-{mode}-v0 is {task.mode}"):
         features_of(task)
+
+
+def test_botorch_climbs_from_every_start_as_its_own_problem() -> None:
+    """The installed SciPy must be one that BoTorch's batched optimiser supports: pyproject.toml limits its version."""
+    sizes = []
+
+    def acquisition(points: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(points))
+        return -((points - 0.3) ** 2).sum(dim=(-2, -1))
+
+    starts = torch.tensor([[[0.3, 0.3]], [[0.9, 0.1]], [[0.0, 1.0]]], dtype=torch.float64)
+    gen_candidates_scipy(starts, acquisition, lower_bounds=0.0, upper_bounds=1.0)
+    assert sizes[0] == 3
+    assert min(sizes) < 3  # the start at the optimum has ended alone
