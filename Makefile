@@ -27,28 +27,28 @@ leaderboard: $(READY)  ## run a small leaderboard (a minute or two) and print it
 	$(BIN)/cbo-gym leaderboard $(QUICK)
 
 results: $(READY)  ## play the tasks of the README's table, publish them and write it (a quarter of an hour on two cores)
-	$(BIN)/python -m website.commands.showcase play
+	$(BIN)/python -c "from website.commands.showcase import play; play()"
 	$(BIN)/cbo-gym publish runs/showcase --suite showcase
 	$(MAKE) readme
 
 agent-results: $(READY)  ## measure what the agents' pages say of cost and results (half an hour on two cores)
-	$(BIN)/python -m website.commands.agent_results play
+	$(BIN)/python -c "from website.pages.agent_results import play; play()"
 	$(BIN)/cbo-gym publish runs/agents --suite agents
 	$(MAKE) readme
 
 readme: $(READY)  ## write the README's tables and the agents' pages' numbers from the published results
-	test ! -f results/showcase.parquet || $(BIN)/python -m website.commands.showcase write
-	test ! -f results/agents.parquet || $(BIN)/python -m website.commands.agent_results write
+	test ! -f results/showcase.parquet || $(BIN)/python -c "from website.commands.showcase import write; write()"
+	test ! -f results/agents.parquet || $(BIN)/python -c "from website.pages.agent_results import write; write()"
 
 pictures: $(READY)  ## draw the README's pictures anew, from real runs (needs Chromium)
 	$(BIN)/python -m website.commands.readme_pictures
 
 choice: $(READY)  ## hold the rules of Auto against every other agent, on the published results, and write the pages about it
 	$(BIN)/python -m website.pages.choice_evidence --write
-	$(BIN)/python -m website.pages.which_method
+	$(BIN)/python -c "from website.pages.which_method import write; write()"
 
 surface: $(READY)  ## write the list of the stable names, after a name or a parameter was added
-	$(BIN)/python -m website.pages.surface
+	$(BIN)/python -c "from website.pages.surface import write; write()"
 
 notebooks: $(READY)  ## write the notebooks of the tutorials, after an edit of a tutorial
 	$(BIN)/python -m website.commands.notebooks

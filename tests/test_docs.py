@@ -11,8 +11,9 @@ from cbo_gym import task
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.cli import app
 from cbo_gym.envs.registry import find_entry
+from website.common.agents import DocumentedAgent
 from website.pages import agents, code_blocks
-from website.pages.agents import DocumentedAgent
+from website.pages.agent_results import results
 
 ROOT = Path(__file__).parent.parent
 GUIDE, TUTORIALS = (sorted((ROOT / "docs" / folder).glob("*.md")) for folder in ("guide", "tutorials"))
@@ -111,7 +112,7 @@ def test_no_method_is_left_of_an_agent_that_is_gone():
 
 
 def test_results_are_of_registered_environments_and_of_the_zoo():
-    for result in agents.results():
+    for result in results():
         assert find_entry(result.id) is not None, result
         assert result.env.endswith(", T=50"), "the note on the pages says so"
         assert result.agent in zoo(), result

@@ -3,8 +3,6 @@
 MkDocs takes every name of this module that begins with ``on_`` for one of its events.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache
@@ -34,7 +32,7 @@ UNSEARCHED = re.compile(
 def on_config(config):
     navigation = {
         "Environments": lambda _: environments.navigation(),
-        "Agents": lambda _: agents.nav(),
+        "Agents": lambda _: agents.navigation(),
         "Results": results.navigation,
         "Reference": lambda first: first + [{module: f"api/{module}.md"} for module in surface.modules()],
     }

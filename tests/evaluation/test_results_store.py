@@ -16,7 +16,8 @@ from cbo_gym.referee.admission import admit
 from cbo_gym.referee.submission import read_card
 from cbo_gym.task import Mode
 from tests.support.runs import made_up_run
-from website.commands import agent_results, showcase
+from website.commands import showcase
+from website.pages import agent_results
 
 ROOT = Path(__file__).parents[2]
 PARTS = sorted(own_store().glob("*.parquet"))

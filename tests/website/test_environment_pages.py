@@ -16,11 +16,12 @@ from cbo_gym.scm import Intervention, SeparableSEM
 from cbo_gym.scm.expression import STEPS
 from cbo_gym.task import Mode
 from tests.support.environments import ONE_OF_A_KIND
+from website.common.svg import dark, size_of, svg_of
 from website.maths.equations import noise_name
 from website.pages import environments as environment_pages
 from website.pages import landscapes
 from website.pages.environments import Environment, environments
-from website.pages.pictures import Pictures, dark, graph_of, size_of, svg_of
+from website.pages.pictures import Pictures, graph_of
 
 ALL = environments()
 IDS = [one.entry.id for one in ALL]

@@ -27,15 +27,15 @@ from cbo_gym.referee.submission import TaskField
 from cbo_gym.task import Mode
 from tests.support.families import by_family
 from tests.support.runs import made_up_run
-from website.common.parts import KNOWLEDGE, KNOWLEDGE_FILE, knowledge, seeds_note
+from website.common.links import KNOWLEDGE, KNOWLEDGE_FILE, Links, knowledge
 from website.common.paths import DOCS
 from website.pages import leaderboard as leaderboard_page
 from website.pages import results as result_pages
-from website.pages.leaderboard import runs_of
 from website.papers import contents as paper_contents
 from website.papers import page as paper_page
 from website.papers.contents import papers
 from website.papers.figures import curves_svg, panel_title, shares_chosen
+from website.papers.published import seeds_note, suite_runs
 
 TOY, PSA = "CBO/ToyGraph-v0", "CBO/PSAGraph-v0"
 FIRST = PUBLICATION.start
@@ -69,7 +69,7 @@ def shown(monkeypatch):
 
     def part(name, runs):
         suite = load(name)
-        return "\n\n".join(leaderboard_page.suite_part(suite, runs_of(suite, {name: runs}), (), {}))
+        return "\n\n".join(leaderboard_page.suite_part(suite, suite_runs(suite, {name: runs}), Links(), {}))
 
     return part
 
@@ -139,7 +139,7 @@ def test_the_best_agent_is_found_by_seeds_for_publication_alone():
     runs = [*for_tuning, *played({"CBO": 0.3, "MCBO": 0.6}, 1, [TOY, PSA])]
 
     def row(given):
-        table = leaderboard_page.answers(given, ())
+        table = leaderboard_page.answers(given, Links())
         return next(line for line in table.splitlines() if line.startswith("| hard |"))
 
     assert re.search(r"^\| hard \| MCBO.* 0\.600 \|.* 2 of 2 \| 1 \|", row({"mcbo2023": runs}))
@@ -153,9 +153,9 @@ def test_the_best_agent_is_found_by_seeds_for_publication_alone():
 def test_runs_of_other_lengths_count_only_in_their_own_suite_and_alone():
     short, full = (made_up_run("A", FIRST, [0.5] * rounds, TOY, "hard") for rounds in (50, 100))
     suite = load("mcbo2023")
-    assert runs_of(suite, {"mcbo2023": [short]}) == [short]
-    assert runs_of(suite, {"mcbo2023": [short, full]}) == runs_of(suite, {"showcase": [full, short]}) == [full]
-    assert runs_of(suite, {"showcase": [short]}) == []
+    assert suite_runs(suite, {"mcbo2023": [short]}) == [short]
+    assert suite_runs(suite, {"mcbo2023": [short, full]}) == suite_runs(suite, {"showcase": [full, short]}) == [full]
+    assert suite_runs(suite, {"showcase": [short]}) == []
 
 
 def test_claims_are_judged_and_open_ones_named():
@@ -171,7 +171,8 @@ def test_claims_are_judged_and_open_ones_named():
     paper = paper_on("mcbo2023")
     own = paper_contents.ClaimEntry(said="MCBO is as good", better="MCBO", worse=["CBO"], envs=[TOY, PSA], ours=True)
     exhibit = paper.exhibits[0].model_copy(update={"claims": [*paper.exhibits[0].claims, own]})
-    page = paper_page.paper_page(paper.model_copy(update={"exhibits": [exhibit]}), {"mcbo2023": runs})
+    short = paper.model_copy(update={"exhibits": [exhibit]})
+    page = paper_page.paper_pages(short, {"mcbo2023": runs}, Links())[paper.page]
     row = r'"verdict [\w-]+">(.*?)</span> \| ([\w-]+) \| (\S+) over (\S+) \| average regret \| (.*?) \| (.*?) \| .* \|'
     found = {
         (env, re.sub(r"<.*", "", one), re.sub(r"<.*", "", two)): (verdict, difference, pairs)
@@ -184,7 +185,8 @@ def test_claims_are_judged_and_open_ones_named():
     top = page.partition("## Claims")[0]
     assert "The paper's claims: 1 <span" in top
     assert "Claims of ours: 2 <span" in top
-    few = paper_page.paper_page(paper, {"mcbo2023": [run for run in runs if run.seed < FIRST + 4]})
+    few_runs = [run for run in runs if run.seed < FIRST + 4]
+    few = paper_page.paper_pages(paper, {"mcbo2023": few_runs}, Links())[paper.page]
     assert re.search(r'"verdict open">open</span> \| ToyGraph-v0 \| .* \| 4 of 20 \|', few)
     assert "which are for publication alone: no default was chosen on them" in top
     lax = load("mcbo2023").model_copy(update={"verdict_seeds": "any"})

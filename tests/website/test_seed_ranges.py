@@ -15,9 +15,8 @@ from cbo_gym.evaluation.store import published
 from cbo_gym.evaluation.suites import load
 from tests.evaluation.test_published import STRICT
 from tests.support.runs import made_up_run
-from website.common.parts import seeds_note
 from website.pages import choice_evidence
-from website.pages.leaderboard import runs_of
+from website.papers.published import seeds_note, suite_runs
 
 ROOT = Path(__file__).parents[2]
 #: numbers after a word for seeds: "seeds 0 to 4", "SEEDS = range(100, 110)", "instances 100, 101 and 102"
@@ -94,9 +93,9 @@ def test_pages_of_a_suite_for_verdicts_leave_the_others_out():
     env = "CBO/ToyGraph-v0"
     runs = [made_up_run("MCBO", seed, [0.5] * 100, env, "hard") for seed in (0, 1, 1000, 1001)]
     suite = load("mcbo2023")
-    assert {run.seed for run in runs_of(suite, {"mcbo2023": runs})} == {1000, 1001}
+    assert {run.seed for run in suite_runs(suite, {"mcbo2023": runs})} == {1000, 1001}
     lax = suite.model_copy(update={"verdict_seeds": "any"})
-    assert {run.seed for run in runs_of(lax, {"mcbo2023": runs})} == {0, 1, 1000, 1001}
+    assert {run.seed for run in suite_runs(lax, {"mcbo2023": runs})} == {0, 1, 1000, 1001}
 
 
 def test_a_suite_may_begin_with_a_later_one():

@@ -11,6 +11,7 @@ from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.suites import Suite
 from tests.support.runs import check_here, played_here
+from website.common.links import Links
 from website.pages import leaderboard as leaderboard_page
 from website.papers import claim_tables
 
@@ -44,7 +45,7 @@ def test_a_submission_goes_the_whole_way_to_the_page(tmp_path, monkeypatch):
     assert "can enter, verified." in call(*words, "--into", store / "centre.parquet")
     put(store / "tiny.parquet", played_here(["Random"], TINY.environments, 2, horizon=4))
     parts = {path.stem: load_published(path) for path in store.glob("*.parquet")}
-    page = leaderboard_page.leaderboard_pages(parts, {f"agents/{name}.md" for name in zoo()})["leaderboard.md"]
+    page = leaderboard_page.leaderboard_pages(parts, Links({f"agents/{name}.md" for name in zoo()}))["leaderboard.md"]
     ranked = page.partition("## tiny")[2].partition("<details")[0]
-    assert re.search(r"\| tests\.helpers:Centre\S* \| 2 ", ranked)
+    assert re.search(r"\| tests\.support\.agents:Centre\S* \| 2 ", ranked)
     assert "[Random]" in ranked

@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 AVOIDED = re.compile(r"(?i)(?<![a-z])(told|untold|anew|somebody|whoever|nobody|handed)(?![a-z])")
 STORED = {'"told"', "'told'"}  # the status of a trial in the databases of studies
 # keys of the cards of submissions, and of trials in the documents of studies, may be "told"
-KEYS_IN = {"submission.py", "parts.py", "results.md", "trials.py"}
+KEYS_IN = {"submission.py", "links.py", "results.md", "trials.py"}
 CODE = [
     path
     for folder in ("cbo_gym", "agents", "website", "examples")

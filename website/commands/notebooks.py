@@ -1,7 +1,5 @@
 """Write the notebooks of the tutorials from their pages: ``make notebooks``."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -6,8 +6,6 @@
 * ``report.png``: the report that ``cbo-gym leaderboard`` writes, photographed by Chromium.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import subprocess

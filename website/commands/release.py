@@ -5,8 +5,6 @@
 get their links to Colab. A second call changes nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from datetime import date

@@ -5,9 +5,6 @@ README the table of the modes and, from the published results, the table of scor
 :data:`MODES`: a mode without an entry is an error, so that a new mode is not forgotten.
 """
 
-from __future__ import annotations
-
-import argparse
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -22,8 +19,8 @@ from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.evaluation.report.tables import MISSING
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.task import Mode
+from website.common.markdown import ALL, table
 from website.common.paths import ROOT
-from website.common.tables import ALL, table
 
 README = ROOT / "README.md"
 RUNS = ROOT / "runs" / "showcase"
@@ -108,22 +105,8 @@ def _score(row: dict[str, float] | None, best: float) -> str:
     return f"**{score}**" if f"{row['score']:.2f}" == f"{best:.2f}" else score
 
 
-def published_board() -> Leaderboard:
-    """The published runs of :func:`play`."""
-    return leaderboard(load_published(suite=SUITE))
-
-
 def write() -> None:
-    """Write both tables into the README."""
-    for name, part in {"modes": modes_table(), "results": scores_table(published_board())}.items():
+    """Write both tables into the README, the scores from the published runs of :func:`play`."""
+    scores = scores_table(leaderboard(load_published(suite=SUITE)))
+    for name, part in {"modes": modes_table(), "results": scores}.items():
         write_text(README, with_part(README, name, part))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("what", choices=["play", "write"])
-    {"play": play, "write": write}[parser.parse_args().what]()
-
-
-if __name__ == "__main__":
-    main()

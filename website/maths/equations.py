@@ -1,7 +1,5 @@
 """The equations of a system, one for each node, with their noise, traced from the code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

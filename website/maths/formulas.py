@@ -1,7 +1,5 @@
 """Formulas of traced functions in LaTeX, by SymPy, with terms and factors in the order of the code."""
 
-from __future__ import annotations
-
 import math
 import operator
 import re

@@ -1,7 +1,5 @@
 """Formulas of the pages, in LaTeX between dollars, as MathML, which browsers show without a script."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from xml.etree import ElementTree

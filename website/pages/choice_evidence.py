@@ -8,8 +8,6 @@ which rules may be chosen, and on those for publication, which evaluate them. Wi
 and the rules, are written into ``docs/methods/Auto.md``; ``--seconds`` shows the seconds of each agent.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from collections.abc import Iterable, Mapping
@@ -29,8 +27,8 @@ from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.seed_ranges import is_for_publication
 from cbo_gym.evaluation.store.published import own_store
+from website.common.markdown import ALL, table
 from website.common.paths import DOCS
-from website.common.tables import ALL, table
 
 PAGE = DOCS / "methods" / "Auto.md"
 NAMES, NUMBERS, COUNTS = ("mode", "agent", "env"), ("score", "seconds"), ("seed", "rounds")

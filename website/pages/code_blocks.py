@@ -8,8 +8,6 @@ The blocks of a page run in order, in one namespace and one folder, so a page re
 * a block below the line ``<!-- not run: why -->`` does not.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

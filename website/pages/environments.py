@@ -1,7 +1,5 @@
 """The pages of environments: a page for every entry of the registry, a table and a gallery of all."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import textwrap
@@ -13,8 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from cbo_gym._util.yaml import read_yaml
 from cbo_gym.actions.sets import to_string
 from cbo_gym.envs.registry import EnvEntry, entries
 from cbo_gym.modes import Feedback, make_feedback
@@ -22,27 +19,21 @@ from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.scm import SeparableSEM, Zero
 from cbo_gym.task import Mode
-from website.common.parts import light_and_dark
-from website.common.tables import ALL
-from website.common.tables import table as table_of
+from website.common.markdown import ALL
+from website.common.markdown import table as table_of
+from website.common.svg import light_and_dark, size_of
 from website.maths.equations import Equation, equations_html, equations_of
-from website.pages import agents
-from website.pages.pictures import Pictures, pictures_of, size_of
+from website.pages.agent_results import Result, milliseconds, provenance, ranking
+from website.pages.pictures import Pictures, pictures_of
 from website.papers.contents import papers
 
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
 MAX_LISTED = 40  # targets or scopes
 NOTHING = 1e-12  # relative size of rounding errors
-COORDINATES = {
-    Mode.SOFT: "[{}]",
-    Mode.HARD: "values[{}]",
-    Mode.CONTEXTUAL: "values[{}]",
-    Mode.DYNAMIC: "values[{}]",
-    Mode.AGGREGATED: "[:, {}]",
-    Mode.MASKED: "[{}]",
-    Mode.ADVERSARIAL: "[{}]",
-}  # of a coordinate in an action
+#: a coordinate in an action; "[{}]" in other modes
+COORDINATES = {Mode.AGGREGATED: "[:, {}]"}
+COORDINATES |= dict.fromkeys((Mode.HARD, Mode.CONTEXTUAL, Mode.DYNAMIC), "values[{}]")
 
 
 @dataclass(frozen=True)
@@ -383,12 +374,12 @@ def published_tables() -> list[dict[str, Any]]:
         for exhibit in paper.exhibits
         if exhibit.theirs and len(exhibit.environments) == 1
     ]
-    return tables + yaml.safe_load((Path(__file__).parent / "published.yaml").read_text(encoding="utf-8"))
+    return tables + read_yaml(Path(__file__).parent / "published.yaml")
 
 
-def own_results() -> dict[str, list[agents.Result]]:
+def own_results() -> dict[str, list[Result]]:
     """Results of ``make agent-results`` without keywords: id -> its agents, the best first."""
-    return {spec: rows for rows in agents.ranking().values() if (spec := f"CBO/{rows[0].short}") == rows[0].id}
+    return {spec: rows for rows in ranking().values() if (spec := f"CBO/{rows[0].short}") == rows[0].id}
 
 
 def _results(env: Environment) -> Iterator[str]:
@@ -406,9 +397,9 @@ def _results(env: Environment) -> Iterator[str]:
         return
     yield (
         "**Ours**: score of the action recommended after 50 rounds; 1 is the optimum, 0 a random action, ± half the "
-        f"95 % t-interval. From {agents.provenance()}"
+        f"95 % t-interval. From {provenance()}"
     )
-    rows = [[f"[`{row.agent}`](../agents/{row.agent}.md)", row.score_cell, row.milliseconds] for row in ours]
+    rows = [[f"[`{row.agent}`](../agents/{row.agent}.md)", row.score_cell, milliseconds(row.seconds)] for row in ours]
     yield table_of(["agent", "score", "ms a round"], rows)
 
 

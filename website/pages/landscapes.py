@@ -1,7 +1,5 @@
 """Slices of E[Y | action] through the recorded optimum of an environment, and their drawing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

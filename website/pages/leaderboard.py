@@ -1,10 +1,8 @@
 """The leaderboard: the best agent of each mode, and every suite with all agents that have played it."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -25,36 +23,30 @@ from cbo_gym.evaluation.report.tables import (
     MISSING,
     SCORE_NOTE,
     SECONDS_NOTE,
+    Table,
     gap_tables,
     graph_loss_tables,
     with_interval,
 )
-from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.suites import Suite, load_all
 from cbo_gym.task import Mode
-from website.common.parts import (
+from website.common.links import Links, marks_note
+from website.common.markdown import fold, image, table
+from website.common.svg import light_and_dark, svg_of
+from website.pages import choice_evidence, which_method
+from website.papers.claim_tables import tallies
+from website.papers.figures import Dot, dots_svg
+from website.papers.published import (
     CLOCK_NOTE,
     LEAST_SEEDS,
     TARGETS_NOTE,
-    agent_link,
-    counted_runs,
-    env_link,
-    fold,
-    group_labels,
-    image,
-    light_and_dark,
-    marks_note,
-    pairs_of,
+    Parts,
+    pairs_in_words,
     seeds_note,
-    sweep_command,
+    suite_runs,
     targets_path,
 )
-from website.common.tables import table
-from website.pages import choice_evidence, which_method
-from website.pages.pictures import svg_of
-from website.papers.claim_tables import tallies
-from website.papers.figures import Dot, dots_svg
 
 LEADERBOARD = "leaderboard.md"
 ANSWERS_NOTE = (
@@ -80,25 +72,25 @@ LOST_NOTE = (
 )
 
 
-def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> dict[str, str]:
+def leaderboard_pages(parts: Parts, links: Links) -> dict[str, str]:
     """Return the page and its pictures, by their addresses in the site."""
     pictures: dict[str, str] = {}
     shown = [
         "---\nhide: [toc]\n---",
         "# Leaderboard",
         "## Who is best at what",
-        answers(parts, others),
+        answers(parts, links),
         ANSWERS_NOTE,
         fold("How to read the tables", f"{READING}\n\n{marks_note()}"),
     ]
     for suite in load_all():
         shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
-        shown += suite_part(suite, runs_of(suite, parts), others, pictures)
+        shown += suite_part(suite, suite_runs(suite, parts), links, pictures)
     shown += ["## Papers", PAPERS_NOTE, tallies(parts)]
     return {LEADERBOARD: "\n\n".join([*shown, ""]), **pictures}
 
 
-def answers(parts: Mapping[str, Sequence[Run]], others: Collection[str]) -> str:
+def answers(parts: Parts, links: Links) -> str:
     """A row for each mode: the best method with its score and seconds, and the next one.
 
     Runs of suites on seeds for publication are compared; without two comparable methods those of the agents' pages too,
@@ -107,33 +99,24 @@ def answers(parts: Mapping[str, Sequence[Run]], others: Collection[str]) -> str:
     kept = {name: [run for run in runs if choice_evidence.judges(run)] for name, runs in parts.items()}
     of_suites = {name: runs for name, runs in kept.items() if name not in OF_PAGES}
     tables = [choice_evidence.table_of(chain.from_iterable(files.values())) for files in (of_suites, kept)]
-    header = [
-        "mode",
-        "best method",
-        "mean score",
-        "next",
-        _head("seconds a round"),
-        "environments",
-        "seeds",
-        "evidence",
-    ]
-    return table(header, [_answer(mode, tables, others) for mode in Mode], left=2)
+    header = ["mode", "best method", "mean score", "next", _head("seconds a round"), "environments", "seeds"]
+    return table([*header, "evidence"], [_answer(mode, tables, links) for mode in Mode], left=2)
 
 
-def _answer(mode: Mode, tables: Sequence[pl.DataFrame], others: Collection[str]) -> list[str]:
+def _answer(mode: Mode, tables: Sequence[pl.DataFrame], links: Links) -> list[str]:
     link = f"[why](which_method.md#{mode}-mode)"
     for rows in tables:
         comparison = which_method.comparisons(mode, rows)["all tasks"]
         if comparison.means:
             best, second = comparison.means[:2]
-            next_best = f"{agent_link(second.agent, '', others)} {second.score:.3f}"
+            next_best = f"{links.agent(second.agent)} {second.score:.3f}"
             extent = [f"{best.seconds:.2g}", f"{comparison.compared} of {comparison.envs}", str(best.seeds)]
-            return [mode, agent_link(best.agent, "", others), f"{best.score:.3f}", next_best, *extent, link]
+            return [mode, links.agent(best.agent), f"{best.score:.3f}", next_best, *extent, link]
     known = which_method.answer(mode, tables[-1])
     if known is None:
         return [mode, "not known", *[MISSING] * 5, link]
     score = MISSING if math.isnan(known.score) else f"{known.score:.3f}"
-    return [mode, agent_link(known.agent, "", others), score, MISSING, f"{known.seconds:.2g}", MISSING, MISSING, link]
+    return [mode, links.agent(known.agent), score, MISSING, f"{known.seconds:.2g}", MISSING, MISSING, link]
 
 
 def _head(title: str) -> str:
@@ -150,13 +133,13 @@ def scores_of(board: Leaderboard, mode: str) -> tuple[list[dict[str, Any]], list
     return [row for row in rows if row["envs"] == row["of"]], [row for row in rows if row["envs"] < row["of"]]
 
 
-def _scores_table(rows: Sequence[Mapping[str, Any]], others: Collection[str], with_envs: bool) -> str:
+def _scores_table(rows: Sequence[Mapping[str, Any]], links: Links, with_envs: bool) -> str:
     names = ("iqm", "average_score")
     header = ["agent", *(["environments"] if with_envs else []), "seeds"]
     header += [_head("interquartile mean"), _head("score of play"), _head("seconds a round")]
     body = [
         [
-            agent_link(row["agent"], "", others),
+            links.agent(row["agent"]),
             *([f"{row['envs']} of {row['of']}"] if with_envs else []),
             " to ".join(dict.fromkeys([str(row["fewest_seeds"]), str(row["most_seeds"])])),
             *(escape(str(with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"]))) for name in names),
@@ -170,10 +153,8 @@ def _scores_table(rows: Sequence[Mapping[str, Any]], others: Collection[str], wi
 def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures: dict[str, str]) -> str:
     """Draw the scores, add the picture to the others, and return the Markdown that shows it."""
     dots = [Dot(row["agent"], row["iqm"], row["iqm_low"], row["iqm_high"]) for row in whole]
-    svg = dots_svg(f"{suite.name}, {mode} mode: {_environments(whole[0]['of'])}", dots)
-    return _add_picture(
-        f"papers/pictures/scores-{suite.name}-{mode}", svg, f"Scores of {suite.name} in {mode} mode", pictures
-    )
+    svg, path = dots_svg(f"{suite.name}, {mode} mode: {_environments(whole)}", dots), f"scores-{suite.name}-{mode}"
+    return _add_picture(f"papers/pictures/{path}", svg, f"Scores of {suite.name} in {mode} mode", pictures)
 
 
 def _add_picture(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str:
@@ -182,7 +163,9 @@ def _add_picture(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str
     return image(path, alt)
 
 
-def _environments(count: int) -> str:
+def _environments(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The number of a mode's environments, of which the rows count those that an agent has played."""
+    count = rows[0]["of"]
     return "1 environment" if count == 1 else f"{count} environments"
 
 
@@ -190,50 +173,38 @@ def _modes(board: Leaderboard) -> list[str]:
     return [group for group in board.groups if group != ALL_MODES]
 
 
-def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
-    """Runs on the suite's environments with its number of rounds, from all files.
-
-    On environments without any, those of the suite's own file with most rounds.
-    """
-    rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, counted_runs(suite, parts)
-    runs = newest(run for runs in parts.values() for run in runs if run.horizon == rounds.get(run.env))
-    there = {run.env for run in runs if run.status == "finished"}
-    shorter = newest(run for run in parts.get(suite.name, ()) if run.env in rounds.keys() - there)
-    longest: dict[str, int] = {}
-    for run in shorter:
-        if run.status == "finished":
-            longest[run.env] = max(run.horizon, longest.get(run.env, 0))
-    return [*runs, *(run for run in shorter if run.horizon == longest.get(run.env))]
-
-
-def suite_part(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures: dict[str, str]) -> list[str]:
+def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[str, str]) -> list[str]:
     """The part of the page on a suite with these runs; its pictures are added to the others."""
     asked = (
         f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by "
         f"{suite.metric}. {seeds_note(suite)}"
     )
+    command = f"cbo-gym sweep runs/{suite.name} --suite {suite.name} -a '*'"
     if not any(run.status == "finished" and not run.unverified for run in runs):
-        return [f"**Not run**: nothing of this suite is published. `{sweep_command(suite)}` plays it."]
+        return [f"**Not run**: nothing of this suite is published. `{command}` plays it."]
     board = leaderboard(runs)
     parts, folds = [], dict[str, list[str]]()
     for mode in _modes(board):
         whole, partial = scores_of(board, mode)
-        of = _environments((whole or partial)[0]["of"])
+        of = _environments(whole or partial)
         if len(_modes(board)) > 1:
             parts.append(f"### {suite.name}, {mode} mode")
         chart = _chart(suite, mode, whole, pictures) if len(whole) > 1 else ""
         if whole:
-            shown = f"{chart}\n\n{_scores_table(whole, others, with_envs=False)}"
+            shown = f"{chart}\n\n{_scores_table(whole, links, with_envs=False)}"
             parts.append(f'<div class="board" markdown>\n\n{shown}\n\n</div>')
         else:
             parts.append(f"No agent has played all {of}, so none are ranked.")
         if partial:
             note = f"These have not played all {of}, so their numbers are of other environments."
-            folds[f"Not ranked in {mode} mode: {len(partial)}"] = [note, _scores_table(partial, others, with_envs=True)]
+            folds[f"Not ranked in {mode} mode: {len(partial)}"] = [note, _scores_table(partial, links, with_envs=True)]
     folds["How soon"] = _targets(suite, board, pictures)
-    folds["GAP and PA-GAP"] = _gap_parts(board, others) if suite.metric == "gap" else []
-    folds["Lost without the true graph"] = _lost_parts(board, others)
-    folds["Not run"] = [not_run(suite, runs, others)]
+    if suite.metric == "gap":
+        gaps = {escape(title): scores for title, scores in gap_tables(board).items()}
+        folds["GAP and PA-GAP"] = _tables(GAP_NOTE, gaps, links)
+    losses = {links.env(env): lost for env, lost in graph_loss_tables(board).items()}
+    folds["Lost without the true graph"] = _tables(LOST_NOTE, losses, links, left=2)
+    folds["Not run"] = [not_run(suite, runs, links)]
     folds["Where the numbers come from"] = [f"{asked} From {escape(provenance(board))}"]
     lines = [fold(summary, "\n\n".join(paragraphs)) for summary, paragraphs in folds.items() if any(paragraphs)]
     return [*parts, '<div class="folds" markdown>\n\n' + "\n\n".join(lines) + "\n\n</div>"]
@@ -250,26 +221,16 @@ def _targets(suite: Suite, board: Leaderboard, pictures: dict[str, str]) -> list
     return [TARGETS_NOTE, *parts] if parts else []
 
 
-def _gap_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
-    """GAP and PA-GAP over the environments of each mode, and on each environment."""
-    parts = [GAP_NOTE]
-    for title, scores in gap_tables(board).items():
-        body = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in scores.lines]
-        parts += [f"**{escape(title)}**", table(scores.header, body)]
+def _tables(note: str, tables: Mapping[str, Table], links: Links, left: int = 1) -> list[str]:
+    """The note and the tables, each below its title; empty without tables."""
+    parts = [note] if tables else []
+    for title, own in tables.items():
+        rows = [[links.agent(agent), *map(escape, cells)] for agent, *cells in own.lines]
+        parts += [f"**{title}**", table(own.header, rows, left)]
     return parts
 
 
-def _lost_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
-    """Losses of agents without the true graph; empty without such runs."""
-    losses = graph_loss_tables(board)
-    parts = [LOST_NOTE] if losses else []
-    for env, lost in losses.items():
-        rows = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in lost.lines]
-        parts += [f"**{env_link(env, '', others)}**", table(lost.header, rows, left=2)]
-    return parts
-
-
-def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
+def not_run(suite: Suite, runs: Sequence[Run], links: Links) -> str:
     """The missing runs of a suite: agents, environments, pairs with too few seeds; empty if the suite is complete."""
     counts: dict[tuple[str, str], set[int]] = defaultdict(set)
     for run in runs:
@@ -286,8 +247,8 @@ def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
     failed = sorted({(run.agent, run.env) for run in runs if run.status == "failed"})
     lines = []
     if none:
-        lines.append(f"* agents that play a mode of it: {', '.join(agent_link(name, '', others) for name in none)};")
-    lines += [f"* {pairs_of(name, labels)};" for name, labels in group_labels(lacking).items()]
+        lines.append(f"* agents that play a mode of it: {', '.join(links.agent(name) for name in none)};")
+    lines += [f"* {pairs};" for pairs in pairs_in_words(lacking)]
     if fewer:
         least = min(len(counts[label, name]) for name, label in fewer)
         lines.append(

@@ -1,17 +1,12 @@
 """Pictures for the pages of environments, kept between builds until the code or the registry changes."""
 
-from __future__ import annotations
-
 import hashlib
-import io
 import json
-import re
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib
-from matplotlib.figure import Figure
 
 from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import ACTION, OUTLINE
@@ -20,19 +15,13 @@ from cbo_gym.envs.registry import EnvEntry
 from cbo_gym.modes import Feedback
 from cbo_gym.modes.parametric import short_numbers
 from cbo_gym.task import Mode
+from website.common import svg
 from website.common.paths import ROOT
+from website.common.svg import svg_of
 from website.pages import landscapes
 
 KEPT = ROOT / ".cache" / "docs"
 SOURCES = ("actions", "drawing", "envs", "modes", "problems", "scm")
-DARK = {
-    "#000000": "#d8dde3", "#2b3440": "#d8dde3",  # ink
-    "#4a5560": "#aab4bf", "#8a949e": "#98a3ae",  # arrows, faint lines
-    "#ffffff": "#262b36", "#ffd166": "#80600f", "#cfe3f7": "#1f4467", "#d5ead2": "#2d5330",  # boxes
-    "#d1495b": "#ff7b8a", "#b5446e": "#e58bb0", "#e9ecef": "#3a414d", "#5a6672": "#b3bcc6",
-    "#2f6691": "#6fb1e3", "#d17a22": "#f0a455", "#3a7d44": "#76c083", "#8e5ea2": "#c39bd6", "#7a6a4f": "#c2b08d",
-    "#333333": "#d8dde3", "#555555": "#b3bcc6", "#777777": "#98a3ae", "#dddddd": "#3a414d",  # of the figures of results
-}  # fmt: skip
 
 
 class Pictures(NamedTuple):
@@ -60,13 +49,10 @@ def pictures_of(entry: EnvEntry, feedback: Feedback) -> Pictures:
 @cache
 def _digest() -> str:
     """Hash of all code that a picture depends on."""
-    files = [Path(__file__), Path(landscapes.__file__)]
-    files += sorted(path for name in SOURCES for path in (ROOT / "cbo_gym" / name).rglob("*.[py]*") if path.is_file())
-    digest = hashlib.sha256(matplotlib.__version__.encode())
-    for path in files:
-        if path.suffix in (".py", ".yaml"):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+    files = [*map(Path, (__file__, landscapes.__file__, svg.__file__))]
+    files += sorted(path for name in SOURCES for path in (ROOT / "cbo_gym" / name).rglob("*.[py]*"))
+    contents = [path.read_bytes() for path in files if path.suffix in (".py", ".yaml")]
+    return hashlib.sha256(b"".join([matplotlib.__version__.encode(), *contents])).hexdigest()
 
 
 def graph_of(feedback: Feedback) -> Picture:
@@ -103,30 +89,3 @@ def _settings(feedback: Feedback) -> dict[str, list[Line]]:
         if name in feedback.affected_nodes()
     }
     return {name: [Line(label, label)] for name, label in ranges.items()}
-
-
-def svg_of(figure: Figure) -> str:
-    """SVG with text as text, which keeps the file small, and a transparent background."""
-    figure.patch.set_alpha(0.0)
-    file = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cbo-gym"}):
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    svg = file.getvalue()
-    svg = svg[svg.index("<svg") :]
-    return re.sub(r"\n\s*", "\n", re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL))
-
-
-def dark(svg: str) -> str:
-    """The same picture for dark pages."""
-    svg = svg.replace(
-        '<style type="text/css">', '<style type="text/css">text {fill: #000000} '
-    )  # the default colour is not in the SVG
-    return re.sub("|".join(DARK), lambda match: DARK[match[0]], svg)
-
-
-def size_of(svg: str) -> tuple[int, int]:
-    """Width and height in pixels of a screen."""
-    match = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"|height="([\d.]+)pt".*?width="([\d.]+)pt"', svg)
-    assert match is not None
-    first, second, height, width = match.groups()
-    return round(float(first or width) * 4 / 3), round(float(second or height) * 4 / 3)

@@ -4,43 +4,37 @@ They are written from ``results`` whenever the site is built; ``docs/papers`` ha
 and ``website/common/knowledge.yaml`` the knowledge of agents beyond spaces, graph and initial data.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import load_published, own_store
-from website.common.parts import light_and_dark, own_runs
-from website.pages import choice_evidence
+from website.common.links import Links
+from website.pages.choice_evidence import SHOWCASE
 from website.pages.leaderboard import LEADERBOARD, leaderboard_pages
 from website.papers.contents import papers
-from website.papers.page import paper_page, picture_path, pictures
+from website.papers.page import paper_pages
+from website.papers.published import Parts
 
 
 def navigation(others: Sequence[Any]) -> list[Any]:
     return [{"Leaderboard": LEADERBOARD}, {"Papers": [{paper.title: paper.page} for paper in papers()]}, *others]
 
 
-def published_parts() -> dict[str, list[Run]]:
+def published_parts() -> Parts:
     """Name of a file of published results -> its runs, without those of the README's table."""
-    files = [path for path in sorted(own_store().glob("*.parquet")) if path.stem != choice_evidence.SHOWCASE]
+    files = [path for path in sorted(own_store().glob("*.parquet")) if path.stem != SHOWCASE]
     return {path.stem: load_published(path) for path in files}
 
 
-def pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> dict[str, str]:
+def pages(parts: Parts, others: Collection[str] = ()) -> dict[str, str]:
     """Address in the site -> Markdown, or a picture.
 
     Args:
         parts: the published runs, by the names of their files.
         others: addresses of other pages, which are linked.
     """
-    contents = leaderboard_pages(parts, others)
+    contents = leaderboard_pages(parts, Links(others))
     board = set(contents)
     for paper in papers():
-        contents[paper.page] = paper_page(paper, parts, others, board)
-        own = own_runs(paper, parts)
-        for exhibit in paper.exhibits:
-            for ending, svg in pictures(exhibit, own).items():
-                contents |= light_and_dark(picture_path(paper, exhibit, ending), svg)
+        contents |= paper_pages(paper, parts, Links(others, "../"), board)
     return contents

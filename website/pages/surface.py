@@ -4,8 +4,6 @@
 breaks a promise, unless the name has warned for one minor version: see ``docs/guide/stability.md``.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from enum import Enum
@@ -116,5 +114,6 @@ def pages() -> dict[str, str]:
     return {f"api/{module}.md": page(module) for module in modules()}
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Write the list."""
     write_text(LIST, listing())

@@ -9,8 +9,6 @@ whatever keywords and numbers of rounds it was played with. Where fewer than two
 page says that nothing is known.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -22,9 +20,8 @@ from cbo_gym.agents.choice.rules import RULES
 from cbo_gym.envs.registry import entries
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.task import Mode
+from website.common.markdown import ALL, table
 from website.common.paths import DOCS
-from website.common.tables import ALL
-from website.common.tables import table as table_of
 from website.pages.choice_evidence import ID, LEAST_SHARE, TASK, published_runs
 
 PAGE = DOCS / "which_method.md"
@@ -80,15 +77,15 @@ SLICES = {
 }
 
 
-def comparisons(mode: Mode, table: pl.DataFrame) -> dict[str, Comparison]:
+def comparisons(mode: Mode, runs: pl.DataFrame) -> dict[str, Comparison]:
     """Slice -> the comparison of methods in published runs."""
-    rows = table.filter(pl.col("mode") == str(mode))
+    rows = runs.filter(pl.col("mode") == str(mode))
     return {name: compare(rows.filter(belongs)) for name, belongs in SLICES.items()}
 
 
-def mode_part(mode: Mode, table: pl.DataFrame) -> str:
+def mode_part(mode: Mode, runs: pl.DataFrame) -> str:
     """The part of the page on a mode."""
-    parts = comparisons(mode, table)
+    parts = comparisons(mode, runs)
     return "\n\n".join(
         [
             f"## {mode.capitalize()} mode",
@@ -110,7 +107,7 @@ def rules_table(mode: Mode) -> str:
     """Who plays when, as ``Auto`` decides, with the evidence of each rule."""
     rules = RULES.get(mode, ())
     rows = [(agent_link(rule.agent), rule.reason, rule.evidence or "None of its own.") for rule in rules]
-    return table_of(["use", "where", "evidence"], rows, left=ALL) if rows else "`Auto` has no rule for this mode yet."
+    return table(["use", "where", "evidence"], rows, left=ALL) if rows else "`Auto` has no rule for this mode yet."
 
 
 def slices_table(parts: Mapping[str, Comparison]) -> str:
@@ -123,7 +120,7 @@ def slices_table(parts: Mapping[str, Comparison]) -> str:
             fewest = min(mean.seeds for mean in shown)
             rows.append((name, best, f"{comparison.compared} of {comparison.envs}", str(fewest)))
     header = ["tasks", "best methods and their mean scores", "environments", "fewest seeds"]
-    return table_of(header, rows, left=2) if rows else "None can be compared."
+    return table(header, rows, left=2) if rows else "None can be compared."
 
 
 def limits_table(means: Iterable[Mean]) -> str:
@@ -131,9 +128,8 @@ def limits_table(means: Iterable[Mean]) -> str:
     rows = []
     for limit in LIMITS:
         quick = next((mean for mean in means if mean.seconds <= limit), None)
-        best = f"{agent_link(quick.agent)} {quick.score:.3f}" if quick else agent_link("Random")
-        rows.append(f"| {limit:g} | {best} |")
-    return "\n".join(["| at most | best of the methods compared |", "|---:|---|", *rows])
+        rows.append((f"{limit:g}", f"{agent_link(quick.agent)} {quick.score:.3f}" if quick else agent_link("Random")))
+    return table(["at most", "best of the methods compared"], rows, left=(1,))
 
 
 def open_questions(mode: Mode, parts: Mapping[str, Comparison]) -> str:
@@ -152,33 +148,31 @@ def open_questions(mode: Mode, parts: Mapping[str, Comparison]) -> str:
     return f"**Not known.** {summary}" if summary else ""
 
 
-def answer(mode: Mode, table: pl.DataFrame) -> Mean | None:
+def answer(mode: Mode, runs: pl.DataFrame) -> Mean | None:
     """The method that ``Auto`` takes where the graph is known, with its means over environments; None without rules."""
     if not (rules := RULES.get(mode)):
         return None
     rule = next((rule for rule in rules if rule.when in PREFERRED), rules[0])
-    own = _runs_of(rule.agent, mode, table)
+    own = _runs_of(rule.agent, mode, runs)
     tasks = own.group_by("id", *TASK).agg(pl.mean("score", "seconds"))
     score = tasks.group_by("id").agg(pl.mean("score"))["score"].mean()
     return Mean(rule.agent, math.nan if score is None else score, tasks["seconds"].max() or 0.0, own["seed"].n_unique())
 
 
-def _runs_of(agent: str, mode: Mode, table: pl.DataFrame) -> pl.DataFrame:
-    return table.filter((pl.col("mode") == str(mode)) & (pl.col("agent") == agent)).with_columns(id=ID)
+def _runs_of(agent: str, mode: Mode, runs: pl.DataFrame) -> pl.DataFrame:
+    return runs.filter((pl.col("mode") == str(mode)) & (pl.col("agent") == agent)).with_columns(id=ID)
 
 
-def short_table(table: pl.DataFrame) -> str:
+def short_table(runs: pl.DataFrame) -> str:
     """One answer for each mode, where the graph is known and time does not matter."""
     rows = []
     for mode in Mode:
-        if (best := answer(mode, table)) is None:
-            rows.append(f"| [{mode}](#{mode}-mode) | not known yet | | | |")
-            continue
-        envs = _runs_of(best.agent, mode, table)["id"].n_unique()
-        cells = f"{agent_link(best.agent)} | {best.score:.3f} | {envs} | {best.seconds:.2g}"
-        rows.append(f"| [{mode}](#{mode}-mode) | {cells} |")
-    header = "| mode | use | mean score | environments | seconds a round, at most |\n|---|---|---:|---:|---:|"
-    return "\n".join([header, *rows])
+        cells = ["not known yet", "", "", ""]
+        if best := answer(mode, runs):
+            envs = _runs_of(best.agent, mode, runs)["id"].n_unique()
+            cells = [agent_link(best.agent), f"{best.score:.3f}", str(envs), f"{best.seconds:.2g}"]
+        rows.append([f"[{mode}](#{mode}-mode)", *cells])
+    return table(["mode", "use", "mean score", "environments", "seconds a round, at most"], rows, left=2)
 
 
 #: conditions of the rule that answers in short: the diagram is known, or its counterpart in other modes (in dynamic
@@ -188,10 +182,11 @@ PREFERRED = ((), ("known",), ("separable",), ("many_series",))
 
 def parts() -> dict[str, str]:
     """Return the generated parts of the page: its short table, and the part on each mode."""
-    table = published_runs(judging=True)
-    return {"short": short_table(table) + "\n", "modes": "\n\n".join(mode_part(mode, table) for mode in Mode) + "\n"}
+    runs = published_runs(judging=True)
+    return {"short": short_table(runs) + "\n", "modes": "\n\n".join(mode_part(mode, runs) for mode in Mode) + "\n"}
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Write the parts into the page."""
     for name, part in parts().items():
         write_text(PAGE, with_part(PAGE, name, part))

@@ -1,9 +1,7 @@
 """The claims of a paper's page: the number of each verdict, and each claim with its verdict and interval."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,10 +10,11 @@ from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.report.tables import MISSING
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.suites import load
-from website.common.parts import agent_link, env_link, fold, own_runs, seeds_note
-from website.common.tables import table
+from website.common.links import Links
+from website.common.markdown import fold, table
 from website.papers.claims import Dominance, Judged, Judgement, Regret, correct_together, judge, none_dominates
 from website.papers.contents import Exhibit, Paper, papers
+from website.papers.published import Parts, paper_runs, seeds_note
 from website.papers.verdicts import Kind
 
 REGRETS: dict[Regret, str] = {
@@ -75,17 +74,17 @@ def _claims(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[tup
                 yield f"{escape(entry.said)} ({exhibit.name})", entry.ours, judgement
 
 
-def tallies(parts: Mapping[str, Sequence[Run]]) -> str:
+def tallies(parts: Parts) -> str:
     """Return a table of the number of claims of each paper with each verdict."""
     rows = []
     for paper in papers():
-        claims = judged_claims(paper, own_runs(paper, parts))
+        claims = judged_claims(paper, paper_runs(paper, parts))
         cells = [_tally([claim.judgement for claim in claims[whose]]) or MISSING for whose in WHOSE]
         rows.append([f"[{paper.title}]({paper.page})", *cells])
     return table(["paper", *(whose.lower() for whose in WHOSE)], rows, left=3)
 
 
-def claims_part(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> list[str]:
+def claims_part(paper: Paper, runs: Sequence[Run], links: Links) -> list[str]:
     """How many claims hold, the setting, and every claim on each of its environments, with verdict and interval."""
     divisions = judged_claims(paper, runs)
     if not any(divisions.values()):
@@ -96,7 +95,7 @@ def claims_part(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> l
     header = ["claim", "verdict", "environment", "methods", "by", "difference", "pairs", "rounds"]
     for whose, own in divisions.items():
         if own:
-            rows = [[claim.statement, *_cells(claim.judgement, others)] for claim in own]
+            rows = [[claim.statement, *_cells(claim.judgement, links)] for claim in own]
             heading = [f"### {whose}"] if all(divisions.values()) else []
             parts += [*heading, f'<div class="claims" markdown>\n\n{table(header, rows, left=5)}\n\n</div>']
     return [*parts, fold("How claims are judged", CLAIMS_NOTE)]
@@ -119,36 +118,21 @@ def _verdict(verdict: str) -> str:
     return f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>'
 
 
-def _cells(judgement: Judgement | Dominance, others: Collection[str]) -> list[str]:
+def _cells(judgement: Judgement | Dominance, links: Links) -> list[str]:
     """The cells of a row, without the statement of the claim."""
+    verdict, by = _verdict(judgement.verdict), REGRETS[judgement.by]
     if isinstance(judgement, Dominance):
-        where = f"all {len(judgement.envs)}"
-        return [
-            _verdict(judgement.verdict),
-            where,
-            "each with each",
-            REGRETS[judgement.by],
-            MISSING,
-            *_extent(judgement),
-        ]
+        return [verdict, f"all {len(judgement.envs)}", "each with each", by, MISSING, *_extent(judgement)]
     claim = judgement.claim
-    methods = (
-        f"{agent_link(claim.better, '../', others)} {RELATIONS[claim.kind]} {agent_link(claim.worse, '../', others)}"
-    )
+    methods = f"{links.agent(claim.better)} {RELATIONS[claim.kind]} {links.agent(claim.worse)}"
     if claim.worse_env:
-        methods += f" on {env_link(claim.worse_env, '../', others)}"
+        methods += f" on {links.env(claim.worse_env)}"
     difference = f"{judgement.difference:.3f}" if judgement.pairs else MISSING
     low, high = f"{judgement.low:.3f}", f"{judgement.high:.3f}"
     if np.isfinite([judgement.low, judgement.high]).all() and low != high:
         difference += f" [{low},&nbsp;{high}]"
-    cells = [
-        _verdict(judgement.verdict),
-        env_link(judgement.env, "../", others),
-        methods,
-        REGRETS[judgement.by],
-        difference,
-    ]
-    return [*cells, *_extent(judgement, claim.looks[0], claim.after)]
+    extent = _extent(judgement, claim.looks[0], claim.after)
+    return [verdict, links.env(judgement.env), methods, by, difference, *extent]
 
 
 def _extent(judgement: Judged, needed: int = 0, after: int | None = None) -> list[str]:

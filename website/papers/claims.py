@@ -4,8 +4,6 @@ The statement of a claim, its number of pairs and its margin are written in ``do
 verdict takes the first so many pairs and no more, whatever else has been played.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

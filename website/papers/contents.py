@@ -1,7 +1,5 @@
 """The contents of the papers' pages from ``docs/papers``: their figures, tables and claims."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path

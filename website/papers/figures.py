@@ -1,7 +1,5 @@
 """Figures of the pages of results, from published runs: curves of papers, and scores with their intervals."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -13,7 +11,7 @@ from matplotlib.figure import Figure
 from cbo_gym.evaluation.report.palette import Look, for_figure, look_at, looks
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, scale_to_lines, shared_legend
 from cbo_gym.evaluation.runs.results import Run
-from website.pages.pictures import svg_of
+from website.common.svg import svg_of
 
 POINTS = 80  # of a line
 COLUMNS = 3

@@ -1,9 +1,7 @@
 """A paper's page: each figure and table, published and ours, its claims judged, and the departures."""
 
-from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -17,60 +15,52 @@ from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.runs.revisions import is_current
 from cbo_gym.evaluation.suites import Suite, load
 from cbo_gym.task import Mode
-from website.common.parts import (
-    CLOCK_NOTE,
-    LEAST_SEEDS,
-    TARGETS_NOTE,
-    agent_link,
-    env_link,
-    fold,
-    group_labels,
-    image,
-    own_runs,
-    pairs_of,
-    targets_path,
-)
-from website.common.tables import table
-from website.pages.agents import DocumentedAgent
+from website.common.agents import DocumentedAgent
+from website.common.links import Links
+from website.common.markdown import fold, image, table
+from website.common.svg import light_and_dark
 from website.papers.claim_tables import claims_part
 from website.papers.contents import NUMBERS, QUANTITIES, TIMES, Exhibit, Paper, Quantity, quantity_of, run_seconds
 from website.papers.figures import Printed, chosen_svg, curve_of, curves_svg
+from website.papers.published import (
+    CLOCK_NOTE,
+    LEAST_SEEDS,
+    TARGETS_NOTE,
+    Parts,
+    pairs_in_words,
+    paper_runs,
+    targets_path,
+)
 
 CHOSEN = "-chosen"  # ends the name of a picture's file
 
 
-def paper_page(
-    paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collection[str] = (), drawn: Collection[str] = ()
-) -> str:
-    """All figures and tables of a paper, published and ours, its claims judged, and the departures.
+def paper_pages(paper: Paper, parts: Parts, links: Links, drawn: Collection[str] = ()) -> dict[str, str]:
+    """Return a paper's page and its pictures, by their addresses in the site.
 
     Args:
         paper: the paper.
         parts: the published runs, by the names of their files.
-        others: addresses of other pages, which are linked.
+        links: links from the page.
         drawn: addresses of the leaderboard's pictures.
     """
-    suite, own = load(paper.suite), own_runs(paper, parts)
+    suite, own, svgs = load(paper.suite), paper_runs(paper, parts), dict[str, str]()
     linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
     shown = [
         f'---\ntitle: "{paper.title}"\nhide: [toc]\n---',
         f"# {paper.title}",
         f"{paper.authors}.{linked}",
-        *claims_part(paper, own, others),
+        *claims_part(paper, own, links),
     ]
     for exhibit in paper.exhibits:
-        shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, own, paper, others)]
-    shown += [
-        *_how_soon(suite, drawn),
-        "## Departures",
-        *_departures(paper, others),
-        "## How it was played",
-        *_how(paper, suite, own),
-    ]
-    return "\n\n".join([*shown, ""])
+        shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, own, paper, links, svgs)]
+    shown += [*_how_soon(suite, drawn), "## Departures", *_departures(paper, links)]
+    shown += ["## How it was played", *_how(paper, suite, own)]
+    return {paper.page: "\n\n".join([*shown, ""]), **svgs}
 
 
-def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collection[str]) -> list[str]:
+def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, svgs: dict[str, str]) -> list[str]:
+    """The part of the page on an exhibit; its pictures are added to the others."""
     parts = [f"**Published**: {exhibit.published}"] if exhibit.published else []
     if exhibit.drawn:
         parts += [f"![{exhibit.name}](../pictures/{exhibit.drawn})", f"Drawn by `{exhibit.drawn_by}`."]
@@ -78,28 +68,28 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collec
         return parts
     columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds or [None]]
     played = _runs_by_cell(exhibit, runs)
-    header = ["method", *(_column(env, after, exhibit, others) for env, after in columns)]
+    header = ["method", *(_column(env, after, exhibit, links) for env, after in columns)]
     rows = []
     for agent in exhibit.agents:
         if agent in exhibit.theirs:
             rows.append([f"{escape(agent)}, published", *exhibit.theirs[agent]])
         cells = [_cell(played[agent, env], exhibit.quantity, after) for env, after in columns]
-        rows.append([agent_link(agent, "../", others) + (", ours" if exhibit.theirs else ""), *cells])
+        rows.append([links.agent(agent) + (", ours" if exhibit.theirs else ""), *cells])
     when = "" if exhibit.rounds else ", after the last round"
     title = f"{QUANTITIES[exhibit.quantity]}{when}: mean ± half the 95 % interval"
     clock = f" {CLOCK_NOTE}" if exhibit.quantity in TIMES else ""
     skipped = {(run.agent, run.env) for run in runs if run.status == "skipped"}
     missing = [pair for pair, cell in played.items() if not cell and pair not in skipped]
     parts += [f"{title} (seeds).{clock}", table(header, rows)]
-    if _is_drawn(exhibit, played):
-        parts.append(_image(paper, exhibit))
-    if _choosing(exhibit, played):
-        parts += ["How often each was chosen up to a round, of all rounds so far:", _image(paper, exhibit, CHOSEN)]
+    for ending, svg in pictures(exhibit, runs).items():
+        path = f"pictures/{paper.suite}-{paper.exhibits.index(exhibit)}{ending}"
+        svgs |= light_and_dark(f"papers/{path}", svg)
+        note = ["How often each was chosen up to a round, of all rounds so far:"] if ending == CHOSEN else []
+        parts += [*note, image(path, f"{exhibit.name}: ours")]
     if len(missing) == len(played):
         return [*parts[: None if exhibit.theirs else -2], "**Not run**: the store has no run of it."]
     if missing:
-        pairs = [pairs_of(agent, labels) for agent, labels in group_labels(missing).items()]
-        parts.append(f"**Not run**: {'; '.join(pairs)}.")
+        parts.append(f"**Not run**: {'; '.join(pairs_in_words(missing))}.")
     return parts
 
 
@@ -115,30 +105,17 @@ def _runs_by_cell(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str]
     return played
 
 
-def _is_drawn(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]]) -> bool:
-    """Whether there is a curve, not only a recommendation after the last round."""
-    quantity = exhibit.quantity
-    if quantity is None or quantity in NUMBERS:
-        return False
-    return any(np.isfinite(curve_of(run, quantity)).sum() > 1 for cell in played.values() for run in cell[:1])
-
-
-def _choosing(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]]) -> dict[str, Sequence[Run]]:
-    """The methods with several choices and their runs, if the exhibit shows the choices."""
-    if not exhibit.chosen:
-        return {}
-    return {agent: runs for (agent, _), runs in played.items() if runs and len(np.unique(runs[0].table["choice"])) > 1}
-
-
 def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
     """Ending of the file's name -> SVG: the curves of an exhibit, and the choices, if there are any."""
-    played, svgs = _runs_by_cell(exhibit, runs), {}
-    if _is_drawn(exhibit, played):
-        assert exhibit.quantity is not None  # else nothing is drawn
-        title = QUANTITIES[exhibit.quantity].replace("\\*", "*")
-        svgs[""] = curves_svg(played, exhibit.quantity, title, exhibit.names, printed_numbers(exhibit))
-    if choosing := _choosing(exhibit, played):
-        svgs[CHOSEN] = chosen_svg(choosing)
+    played, quantity, svgs = _runs_by_cell(exhibit, runs), exhibit.quantity, {}
+    first = [cell[0] for cell in played.values() if cell]
+    # a curve, not only a recommendation after the last round
+    if quantity and quantity not in NUMBERS and any(np.isfinite(curve_of(run, quantity)).sum() > 1 for run in first):
+        title = QUANTITIES[quantity].replace("\\*", "*")
+        svgs[""] = curves_svg(played, quantity, title, exhibit.names, printed_numbers(exhibit))
+    choosing = {run.agent for run in first if exhibit.chosen and len(np.unique(run.table["choice"])) > 1}
+    if choosing:
+        svgs[CHOSEN] = chosen_svg({agent: own for (agent, _), own in played.items() if agent in choosing})
     return svgs
 
 
@@ -153,15 +130,6 @@ def printed_numbers(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
     return numbers
 
 
-def picture_path(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
-    """The path of an exhibit's picture in the site, without its ending."""
-    return f"papers/pictures/{paper.suite}-{paper.exhibits.index(exhibit)}{ending}"
-
-
-def _image(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
-    return image(picture_path(paper, exhibit, ending).removeprefix("papers/"), f"{exhibit.name}: ours")
-
-
 def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:
     """Runtime-to-target curves over all environments of the paper, as the leaderboard has them."""
     paths = {mode: targets_path(suite, mode) for mode in Mode}
@@ -173,10 +141,10 @@ def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:
     return ["## How soon", TARGETS_NOTE, *shown] if shown else []
 
 
-def _column(env: str, after: int | None, exhibit: Exhibit, others: Collection[str]) -> str:
+def _column(env: str, after: int | None, exhibit: Exhibit, links: Links) -> str:
     if len(exhibit.environments) == 1 and after is not None:
         return f"{after} rounds"
-    name = escape(exhibit.names[env]) if exhibit.called else env_link(env, "../", others)
+    name = escape(exhibit.names[env]) if exhibit.called else links.env(env)
     return name + (f", {after} rounds" if after is not None else "")
 
 
@@ -192,13 +160,13 @@ def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
     return f"{escape(str(number(float(values.mean()), None if np.isnan(half) else half)))} ({len(values)})"
 
 
-def _departures(paper: Paper, others: Collection[str]) -> list[str]:
+def _departures(paper: Paper, links: Links) -> list[str]:
     """Departures of the methods, as their pages list them."""
     names = list(dict.fromkeys(Spec.parse(label).name for label in paper.agents))
     parts = ["Departures of these methods from their papers, from the pages of the methods."]
     for name in names:
         departures = DocumentedAgent(name, zoo()[name]).departures.replace("](", "](../agents/")
-        parts += [f"**{agent_link(name, '../', others)}**", departures]
+        parts += [f"**{links.agent(name)}**", departures]
     return parts
 
 

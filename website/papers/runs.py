@@ -7,8 +7,6 @@
 Each claim has its own number of pairs, and exhibits have that of the paper's rules; runs for claims are played first.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections import defaultdict

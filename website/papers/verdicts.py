@@ -1,7 +1,5 @@
 """When differences decide a claim: intervals, p-values and several looks."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Literal
 

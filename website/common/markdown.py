@@ -1,6 +1,4 @@
-"""Tables of Markdown."""
-
-from __future__ import annotations
+"""Pieces of Markdown that several pages are made of."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -12,3 +10,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int | Coll
     left = range(left) if isinstance(left, int) else left
     ends = ["---" if i in left else "---:" for i in range(len(header))]
     return "\n".join([f"| {' | '.join(header)} |", f"|{'|'.join(ends)}|", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def fold(summary: str, markdown: str) -> str:
+    """Return a summary that opens a part of the page."""
+    return f"<details markdown>\n<summary>{summary}</summary>\n\n{markdown}\n\n</details>"
+
+
+def image(path: str, alt: str) -> str:
+    """Show a picture on light pages and on dark ones; the path is without its ending."""
+    return f"![{alt}]({path}.svg#only-light)![{alt}]({path}-dark.svg#only-dark)"

@@ -1,0 +1,122 @@
+"""What the agents' pages say of cost and results: the runs, and their table ``docs/data/agents.csv``.
+
+``make agent-results`` plays every agent on the environments below (half an hour on two cores) and publishes the runs;
+``make readme`` writes the table from the published runs.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, fields
+from functools import cache
+
+import polars as pl
+
+from cbo_gym import sweep
+from cbo_gym._util.files import write_text
+from cbo_gym.agent_registry.finding import known_agents
+from cbo_gym.agent_registry.labels import bare_name
+from cbo_gym.evaluation import Leaderboard, leaderboard, load_published
+from cbo_gym.evaluation.compare.provenance import provenance as provenance_of
+from cbo_gym.evaluation.seed_ranges import PUBLICATION
+from website.common.paths import DOCS, ROOT
+
+RESULTS = DOCS / "data" / "agents.csv"
+SUITE = "agents"  # file of the published results
+SEEDS = range(PUBLICATION.start, PUBLICATION.start + 3)
+ROUNDS = 50
+ENVS = (
+    *("CBO/Dropwave-v0", "CBO/Alpine2-v0", "CBO/Rosenbrock-v0", "CBO/Ackley-v0", "CBO/PSAGraph-Cost-v0"),
+    *("CBO/ToyGraph-v0", "CBO/ToyGraph-v0(graph='hidden')", "CBO/PSAGraph-v0", "CBO/CompleteGraph-v0"),
+    *("CBO/GPBandit1-v0", "CBO/GPBandit2-v0", "CBO/GPBandit3-v0", "CBO/CCBOSynthetic2-v0", "CBO/DCBOStat-v0"),
+    *("CBO/CoCaFig1-v0", "CBO/CoCaAligned-v0", "CBO/PSAContextual2-v0", "CBO/SSEMPeriodic-v0", "CBO/SSEMTanh-v1"),
+    *("CBO/IVBandit-v0", "CBO/ParallelBandit-v0", "CBO/Dropwave-Penny-v0", "CBO/Alpine2-Perturb-v0"),
+    "CBO/LinearSEMHierarchical5-v0",
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Results of an agent on an environment: means over seeds and half their 95 % intervals (None with one seed)."""
+
+    mode: str
+    env: str
+    agent: str
+    score: float
+    score_half: float | None
+    average_score: float
+    average_score_half: float | None
+    seconds: float
+
+    @property
+    def short(self) -> str:
+        """The environment with its keywords: ``ToyGraph-v0(graph='hidden')``."""
+        return self.env.rpartition(", T=")[0].removeprefix("CBO/")
+
+    @property
+    def id(self) -> str:
+        """The registered id: ``CBO/ToyGraph-v0``."""
+        return f"CBO/{bare_name(self.short)}"
+
+    @property
+    def score_cell(self) -> str:
+        """The score of the recommendation with half its interval."""
+        return _number(self.score, self.score_half)
+
+    @property
+    def play_cell(self) -> str:
+        """The score of play with half its interval."""
+        return _number(self.average_score, self.average_score_half)
+
+    @property
+    def standing(self) -> str:
+        """``best``, ``5 of 8`` or ``2 of 8, level``: level if the interval meets that of the best agent."""
+        ranked = ranking()[self.env]
+        best, rank = ranked[0], ranked.index(self) + 1
+        level = self.score + (self.score_half or 0.0) >= best.score - (best.score_half or 0.0)
+        return f"{rank} of {len(ranked)}{', level' if level else ''}" if rank > 1 else "best"
+
+
+def _number(value: float, half: float | None) -> str:
+    return f"{value:.3f}" if half is None else f"{value:.3f} ± {half:.3f}"
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:,.0f}" if seconds > 0.01 else f"{1e3 * seconds:.2g}"
+
+
+@cache
+def results() -> list[Result]:
+    """The rows of :data:`RESULTS`."""
+    rows = pl.read_csv(RESULTS, comment_prefix="#", infer_schema_length=None)
+    return [Result(**row) for row in rows.iter_rows(named=True)]
+
+
+@cache
+def ranking() -> dict[str, list[Result]]:
+    """Environment -> its agents, from the highest score of recommendation to the lowest."""
+    ranked: dict[str, list[Result]] = defaultdict(list)
+    for result in sorted(results(), key=lambda result: -result.score):
+        ranked[result.env].append(result)
+    return dict(ranked)
+
+
+def provenance() -> str:
+    """Return the source of the results: the first line of :data:`RESULTS`."""
+    with RESULTS.open(encoding="utf-8") as lines:
+        return next(lines).lstrip("# ").strip()
+
+
+def play() -> None:
+    """Play every agent on every environment; runs that exist are kept."""
+    sweep(list(known_agents()), list(ENVS), list(SEEDS), ROOT / "runs" / "agents", horizon=ROUNDS)
+
+
+def csv_of_board(board: Leaderboard) -> str:
+    """Return the content of the file for a leaderboard."""
+    columns = [field.name for field in fields(Result)]
+    rows = board.per_env.select(columns).filter(pl.col("score").is_not_null()).sort("mode", "env", "agent")
+    return f"# {provenance_of(board)}\n{rows.write_csv(float_precision=6)}"
+
+
+def write() -> None:
+    """Write the file from the published runs of :func:`play`."""
+    write_text(RESULTS, csv_of_board(leaderboard(load_published(suite=SUITE))))

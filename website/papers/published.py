@@ -1,0 +1,81 @@
+"""The published runs that count on a page: those of a suite on the leaderboard, those of a paper on its own page."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from cbo_gym.agent_registry.labels import matches
+from cbo_gym.evaluation.report.markdown import escape
+from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.seed_ranges import PUBLICATION
+from cbo_gym.evaluation.suites import Suite, load
+from website.papers.contents import Paper
+
+Parts = Mapping[str, Sequence[Run]]  # name of a file of published results -> its runs
+LEAST_SEEDS = 5
+MAX_LISTED = 12
+CLOCK_NOTE = (
+    "Times are by the clock, mostly with other runs on the machine's other cores: compare them as ratios, and within "
+    "a page only."
+)
+TARGETS_NOTE = (
+    "The share of runs whose best action so far had the score, each environment counting alike, against rounds and "
+    f"against the agent's own seconds, of which every round counts the run's mean. {CLOCK_NOTE}"
+)
+
+
+def suite_runs(suite: Suite, parts: Parts) -> list[Run]:
+    """Runs on the suite's environments with its number of rounds, from all files.
+
+    On environments without any, those of the suite's own file with most rounds.
+    """
+    rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, _counted(suite, parts)
+    runs = newest(run for runs in parts.values() for run in runs if run.horizon == rounds.get(run.env))
+    there = {run.env for run in runs if run.status == "finished"}
+    shorter = newest(run for run in parts.get(suite.name, ()) if run.env in rounds.keys() - there)
+    longest: dict[str, int] = defaultdict(int)
+    for run in shorter:
+        if run.status == "finished":
+            longest[run.env] = max(run.horizon, longest[run.env])
+    return [*runs, *(run for run in shorter if run.horizon == longest.get(run.env))]
+
+
+def paper_runs(paper: Paper, parts: Parts) -> list[Run]:
+    """Runs on the paper's environments, with any keywords: those with its rounds, and all of its own file."""
+    suite = load(paper.suite)
+    parts = _counted(suite, parts)
+    of_any = (run for runs in parts.values() for run in runs if run.horizon == paper.rounds)
+    return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, suite.environments))
+
+
+def _counted(suite: Suite, parts: Parts) -> dict[str, list[Run]]:
+    """Of each file the runs that count for a suite: on the seeds of its verdicts, or blind."""
+    return {name: [run for run in runs if run.secret or suite.takes(run.seed, run.env)] for name, runs in parts.items()}
+
+
+def seeds_note(suite: Suite) -> str:
+    """The seeds of verdicts and tables, and whether defaults may have been chosen on them."""
+    seeds = f"seeds and instances {suite.first_seed} to {PUBLICATION.stop - 1}"
+    if suite.verdict_seeds == "publication":
+        return f"Judged on {seeds}, which are for publication alone: no default was chosen on them."
+    return (
+        "Judged on seeds and instances that were not kept for publication: some of them may have chosen defaults that "
+        f"are judged here. Results on {seeds}, which chose nothing, will replace them."
+    )
+
+
+def pairs_in_words(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """``MCBO on Alpine2-v0, Ackley-v0``: pairs of an agent and an environment, a string for each agent."""
+    envs: dict[str, list[str]] = defaultdict(list)
+    for agent, label in pairs:
+        envs[agent].append(label.removeprefix("CBO/"))
+    return [
+        f"{escape(agent)} on {escape(', '.join(labels[:MAX_LISTED]))}"
+        + (f" and {len(labels) - MAX_LISTED} more" if len(labels) > MAX_LISTED else "")
+        for agent, labels in envs.items()
+    ]
+
+
+def targets_path(suite: Suite, mode: str) -> str:
+    """The path, without its ending, of the picture of how soon a suite's runs reached scores."""
+    return f"papers/pictures/targets-{suite.name}-{mode}"
