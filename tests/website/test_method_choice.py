@@ -9,7 +9,7 @@ from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.task import Mode
 from tests.support.score_tables import runs_with
 from website.pages import which_method as method_choice
-from website.pages.which_method import Comparison, Mean, compare, limits_table, rules_table, unknown
+from website.pages.which_method import Comparison, Mean, compare, limits_table, open_questions, rules_table
 
 A, TWIN, B, C = (("CBO/A-v0", 50), ("CBO/A-v0(dim=3)", 50), ("CBO/B-v0", 50), ("CBO/C-v0", 50))
 SCORES = {
@@ -46,7 +46,7 @@ def test_limits_name_the_best_that_is_quick_enough():
 
 
 def test_what_is_not_known_is_said():
-    said = unknown(Mode.SOFT, {"all tasks": compare(RUNS), "with noise": Comparison(0, 0, [])})
+    said = open_questions(Mode.SOFT, {"all tasks": compare(RUNS), "with noise": Comparison(0, 0, [])})
     assert "no published runs on tasks of these kinds: with noise" in said
     assert "Some numbers of X, Y rest on fewer than 5 seeds" in said
     assert "No published run covers the case that expected values have limits, and the diagram is hidden" in said

@@ -112,5 +112,5 @@ def test_rules_are_not_chosen_by_them(tmp_path, monkeypatch):
         tmp_path / "mine.parquet", [evaluate("Random", "CBO/Dropwave-v0", seed, horizon=2) for seed in (0, 1000)]
     )
     monkeypatch.setattr(choice_evidence, "own_store", lambda: tmp_path)
-    assert set(choice_evidence.published()["seed"]) == {0}
-    assert set(choice_evidence.published(judging=True)["seed"]) == {PUBLICATION.start}
+    assert set(choice_evidence.published_runs()["seed"]) == {0}
+    assert set(choice_evidence.published_runs(judging=True)["seed"]) == {PUBLICATION.start}
