@@ -46,7 +46,7 @@ def test_first_paint(benchmark, database):
     """In a browser that has loaded nothing of it yet, of a server that has answered once."""
     from playwright.sync_api import sync_playwright
 
-    from tests.study.test_page_browser import ARGUMENTS, Served
+    from tests.support.study_browser import ARGUMENTS, Served
 
     paint = """new Promise(done => new PerformanceObserver(list => list.getEntriesByName("first-contentful-paint")
       .forEach(entry => done(entry.startTime))).observe({type: "paint", buffered: true}))"""

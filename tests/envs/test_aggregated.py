@@ -19,7 +19,7 @@ from cbo_gym.modes import make_feedback
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems.systems.function_networks import alpine2
 from cbo_gym.problems.systems.hard_graphs import toy_graph
-from tests.envs.test_invalid_actions import check_refused
+from tests.support.invalid_actions import check_refused
 
 CELL = np.array([[0.2], [0.5]])
 

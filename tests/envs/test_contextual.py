@@ -13,7 +13,7 @@ from cbo_gym.envs.registry import InitialData, entries
 from cbo_gym.envs.wrappers import FlattenAction, OracleInfo, VectorOracleInfo
 from cbo_gym.modes import make_feedback
 from cbo_gym.problems import Contexts
-from tests.envs.test_invalid_actions import check_refused, check_vector_refused
+from tests.support.invalid_actions import check_refused, check_vector_refused
 
 IDS = [entry.id for entry in entries() if entry.mode == "contextual"]
 every_env = pytest.mark.parametrize("env_id", IDS)

@@ -14,8 +14,8 @@ from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.equivalence import markov_equivalents
 from cbo_gym.scm.scopes import minimal_intervention_sets
 from cbo_gym.task import Mode, SoftTask
-from tests.envs.test_no_cheating import FORBIDDEN, reachable
 from tests.support.agents import Centre, Recorder
+from tests.support.leaks import FORBIDDEN, reachable
 
 TOY, PSA, COMPLETE, ALPINE2 = "CBO/ToyGraph-v0", "CBO/PSAGraph-v0", "CBO/CompleteGraph-v0", "CBO/Alpine2-Noisy-v0"
 ONE_A_MODE = (PSA, ALPINE2, "CBO/Alpine2-Aggregated-v0", "CBO/CoCaFig1-v0", "CBO/SSEMPeriodic-v1")

@@ -8,10 +8,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.error import InvalidAction
 
 import cbo_gym  # noqa: F401  (registers the environments)
 from tests.support.environments import ONE_OF_A_KIND
+from tests.support.invalid_actions import check_refused, check_vector_refused
 
 HALF = [0.5] * 6
 
@@ -69,25 +69,6 @@ MASKED = [
     pytest.param({"target": 0, "values": HALF}, "must be numbers", id="a hard action"),
     pytest.param(None, "must", id="None"),
 ]
-
-
-def check_refused(env_id: str, action: Any, message: str, **kwargs: Any) -> None:
-    """``action`` raises with ``message``, and the next rounds are those of an environment that never saw it."""
-    tried, twin = (gym.make(env_id, **kwargs).unwrapped for _ in range(2))
-    for env in (tried, twin):
-        env.reset(seed=9)
-    good = twin.action_space.sample()
-    for rounds in (0, 2):  # before the noise is first drawn, and in the middle of a block
-        for _ in range(rounds):
-            for env in (tried, twin):
-                env.step(good)
-        before = (tried.round, tried.total_reward, dict(tried.values))
-        with pytest.raises(InvalidAction, match=message):
-            tried.step(action)
-        assert (tried.round, tried.total_reward, dict(tried.values)) == before
-        ours, theirs = tried.step(good), twin.step(good)
-        np.testing.assert_array_equal(ours[0]["nodes"], theirs[0]["nodes"])
-        assert ours[1:] == theirs[1:]
 
 
 CASES = [
@@ -172,19 +153,6 @@ VECTOR_HARD = [
     pytest.param({"target": [0, 1, 2], "values": [[0.5] * 3, [0.5] * 3, [2.0] * 3]}, "action 2 .*2\\.", id="above"),
     pytest.param({"target": [0, 1, 2]}, "a dict with the keys 'target'", id="no values"),
 ]
-
-
-def check_vector_refused(env_id: str, actions: Any, message: str) -> None:
-    tried, twin = (gym.make_vec(env_id, num_envs=3, vectorization_mode="vector_entry_point") for _ in range(2))
-    good = twin.action_space.sample()
-    for envs in (tried, twin):
-        envs.reset(seed=9)
-        envs.step(good)
-    with pytest.raises(InvalidAction, match=message):
-        tried.step(actions)
-    ours, theirs = tried.step(good), twin.step(good)
-    np.testing.assert_array_equal(ours[0]["nodes"], theirs[0]["nodes"])
-    assert ours[-1]["round"].tolist() == theirs[-1]["round"].tolist() == [2, 2, 2]
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

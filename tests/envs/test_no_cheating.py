@@ -1,9 +1,7 @@
 """Agents see the Task, the observations and the rewards; never mechanisms, environments or optima."""
 
-import functools
 import sys
 import types
-from collections.abc import Mapping
 
 import gymnasium as gym
 import pytest
@@ -11,44 +9,11 @@ from gymnasium.envs.registration import EnvSpec
 
 from cbo_gym import evaluate
 from cbo_gym.envs import CausalBanditEnv
-from cbo_gym.envs.registry import EnvEntry
 from cbo_gym.envs.wrappers import OracleInfo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.modes import Feedback
-from cbo_gym.modes.oracles import Optimum, Oracle
-from cbo_gym.problems import Problem
-from cbo_gym.problems.recorded import RecordedOptimum
-from cbo_gym.scm import System, Variable
 from tests.support.agents import Recorder
 from tests.support.environments import EVERY_ID
-
-FORBIDDEN = (
-    Problem, System, Variable, Feedback, gym.Env, Oracle, Optimum, EnvEntry, RecordedOptimum,
-)  # fmt: skip
-
-
-def reachable(root):
-    """Everything that can be reached from an object through containers, attributes and closures."""
-    seen, queue = {}, [root]
-    while queue:
-        item = queue.pop()
-        if id(item) in seen or isinstance(item, type | types.ModuleType | str | bytes | int | float):
-            continue
-        seen[id(item)] = item
-        if isinstance(item, Mapping):
-            queue += [*item.keys(), *item.values()]
-        elif isinstance(item, list | tuple | set | frozenset):
-            queue += list(item)
-        elif isinstance(item, functools.partial):
-            queue += [item.func, *item.args, *item.keywords.values()]
-        elif isinstance(item, types.MethodType):
-            queue += [item.__self__, item.__func__]
-        elif isinstance(item, types.FunctionType):
-            queue += [cell.cell_contents for cell in item.__closure__ or ()] + list(item.__defaults__ or ())
-        queue += list(getattr(item, "__dict__", {}).values())
-        slots = [name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ())]
-        queue += [getattr(item, name) for name in slots if hasattr(item, name)]
-    return list(seen.values())
+from tests.support.leaks import FORBIDDEN, reachable
 
 
 @pytest.mark.parametrize("env_id", EVERY_ID)

@@ -18,14 +18,10 @@ from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.evaluation.store.finding import find_published
 from cbo_gym.evaluation.store.published import HISTORY, is_published, own_store
 from cbo_gym.evaluation.store.rounding import LEVELS
-from cbo_gym.evaluation.suites import Suite
+from tests.support.runs import STRICT
 
 ENVS = ("CBO/CoCaFig1-v0", "CBO/ToyGraph-v0", "CBO/Alpine2-v0", "CBO/GPBandit1-v0", "CBO/SSEMPeriodic-v1")
 ROUNDS = 20
-STRICT = Suite(
-    name="strict", title="t", description="d", environments=["CBO/Dropwave-v0"], horizon=2, seeds=2, metric="score",
-    verdict_seeds="publication",
-)  # fmt: skip
 SINGLE = 1e-6  # of what lies between random play and the optimum
 OF_REWARDS = ("reward", "pseudo_regret", "average_pseudo_regret")
 NOISE_FREE = "CBO/Alpine2-v0"  # of all others rewards are rounded

@@ -36,7 +36,7 @@ def stacked(feedback: Feedback, actions: list[Any]) -> Any:
 @pytest.mark.parametrize("mode", Mode)
 def test_a_mode_is_a_module_and_a_class_named_after_it(mode: Mode) -> None:
     kind = feedback_class(mode)
-    module = import_module(f"cbo_gym.modes.{mode.value}")
+    module = import_module(f"cbo_gym.modes.{mode.value}.dynamics")
     assert kind is module.FEEDBACK is feedback_class(mode.value)
     assert kind.__name__ == f"{mode.capitalize()}Feedback"
     assert kind.mode is mode

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -17,22 +15,10 @@ from cbo_gym.scm.scopes import (
     pomis,
     pomps,
 )
-from tests.support.binary_scms import BinarySCM, random_diagram, random_scm
+from tests.support.binary_scms import BinarySCM, random_diagram, random_scm, sets, some_of, subsets
 
 COMPLETE = complete_graph().scm.diagram
 ASKS = [minimal_intervention_sets, pomis, mixed_policy_scopes, pomps]
-
-
-def sets(*written: str) -> set[frozenset[str]]:
-    return {frozenset(word) for word in written}
-
-
-def subsets(names: list[str]) -> list[frozenset[str]]:
-    return [frozenset(chosen) for size in range(len(names) + 1) for chosen in itertools.combinations(names, size)]
-
-
-def some_of(rng: np.random.Generator, diagram: CausalDiagram, reward: str, share: float) -> list[str]:
-    return [name for name in diagram.nodes if name != reward and rng.random() < share]
 
 
 def do(chosen: frozenset[str]) -> frozenset[tuple[str, frozenset[str]]]:

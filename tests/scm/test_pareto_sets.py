@@ -12,7 +12,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.systems import several_objectives
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.scopes import minimal_intervention_sets, pareto_sets, pomis, supported_sets
-from tests.scm.test_intervention_sets import random_diagram, sets, some_of, subsets
+from tests.support.binary_scms import random_diagram, sets, some_of, subsets
 from tests.support.vector_scms import MARGIN, VectorSCMs, draw, greatest_lead
 
 FORK = CausalDiagram("XYZ", [("X", "Y"), ("X", "Z")])  # Y and Z are the objectives, here as below

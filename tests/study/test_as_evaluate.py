@@ -3,27 +3,9 @@
 import numpy as np
 import pytest
 
-from cbo_gym import evaluate
-from cbo_gym.agent_registry.finding import find_agent, modes_of
-from cbo_gym.agent_registry.zoo import zoo
-from cbo_gym.envs.registration import custom_id
 from cbo_gym.evaluation.play.blind import seeds_of
-from cbo_gym.task import Mode
 from tests.support.families import by_family
-from tests.support.studies import SYSTEMS, Robot, hidden
-
-ROUNDS = 5
-SEED = 100
-#: the first wants another graph, the others several objectives
-NOT_HERE = ("ParallelBandit", "CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network")
-PAIRS = [
-    (name, mode) for name in zoo() for mode in modes_of(find_agent(name)) if mode in SYSTEMS and name not in NOT_HERE
-]
-
-
-def played(agent, mode, rounds=ROUNDS):
-    run = evaluate(agent, custom_id(Mode(mode)), SEED, horizon=rounds, recommend="end", problem=hidden(SYSTEMS[mode]))
-    return run.table
+from tests.support.studies import PAIRS, ROUNDS, SEED, Robot, played
 
 
 @pytest.mark.parametrize(("agent", "mode"), by_family(PAIRS, lambda pair: pair[0]))

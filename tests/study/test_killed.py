@@ -10,8 +10,7 @@ import pytest
 from cbo_gym.evaluation.play.blind import seeds_of
 from cbo_gym.study import load_study
 from cbo_gym.study.log import Log
-from tests.study.test_as_evaluate import PAIRS, SEED, played
-from tests.support.studies import Robot, fermenter
+from tests.support.studies import PAIRS, SEED, Robot, fermenter, played
 from tests.support.study_kills import check, play
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes")]

@@ -8,9 +8,9 @@ import pytest
 from cbo_gym.errors import CBOGymError
 from cbo_gym.study import create_study
 from tests.support.studies import FERMENTER, fermenter, grown
+from tests.support.study_visitor import HTML, SQL, WRONG
 
 CALLS = 1000
-SQL, HTML = "'; DROP TABLE events; --", "<script>alert(1)</script>"
 TEXTS = ["", "7 g", SQL, HTML, "nan", "titre", "\0", "x" * 5000, "日本語"]
 THINGS = [None, math.nan, math.inf, -math.inf, [], {}, [1.0], True, b"1", object(), *TEXTS]
 #: THINGS that a table may not hold either: some mean that nothing was measured there, and True is 1
@@ -59,22 +59,6 @@ def test_a_report_escapes_html(tmp_path):
     page = study.report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert HTML not in page
     assert "&lt;script&gt;" in page
-
-
-WRONG = {
-    "reward": ["", SQL, 3, ["titre"]],
-    "settable": [{"feed": 3}, {"feed": ("a", "b")}, {SQL: (0, 1)}, {"feed": (0.0, math.inf)}, [1.0], {"titre": (0, 1)}],
-    "diagram": ["", "dag {", SQL, "dag { feed -> feed }", "dag { titre -> feed }"],
-    "targets": [[["biomass"]], [["titre"]], "feed", [[SQL]], [["feed"]]],
-    "mode": ["", "Hard", 3, SQL, "masked"],
-    "agent": ["", SQL, "MCBOO", "os:system", "GPOO"],
-    "horizon": [0, -1, math.nan, "many", 1.5],
-    "seed": [-1, math.nan, "x", 0.5],
-    "costs": [SQL, {"feed": -1.0}, {"nobody": 1.0}, {"feed": math.nan}, [1]],
-    "contexts": [SQL, ["nobody"]],
-    "constraints": ["biomass => 2", {"biomass": 2}, ["biomass => 2"], ["titre >= 2"], [SQL]],
-    "candidates": [["dag { a -> b }"], [SQL]],
-}
 
 
 @pytest.mark.parametrize("field", WRONG)

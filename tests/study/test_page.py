@@ -11,38 +11,11 @@ from cbo_gym.errors import MissingExtraError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.page import Thinker
 from tests.support.studies import FERMENTER, fermenter, grown, play
-from tests.support.study_visitor import Visitor
-
-YAML = """\
-name: fermenter
-reward: titre
-diagram: "dag { feed -> biomass -> titre; ph -> titre; feed <-> titre }"
-settable: {feed: [0, 5], ph: [5.5, 7.5]}
-units: {feed: g/h, titre: g/L}
-agent: Random
-"""
-FIELDS = {
-    "name": "fermenter",
-    "reward": "titre",
-    "diagram": FERMENTER["diagram"],
-    "thing": ["feed", "ph", "", ""],
-    "low": ["0", "5.5", "", ""],
-    "high": ["5", "7.5", "", ""],
-    "unit": ["g/h", "", "", ""],
-    "cost": ["1", "10", "", ""],
-    "units": "titre = g/L",
-    "agent": "Random",
-    "horizon": "12",
-}
+from tests.support.study_visitor import FIELDS, YAML, Visitor, said
 
 
 def measured(values, *but):
     return {f"value:{name}": str(value) for name, value in values.items() if name not in but}
-
-
-def said(html):
-    """What the page says in its boxes for errors and successes."""
-    return re.findall(r'<p class="(?:wrong|success)"[^>]*>\s*(.*?)\s*</p>', html, re.DOTALL)
 
 
 @pytest.fixture

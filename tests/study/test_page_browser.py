@@ -1,21 +1,17 @@
 """The page in a browser: a study from creation to export, narrow and wide, light and dark, without a network."""
 
 import shutil
-import subprocess
-import sys
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
 from cbo_gym.study import load_study
-from tests.study.test_page import YAML
 from tests.support.studies import FERMENTER, grown, play
+from tests.support.study_browser import ARGUMENTS, Served
+from tests.support.study_visitor import YAML
 
 CHROMIUM = shutil.which("chromium")
-#: so that it also runs as root, and asks for nothing by itself
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-ARGUMENTS += ["--disable-component-update", "--disable-sync"]
 PATIENCE = 180_000  # milliseconds: where many tests run at once, to load what an agent needs takes a while
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
 
@@ -27,22 +23,6 @@ def browser():
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield chromium
         chromium.close()
-
-
-class Served:
-    """The page of a database, served by the command line."""
-
-    def __init__(self, database, *options):
-        words = ["-m", "cbo_gym", "study", "serve", str(database), "--port", "0", "--no-browser", *options]
-        self._process = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True)
-        self.address = self._process.stdout.readline().partition(" is served at ")[2].partition(";")[0]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *raised):
-        self._process.terminate()
-        self._process.communicate(timeout=60)
 
 
 class Watched:

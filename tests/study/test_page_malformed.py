@@ -12,10 +12,8 @@ from fastapi.routing import APIRoute
 from cbo_gym.study import load_study, studies_in
 from cbo_gym.study.page.application import routes
 from cbo_gym.study.page.guard import HEADERS
-from tests.study.test_malformed import HTML, SQL, WRONG
-from tests.study.test_page import FIELDS, YAML
 from tests.support.studies import fermenter, grown
-from tests.support.study_visitor import Visitor
+from tests.support.study_visitor import FIELDS, HTML, SQL, WRONG, YAML, Visitor
 
 NO_NUMBERS = [
     "nan", "inf", "-inf", "7 g", "1,5", "1_0", "0x1", "--1", "\0", "\x1b[31m", "\ud7ff", "日本語", "x" * 5000, SQL,

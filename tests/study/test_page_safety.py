@@ -17,9 +17,8 @@ from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.page import serve
 from cbo_gym.study.page.application import routes
 from cbo_gym.study.page.guard import HEADERS
-from tests.study.test_page import YAML, said
 from tests.support.studies import FERMENTER, fermenter
-from tests.support.study_visitor import ADDRESS, Visitor
+from tests.support.study_visitor import ADDRESS, YAML, Visitor, said
 
 TOKEN = "sixteen letters!"
 FORMS = sorted(

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cbo_gym.scm import CausalDiagram
-from cbo_gym.scm.scopes import Scope
+from cbo_gym.scm.scopes import (
+    Scope,
+)
 
 Values = Mapping[str, np.ndarray]
 
@@ -162,3 +164,15 @@ def largest(scopes: Iterable[Scope]) -> list[Scope]:
         for policies in alike
         if not any(other != policies and all(seen <= other[x] for x, seen in policies.items()) for other in alike)
     ]
+
+
+def sets(*written: str) -> set[frozenset[str]]:
+    return {frozenset(word) for word in written}
+
+
+def subsets(names: list[str]) -> list[frozenset[str]]:
+    return [frozenset(chosen) for size in range(len(names) + 1) for chosen in itertools.combinations(names, size)]
+
+
+def some_of(rng: np.random.Generator, diagram: CausalDiagram, reward: str, share: float) -> list[str]:
+    return [name for name in diagram.nodes if name != reward and rng.random() < share]

@@ -12,6 +12,7 @@ from cbo_gym.evaluation.play.grid import cell_of
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.play.sweep import run_job
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, name_of, save_run
+from cbo_gym.evaluation.suites import Suite
 
 
 def made_up_run(agent, seed, rewards, env="CBO/Dropwave-v0", mode="soft", **more):
@@ -87,3 +88,9 @@ def rounds_alike(one, other):
         for name in one.table.columns
         if name not in TIMING_COLUMNS
     )
+
+
+STRICT = Suite(
+    name="strict", title="t", description="d", environments=["CBO/Dropwave-v0"], horizon=2, seeds=2, metric="score",
+    verdict_seeds="publication",
+)  # fmt: skip

@@ -11,13 +11,18 @@ from time import sleep
 import gymnasium as gym
 import numpy as np
 
-from cbo_gym import make_task
+from cbo_gym import evaluate, make_task
+from cbo_gym.agent_registry.finding import find_agent, modes_of
 from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents.baselines.random import Random
 from cbo_gym.envs.making import make_env
 from cbo_gym.envs.registration import custom_id
 from cbo_gym.study import create_study, load_study
 from cbo_gym.task import Mode
+
+ROUNDS = 5
+SEED = 100
 
 #: a system of each mode that studies have, as an environment whose noise and composition are hidden
 SYSTEMS = {
@@ -27,7 +32,11 @@ SYSTEMS = {
     "discrete": "CBO/XYZWSTBandit-v0",
     "aggregated": "CBO/GPBandit1-v0",
 }
-
+#: agents that need another graph or several objectives
+NOT_HERE = ("ParallelBandit", "CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network")
+PAIRS = [
+    (name, mode) for name in zoo() for mode in modes_of(find_agent(name)) if mode in SYSTEMS and name not in NOT_HERE
+]
 
 FERMENTER = {
     "diagram": "dag { feed -> biomass -> titre; ph -> titre; feed <-> titre }",
@@ -187,3 +196,9 @@ class Broken(Random):
                 os._exit(3)
             raise {"raise": RuntimeError, "interrupt": KeyboardInterrupt}[self.how](f"a traceback from {self.folder}")
         return action
+
+
+def played(agent, mode, rounds=ROUNDS):
+    """The table of a run of ``evaluate`` on the system of a mode."""
+    run = evaluate(agent, custom_id(Mode(mode)), SEED, horizon=rounds, recommend="end", problem=hidden(SYSTEMS[mode]))
+    return run.table

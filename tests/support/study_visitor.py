@@ -1,10 +1,13 @@
 """Whoever visits the page without a browser: reads its forms, fills them in and sends them."""
 
+import math
+import re
 from html.parser import HTMLParser
 
 from starlette.testclient import TestClient
 
 from cbo_gym.study.page import AccessPolicy, StudyService, Thinker, make_app, thinker
+from tests.support.studies import FERMENTER
 
 ADDRESS = "http://127.0.0.1:8400"
 # Two worker processes for all tests, since each takes seconds to start.
@@ -91,3 +94,52 @@ class Visitor:
         assert answer.status_code == status, answer.text
         self.answer, self.html = answer, answer.text
         return self.html
+
+
+SQL, HTML = "'; DROP TABLE events; --", "<script>alert(1)</script>"
+
+
+WRONG = {
+    "reward": ["", SQL, 3, ["titre"]],
+    "settable": [{"feed": 3}, {"feed": ("a", "b")}, {SQL: (0, 1)}, {"feed": (0.0, math.inf)}, [1.0], {"titre": (0, 1)}],
+    "diagram": ["", "dag {", SQL, "dag { feed -> feed }", "dag { titre -> feed }"],
+    "targets": [[["biomass"]], [["titre"]], "feed", [[SQL]], [["feed"]]],
+    "mode": ["", "Hard", 3, SQL, "masked"],
+    "agent": ["", SQL, "MCBOO", "os:system", "GPOO"],
+    "horizon": [0, -1, math.nan, "many", 1.5],
+    "seed": [-1, math.nan, "x", 0.5],
+    "costs": [SQL, {"feed": -1.0}, {"nobody": 1.0}, {"feed": math.nan}, [1]],
+    "contexts": [SQL, ["nobody"]],
+    "constraints": ["biomass => 2", {"biomass": 2}, ["biomass => 2"], ["titre >= 2"], [SQL]],
+    "candidates": [["dag { a -> b }"], [SQL]],
+}
+
+
+YAML = """\
+name: fermenter
+reward: titre
+diagram: "dag { feed -> biomass -> titre; ph -> titre; feed <-> titre }"
+settable: {feed: [0, 5], ph: [5.5, 7.5]}
+units: {feed: g/h, titre: g/L}
+agent: Random
+"""
+
+
+FIELDS = {
+    "name": "fermenter",
+    "reward": "titre",
+    "diagram": FERMENTER["diagram"],
+    "thing": ["feed", "ph", "", ""],
+    "low": ["0", "5.5", "", ""],
+    "high": ["5", "7.5", "", ""],
+    "unit": ["g/h", "", "", ""],
+    "cost": ["1", "10", "", ""],
+    "units": "titre = g/L",
+    "agent": "Random",
+    "horizon": "12",
+}
+
+
+def said(html):
+    """What the page says in its boxes for errors and successes."""
+    return re.findall(r'<p class="(?:wrong|success)"[^>]*>\s*(.*?)\s*</p>', html, re.DOTALL)

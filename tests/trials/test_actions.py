@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.error import InvalidAction
 
-from tests.envs.test_foreign_actions import GAMES, SCALAR, VECTOR, Becomes, malformed, method_of, numbers_of
+from tests.support.foreign_actions import GAMES, SCALAR, VECTOR, Becomes, malformed, method_of, numbers_of
 from tests.trials.helpers import say
 
 pytestmark = pytest.mark.slow

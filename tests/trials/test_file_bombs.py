@@ -13,8 +13,8 @@ from cbo_gym.evaluation import publish
 from cbo_gym.evaluation.runs.results import METADATA_KEY, load_run, name_of, save_run, seal_table
 from cbo_gym.evaluation.store.codec import read_store_file
 from cbo_gym.referee.submission import check_submission
-from tests.referee.test_submission import CARD
 
+CARD = "agent: tests.support.agents:Centre\nsuite: tiny\npaper: none\ncode: here\ncontact: me\nhardware: 2 cores\n"
 pytestmark = pytest.mark.slow
 
 MEBIBYTE = 2**20

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_typing import check_types
+from tests.support.types import check_types
 
 pytestmark = pytest.mark.slow
 

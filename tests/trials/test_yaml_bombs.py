@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests._util.test_yaml import BOMBS, nested
+from tests.support.yaml import BOMBS, nested
 from tests.trials.helpers import python, say
 
 pytestmark = pytest.mark.slow

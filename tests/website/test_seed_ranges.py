@@ -13,8 +13,7 @@ from cbo_gym.evaluation.runs.suite_runs import differences
 from cbo_gym.evaluation.seed_ranges import PUBLICATION, TUNING, TUNING_INSTANCES, is_for_publication
 from cbo_gym.evaluation.store import published
 from cbo_gym.evaluation.suites import load
-from tests.evaluation.test_published import STRICT
-from tests.support.runs import made_up_run
+from tests.support.runs import STRICT, made_up_run
 from website.pages import choice_evidence
 from website.papers.published import seeds_note, suite_runs
 

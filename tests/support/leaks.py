@@ -1,0 +1,42 @@
+"""What agents must not reach, and everything that can be reached from an object."""
+
+import functools
+import types
+from collections.abc import Mapping
+
+import gymnasium as gym
+
+from cbo_gym.envs.registry import EnvEntry
+from cbo_gym.modes import Feedback
+from cbo_gym.modes.oracles import Optimum, Oracle
+from cbo_gym.problems import Problem
+from cbo_gym.problems.recorded import RecordedOptimum
+from cbo_gym.scm import System, Variable
+
+FORBIDDEN = (
+    Problem, System, Variable, Feedback, gym.Env, Oracle, Optimum, EnvEntry, RecordedOptimum,
+)  # fmt: skip
+
+
+def reachable(root):
+    """Everything that can be reached from an object through containers, attributes and closures."""
+    seen, queue = {}, [root]
+    while queue:
+        item = queue.pop()
+        if id(item) in seen or isinstance(item, type | types.ModuleType | str | bytes | int | float):
+            continue
+        seen[id(item)] = item
+        if isinstance(item, Mapping):
+            queue += [*item.keys(), *item.values()]
+        elif isinstance(item, list | tuple | set | frozenset):
+            queue += list(item)
+        elif isinstance(item, functools.partial):
+            queue += [item.func, *item.args, *item.keywords.values()]
+        elif isinstance(item, types.MethodType):
+            queue += [item.__self__, item.__func__]
+        elif isinstance(item, types.FunctionType):
+            queue += [cell.cell_contents for cell in item.__closure__ or ()] + list(item.__defaults__ or ())
+        queue += list(getattr(item, "__dict__", {}).values())
+        slots = [name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ())]
+        queue += [getattr(item, name) for name in slots if hasattr(item, name)]
+    return list(seen.values())
