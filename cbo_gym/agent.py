@@ -78,7 +78,7 @@ class Agent(ABC):
         """Build the attributes that depend on ``self.task``; called by :meth:`reset` before the initial data arrive."""
 
     def initial_rounds(self) -> Sequence[Round]:
-        """The rounds of ``task.initial_data`` that :meth:`reset` passes to :meth:`update`; all by default."""
+        """Return the rounds of ``task.initial_data`` that :meth:`reset` passes to :meth:`update`; all by default."""
         return self.task.initial_data
 
     @abstractmethod
@@ -225,7 +225,7 @@ class Agent(ABC):
         return history[best]
 
     def estimated_rewards(self) -> np.ndarray:
-        """Estimates of E[Y | action] for every round of ``history``, shape ``(len(history),)``.
+        """Return estimates of E[Y | action] for every round of ``history``, shape ``(len(history),)``.
 
         With several objectives they are vectors, of shape ``(len(history), objectives)``.
 
@@ -234,7 +234,7 @@ class Agent(ABC):
         return np.array([past.reward for past in self.history])
 
     def estimated_violations(self) -> np.ndarray:
-        """Estimates of the violation of the task's constraints by the actions of ``history``.
+        """Return estimates of the violation of the task's constraints by the actions of ``history``.
 
         Shape ``(len(history),)``; zeros for an agent that ignores constraints.
         """
@@ -279,6 +279,6 @@ class Agent(ABC):
 
 
 def _has_estimates(agent: Agent) -> bool:
-    """Whether an agent estimates rewards or violations, rather than taking them as observed."""
+    """Return whether an agent estimates rewards or violations, rather than taking them as observed."""
     names = ("estimated_rewards", "estimated_violations")
     return any(getattr(getattr(agent, name), "__func__", None) is not getattr(Agent, name) for name in names)

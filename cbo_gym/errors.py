@@ -99,7 +99,7 @@ def naming_the_extra(what: str, extra: str = "") -> Iterator[None]:
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """``"; did you mean 'MCBO'?"`` for the names closest to a misspelt name, else an empty string."""
+    """Return ``"; did you mean 'MCBO'?"`` for the names closest to a misspelt name, else an empty string."""
     name = given if isinstance(given, str) else short_repr(given)
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
@@ -107,7 +107,7 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
 
 
 def import_hint(error: BaseException) -> str:
-    """A suggestion for an import path whose module, or object in it, does not exist."""
+    """Return a suggestion for an import path whose module, or object in it, does not exist."""
     if isinstance(error, AttributeError) and isinstance(error.name, str):
         return did_you_mean(error.name, [name for name in dir(error.obj) if not name.startswith("_")])
     if isinstance(error, ModuleNotFoundError) and error.name:

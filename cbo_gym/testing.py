@@ -167,7 +167,7 @@ def _recommend(agent: Any, env: Any, task: Task, may_refuse: bool = False) -> An
 
 
 def _contains(space: Space, action: Action) -> bool:
-    """Whether an action is in the space, whole numbers of any kind included."""
+    """Return whether an action is in the space, whole numbers of any kind included."""
     if isinstance(space, spaces.Dict) and isinstance(action, dict):
         action = {key: np.int64(value) if np.ndim(value) == 0 else value for key, value in action.items()}
     return bool(space.contains(action))
@@ -197,7 +197,7 @@ def _require_unchanged(what: str, value: object, by: str) -> Iterator[None]:
 
 
 def _freeze(value: object) -> object:
-    """A comparable value with the content of arrays, containers, spaces and dataclasses."""
+    """Return a comparable value with the content of arrays, containers, spaces and dataclasses."""
     if isinstance(value, np.ndarray):
         return value.shape, str(value.dtype), value.tobytes()
     if isinstance(value, spaces.Space):

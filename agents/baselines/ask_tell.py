@@ -68,7 +68,7 @@ class AskTell(Agent):
         self.tell(point, float(reward))
 
     def _point_of(self, action: Action) -> np.ndarray:
-        """The proposed point that became this action, or else the codec's point of the action."""
+        """Return the proposed point that became this action, or else the codec's point of the action."""
         point = self.task.codec.to_point(action)
         for index, asked in enumerate(self._asked):
             if np.array_equal(self.task.codec.to_point(self.task.codec.to_action(asked)), point):

@@ -43,7 +43,7 @@ SHORT_RUN: dict[str, dict[str, Any]] = {
 
 
 class _StopLearningError(Exception):
-    """Ends the learning thread."""
+    """Raised in the learning thread to end it."""
 
 
 class _Outcome(NamedTuple):

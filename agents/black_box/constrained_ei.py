@@ -70,5 +70,5 @@ def _first(samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803  (
 
 
 def _standardise(samples: Tensor, constraint: Constraint, index: int, unit: float) -> Tensor:
-    """A constraint for BoTorch: samples ``... x m`` to values that are at most 0 if it is met."""
+    """Return a constraint for BoTorch: samples ``... x m`` to values that are at most 0 if it is met."""
     return constraint.excess(samples[..., index]) / unit

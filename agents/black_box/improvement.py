@@ -51,7 +51,7 @@ class IndependentGPs(GPOutputs[Surrogate]):
 
 
 class NodeImprovement(SearchAgent):
-    """Plays the action with the greatest expected improvement, with a GP for each of some nodes. Ignores the graph.
+    """Base class of agents that maximise expected improvement with a GP for each modelled node. They ignore the graph.
 
     Args:
         samples: Sobol samples of the posterior, 1 to 4,096.

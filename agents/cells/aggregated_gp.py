@@ -73,7 +73,7 @@ class IntegralKernel:
         return self._variance * self._mean(cells, cells).prod(axis=-1)
 
     def _mean(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Mean of the kernel over the edges of two cells, coordinate by coordinate: ``(..., d)``."""
+        """Return the mean of the kernel over the edges of two cells, coordinate by coordinate: ``(..., d)``."""
         a, b = left[..., 0, :] / self._lengthscale, left[..., 1, :] / self._lengthscale
         c, d = right[..., 0, :] / self._lengthscale, right[..., 1, :] / self._lengthscale
         width, height = b - a, d - c
@@ -184,7 +184,7 @@ class AggregatedGP:
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def _condition(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Columns of V for cells ``(m, 2, d)``, shape ``(t, m)``, and their posterior means and variances."""
+        """Return columns of V for cells ``(m, 2, d)``, shape ``(t, m)``, and their posterior means and variances."""
         prior = self.kernel.variance(cells)
         if not self._size:
             return np.zeros((0, len(cells))), np.zeros(len(cells)), prior
@@ -205,7 +205,7 @@ class AggregatedGP:
 
 
 def _enlarge(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The array, or a copy padded with zeros to twice the needed length along axes that are too short."""
+    """Return the array, or a copy padded with zeros to twice the needed length along axes that are too short."""
     if all(have >= need for have, need in zip(array.shape, shape, strict=True)):
         return array
     larger = np.zeros([have if have >= need else 2 * need for have, need in zip(array.shape, shape, strict=True)])

@@ -40,7 +40,7 @@ class PublishedGPOO(GPOO):
         return self.tree.cells[node].copy()
 
     def _after_a_split(self, t: int) -> int:
-        """The best leaf, or the second best if the best was split."""
+        """Return the best leaf, or the second best if the best was split."""
         best = self.best_leaf(t)
         if not self.may_expand(best, t):
             return best

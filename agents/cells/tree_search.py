@@ -151,5 +151,5 @@ class GPTreeSearch(TreeSearch):
 
 
 def shrinking(constant: float, depth: Floats, dim: int) -> Floats:
-    """``c 2^(-h/d)``: the variation in a cell after h splits of the longest edge."""
+    """Return ``c 2^(-h/d)``: the variation in a cell after h splits of the longest edge."""
     return constant * 2.0 ** (-np.asarray(depth) / dim)

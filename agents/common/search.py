@@ -122,7 +122,7 @@ def screen(
 
 
 def _first_distinct(played: Sequence[Action], features: ActionFeatures) -> Tensor:
-    """The first ``INCUMBENTS`` search points that differ in their GP inputs.
+    """Return the first ``INCUMBENTS`` search points that differ in their GP inputs.
 
     An action that was played outside the domains is moved to their edge.
     """
@@ -138,7 +138,7 @@ def _first_distinct(played: Sequence[Action], features: ActionFeatures) -> Tenso
 def _choose_starts(
     candidates: Tensor, values: Tensor, features: ActionFeatures, restarts: int, generator: torch.Generator
 ) -> Tensor:
-    """Starts for the ascent: in each of the best supports its best point, and others by their value."""
+    """Return starts for the ascent: in each of the best supports its best point, and others by their value."""
     chosen = features.membership(candidates)
     if chosen.shape[-1]:
         _, group = chosen.unique(dim=0, return_inverse=True)
@@ -159,7 +159,7 @@ def _choose_starts(
 
 
 def _with_slope(values: Tensor, points: Tensor) -> Tensor:
-    """Values that can be differentiated in points ``b x 1 x d``, also if they depend on none of these.
+    """Return values that can be differentiated in points ``b x 1 x d``, also if they depend on none of these.
 
     That is so if all points are of the empty target set.
     """
@@ -167,7 +167,7 @@ def _with_slope(values: Tensor, points: Tensor) -> Tensor:
 
 
 def _ascend(value: Acquisition, rough: Acquisition, starts: Tensor) -> Tensor:
-    """The best end of ascents of ``value`` from ``starts`` ``n x search_dim``, which begin on ``rough``."""
+    """Return the best end of ascents of ``value`` from ``starts`` ``n x search_dim``, which begin on ``rough``."""
     try:
         points, values = _climb(rough, starts, SCOUTING)
         kept = values.topk(min(FINALISTS, len(values))).indices
@@ -178,7 +178,7 @@ def _ascend(value: Acquisition, rough: Acquisition, starts: Tensor) -> Tensor:
 
 
 def _climb(value: Acquisition, starts: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
-    """The ends of this number of iterations of L-BFGS from ``starts``, and the values there."""
+    """Return the ends of this number of iterations of L-BFGS from ``starts``, and the values there."""
     bounds = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
     with warnings.catch_warnings():
         # An ascent that stops early leaves a good enough point.

@@ -63,7 +63,7 @@ class ParallelBandit(ArmAgent):
             self._observed_sums += reward * agrees
 
     def reward_posterior(self, actions: Sequence[Action]) -> None:
-        """``None``: the paper gives no standard deviation for estimates from observations."""
+        """Return ``None``: the paper gives no standard deviation for estimates from observations."""
 
     def means(self) -> np.ndarray:
         """Return mean rewards of the arms: of the rarest ones when played, of the others when observed."""

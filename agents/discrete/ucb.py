@@ -29,7 +29,7 @@ class UCB(ArmAgent):
         self._index = {int(arm): index for index, arm in enumerate(self.considered)}
 
     def act(self, observation: Observation) -> Action:
-        """Play the greatest bound. Bounds grow with t, so those of a later round show which need to be computed."""
+        """Play the arm with the greatest bound. Bounds grow with t, so those of a later round tell which to compute."""
         t = len(self.history) + 1
         if t > self._until:
             self._until = t + LOOK_AHEAD * len(self.considered)

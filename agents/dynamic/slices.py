@@ -16,7 +16,7 @@ from cbo_gym.task import Action, DynamicTask, Info, Mode, Observation, Round
 
 
 class SliceAgent(Agent):
-    """Explores in a slice and implements, in its last round, the action with the best estimate.
+    """Agent that explores in each slice and, in its last round, implements the action with the best estimate.
 
     A subclass begins a slice, explores, learns, and estimates the rewards of the rounds of the slice.
     """

@@ -18,10 +18,11 @@ from cbo_gym.task import Action, DynamicTask, GraphKnowledge, HardTask, Mode, Ob
 
 
 class UnrolledNetwork(EffectNetwork):
-    """A network over a slice and the one before it, in which the effects of both mostly add up.
+    """A network over a slice and the previous one, in which the effects of both mostly add up.
 
-    A variable with parents in both is a function of all of them plus one of each slice's. The effect of the slice
-    before is therefore learned from few series, also for values of the present variables outside the data.
+    A variable with parents in both slices is modelled as a function of all its parents, plus a function of those in
+    each slice. Few series then suffice to learn the effect of the previous slice, also where the present variables
+    have values outside the data.
     """
 
     def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
@@ -91,18 +92,18 @@ class UnrolledModel(ObservationalModel):
         return super().effect(self._own(target), torch.cat([held, values], -1))
 
     def _own(self, target: frozenset[str]) -> frozenset[str]:
-        """The target set and the fixed variables, by their names in the unrolled diagram."""
+        """Return the target set and the fixed variables, by their names in the unrolled diagram."""
         return self._held | {f"{name}_{self._index}" for name in target}
 
 
 def _around(value: float, data: np.ndarray) -> Interval:
-    """An interval that contains a value and the data."""
+    """Return an interval that contains a value and the data."""
     low, high = min([value, *data]), max([value, *data])
     return (low, high) if high > low else (value - 1.0, value + 1.0)
 
 
 def _series_of(task: DynamicTask, index: int) -> dict[str, np.ndarray]:
-    """The series of a slice and the one before it, or those of the last measured slices, under their names."""
+    """Return the series of a slice and the one before it, or those of the last measured slices, under their names."""
     series: dict[str, np.ndarray] = {}
     measured = [at for at in range(task.slices) if f"{task.reward}_{at}" in task.observational]
     if not measured:
@@ -118,7 +119,7 @@ def _series_of(task: DynamicTask, index: int) -> dict[str, np.ndarray]:
 
 
 def _slice_task(task: DynamicTask, index: int, after: bool, domains: Mapping[str, Interval]) -> HardTask:
-    """A hard task over a slice and the one before it, whose fixed variables are manipulable and have no causes."""
+    """Return a hard task over a slice and the previous one; its fixed variables are manipulable and have no causes."""
     nodes = tuple(f"{name}_{at}" for at in ([index - 1, index] if after else [index]) for name in task.nodes)
     kept = set(nodes)
     here = {f"{name}_{index}" for name in task.nodes}

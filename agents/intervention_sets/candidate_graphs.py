@@ -125,7 +125,7 @@ class CandidateGraphs:
         return [(index, p / total) for index, p in kept]
 
     def _model(self, index: int) -> ObservationalModel:
-        """The effect model given that this graph is the true one, updated to all rounds."""
+        """Return the effect model given that this graph is the true one, updated to all rounds."""
         diagram, task = self.diagrams[index], self._task
         order = [name for name in diagram.topological_order if name != task.reward] + [task.reward]
         if index not in self._models:
@@ -194,7 +194,7 @@ def _entropy(probabilities: np.ndarray) -> np.ndarray:
 
 
 def _all_diagrams(task: HardTask) -> list[CausalDiagram]:
-    """All diagrams over a few variables in which the reward has no effects."""
+    """Return all diagrams over a few variables in which the reward has no effects."""
     *others, reward = task.nodes
     if len(task.nodes) > MAX_LISTED:
         raise HiddenGraphError(

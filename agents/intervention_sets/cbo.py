@@ -53,7 +53,7 @@ NAMED_TARGETS = {"MIS": minimal_intervention_sets, "POMIS": pomis}
 
 
 def _read_costs(costs: Any) -> dict[frozenset[str], float]:
-    """Costs of sets of variables, in which the name of a variable stands for the set of it alone."""
+    """Return the cost of each set of variables; a key that is a name stands for the set of that variable."""
     sets = [key for key in costs if not isinstance(key, str)] if isinstance(costs, Mapping) else [()]
     if not all(isinstance(key, tuple | frozenset) and key and _are_names(key) for key in sets):
         raise ArgumentError(
@@ -86,8 +86,8 @@ class CBO(Agent):
     """Expected improvement on a GP of all target sets, with priors learned by observing. Plays hard tasks.
 
     Args:
-        targets: the sets to intervene on: "MIS" or "POMIS" for those of the task's that are minimal intervention
-            sets, or possibly optimal ones (which makes it CaBO), or the sets themselves; None for all of the task's.
+        targets: the sets to intervene on: "MIS" for the task's minimal intervention sets, "POMIS" for its possibly
+            optimal ones (which makes it CaBO), or a list of sets; None for all target sets of the task.
         costs: variable -> cost of setting it, or set of variables (a tuple or frozenset of names) -> cost of setting
             just these, finite and above 0; 1 for a variable without an entry, and the sum for a set without one. None
             for the task's costs, or equal costs of all sets if it has none.
@@ -145,7 +145,7 @@ class CBO(Agent):
         self.explore(self.choose_targets())
 
     def _make_costs(self) -> tuple[Costs, float]:
-        """The costs of the sets, and the cost by which an improvement from observing is divided."""
+        """Return the costs of the sets, and the cost by which an improvement from observing is divided."""
         if self.costs is not None:
             single = {name: self.costs.get(frozenset([name]), 1.0) for name in self.task.manipulable}
             return Costs(variables=single, sets={key: cost for key, cost in self.costs.items() if len(key) > 1}), 1.0
@@ -170,7 +170,7 @@ class CBO(Agent):
         return SeparateSetModel(setting, index, seed)
 
     def explore(self, targets: Collection[frozenset[str]]) -> None:
-        """From now on maximise the improvement in these target sets."""
+        """Restrict the search for improvement to these target sets."""
         self._explored = [
             model for model, target in zip(self._models, self.task.targets, strict=True) if target in targets
         ]

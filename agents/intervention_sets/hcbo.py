@@ -81,7 +81,7 @@ class HCBO(CBO):
         return rewards
 
     def _too_few(self, rewards: list[list[float]], enough: int) -> int | None:
-        """The explored target that was played least, if not often enough."""
+        """Return the explored target with the fewest plays; ``None`` if it has enough."""
         least = min(self._explored, key=lambda model: len(rewards[model.index]), default=None)
         return least.index if least is not None and len(rewards[least.index]) < enough else None
 
@@ -89,7 +89,7 @@ class HCBO(CBO):
         return self._models[index].action(self.rng.random(len(self.task.targets[index])))
 
     def _bound(self, index: int) -> tuple[float, Action]:
-        """The greatest upper confidence bound of a target's expected reward, and the action that has it."""
+        """Return the greatest upper confidence bound of a target's expected reward, and the action that has it."""
         self._refresh()
         points, mean, std = self._models[index].candidates()
         bound = mean + math.sqrt(BETA) * std

@@ -154,7 +154,7 @@ class ParentPosterior:
                 yield tuple(sorted((*base, added)))
 
     def _prior(self, size: int) -> float:
-        """log prior of one set of this size."""
+        """Return the log prior of one set of this size."""
         count = len(self._names)
         ways = add_up(np.log((count - i) / (i + 1)) for i in range(size))
         return -float(ways) - float(np.log(min(self._most, count) + 1))

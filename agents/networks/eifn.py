@@ -29,8 +29,8 @@ class EIFN(NetworkAgent):
 
     Args:
         samples: Sobol samples of the posterior, 1 to 4,096 (128 as in the paper).
-        explore: whether at most ``2 sqrt(t)`` of t rounds go elsewhere once the action teaches nothing, which they do
-            not in hard mode where nodes are noisy; False is the paper's method.
+        explore: whether to explore, in at most ``2 sqrt(t)`` of t rounds, when the chosen action would teach nothing;
+            never in hard mode with noisy nodes. False for the paper's method.
         device: torch device.
 
     Attributes:

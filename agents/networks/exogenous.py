@@ -124,7 +124,7 @@ class EncoderDecoder:
         self.decoder.learn(torch.cat([inputs, self.exogenous[:, None]], -1), outputs, error)
 
     def _with_siblings(self) -> Tensor:
-        """The encoder's inputs, with the present centres of the siblings."""
+        """Return the encoder's inputs, with the present centres of the siblings."""
         for sibling in self._siblings:
             sibling.update()
         columns = [sibling.encoder.mean(sibling.encoder.inputs)[:, None] for sibling in self._siblings]
@@ -185,7 +185,7 @@ class DecoderGP(GaussianProcess):
         return (points - self._low[:-1]) / self._span[:-1]
 
     def _with_draws(self, exogenous: Tensor) -> Posterior:
-        """The model of points, ``b x s x d``, each with the draws.
+        """Return the model of points, ``b x s x d``, each with the draws.
 
         An ascent uses the same draws many times, so the last result is kept while draws and model are the same.
         """
@@ -340,10 +340,10 @@ class ExogenousNetwork(GPNetwork):
     def reward_mean_and_std(self, inputs: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[reward] under actions ``b x input_dim``, ``(b,)`` each.
 
-        The means of the decoders lead from the roots to the reward, moved by the deviations. The standard deviation of
-        the reward's decoder is averaged over u^ (sec. 5.2). To its square is added what the deviations upstream do to
-        the average over u^: their effect along each direction, squared and summed, since it is the same error that
-        meets every u^. Where there are more nodes than draws, some share a direction.
+        Values are propagated through the decoders' means, shifted by the deviations. The standard deviation of the
+        reward's decoder is averaged over u^ (sec. 5.2). Its square is increased by the variance that the deviations
+        upstream cause in the average over u^: the sum of their squared effects along each direction, because the same
+        error applies to every u^. If there are more nodes than draws, some nodes share a direction.
         """
         centres: dict[str, Tensor] = {}
 
@@ -391,7 +391,7 @@ class ExogenousNetwork(GPNetwork):
             return {self.task.reward: float(self.estimates(inputs, self.draw(POSTERIOR_SAMPLES, seed=0))[0])}
 
     def _bounds(self, node: str, points: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of a node's mechanism, its inputs ``b x s x d`` to ``b x s``."""
+        """Return the mean and standard deviation of a node's mechanism: inputs ``b x s x d`` to ``b x s``."""
         if node not in self.exogenous:
             return self.surrogates[node].posterior(points)
         return self.exogenous[node].decode(points, draws.exogenous[node])
@@ -401,6 +401,6 @@ class ExogenousNetwork(GPNetwork):
         return frozenset(chain.from_iterable(self.siblings.values()))
 
     def _with_centres(self, node: str, points: Tensor, centres: Mapping[str, Tensor]) -> Tensor:
-        """Inputs of a node, ``b x s x d``, after the centres of its siblings."""
+        """Return inputs of a node, ``b x s x d``, after the centres of its siblings."""
         columns = [centres[other] for other in self.siblings.get(node, ())]
         return torch.stack(torch.broadcast_tensors(*columns, *points.unbind(-1)), -1) if columns else points

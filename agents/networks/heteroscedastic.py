@@ -90,7 +90,7 @@ class BumpyNoise(Noise):
         return NO_NOISE + varying, lambda gradient: (gradient * varying) @ features
 
     def _features(self, points: np.ndarray) -> np.ndarray:
-        """The features that the level and the weights multiply: ``n x d`` to ``n x (1 + d BUMPS)``."""
+        """Return the features that the level and the weights multiply: ``n x d`` to ``n x (1 + d BUMPS)``."""
         along = np.clip((self._bend(points) - self._low) / self._span, 0.0, 1.0)
         bumps = np.exp(-0.5 * ((along[..., None] - self._centres) / BUMP_WIDTH) ** 2)
         return np.column_stack([np.ones(len(points)), bumps.reshape(len(points), -1)])

@@ -57,10 +57,10 @@ class MCBO(NetworkAgent):
     """Optimism over plausible function networks. Plays soft, hard and adversarial tasks.
 
     Args:
-        beta: width of the confidence bounds in standard deviations; finite, at least 0. None needs no tuning: 0.05,
-            with exploration when the action teaches nothing. The paper picks it from {0.05, 0.5, 5}; over its nine
-            tasks the smallest earned most while learning, and the largest led to the best actions
-            (examples/chosen_beta.yaml).
+        beta: width of the confidence bounds in standard deviations; finite, at least 0. None for 0.05 with
+            exploration when the chosen action would teach nothing, which needs no tuning. The paper picks it from
+            {0.05, 0.5, 5}; over its nine tasks the smallest earned most while learning, and the largest led to the
+            best actions (examples/chosen_beta.yaml).
         samples: number of draws of the noise for the expectation in the acquisition function (32 in the paper, 128 for
             Dropwave); 1 to 4,096.
         restarts: number of starts of the joint optimisation of action and networks, 1 to 1,024; only with noise.
@@ -135,7 +135,7 @@ class MCBO(NetworkAgent):
         return self._penalise(rewards_within(self.network, self._width, eta, actions, noise), actions)
 
     def _acquisition_at_means(self, inputs: Tensor) -> Tensor:
-        """The acquisition function with posterior means alone, which takes a third of the time on large networks."""
+        """Return the acquisition function at posterior means, which takes a third of the time on large networks."""
         actions = self.search_points.split(inputs.squeeze(-2))[1]
         return self._penalise(self.network.expected_rewards(actions, {}), actions)
 

@@ -173,7 +173,7 @@ class NetworkPosterior(SampledPosterior):
         super().__init__(inputs, [*batch, self._size, len(self._outputs)], [*batch, self._size, numbers])
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Samples, ``sample_shape x batch_shape x q x m``; the base samples' batch dimensions may be of size 1."""
+        """Return samples, ``sample_shape x batch_shape x q x m``; batch dimensions of the base samples may be 1."""
         flat = base_samples.reshape(sample_shape.numel(), -1, *self.base_sample_shape[-2:])
         columns = dict(zip(self._columns, flat.transpose(0, 1).unbind(-1), strict=True))
         inputs = self._inputs.reshape(-1, *self._inputs.shape[-2:])

@@ -47,7 +47,7 @@ class Pessimism:
         return violations(self._constraints, *self._expectations(inputs), CAUTION)
 
     def _expectations(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of E[node | action] over the networks, ``b x constraints`` each."""
+        """Return the mean and standard deviation of E[node | action] over the networks, ``b x constraints`` each."""
         noise = self._network.draw_noise(NOISE_SAMPLES, seed=0)
         nodes = [constraint.node for constraint in self._constraints]
         return self._network.expectations(inputs, nodes, noise, FUNCTIONS, NOISE_SAMPLES)

@@ -1,10 +1,10 @@
 """Warm-up exploration: actions that a nearly greedy agent plays in some of the first rounds of a noisy network.
 
-Where nodes are noisy it takes long until an action is known, and the agent settles before. So every second one of the
-first rounds is another action, and for some time after one in five. In hard mode it is the action on the minimal target
-sets not played yet of which the mechanisms have most to learn; else the one that is best within wide bounds of all
-functions, for the most favourable eta of every node. Without noise :mod:`cbo_gym.agents.networks.exploration` does
-better.
+With noisy nodes many rounds are needed to learn the outcome of an action, and a nearly greedy agent settles too early.
+Therefore every second one of the first rounds explores, and later every fifth for a while. In hard mode exploration
+plays the minimal target set not played yet whose action teaches the mechanisms most. Otherwise it plays the action that
+is best within wide confidence bounds, for the most favourable eta of every node. Without noise,
+:mod:`cbo_gym.agents.networks.exploration` does better.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SCREENING_SAMPLES = 4
 
 
 class WarmupExploration:
-    """Chooses the exploring actions of the first rounds.
+    """Choice of the exploring actions of the first rounds.
 
     Args:
         network: the agent's surrogates.

@@ -44,7 +44,7 @@ class ArmIndex(ABC):
 
 
 class HighestBounds(ArmIndex):
-    """The average over the contexts of all rounds of the highest bound that the arm's present model has there.
+    """Average, over the contexts of all rounds, of the highest upper bound under the arm's current model.
 
     It is an upper bound of the arm's best reward, whatever it played so far, and compares all arms in equal contexts.
     beta and rho grow with the rounds of all arms, so that every arm is played again eventually.

@@ -126,7 +126,7 @@ class CoCaBO(Agent):
         return sorted(arms, key=lambda arm: (arm[0], sorted(arm[1])))
 
     def _possibly_optimal(self, offered: Sequence[Members]) -> set[Members]:
-        """Classes of possibly optimal scopes over the variables and contexts of the scopes offered."""
+        """Return classes of possibly optimal scopes over the variables and contexts of the scopes offered."""
         variables = frozenset().union(*[settable for settable, _ in offered])
         contexts = frozenset().union(*[allowed for _, allowed in offered])
         return set(map(members, pomps(self.task.diagram, self.task.reward, variables, contexts)))
@@ -171,7 +171,7 @@ class CoCaBO(Agent):
         super().update(action, observation, reward, info)
 
     def _arm_of(self, action: Action) -> ScopeArm | None:
-        """The arm of an action, which the agent need not have chosen; ``None`` if no arm has its scope."""
+        """Return the arm of an action, which the agent need not have chosen; ``None`` if no arm has its scope."""
         able = [arm for arm in self.arms if arm.scope == int(action["scope"])]
         return self._played if self._played in able else able[0] if able else None
 

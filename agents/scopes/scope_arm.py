@@ -146,7 +146,7 @@ class ScopeArm:
         return torch.as_tensor(np.asarray(action["values"])[self._members], device=self._device)
 
     def _inputs(self, values: Tensor, context: np.ndarray) -> Tensor:
-        """GP inputs of values ``... x dim`` in one context."""
+        """Return GP inputs of values ``... x dim`` in one context."""
         contexts = torch.as_tensor(context[self._context_columns], dtype=torch.float64, device=self._device)
         if not len(self._members) and not len(self._context_columns):
             contexts = contexts.new_zeros(1)

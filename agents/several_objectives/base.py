@@ -47,7 +47,7 @@ class SeveralObjectivesAgent(SearchAgent):
         self._is_paid_for = len(self.observed) < len(self.task.objectives)
 
     def front_first(self, estimates: np.ndarray, searched: Collection[frozenset[str]] | None) -> list[Action]:
-        """Return the actions played, those whose estimates no other dominates first.
+        """Return the actions played, the non-dominated ones first.
 
         Actions on target sets that are not in ``searched`` are left out, unless all are; None stands for all sets.
         """
@@ -123,9 +123,10 @@ def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozen
 def reference_of(
     estimates: np.ndarray, predict: Callable[[Tensor], np.ndarray], features: ActionFeatures, seed: int
 ) -> np.ndarray:
-    """Return a reference point below the front that a model predicts, of actions played or not, as BoTorch infers one.
+    """Return a reference point below the front that a model predicts, by BoTorch's rule.
 
-    A reference point below the front of the actions played alone would ignore ends of the front further out.
+    The prediction covers actions that were not played, because a reference point below the front of the played actions
+    would ignore the ends of the true front.
 
     Args:
         estimates: reward vectors of the actions played, ``(n, m)``.

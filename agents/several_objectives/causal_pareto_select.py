@@ -87,7 +87,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
             local.worst = np.minimum(local.worst if local.worst is not None else np.inf, reward)
 
     def _index_of(self, inputs: torch.Tensor) -> int | None:
-        """The index of the set that an action sets; ``None`` if it is not explored."""
+        """Return the index of the set that an action sets; ``None`` if it is not explored."""
         if not isinstance(self.task, HardTask):
             return 0
         inside = (inputs[len(self._names) :] > 0.5).tolist()
@@ -109,7 +109,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         return [self._point(self._locals[best], values) for values in batches[best]]
 
     def _propose(self, local: _Local, rng: np.random.Generator) -> tuple[float, list[np.ndarray]]:
-        """The relative gain of a set's hypervolume by its batch, as predicted, and the batch."""
+        """Return the relative gain of a set's hypervolume by its batch, as predicted, and the batch."""
         dim = len(local.members)
         played = self._mean(local, local.surrogates[0].inputs[:, :dim].cpu().numpy())
         front = played[non_dominated(played)]
@@ -148,7 +148,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
             return self.rewards_of(means, inputs).numpy()
 
     def _point(self, local: _Local, values: np.ndarray) -> torch.Tensor:
-        """The search point that sets a set's variables to ``values``."""
+        """Return the search point that sets a set's variables to ``values``."""
         point = torch.full((self.features.search_dim,), 0.5, dtype=torch.float64)
         count = len(self._names)
         point[list(local.members)] = torch.from_numpy(np.asarray(values, dtype=float))

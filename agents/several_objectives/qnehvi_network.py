@@ -65,7 +65,7 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         return self.maximise(many, few, played, seed=seed, raw_samples=RAW_SAMPLES, restarts=RESTARTS)
 
     def _improvement(self, draws: int, estimates: np.ndarray, seed: int) -> Acquisition:
-        """The logarithm of the expected gain of hypervolume: inputs ``b x 1 x d`` to values ``(b,)``."""
+        """Return the logarithm of the expected gain of hypervolume: inputs ``b x 1 x d`` to values ``(b,)``."""
         nodes = self.network.nodes
         uniform = SobolEngine(len(nodes), scramble=True, seed=seed % 2**31).draw(draws, dtype=torch.float64)
         normal = torch.special.ndtri(uniform.clamp(1e-6, 1.0 - 1e-6)).to(self.device)
@@ -79,7 +79,7 @@ class QNEHVINetwork(SeveralObjectivesAgent):
             return mean + std * deviation[node]
 
         def rewards(inputs: Tensor) -> Tensor:
-            """Rewards of actions ``b x d`` in each drawn network, ``b x draws x m``, in units of their range."""
+            """Return rewards of actions ``b x d`` in each drawn network, ``b x draws x m``, in units of their range."""
             values = self.network.rollout(inputs, draw, noise)
             shape = len(inputs), draws * each
             columns = [values[name].expand(shape).unflatten(1, (draws, each)).mean(-1) for name in self.observed]

@@ -1,7 +1,7 @@
 """GA-LCB (Yan & Tajer 2024): learns a linear system's graph by single interventions, then eliminates subsets.
 
-First, no intervention and every single one are played in turns, ``rounds`` times each. Node j is a descendant of node i
-if the intervention on i changes its mean by more than half of ``strength``. The Lasso selects the causes of a node
+First, the empty subset and every single node are played in turns, ``rounds`` times each. Node j is a descendant of node
+i if the intervention on i changes its mean by more than half of ``strength``. The Lasso selects the causes of a node
 among its ancestors and the nodes whose interventions have no effect. Then phases play the subsets with wide bounds, and
 eliminate those whose upper bound is below the best one.
 """
@@ -24,7 +24,7 @@ class GALCB(LinearSEMAgent):
     """Phased elimination of subsets on a graph that it learns. Plays subset mode, up to 14 parameters.
 
     Args:
-        rounds: number of plays of no intervention, and of that on each single node, in the first part; at least 1.
+        rounds: number of plays of the empty subset, and of each single node, in the first part; at least 1.
         strength: least effect of an intervention on the mean of a descendant, above 0.
         penalty: penalty of the Lasso, in the units of the node's values, above 0.
         scale: factor of the widths, above 0; the published program has 0.1, the theory more than 10.
@@ -107,7 +107,7 @@ class GALCB(LinearSEMAgent):
             self._bound[at] += self._bound[[column - 1 for column in own[1:]]].sum()
 
     def _causes_among(self, candidates: np.ndarray, values: np.ndarray, usual: np.ndarray) -> np.ndarray:
-        """The candidates, ``(rounds, k)``, that the Lasso keeps for a node with these values in ``usual`` rounds."""
+        """Return which candidates ``(rounds, k)`` the Lasso keeps for a node with these values in ``usual`` rounds."""
         if not candidates.shape[1]:
             return np.zeros(0, dtype=bool)
         from sklearn.linear_model import Lasso  # late: slow to import, and needed once per run

@@ -53,13 +53,13 @@ class SwitchedRegressions:
         self._moments = np.zeros((count, 2, width))
 
     def options(self, actions: np.ndarray) -> np.ndarray:
-        """Return the index of each node's vector under subsets ``(..., q)``, shape ``(..., N)``."""
+        """Return the index of each node's weight vector under subsets ``(..., q)``, shape ``(..., N)``."""
         options = np.zeros((*actions.shape[:-1], len(self._switched)), dtype=int)
         options[..., self._switched] = actions[..., self._coordinates]
         return options
 
     def subset(self, options: np.ndarray) -> Action:
-        """Return the action under which nodes have the vectors with these indices."""
+        """Return the action under which nodes have the weight vectors with these indices."""
         action = np.zeros(len(self._coordinates), dtype=np.int8)
         action[self._coordinates] = options[self._switched]
         return action

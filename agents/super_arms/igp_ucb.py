@@ -82,7 +82,7 @@ class IGPUCB(SuperArmAgent):
         return self.best(self._mean + beta * np.sqrt(self._variance))
 
     def _norm(self) -> float:
-        """The posterior mean's norm f, from min |f|^2 + |values - f|^2 / lambda = the sum of squared surprises."""
+        """Return the posterior mean's norm |f|: the sum of squared surprises is |f|^2 + |values - f|^2 / lambda."""
         residuals = np.array(self._values) - self._mean[self.played]
         return math.sqrt(max(self._surprise - float(residuals @ residuals) / self._regulariser, 0.0))
 

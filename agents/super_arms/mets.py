@@ -47,7 +47,7 @@ class METS(SuperArmAgent):
         self.model = SeparableModel(self._fit)
 
     def _fit(self, _: object, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-        """The system that explains all rounds best; the search starts from the last fit."""
+        """Return the system that explains all rounds best; the search starts from the last fit."""
         return fit_jointly(exogenous, nodes, self.task.components, self.task.graph.is_acyclic, self.model.system)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
@@ -77,7 +77,7 @@ class METS(SuperArmAgent):
         return np.union1d(np.flatnonzero(near), self.rng.choice(count, MAX_COMPARED // 2, replace=False))
 
     def _draw_signals(self) -> np.ndarray:
-        """Signals under one draw of their parameters, stratified, shape ``(DRAWS, N)``."""
+        """Return signals under one draw of their parameters, stratified, shape ``(DRAWS, N)``."""
         noise = self.rng.gumbel(size=self._likelihoods.shape)
         particles = (self._likelihoods + noise).argmax(axis=1)  # draws from the posterior
         strata = self.rng.permuted(np.tile(np.arange(DRAWS)[:, None], len(particles)), axis=0)
@@ -130,6 +130,6 @@ class SignalPrior:
         return self._log_shares[:, np.searchsorted(self._edges, signals)].T
 
     def signals(self, particles: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-        """Column i of ``uniforms`` as draws from distribution ``particles[i]``."""
+        """Return the quantiles of distribution ``particles[i]`` at column i of ``uniforms``."""
         columns = [self._distributions[p].from_uniform(u) for p, u in zip(particles, uniforms.T, strict=True)]
         return np.stack(columns, axis=1)

@@ -43,7 +43,7 @@ def polish_best(systems: Iterable[SeparableSystem], exogenous: np.ndarray, nodes
 
 
 def _criterion(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> float:
-    """The Bayesian information criterion, with errors of one variance."""
+    """Return the Bayesian information criterion, with errors of one variance."""
     error = system.mean_square_error(exogenous, nodes)
     count = int(np.count_nonzero(system.coefficients))
     return nodes.size * math.log(error + np.finfo(float).tiny) + count * math.log(nodes.size)
@@ -85,7 +85,7 @@ def _step(system: SeparableSystem, gram: np.ndarray, slope: np.ndarray, damping:
 
 
 def _solve(system: SeparableSystem, exogenous: np.ndarray) -> Solution:
-    """The solutions, clipped as by :meth:`SeparableSystem.solve`, and their slopes."""
+    """Return the solutions, clipped as by :meth:`SeparableSystem.solve`, and their slopes."""
     coefficients = system.coefficients
     free = {index: column for column, index in enumerate(zip(*np.nonzero(coefficients), strict=True))}
     nodes = exogenous.T.copy()
@@ -104,7 +104,7 @@ def _solve(system: SeparableSystem, exogenous: np.ndarray) -> Solution:
 def _influences(
     system: SeparableSystem, effect: int, nodes: np.ndarray
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """The causes of a node, with the values and slopes of all components, ``(K, rounds)``; nodes ``(N, rounds)``."""
+    """Return a node's causes, with values and slopes of the components, ``(K, rounds)``, at ``(N, rounds)`` nodes."""
     for cause in np.flatnonzero(system.coefficients[:, effect].any(axis=0)):
         below, value, above = (
             np.stack([component(nodes[cause] + shift) for component in system.components])
@@ -114,10 +114,9 @@ def _influences(
 
 
 def filter_nodes(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """Estimates of the true nodes from the system and the observations, weighted by their errors: ``(rounds, N)``.
+    """Return estimates of the true nodes, ``(rounds, N)``: predictions and observations, weighted by their errors.
 
-    Both the prediction of a node from its causes and its observation have errors. The variance of the latter is assumed
-    equal for all nodes, and estimated by that of the node with the best prediction.
+    Observation errors are assumed to have one variance, which is estimated from the node with the best prediction.
 
     Args:
         system: acyclic.

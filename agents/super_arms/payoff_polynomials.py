@@ -124,7 +124,7 @@ class PayoffPolynomials:
         return self._expansion(data)
 
     def _differences(self, group: _Group, payoff: Payoff, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """D^alpha r_x(a) / alpha! of the super arms of one size, shape ``(A, terms of that size)``."""
+        """Return D^alpha r_x(a) / alpha! of the super arms of one size, shape ``(A, terms of that size)``."""
         values = np.empty((len(group.rows), len(group.offsets)))
         step = max(1, CHUNK // len(group.offsets))
         for start in range(0, len(group.rows), step):
@@ -180,7 +180,7 @@ class PayoffPolynomials:
 
 
 class PolynomialsAboutZero(PayoffPolynomials):
-    """The same about zero, where the derivatives do not depend on the super arm (Bauschmann & Maghsudi 2026, III-B).
+    """Polynomials about zero, where derivatives do not depend on the super arm (Bauschmann & Maghsudi 2026, III-B).
 
     They are computed for the super arms of up to q base arms and shared by the others, which is thousands of times
     faster and ignores interactions of more than q signals.
@@ -199,7 +199,7 @@ class PolynomialsAboutZero(PayoffPolynomials):
 
 
 def _factors(exponents: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct variables of each term and their orders, shape ``(terms, degree)``, padded with N and 0."""
+    """Return the distinct variables of each term and their orders, shape ``(terms, degree)``, padded with N and 0."""
     count = exponents.shape[1]
     order = np.argsort(exponents == 0, axis=1, kind="stable")[:, :degree]
     orders = np.take_along_axis(exponents, order, axis=1)

@@ -121,7 +121,7 @@ def fit_jointly(
 
 
 def _fit_filtered(exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction]) -> SeparableSystem:
-    """An acyclic system whose functions' arguments are partly the observed nodes, if it predicts these badly.
+    """Return an acyclic system whose functions' arguments are partly the observed nodes, if it predicts these badly.
 
     It is the system of the pass that predicts the nodes best from the signals alone.
     """
@@ -136,7 +136,7 @@ def _fit_filtered(exogenous: np.ndarray, nodes: np.ndarray, components: Sequence
 def _fit_jointly(
     exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction], acyclic: bool
 ) -> tuple[SeparableSystem, np.ndarray]:
-    """The system of the last pass, and its solutions, which are its functions' arguments.
+    """Return the system of the last pass, and its solutions, which are its functions' arguments.
 
     If an earlier pass explains the nodes far better, for example because they are observed exactly, it is returned.
     """
@@ -176,7 +176,7 @@ def _passes(
     components: Sequence[EdgeFunction],
     look: Callable[[SeparableSystem], Pass],
 ) -> Iterator[Pass]:
-    """Regressions until the coefficients converge; the first one takes the observed nodes as arguments."""
+    """Return regressions until the coefficients converge; the first one takes the observed nodes as arguments."""
     arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
     for _ in range(MAX_PASSES):
         result = look(SeparableSystem(components, _regress(arguments, nodes - exogenous, components)))
@@ -187,7 +187,7 @@ def _passes(
 
 
 def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[EdgeFunction]) -> np.ndarray:
-    """Coefficients of shape ``(K, N, N)``: for each node the Lasso proposes edges, a criterion chooses among them."""
+    """Return coefficients of shape ``(K, N, N)``. For each node the Lasso proposes edges and a criterion chooses."""
     rounds, count = arguments.shape
     features = np.concatenate([component(arguments) for component in components], axis=1)
     scale = np.sqrt(np.mean(features**2, axis=0)) + np.finfo(float).tiny
@@ -213,7 +213,7 @@ def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Ed
 
 
 def _lasso_path(features: np.ndarray, target: np.ndarray, gram: np.ndarray, correlation: np.ndarray) -> np.ndarray:
-    """Coefficients by penalty, shape ``(features, penalties)``."""
+    """Return coefficients by penalty, shape ``(features, penalties)``."""
     with naming_the_extra("a fit of separable equations"):
         from sklearn import config_context
         from sklearn.exceptions import ConvergenceWarning
@@ -295,7 +295,7 @@ def backward_elimination(
 
 
 def _choose(proposals: list[list[tuple[float, np.ndarray]]], rounds: int, features: int) -> list[np.ndarray]:
-    """The best set of every node by the extended Bayesian information criterion (Chen & Chen 2008).
+    """Return the best set of every node by the extended Bayesian information criterion (Chen & Chen 2008).
 
     A node's variance of errors is shrunk to that of all nodes, which has the weight of :data:`COMMON_ROUNDS` rounds.
     """
@@ -320,7 +320,7 @@ def _least_squares(gram: np.ndarray, correlation: np.ndarray, rounds: int, chose
 def _solve_near(
     system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray
 ) -> tuple[SeparableSystem, np.ndarray]:
-    """The system without the weak edges on cycles that keep it from a solution near the nodes, and its solution."""
+    """Return the system and its solution, without weak edges on cycles that keep it from a solution near the nodes."""
     bound = 3.0 * np.abs(nodes).max(initial=1.0)
     while True:
         try:

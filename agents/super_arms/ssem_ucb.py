@@ -196,7 +196,7 @@ class SSEMUCB(SuperArmAgent):
         return expansion.plus(self.remainder(expansion, payoff, samples)) if is_corrected else expansion
 
     def _search(self, samples: int) -> tuple[Expansion, np.ndarray]:
-        """The polynomials of the first degree that is good enough (Alg. 4), else of the best; and their remainder."""
+        """Return the polynomials of the first degree that suffices (Alg. 4), else of the best, and their remainder."""
         tried = []
         for polynomials in self._polynomials:
             expansion, payoff = self._expand_to(polynomials)
@@ -208,7 +208,7 @@ class SSEMUCB(SuperArmAgent):
         return min(tried, key=lambda pair: float(np.abs(pair[1]).max()))
 
     def _expand_to(self, polynomials: PayoffPolynomials) -> tuple[Expansion, Payoff]:
-        """The polynomials, and the payoff function that they approximate."""
+        """Return the polynomials, and the payoff function that they approximate."""
         system = self.model.system
         assert system is not None
         while True:

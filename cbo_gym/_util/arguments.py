@@ -25,12 +25,12 @@ MAX_NOISE_SEED = 2**128 - 1
 
 
 def is_whole_number(value: Any) -> bool:
-    """Whether it is a whole number of Python or NumPy; not a boolean or a time span."""
+    """Return whether a value is a whole number of Python or NumPy; booleans and time spans are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def is_finite_number(value: Any) -> bool:
-    """Whether it is a finite number, an int or a float of Python or NumPy; not a string or a boolean."""
+    """Return whether a value is a finite int or float of Python or NumPy; strings and booleans are not."""
     try:
         return (is_whole_number(value) or isinstance(value, float | np.floating)) and math.isfinite(value)
     except OverflowError:  # a whole number too large for a float
@@ -46,7 +46,7 @@ def number_in(string: str) -> float | None:
 
 
 def whole_number(what: str, value: Any, at_least: int, at_most: int | None = None) -> int:
-    """``value`` as a Python int.
+    """Return ``value`` as a Python int.
 
     Args:
         what: Name of the argument.
@@ -71,7 +71,7 @@ def whole_number(what: str, value: Any, at_least: int, at_most: int | None = Non
 
 
 def seed_number(value: Any, what: str = "seed", at_most: int = MAX_SEED) -> int:
-    """A seed as a Python int.
+    """Return a seed as a Python int.
 
     Raises:
         ArgumentError: unless it is a whole number from 0 to ``at_most``.

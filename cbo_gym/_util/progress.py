@@ -15,7 +15,7 @@ LINES = 20  # least number of lines of long work
 
 
 def progress_bar() -> Progress:
-    """A transient bar on the error stream of a terminal, else a line now and then."""
+    """Return a transient progress bar on the error stream; if that is not a terminal, print a line now and then."""
     console = Console(stderr=True)
     if not console.is_terminal:
         return _Lines(console=console, disable=True)

@@ -53,6 +53,6 @@ def seal(content: bytes) -> str | None:
 
 
 def is_ours(content: bytes, sealed: str) -> bool:
-    """Whether a seal is that of this content under this user's key."""
+    """Return whether a seal belongs to this content under this user's key."""
     own = seal(content)
     return own is not None and hmac.compare_digest(own.encode(), sealed.encode("utf-8", "replace"))

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def add_up(terms: Iterable[Any], start: Any = 0) -> Any:
-    """The sum of numbers, arrays or tensors, added one by one from left to right.
+    """Return the sum of numbers, arrays or tensors, added one by one from left to right.
 
     Since Python 3.12 the built-in ``sum`` compensates for the rounding of floats, but not of arrays.
     """

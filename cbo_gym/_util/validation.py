@@ -44,7 +44,7 @@ def errors_by_path(
 
 
 def _is_redundant(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
-    """Whether the error refuses a mapping as a whole while other errors name the fields inside it."""
+    """Return whether the error refuses a mapping as a whole while other errors name the fields inside it."""
     path = error["loc"][:-1]
     return (
         error["type"].endswith("_type")
@@ -79,7 +79,7 @@ def _shorten(string: str) -> str:
 def _path_and_fields(
     loc: tuple[str | int, ...], model: type[BaseModel] | None
 ) -> tuple[tuple[str | int, ...], list[str]]:
-    """The keys that lead to a field, without names of models, and the fields that are known there."""
+    """Return the keys that lead to a field, without names of models, and the fields that are known there."""
     path: list[str | int] = []
     models = [] if model is None else [model]
     for key in loc[:-1]:

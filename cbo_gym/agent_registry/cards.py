@@ -60,7 +60,7 @@ class AgentCard:
 
 
 def agent_card(name: str) -> AgentCard:
-    """The card of an installed agent, or of an import path.
+    """Return the card of an installed agent, or of an import path.
 
     Raises:
         ArgumentError: if there is no such agent, or it cannot be imported.
@@ -88,13 +88,13 @@ def agent_card(name: str) -> AgentCard:
 
 
 def zoo_cards() -> dict[str, AgentCard]:
-    """The cards of this package's agents, which ``make zoo`` wrote so that listing agents does not import them."""
+    """Return the cards of this package's agents from ``cards.json``, so that listing agents does not import them."""
     content = files("cbo_gym").joinpath("agents", "cards.json").read_text(encoding="utf-8")
     return {data["name"]: card_of(data) for data in json.loads(content)}
 
 
 def cards_json() -> str:
-    """The content of ``cards.json``."""
+    """Return the content of ``cards.json``."""
     return json.dumps([asdict(agent_card(name)) for name in zoo()], indent=1) + "\n"
 
 
@@ -114,7 +114,7 @@ def _meanings(factory: Any) -> dict[str, str]:
 
 
 def _arguments(doc: str | None) -> dict[str, str]:
-    """The section ``Args`` of a docstring."""
+    """Return the section ``Args`` of a docstring."""
     lines = inspect.cleandoc(doc or "").splitlines()
     meanings: dict[str, str] = {}
     names: list[str] = []

@@ -87,7 +87,7 @@ class Spec:
 
 
 def is_import_path(name: Any) -> bool:
-    """Whether this is the import path of an object: ``package.module:Class``."""
+    """Return whether this is the import path of an object: ``package.module:Class``."""
     return isinstance(name, str) and _IMPORT_PATH.fullmatch(name) is not None
 
 
@@ -103,7 +103,7 @@ def bare_name(label: str) -> str:
 
 
 def matches(label: str, patterns: Iterable[str]) -> bool:
-    """Whether a label, with or without its parameters, equals a pattern, or fits a pattern with :data:`WILDCARDS`.
+    """Return whether a label, with or without its parameters, matches a pattern, which may have :data:`WILDCARDS`.
 
     ``CBO/BinaryTree-v0(depth=3)`` matches itself, ``CBO/BinaryTree-v0``, and ``CBO/Bin*``.
     """

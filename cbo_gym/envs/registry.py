@@ -29,7 +29,7 @@ class RegistryError(ArgumentError):
 
 
 def is_custom(env_id: str) -> bool:
-    """Whether an id is that of a custom problem."""
+    """Return whether an id is that of a custom problem."""
     return env_id in map(custom_id, Mode)
 
 
@@ -127,12 +127,12 @@ def _own() -> Registry:
 
 
 def entries() -> tuple[EnvEntry, ...]:
-    """The package's own registry, read once."""
+    """Return the package's own registry, read once."""
     return _own().entries
 
 
 def find_entry(env_id: str) -> EnvEntry | None:
-    """The registry's entry for an id, or None."""
+    """Return the registry's entry for an id, or None."""
     return next((entry for entry in entries() if entry.id == env_id), None)
 
 

@@ -38,7 +38,7 @@ class NoiseStream:
         self._next = 0
 
     def draw(self) -> tuple[float, ...]:
-        """The noise of the next round."""
+        """Return the noise of the next round."""
         if self._next == len(self._rounds):
             self._refill()
         noise = self._rounds[self._next]
@@ -46,7 +46,7 @@ class NoiseStream:
         return noise
 
     def peek(self) -> tuple[float, ...]:
-        """The noise that :meth:`draw` will return."""
+        """Return the noise that :meth:`draw` will return."""
         if self._next == len(self._rounds):
             self._refill()
         return self._rounds[self._next]
@@ -185,7 +185,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         return observation, reward, False, False, self._info(played, intervention, values)
 
     def _info(self, played: Intervention, situated: Intervention, values: Values) -> StepInfo:
-        """The ``info`` of an action: as decoded, as done after earlier rounds, and the values that it led to."""
+        """Return the ``info`` of a round: the decoded action, the intervention after earlier rounds, and the values."""
         info = {"round": self.round, "intervention": self._describe(situated)}
         if self._several:
             objectives = self.feedback.objectives(values, played)

@@ -112,7 +112,7 @@ def task_of(
 
 
 def _sizes(env: CausalBanditEnv) -> InitialData:
-    """The registered sizes; for a custom problem, those that papers use in its mode."""
+    """Return the registered sizes; for a custom problem, those that papers use in its mode."""
     entry = find_entry(env.spec.id) if env.spec else None
     if entry is not None and entry.mode == env.mode:
         return entry.initial_data
@@ -123,7 +123,7 @@ def _sizes(env: CausalBanditEnv) -> InitialData:
 
 
 def _generator(seed: int) -> np.random.Generator:
-    """The random stream of the initial data."""
+    """Return the random stream of the initial data."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(INITIAL_DATA_STREAM,)))
 
 

@@ -197,7 +197,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return self._decode(actions, self._memory)[0]
 
     def _decode(self, actions: Actions, memory: Memory) -> tuple[Intervention, StepInfo]:
-        """The interventions of copied actions, after the rounds in ``memory``, and their costs as in ``info``."""
+        """Return the interventions and the costs (as in ``info``) of actions, after the rounds in ``memory``."""
         own = copy_action(self.single_action_space, actions)
         intervention = self.feedback.decode_batch(own)
         for column in own.values() if isinstance(own, dict) else [own]:
@@ -212,7 +212,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return self.feedback.situate(intervention, memory), paid
 
     def _by_name(self, values: Values, intervention: Intervention) -> StepInfo:
-        """The entries of ``info`` for several objectives."""
+        """Return the entries of ``info`` for several objectives."""
         if not self._several:
             return {}
         objectives: StepInfo = {}
@@ -240,7 +240,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return values, self.feedback.after(nodes, values), reward
 
     def _with_next(self, observation: Observations, memory: Memory, ahead: int = 0) -> Observations:
-        """The observation with the context of a coming round and the memory before it."""
+        """Return the observation with the context of a coming round and the memory before it."""
         if self.feedback.looks_ahead:
             observation |= self.feedback.before(self._next_noise(ahead))
         for key, value in self.feedback.observe_memory(memory).items():
@@ -248,7 +248,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return observation
 
     def _next_noise(self, ahead: int = 0) -> Draws:
-        """The noise of the next round, or of ``ahead`` rounds after it."""
+        """Return the noise of the next round, or of ``ahead`` rounds after it."""
         number = self._round + ahead
         if number == self._drawn:
             draws = [self.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]

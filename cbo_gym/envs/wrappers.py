@@ -24,7 +24,7 @@ from cbo_gym.task import Action, Observation, StepInfo
 
 
 def codec_of(env: gym.Env[Observation, Action]) -> Codec:
-    """The codec of a wrapped environment's actions.
+    """Return the codec of a wrapped environment's actions.
 
     Raises:
         ArgumentTypeError: if they are of a type that cbo_gym does not have.

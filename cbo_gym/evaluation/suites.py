@@ -132,7 +132,7 @@ def own_references() -> Mapping[str, float]:
 
 @cache
 def _own() -> tuple[Suite, ...]:
-    """The package's own suites, without a check of their environments, which reading results does not need."""
+    """Return the package's own suites; their environments are not checked, because readers of results need no check."""
     return tuple(map(Suite.model_validate, _items(suites_path()).values()))
 
 
@@ -142,7 +142,7 @@ def is_compared_by(metric: Metric, label: str) -> bool:
 
 
 def _items(path: Path) -> dict[str, Any]:
-    """The suites of a file, by name."""
+    """Return the suites of a file, by name."""
     try:
         loaded = read_yaml(path)
     except ArgumentError as error:

@@ -77,7 +77,7 @@ def sample(
 def _system_of_action(
     feedback: Feedback, action: Action | None, hard: dict[str, Floats]
 ) -> tuple[Sequence[Floats], Callable[[Draws, Intervention], Values]]:
-    """The soft parameters of an action, and the function that runs the system; adds the values set to ``hard``."""
+    """Return the soft parameters of an action and the function that runs the system; add the set values to ``hard``."""
     if action is None:
         return feedback.problem.to_native(feedback.problem.null_action).tolist(), feedback.scm.propagate
     played = feedback.decode(action)

@@ -58,7 +58,7 @@ class VecEnv(BaseVecEnv):
         return observation
 
     def to_action(self, chosen: np.ndarray) -> Actions:
-        """The environment's action for a policy's choice, or for each of a batch of choices."""
+        """Return the environment's action for a policy's choice, or for each of a batch of choices."""
         return self._actions.to_action(chosen)
 
     def step_async(self, actions: np.ndarray) -> None:

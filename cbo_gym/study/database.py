@@ -91,7 +91,7 @@ class Database:
         weakref.finalize(self, self._engine.dispose)
 
     def is_missing(self) -> bool:
-        """Whether this is a SQLite file that does not exist."""
+        """Return whether this is a SQLite file that does not exist."""
         path = self._engine.url.database or ""
         return self.is_sqlite and not Path(url2pathname(urlsplit(path).path) if _is_uri(path) else path).exists()
 
@@ -165,7 +165,7 @@ class Database:
 
 
 def _is_uri(path: str) -> bool:
-    """Whether SQLite would read this path of a URL as a URI of its own."""
+    """Return whether SQLite would read this path of a URL as a URI of its own."""
     return path.startswith("file:")
 
 

@@ -245,7 +245,7 @@ def _variable(
 
 
 def _arguments(name: str, function: Callable[..., Floats], spelled: Mapping[str, str], noisy: bool) -> dict[str, str]:
-    """A function's parameters and the names that they stand for; without those that keep their defaults."""
+    """Return a function's parameters and the names that they stand for; without those that keep their defaults."""
     advice = "give a function whose argument names say what it depends on, as lambda dose, u: np.exp(dose) + u"
     if not callable(function):
         raise ArgumentError(f"the mechanism of {name} must be a function; given {short_repr(function)}; {advice}")
@@ -278,7 +278,7 @@ def _distribution(name: str, noise: Distribution | float | None) -> Distribution
 
 
 def _in_order(function: Callable[..., Floats], arguments: Mapping[str, str], order: list[str]) -> Callable[..., Floats]:
-    """The function, called with the values of the names in ``order``."""
+    """Return the function, called with the values of the names in ``order``."""
     positional = [p.name for p in inspect.signature(function).parameters.values() if p.kind != p.KEYWORD_ONLY]
     indices = tuple(map(order.index, arguments.values()))
     if list(arguments) != positional[: len(arguments)]:

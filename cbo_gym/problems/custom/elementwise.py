@@ -79,7 +79,7 @@ def _inside(domain: Interval) -> list[float]:
 
 
 def _try(variable: Variable, causes: list[list[float]]) -> tuple[list[float], bool]:
-    """The values at the rows of the causes, and whether arrays give the same."""
+    """Return the values at the rows of the causes, and whether arrays give the same."""
     name, function = variable.name, variable.mechanism
     rows = list(zip(*causes, strict=True))
     with np.errstate(all="ignore"):
@@ -135,7 +135,7 @@ def _require_same(name: str, values: Sequence[float], again: Sequence[float]) ->
 
 
 def _agrees(function: Callable[..., Any], columns: Sequence[np.ndarray], expected: Any) -> bool:
-    """Whether arrays give the expected values, not finite where these are not, and are not changed."""
+    """Return whether a function of arrays gives the expected values, also where not finite, and changes no array."""
     arguments, wanted = [column.copy() for column in columns], np.array(expected)
     try:
         result = np.asarray(function(*arguments))

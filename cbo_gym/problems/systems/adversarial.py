@@ -124,7 +124,7 @@ def _game(
     actions: Sequence[Interval],
     moves: Sequence[Interval],
 ) -> Problem:
-    """The problem with its reward, the last variable, scaled to [0, 1], and with luck for the adversary."""
+    """Return the problem with its reward, the last variable, scaled to [0, 1], and with luck for the adversary."""
     names = [f"x{i}" for i in range(len(actions))] + [f"z{i}" for i in range(len(moves))]
     domains = [*actions, *moves]
     low, high = _range(StructuralCausalModel(read_equations(equations, Zero(), actions=names), "Y"), domains)

@@ -23,7 +23,7 @@ MAX_DEPTH = 6
 
 
 def _peak(index: int) -> float:
-    """Where the effect of action ``index`` is largest; golden-ratio steps spread the peaks over [0, 1]."""
+    """Return where the effect of action ``index`` is largest; golden-ratio steps spread the peaks over [0, 1]."""
     return (GOLDEN * (index + 1)) % 1.0
 
 

@@ -48,7 +48,7 @@ def _single_arms(names: list[str]) -> list[Arm]:
 
 
 def _reward_of_first(causes: list[str], share: float, epsilon: float) -> Variable:
-    """The reward: 1 with probability 1/2 + epsilon if the first cause is 1, less if it is 0, so that the mean is 1/2.
+    """Return the reward: 1 with probability 1/2 + epsilon if the first cause is 1, else less. Its mean is 1/2.
 
     Every cause is a parent in the graph. ``share`` is P(X1 = 1).
     """
@@ -134,7 +134,7 @@ def _all_arms(names: list[str]) -> list[Arm]:
 def _graph(
     name: str, equations: Mapping[str, tuple[str, float]], description: str, section: str, latent: str = ""
 ) -> Problem:
-    """A problem from the equation of each variable and the probability that its noise is 1."""
+    """Return a problem from the equation of each variable and the probability that its noise is 1."""
     noise = {variable: _bernoulli(probability) for variable, (_, probability) in equations.items()}
     expressions = {variable: equation for variable, (equation, _) in equations.items()}
     variables = read_equations(expressions, noise, latent=latent)

@@ -148,7 +148,7 @@ def _rotifer_uptake(algae: Floats) -> Floats:
 
 
 def _after_a_day(start: Floats, loss: Floats, gain: Floats) -> Floats:
-    """The solution after a day of dx/dt = gain - loss x."""
+    """Return the solution after a day of dx/dt = gain - loss x."""
     left = E ** (-loss)
     return start * left + gain * (1.0 - left) / loss
 
@@ -176,19 +176,19 @@ def algae(gain: Floats, loss: Floats, before: Floats, nitrogen_now: Floats, u: F
 def juveniles(
     gain: Floats, loss: Floats, algae_now: Floats, before: Floats, adults_before: Floats, u: Floats
 ) -> Floats:
-    """Juveniles a ml: dJ = R_J - (m + delta) J with R_J = F_B(P) A exp(-delta theta)."""
+    """Return juveniles a ml: dJ = R_J - (m + delta) J with R_J = F_B(P) A exp(-delta theta)."""
     hatching = HATCHED * _rotifer_uptake(algae_now) * adults_before
     return _add_noise(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * hatching), u)
 
 
 def adults(gain: Floats, loss: Floats, algae_now: Floats, before: Floats, u: Floats) -> Floats:
-    """Adults a ml: dA = beta R_A - (m + delta) A; those who mature, R_A, are a share of the eggs laid, F_B(P) A."""
+    """Return adults a ml: dA = beta R_A - (m + delta) A; R_A, the maturing ones, is a share of the eggs F_B(P) A."""
     maturing = MASS_RATIO * _rotifer_uptake(algae_now) * before
     return _add_noise(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * maturing), u)
 
 
 def eggs(gain: Floats, loss: Floats, before: Floats, algae_now: Floats, adults_now: Floats, u: Floats) -> Floats:
-    """Eggs a ml: dE = F_B(P) A (1 - exp(-delta theta)) - delta E. That eggs hatch is part of ``loss``."""
+    """Return eggs a ml: dE = F_B(P) A (1 - exp(-delta theta)) - delta E. That eggs hatch is part of ``loss``."""
     laid = (1.0 - HATCHED) * _rotifer_uptake(algae_now) * adults_now
     return _add_noise(_after_a_day(before, loss * DILUTION, gain * laid), u)
 

@@ -129,7 +129,7 @@ def psa_contextual_2() -> Problem:
 
 
 def _pair_scopes() -> list[Scope]:
-    """The two scopes that may be optimal, then both variables at once, and none."""
+    """Return the two scopes that may be optimal, then both variables at once, and none."""
     return [make_scope(dict.fromkeys(chosen, "C")) for chosen in (("X1",), ("X2",), ("X1", "X2"), ())]
 
 
@@ -213,7 +213,7 @@ def _mean(values: Sequence[Any]) -> Any:
 
 
 def _large_noise(contexts: Columns, uniforms: Columns) -> Columns:
-    """The noise of all contexts, of U1 and of the bystanders, given the contexts.
+    """Return the noise of all contexts, of U1 and of the bystanders, given the contexts.
 
     C5 is seen and is C4 + 0.01 m + u, m the mean of the bystanders: their density is tilted by exp(s m - m^2 / 200)
     with s = C5 - C4. The quadratic term moves it by less than 1e-4 and is left out; the rest is a product of
@@ -235,7 +235,7 @@ def _large_noise(contexts: Columns, uniforms: Columns) -> Columns:
 
 
 def _tilted_uniform(rate: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-    """Draws on (0, 1) with density proportional to exp(rate x)."""
+    """Return draws on (0, 1) with density proportional to exp(rate x)."""
     rate = np.where(np.abs(rate) < 1e-9, 1e-9, rate)
     return np.log1p(uniforms * np.expm1(rate)) / rate
 

@@ -154,7 +154,7 @@ def _problem(
     pairs: Sequence[tuple[Weights, Weights]],
     noise: Distribution,
 ) -> Problem:
-    """The system whose nodes have these two vectors of weights each; where they are equal, nothing is switched."""
+    """Return the system with these two weight vectors for each node; a node whose vectors are equal has no switch."""
     names = [*(f"X{i + 1}" for i in range(len(causes) - 1)), REWARD]
     switched = [i for i, (observational, interventional) in enumerate(pairs) if observational != interventional]
     variables = [

@@ -70,7 +70,7 @@ class PooledTest:
         return 100.0 * (infected + self.test_cost * tests + self.isolation_cost * isolated) + u
 
     def _week(self, infectious: Floats, recovered: Floats, pool_size: Floats) -> tuple[Floats, Floats]:
-        """Shares of the population that are infected and isolated in this week."""
+        """Return shares of the population that are infected and isolated in this week."""
         # Powers of e and absolute values, not np.exp or np.minimum: on single floats these cost many times more.
         infectious, recovered = clip_fraction(0.01 * infectious), clip_fraction(0.01 * recovered)
         rest: Any = 1.0 - infectious - recovered

@@ -93,7 +93,7 @@ class _Instance:
 
 @lru_cache(maxsize=64)
 def _instance(family: _Family, seed: int) -> _Instance:
-    """The first accepted draw of a seed's random stream.
+    """Return the first accepted draw of a seed's random stream.
 
     Accepted is a system whose payoff, on average over super arms and signals, strays in absolute value from its
     first-degree Taylor polynomial by more than a tenth of the largest mean reward. The polynomial is about the signals'
@@ -114,7 +114,7 @@ def _instance(family: _Family, seed: int) -> _Instance:
 
 
 def _draw_edges(family: _Family, rng: np.random.Generator) -> dict[tuple[int, int], Component]:
-    """Each pair of nodes is joined with the probability ``density``, the arm of the smaller index as the cause."""
+    """Join each pair of nodes with probability ``density``; the arm with the smaller index is the cause."""
     components = {}
     for effect in range(family.arms):
         for cause in range(effect):
@@ -127,7 +127,7 @@ def _draw_edges(family: _Family, rng: np.random.Generator) -> dict[tuple[int, in
 def _rewards_and_remainders(
     sem: SeparableSEM, rng: np.random.Generator, centre: Centre
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rewards and absolute remainders of the Taylor polynomial, shape (super arms, draws of the signals).
+    """Return rewards and absolute remainders of the Taylor polynomial, shape (super arms, draws of the signals).
 
     The polynomial is that of the payoff as a function of z, of the first degree. The super arms are random ones of the
     largest size.

@@ -116,7 +116,7 @@ def _read(value: object, names: Collection[str]) -> list[Constraint]:
 
 
 def _matches(string: str, names: Collection[str]) -> Iterator[_Match]:
-    """The ways to read a string as one of the names with a number on at least one side, longer names first."""
+    """Return the ways to read a string as one of the names with a number on at least one side, longer names first."""
     for name in sorted(names, key=len, reverse=True):
         for match in re.finditer(re.escape(name), string):
             before, after = BEFORE.fullmatch(string[: match.start()]), AFTER.fullmatch(string[match.end() :])

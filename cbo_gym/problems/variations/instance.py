@@ -102,7 +102,7 @@ class _Draw:
         return names | {name: f"U{number}" for number, name in enumerate(latents, start=1)}
 
     def _units(self) -> dict[str, Unit]:
-        """Units of the nodes but the reward."""
+        """Return units of the nodes but the reward."""
         if self.super_arms:
             return {}
         if self.mode is Mode.DISCRETE:
@@ -117,7 +117,7 @@ class _Draw:
         return units
 
     def _may_bend(self, name: str) -> bool:
-        """Whether the agents' knowledge stays true if a variable that is set is bent."""
+        """Return whether the agents' knowledge stays true if a variable that is set is bent."""
         if self.mode not in SETTING or self.problem.composition is not None or self.priced:
             return False
         if name in {constraint.node for constraint in self.problem.outcomes.constraints}:
@@ -127,7 +127,7 @@ class _Draw:
         return noiseless or not self.problem.noise_known
 
     def _reflections(self) -> dict[str, Unit]:
-        """Units of variables that arms set, reflected between the least and the largest value."""
+        """Return units of variables that arms set, reflected between the least and the largest value."""
         values: dict[str, list[float]] = {}
         for arm in arms_of(self.problem):
             for name, value in arm.items():
@@ -167,7 +167,7 @@ class _Draw:
 
 
 def _apply(transform: Transform, old: Problem, mode: Mode) -> Problem:
-    """The transformed problem, field by field."""
+    """Return the transformed problem, field by field."""
     names = transform.names
     units = zip(old.action_domains, transform.coordinates, strict=True)
     nodes = _order(transform, old, mode, old.scm.nodes, old.scm.diagram)
