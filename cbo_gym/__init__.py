@@ -7,7 +7,8 @@ Importing the package registers every environment: ``gym.make("CBO/Alpine2-v0")`
 from cbo_gym._util.lazy import attach_stub
 from cbo_gym.referee import import_guard
 
-if import_guard.is_isolated():  # a third-party agent plays in this process
+# A third-party agent plays in this process.
+if import_guard.is_isolated():
     import_guard.close()
 else:
     from cbo_gym.drawing.notebook import register_display

@@ -116,7 +116,8 @@ class Agent(ABC):
             contexts: in contextual mode, the contexts of the pending actions; None if it is that of ``observation``.
         """
         copied = deepcopy(self, {id(self.task): self.task})
-        copied.rng = self.rng.spawn(1)[0]  # so that the next copy draws other numbers
+        # Spawn, so that the next copy draws other numbers.
+        copied.rng = self.rng.spawn(1)[0]
         own: Any = observation.get("context")
         expected: list[tuple[Action, Any]] = list(zip(pending, contexts or [own] * len(pending), strict=True))
         chosen: list[Action] = []
@@ -146,7 +147,8 @@ class Agent(ABC):
         variables that :meth:`expected_nodes` predicts. Before the first round they are zeros.
         """
         if not self.history:
-            spaces: Any = self.task.observation_space  # a Dict of boxes
+            # The observation space is a Dict of boxes.
+            spaces: Any = self.task.observation_space
             return {name: np.zeros(spaces[name].shape, spaces[name].dtype) for name in spaces}, 0.0
         codec = self.task.codec
         points = np.array([codec.to_point(past.action) for past in self.history])
@@ -220,7 +222,8 @@ class Agent(ABC):
             if unchanged and history[index] is best_round and history[length - 1] is last:
                 count, best = length, index
         candidates = [best, *range(count, len(history))]
-        best = candidates[int(np.argmax([history[index].reward for index in candidates]))]  # NaN comes first
+        # argmax takes NaN first.
+        best = candidates[int(np.argmax([history[index].reward for index in candidates]))]
         self.__best_known = history, len(history), best, history[best], history[-1]
         return history[best]
 

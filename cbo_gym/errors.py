@@ -12,10 +12,14 @@ from pathlib import Path
 from reprlib import Repr
 from typing import Any
 
-MAX_LENGTH = 200  # characters of a value that a message repeats
-FEW_NAMES = 12  # names that a message lists
-FAILURES = (Exception, SystemExit, GeneratorExit)  # that third-party code may raise
-_SHORT = Repr()  # reads only the beginning, of nested lists too
+# Number of characters of a value that a message repeats.
+MAX_LENGTH = 200
+# Largest number of names that a message lists.
+FEW_NAMES = 12
+# Exceptions that third-party code may raise.
+FAILURES = (Exception, SystemExit, GeneratorExit)
+# Writes only the beginning of a value, of nested lists too.
+_SHORT = Repr()
 _SHORT.maxlevel = 4
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxarray = 12
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = MAX_LENGTH
@@ -138,7 +142,8 @@ def short_repr(given: Any) -> str:
     """Return the representation of a value for a message: one short line."""
     try:
         string = " ".join(_SHORT.repr(given).split())
-    except FAILURES:  # from a third-party __repr__
+    except FAILURES:
+        # A third-party __repr__ may raise anything.
         return f"an object of type {type(given).__name__}"
     return shorten(string)
 

@@ -173,7 +173,8 @@ class Task:
         return self.graph.diagram
 
     def _repr_html_(self) -> str:
-        from cbo_gym.drawing.html import facts  # late, because isolated agents cannot import it
+        # Imported here, because isolated agents cannot import it.
+        from cbo_gym.drawing.html import facts
 
         diagram, candidates = self.graph.diagram, self.graph.candidates
         known = "one diagram" if diagram else f"{len(candidates)} candidates" if candidates else "-"

@@ -80,7 +80,8 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
 
     first = _play(make(), env, seed, rounds)
     used = make()
-    with _require_same_global_random_state():  # not before: libraries that are imported on use may draw from it then
+    # Checked only from here on, because libraries that are imported on use may draw from the global state.
+    with _require_same_global_random_state():
         second = _play(used, env, seed, rounds)
     _require_equal(first, second, "two runs with the same seed differ")
     _play(used, env, seed + OTHER_SEED, 2)
@@ -201,7 +202,8 @@ def _freeze(value: object) -> object:
     if isinstance(value, np.ndarray):
         return value.shape, str(value.dtype), value.tobytes()
     if isinstance(value, spaces.Space):
-        return pickle.dumps(value)  # with the state of its random stream
+        # The pickle includes the state of the random stream.
+        return pickle.dumps(value)
     if isinstance(value, Mapping):
         return tuple((key, _freeze(item)) for key, item in value.items())
     if isinstance(value, list | tuple):

@@ -34,7 +34,8 @@ class AskTell(Agent):
     takes_missing = True
 
     def setup(self, seed: int) -> None:
-        self._asked: list[np.ndarray] = []  # points without a reward yet
+        # Points without a reward yet.
+        self._asked: list[np.ndarray] = []
         self._points: list[np.ndarray] = []
         self.start(self.task.codec.dim, seed)
 

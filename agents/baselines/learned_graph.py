@@ -124,7 +124,8 @@ def learn_edges(rows: np.ndarray, nodes: tuple[str, ...], reward: str, alpha: fl
         if name != reward:
             known.add_forbidden_by_node(GraphNode(reward), GraphNode(name))
     result = pc(jittered, alpha, "fisherz", show_progress=False, node_names=names, background_knowledge=known)
-    ends = result.G.graph  # 1 an arrowhead at the row's node, -1 a tail
+    # 1 for an arrowhead at the row's node, -1 for a tail.
+    ends = result.G.graph
     arrows, lines = set(), set()
     for i, first in enumerate(names):
         for j, second in enumerate(names[:i]):

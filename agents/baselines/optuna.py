@@ -43,7 +43,8 @@ class Optuna(AskTell):
     def __init__(self, sampler: str = "TPE") -> None:
         self.sampler = require_word("sampler", sampler, SAMPLERS)
         with naming_the_extra("the agent Optuna"):
-            import optuna  # late, so that the other agents do not need it
+            # Imported here, because the other agents do not need it.
+            import optuna
 
         self._optuna = optuna
 
@@ -54,7 +55,8 @@ class Optuna(AskTell):
         self._box: dict[str, Any] = {
             name: self._optuna.distributions.FloatDistribution(0.0, 1.0) for name in coordinates(dim)
         }
-        self._trials: dict[bytes, Any] = {}  # point -> trial without a reward yet
+        # Trials without a reward yet, by point.
+        self._trials: dict[bytes, Any] = {}
 
     def act_given_pending(
         self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
@@ -70,7 +72,8 @@ class Optuna(AskTell):
 
     def tell(self, point: np.ndarray, reward: float) -> None:
         trial = self._trials.pop(point.tobytes(), None)
-        if trial is None:  # a round of the initial data
+        # The round belongs to the initial data.
+        if trial is None:
             parameters = dict(zip(self._box, point.tolist(), strict=True))
             past = self._optuna.trial.create_trial(params=parameters, distributions=self._box, value=reward)
             self._study.add_trial(past)

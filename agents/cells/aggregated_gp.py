@@ -19,9 +19,12 @@ from cbo_gym._util.arguments import require_positive
 from cbo_gym.actions.cells import representative_points, require_points
 from cbo_gym.errors import ArgumentError
 
-MIN_PIVOT = 1e-12  # squared diagonal of a new row, relative to the cell's variance
-MAX_PAIRS = 2**23  # pairs of points compared at once, 64 MiB
-NARROW = 1e-3  # edges below this many lengthscales are integrated by their Taylor series
+# Smallest squared diagonal of a new row, relative to the cell's variance.
+MIN_PIVOT = 1e-12
+# Number of pairs of points compared at once, which take 64 MiB.
+MAX_PAIRS = 2**23
+# Edges below this many lengthscales are integrated by their Taylor series.
+NARROW = 1e-3
 
 
 class AverageKernel:
@@ -116,8 +119,10 @@ class AggregatedGP:
         self.kernel = kernel
         self._size = 0
         self._factor = np.zeros((0, 0))
-        self._projected = np.zeros((0, 0))  # V, observations by tracked cells
-        self._residuals = np.zeros(0)  # L^-1 y
+        # V, with a row for each observation and a column for each tracked cell.
+        self._projected = np.zeros((0, 0))
+        # L^-1 y.
+        self._residuals = np.zeros(0)
         self._cells = self._tracked = np.zeros((0, 2, 1))
         self.mean = self._variance = np.zeros(0)
 

@@ -17,13 +17,20 @@ from cbo_gym.agents.cells.aggregated_gp import AggregatedGP, AverageKernel, Cell
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import AggregatedTask
 
-MAX_CELLS = 2**14  # tracked cells, which take 1.6 GB
-REFITS_EACH = 10  # rewards, after each of which the hyper-parameters are refitted
-GROWTH = 1.2  # factor by which the data must grow before a later refit
-LENGTHSCALES = np.geomspace(0.02, 2.0, 11)  # times sqrt(d), the diagonal of the box
-NOISE_RATIOS = np.geomspace(1e-4, 1.0, 9)  # noise variance over function variance
-NO_NOISE = 1e-6  # ratio for a task without noise
-PSEUDO_REWARDS = 2.0  # weight of the variance's prior
+# Largest number of tracked cells, which take 1.6 GB.
+MAX_CELLS = 2**14
+# Number of first rewards after each of which the hyper-parameters are refitted.
+REFITS_EACH = 10
+# Factor by which the data must grow before a later refit.
+GROWTH = 1.2
+# Lengthscales of the grid, in units of sqrt(d), the diagonal of the box.
+LENGTHSCALES = np.geomspace(0.02, 2.0, 11)
+# Noise variance over function variance.
+NOISE_RATIOS = np.geomspace(1e-4, 1.0, 9)
+# Noise ratio for a task without noise.
+NO_NOISE = 1e-6
+# Weight of the variance's prior.
+PSEUDO_REWARDS = 2.0
 
 
 class Hyperparameters(NamedTuple):

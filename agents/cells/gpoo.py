@@ -14,9 +14,12 @@ from cbo_gym.agents.cells.tree_search import GPTreeSearch, shrinking
 from cbo_gym.scm.values import Floats
 
 KNOWN_VARIATION = 14.0
-MAX_COUNT = 2**900  # limit of the number of cells, within the range of floats
-GRID_SHARE = 0.5  # share of the budget for an even grid
-GRID_VARIATION = 0.5  # variation in the grid's cells, in standard deviations of the rewards
+# Limit of the number of cells, within the range of floats.
+MAX_COUNT = 2**900
+# Share of the budget for an even grid.
+GRID_SHARE = 0.5
+# Variation in the grid's cells, in standard deviations of the rewards.
+GRID_VARIATION = 0.5
 
 
 class GPOO(GPTreeSearch):

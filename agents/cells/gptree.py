@@ -17,7 +17,8 @@ from cbo_gym.agents.cells.tree_search import GPTreeSearch, shrinking
 from cbo_gym.scm.values import Floats
 from cbo_gym.task import Action, Observation
 
-ALPHA = 0.5  # Hoelder exponent of the metric
+# Hoelder exponent of the metric.
+ALPHA = 0.5
 C2 = C3 = METRIC_DIMENSION = 1.0
 
 

@@ -16,7 +16,8 @@ from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES, CellModel
 from cbo_gym.agents.cells.gpoo import GPOO
 from cbo_gym.task import Action, Observation
 
-NOISE_SHARE = 0.05  # share of the kernel's variance
+# Share of the kernel's variance.
+NOISE_SHARE = 0.05
 
 
 class PublishedGPOO(GPOO):

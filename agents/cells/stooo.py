@@ -49,7 +49,8 @@ class EmpiricalSearch(TreeSearch):
         return self._sums[nodes] / np.maximum(self.draws[nodes], 1)
 
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
-        with np.errstate(divide="ignore"):  # a cell that was never played has an infinite radius
+        # A cell that was never played has an infinite radius.
+        with np.errstate(divide="ignore"):
             return self.reward_range * self.radius(self.draws[nodes], t)
 
     def variation(self, depth: Floats) -> Floats:

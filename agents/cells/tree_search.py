@@ -97,7 +97,8 @@ class TreeSearch(Agent):
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         self.learn(action, float(reward))
-        node = self.tree.find(action)  # None for initial data on cells outside the tree
+        # None for initial data on cells outside the tree.
+        node = self.tree.find(action)
         if node is None:
             return
         self.draws[node] += 1

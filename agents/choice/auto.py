@@ -69,7 +69,8 @@ class Auto(Agent):
                 f"Auto relies on published results, and none have several objectives as {task.env_id} has; "
                 "name an agent that plays them, such as qNEHVI-Network"
             )
-        refused: list[str] = []  # earlier agents, with the reason why they do not play
+        # Earlier agents, with the reason why they do not play.
+        refused: list[str] = []
         for rule in ranking(task):
             takes = seconds_of(rule, task.mode)
             if self.seconds is not None and takes > self.seconds:

@@ -18,11 +18,16 @@ import yaml
 
 from cbo_gym.task import Mode, Task
 
-MANY_SERIES = 50  # time series; published tasks have at most 10, or 100
-FEW_NODES = 3  # CEO lists the graphs of at most 4 nodes if there are no candidates
-FEW_ROUNDS = 10  # rounds per arm
-FEW_PLAYS = 4  # plays per subset
-MAX_SWITCHES, SINGLE_ROUNDS = 14, 500  # limits for GA-LCB
+# Number of time series that counts as many; published tasks have at most 10, or 100.
+MANY_SERIES = 50
+# CEO lists the graphs of at most 4 nodes if there are no candidates.
+FEW_NODES = 3
+# Number of rounds per arm that counts as few.
+FEW_ROUNDS = 10
+# Number of plays per subset that counts as few.
+FEW_PLAYS = 4
+# Limits for GA-LCB.
+MAX_SWITCHES, SINGLE_ROUNDS = 14, 500
 
 
 def parallel(task: Task) -> bool:

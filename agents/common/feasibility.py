@@ -9,7 +9,8 @@ from torch import Tensor
 
 from cbo_gym.task import Constraint
 
-CAUTION = 1.0  # standard errors by which an action must meet a constraint to be recommended
+# Standard errors by which an action must meet a constraint to be recommended.
+CAUTION = 1.0
 
 
 def standardised_slack(constraint: Constraint, mean: Tensor, std: Tensor) -> Tensor:

@@ -13,7 +13,8 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.common.seeding import seeded_copy
 from cbo_gym.task import HardTask, Observation, Round, Task
 
-MAX_OBSERVATIONS = 200  # a Gaussian process learns next to nothing from more of them
+# Largest number of initial observations; a Gaussian process learns next to nothing from more.
+MAX_OBSERVATIONS = 200
 
 
 def first_action(task: Task, seed: int) -> Action:

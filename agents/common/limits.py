@@ -6,7 +6,8 @@ import torch
 
 from cbo_gym.errors import ArgumentError, short_repr
 
-MAX_SAMPLES = 4096  # samples for an expectation
+# Largest number of samples for an expectation.
+MAX_SAMPLES = 4096
 
 
 def require_device(device: str) -> str:

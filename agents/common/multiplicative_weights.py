@@ -54,7 +54,8 @@ class MultiplicativeWeights(Agent):
         self._grid = space
         self.actions = space.all()
         self.gains = np.zeros(len(self.actions))
-        self._rounds = 0  # number of rounds that the gains count
+        # Number of rounds that the gains count.
+        self._rounds = 0
         self._acted = False
         self._rate = sqrt(8.0 * log(len(self.actions)) / self.task.horizon) if self.rate is None else self.rate
 
@@ -71,7 +72,8 @@ class MultiplicativeWeights(Agent):
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         self.learn(action, observation, reward)
-        if self._acted:  # the initial data train the model alone
+        # The initial data train the model alone.
+        if self._acted:
             with torch.no_grad():
                 rewards = self.optimistic_rewards(self.with_move(observation["adversary"])).cpu().numpy()
             self.gains += np.clip(rewards, 0.0, 1.0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from cbo_gym.scm.scopes import Scope
 
-Members = tuple[frozenset[str], frozenset[str]]  # variables, contexts
+# The variables of a scope, and its contexts.
+Members = tuple[frozenset[str], frozenset[str]]
 
 
 def members(scope: Scope) -> Members:

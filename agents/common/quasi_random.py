@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-EDGE = 1e-9  # least distance of uniform numbers from 0 and 1, where quantiles may be infinite
+# Least distance of uniform numbers from 0 and 1, where quantiles may be infinite.
+EDGE = 1e-9
 
 
 def uniforms(names: Collection[str], count: int, seed: int) -> dict[str, Tensor]:

@@ -22,19 +22,30 @@ from torch import Tensor
 from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.task import Action, Round
 
-INCUMBENTS = 3  # distinct actions played that are among the starts
-RAW_SAMPLES = 1024  # random points that are screened
-PERTURBED = 128  # random points around each of them
-GENERATIONS = 4  # generations of points around the best so far
+# Number of distinct played actions among the starts.
+INCUMBENTS = 3
+# Number of random points that are screened.
+RAW_SAMPLES = 1024
+# Number of random points around each incumbent.
+PERTURBED = 128
+# Number of generations of points around the best so far.
+GENERATIONS = 4
 SURVIVORS = 32
-CHILDREN = 16  # around each survivor
-SUPPORTS = 8  # most target sets, or sets of changed coordinates, that are optimised
-RESTARTS = 12  # starts of the ascent, shared by these sets, at least two for each
-CHUNK = 256  # points screened at a time: their covariances should stay in the processor's cache
-SCOUTING = 10  # iterations of all ascents
-FINALISTS = 3  # ascents that go on
+# Number of points around each survivor.
+CHILDREN = 16
+# Largest number of target sets, or sets of changed coordinates, that are optimised.
+SUPPORTS = 8
+# Number of starts of the ascent, shared by these sets, at least two for each.
+RESTARTS = 12
+# Number of points screened at a time. Their covariances should fit in the processor's cache.
+CHUNK = 256
+# Number of iterations of every ascent before the finalists are chosen.
+SCOUTING = 10
+# Number of ascents that run to the end.
+FINALISTS = 3
 MAX_ITERATIONS = 60
-RELATIVE_GAIN = 1e-6  # relative gain of the acquisition function at which an ascent stops
+# Relative gain of the acquisition function at which an ascent stops.
+RELATIVE_GAIN = 1e-6
 
 Acquisition = Callable[[Tensor], Tensor]
 
@@ -149,7 +160,8 @@ def _choose_starts(
     each = max(2, restarts // len(kept))
     starts = []
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-        warnings.simplefilter("ignore", BadInitialCandidatesWarning)  # a set without any effect
+        # BoTorch warns if a set has no effect.
+        warnings.simplefilter("ignore", BadInitialCandidatesWarning)
         torch.default_generator.set_state(generator.get_state())
         for g in kept:
             members = (group == g).nonzero()[:, 0].cpu()
@@ -172,7 +184,8 @@ def _ascend(value: Acquisition, rough: Acquisition, starts: Tensor) -> Tensor:
         points, values = _climb(rough, starts, SCOUTING)
         kept = values.topk(min(FINALISTS, len(values))).indices
         points, values = _climb(value, points[kept], MAX_ITERATIONS - SCOUTING)
-    except OptimizationGradientError:  # an acquisition without slopes is only screened
+    except OptimizationGradientError:
+        # An acquisition function with gradient zero is only screened.
         return starts[0]
     return points[values.argmax()]
 
@@ -193,5 +206,6 @@ def _climb(value: Acquisition, starts: Tensor, iterations: int) -> tuple[Tensor,
             return_best_only=False,
             retry_on_optimization_warning=False,
         )
-    assert values is not None  # one a start with return_best_only=False
+    # With return_best_only=False there is one value for each start.
+    assert values is not None
     return points.squeeze(-2), values

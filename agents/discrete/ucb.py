@@ -14,8 +14,10 @@ import numpy as np
 from cbo_gym.agents.discrete.base import ArmAgent
 from cbo_gym.task import Action, Info, Observation
 
-NEWTON_STEPS = 6  # leave an error below 1e-10
-LOOK_AHEAD = 2  # rounds for each arm
+# Number of Newton steps, which leave an error below 1e-10.
+NEWTON_STEPS = 6
+# Number of rounds for each arm that bounds look ahead.
+LOOK_AHEAD = 2
 
 
 class UCB(ArmAgent):

@@ -23,7 +23,8 @@ from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate
 from cbo_gym.task import Action, Round
 
-CANDIDATES = 256  # quasi-random points for every variable
+# Number of quasi-random points for every variable.
+CANDIDATES = 256
 SURVIVORS, CHILDREN = 4, 16
 RADII = (0.05, 0.01, 0.002)
 

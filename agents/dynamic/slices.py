@@ -25,8 +25,10 @@ class SliceAgent(Agent):
     task: DynamicTask
 
     def setup(self, seed: int) -> None:
-        self.slice = -1  # index of the present slice
-        self._first = 0  # number of rounds before it
+        # Index of the present slice.
+        self.slice = -1
+        # Number of rounds before the present slice.
+        self._first = 0
 
     def act(self, observation: Observation) -> Action:
         index = min(len(self.history) // self.task.trials, self.task.slices - 1)

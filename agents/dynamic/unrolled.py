@@ -59,7 +59,8 @@ class UnrolledModel(ObservationalModel):
         self._order = list(task.manipulable)
         for name, value in held.items():
             if (node := f"{name}_{index - 1}") in self._network.surrogates:
-                self._network.surrogates[node].add([0.0], value)  # a constant
+                # A node without parents has a constant input.
+                self._network.surrogates[node].add([0.0], value)
         for node in self._network.nodes:
             needed = self._network.parents[node]
             if node in self._held or node not in series:
@@ -110,7 +111,8 @@ def _series_of(task: DynamicTask, index: int) -> dict[str, np.ndarray]:
         return series
     source = min(index, measured[-1])
     if index and not source:
-        return series  # there are no data of a transition between slices
+        # There are no data of a transition between slices.
+        return series
     for name in task.nodes:
         series[f"{name}_{index}"] = task.observational[f"{name}_{source}"]
         if index:

@@ -18,10 +18,14 @@ from cbo_gym.errors import HiddenGraphError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, GraphKnowledge, HardTask, Observation
 
-NEGLIGIBLE = 0.01  # probability below which a graph is left out of estimates
-MAX_LISTED = 4  # variables of which all graphs are enumerated if the task has no candidates
-FANTASIES = 2  # simulated rounds in each graph
-MIN_ROUNDS = 3  # with fewer rounds the posterior is uniform
+# Probability below which a graph is left out of estimates.
+NEGLIGIBLE = 0.01
+# Largest number of variables whose graphs are all enumerated if the task has no candidates.
+MAX_LISTED = 4
+# Number of simulated rounds in each graph.
+FANTASIES = 2
+# With fewer rounds the posterior is uniform.
+MIN_ROUNDS = 3
 
 
 class CandidateGraphs:
@@ -53,7 +57,8 @@ class CandidateGraphs:
         )
         self._rounds: list[tuple[Action, Observation, float]] = []
         self._models: dict[int, ObservationalModel] = {}
-        self._learned: dict[int, int] = {}  # graph -> number of rounds that its model has learned
+        # Number of rounds that the model of each graph has learned.
+        self._learned: dict[int, int] = {}
         self._explained: dict[tuple[str, tuple[str, ...]], SmoothExplanation] = {}
         self._probabilities: np.ndarray | None = None
 

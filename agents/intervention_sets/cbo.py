@@ -37,8 +37,10 @@ from cbo_gym.errors import ArgumentError, did_you_mean, short_repr, shorten
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round
 
-EARLY = 20  # rounds, every second of which uses augmented expected improvement
-MAX_EPSILON = 0.5  # if the coverage is divided by N / N_max
+# Number of early rounds, every second of which uses augmented expected improvement.
+EARLY = 20
+# Largest epsilon if the coverage is divided by N / N_max.
+MAX_EPSILON = 0.5
 Scaling = Literal["divide", "multiply"]
 #: coverage and N / N_max -> epsilon
 SCALINGS: dict[str, Callable[[float, float], float]] = {
@@ -47,7 +49,8 @@ SCALINGS: dict[str, Callable[[float, float], float]] = {
 }
 #: variable, or set of variables -> cost
 GivenCosts = Mapping[str | tuple[str, ...] | frozenset[str], float]
-EQUAL = Costs(base=1.0)  # costs of all sets, if the task has none
+# Costs of all sets, if the task has none.
+EQUAL = Costs(base=1.0)
 LISTS = list | tuple | set | frozenset
 NAMED_TARGETS = {"MIS": minimal_intervention_sets, "POMIS": pomis}
 
@@ -105,7 +108,8 @@ class CBO(Agent):
 
     modes = frozenset({Mode.HARD})
     task: HardTask
-    learns_from_interventions = False  # whether interventions change the causal priors of all sets
+    # Whether interventions change the causal priors of all sets.
+    learns_from_interventions = False
 
     def __init__(
         self,
@@ -271,7 +275,8 @@ class CBO(Agent):
     def _refresh(self) -> None:
         rewards = [past.reward for past in self.history] or [0.0]
         spread, mean = float(np.std(rewards)), float(np.mean(rewards))
-        unit = spread if spread > 1e-12 * abs(mean) else 1.0  # the spread of constant rewards is rounding
+        # The spread of constant rewards is a rounding error.
+        unit = spread if spread > 1e-12 * abs(mean) else 1.0
         for model in self._models:
             model.adjust(mean, unit)
             if self._stale and model in self._explored:
@@ -302,5 +307,6 @@ def coverage(observed: np.ndarray, domains: np.ndarray) -> float:
         return 0.0
     try:
         return min(1.0, float(ConvexHull(points).volume))
-    except QhullError:  # the points lie in a plane
+    except QhullError:
+        # The points lie in a plane.
         return 0.0

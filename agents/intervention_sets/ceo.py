@@ -15,9 +15,12 @@ from cbo_gym.agents.intervention_sets.candidate_graphs import CandidateGraphs
 from cbo_gym.agents.intervention_sets.cbo import CBO, GivenCosts
 from cbo_gym.task import Action, Observation
 
-NEGLIGIBLE_ENTROPY = 0.05  # nats; below it the graph counts as known
-ANCHORS = 8  # points of a set, best and random ones each, where both kinds of information are computed
-QUANTILES = 8  # quantiles that represent the distribution of the greatest expected reward
+# Entropy in nats below which the graph counts as known.
+NEGLIGIBLE_ENTROPY = 0.05
+# Number of the best points of a set, and of random ones, at which both kinds of information are computed.
+ANCHORS = 8
+# Number of quantiles that represent the distribution of the greatest expected reward.
+QUANTILES = 8
 
 
 class CEO(CBO):

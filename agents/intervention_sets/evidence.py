@@ -17,10 +17,14 @@ import numpy as np
 
 from cbo_gym._util.summation import add_up
 
-LENGTHSCALES = (0.7, 2.0)  # lengthscales of standardised inputs, times the root of their number
-SIGNALS = (3.0, 100.0)  # variances of f in units of the noise variance
-LINEAR_SIGNAL = 1.0  # variance of a standardised input's coefficient in units of the noise variance
-MIN_RESIDUAL = 1e-9  # share of the variance that counts as unexplained, because of rounding
+# Lengthscales of standardised inputs, times the root of their number.
+LENGTHSCALES = (0.7, 2.0)
+# Variances of f in units of the noise variance.
+SIGNALS = (3.0, 100.0)
+# Variance of a standardised input's coefficient in units of the noise variance.
+LINEAR_SIGNAL = 1.0
+# Least share of the variance that counts as unexplained, because of rounding.
+MIN_RESIDUAL = 1e-9
 
 
 @dataclass(frozen=True)

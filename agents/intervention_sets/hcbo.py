@@ -21,9 +21,12 @@ from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, Observation
 
-BETA = 0.1  # square of the factor of the standard deviation in the upper confidence bound
-ALPHA_EVERY = 50  # rounds between two choices of alpha
-MIN_WEIGHT = 0.01  # weight of the worst variable, in units of the range of all weights
+# Square of the factor of the standard deviation in the upper confidence bound.
+BETA = 0.1
+# Number of rounds between two choices of alpha.
+ALPHA_EVERY = 50
+# Weight of the worst variable, in units of the range of all weights.
+MIN_WEIGHT = 0.01
 TINY = 1e-7
 
 
@@ -47,7 +50,8 @@ class HCBO(CBO):
         self.starts = whole_number("starts", starts, at_least=1, at_most=10_000)
 
     def setup(self, seed: int) -> None:
-        self._diagram = self.task.diagram  # raises HiddenGraphError here rather than after some rounds
+        # Raises HiddenGraphError here rather than after some rounds.
+        self._diagram = self.task.diagram
         self._alpha: float | None = None
         self._turns = 0
         self._chosen = False

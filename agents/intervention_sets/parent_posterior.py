@@ -14,13 +14,20 @@ from cbo_gym.actions import Domains
 from cbo_gym.agents.intervention_sets.evidence import Explanation, explain, explain_linearly, linear_log_evidence
 from cbo_gym.task import Action, HardTask, Observation
 
-Parents = tuple[int, ...]  # indices of the possible causes, ascending
-STARTS = 2  # sets whose neighbours are tried
-MAX_STEPS = 12  # steps of the search in a round
-MAX_SETS = 32  # kept for the next search
-NEGLIGIBLE = 0.01  # share of the posterior below which a set is left out
-AVERAGED = 8  # observations over which a nonlinear effect is averaged
-MIN_ROUNDS = 3  # with fewer rounds the reward has no parents
+# Indices of the possible causes, ascending.
+Parents = tuple[int, ...]
+# Number of sets whose neighbours are tried.
+STARTS = 2
+# Largest number of steps of the search in a round.
+MAX_STEPS = 12
+# Largest number of sets that are kept for the next search.
+MAX_SETS = 32
+# Share of the posterior below which a set is left out.
+NEGLIGIBLE = 0.01
+# Number of observations over which a nonlinear effect is averaged.
+AVERAGED = 8
+# With fewer rounds the reward has no parents.
+MIN_ROUNDS = 3
 
 
 class ParentPosterior:
@@ -48,12 +55,14 @@ class ParentPosterior:
         self._names = [name for name in task.nodes if name != task.reward]
         self._rows: list[np.ndarray] = []
         self._rewards: list[float] = []
-        self._idle: list[bool] = []  # rounds in which nothing was set
+        # Rounds in which nothing was set.
+        self._idle: list[bool] = []
         self._device = device
         self._known: list[Parents] = [()]
         self._weights: dict[Parents, float] | None = None
         self._explained: dict[Parents, Explanation] = {}
-        self._causes = np.empty((0, len(self._names)))  # their values in all rounds
+        # Values of the possible causes in all rounds.
+        self._causes = np.empty((0, len(self._names)))
 
     @property
     def observations(self) -> Tensor:

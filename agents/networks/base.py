@@ -38,7 +38,8 @@ class NetworkAgent(SearchAgent):
     network: GPNetwork
     warmup: WarmupExploration | None = None
     exploration: Exploration | None = None
-    _estimates: np.ndarray | None = None  # estimates for the rounds so far, if computed
+    # Estimates for the rounds so far, if computed.
+    _estimates: np.ndarray | None = None
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -63,7 +64,8 @@ class NetworkAgent(SearchAgent):
         return mean.cpu().numpy(), std.cpu().numpy()
 
     def estimated_rewards(self) -> np.ndarray:
-        if self._estimates is None:  # a recommendation and the next action both use them
+        # A recommendation and the next action both use them.
+        if self._estimates is None:
             with torch.no_grad():
                 self._estimates = self.estimate().cpu().numpy()
         return self._estimates

@@ -26,7 +26,8 @@ from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate
 from cbo_gym.task import Action, AdversarialTask, Mode, Observation, SoftTask
 
-POSITIONS = (-1.0, 0.0, 1.0)  # candidate values of eta
+# Candidate values of eta.
+POSITIONS = (-1.0, 0.0, 1.0)
 
 
 class CBOMW(MultiplicativeWeights):

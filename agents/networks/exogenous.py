@@ -32,10 +32,13 @@ from cbo_gym.agents.surrogates.gp.posterior import Posterior, cross_covariance
 from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import Action, HardTask, SoftTask
 
-MIN_STD = 0.01  # least std of a mixture's component, in units of the exogenous variable's own standard deviation
+# Least standard deviation of a component, in units of that of the exogenous variable.
+MIN_STD = 0.01
 REFIT_ITERATIONS = 8
-POSTERIOR_SAMPLES = 16  # draws of the exogenous variables for the posterior of the expected reward
-CANDIDATES = (1, 2, 3, 4)  # numbers of components among which the BIC chooses
+# Number of draws of the exogenous variables for the posterior of the expected reward.
+POSTERIOR_SAMPLES = 16
+# Numbers of components among which the BIC chooses.
+CANDIDATES = (1, 2, 3, 4)
 
 MixtureSize = int | str
 
@@ -86,7 +89,8 @@ class EncoderDecoder:
         siblings: Sequence[EncoderDecoder] = (),
         device: str = "cpu",
     ) -> None:
-        dim = len(siblings) + max(1, parents + actions)  # a root has a constant input
+        # A root has a constant input.
+        dim = len(siblings) + max(1, parents + actions)
         parents += len(siblings)
         kernel = partial(mechanism_kernel, parents=parents) if parents else SquaredExponential
         common: dict[str, Any] = {"rescale": range(parents), "refit_iterations": REFIT_ITERATIONS, "device": device}
@@ -105,7 +109,8 @@ class EncoderDecoder:
     def add(self, inputs: Numbers, outputs: Numbers) -> None:
         """Add observations, as :meth:`GaussianProcess.add`."""
         own = np.asarray(inputs, dtype=np.float64).reshape(-1, self.encoder.dim - len(self._siblings))
-        unknown = np.zeros((len(own), len(self._siblings)))  # until the next update
+        # The siblings' centres are unknown until the next update.
+        unknown = np.zeros((len(own), len(self._siblings)))
         self.encoder.add(np.column_stack([unknown, own]), outputs)
 
     def update(self) -> None:
@@ -118,7 +123,8 @@ class EncoderDecoder:
         spread, error = self.encoder.spread(inputs), self.encoder.mean_error()
         self.exogenous = (outputs - self.encoder.mean(inputs)) / spread
         fitted = fit_mixture(self.exogenous.cpu().numpy(), self._components, self._seed)
-        wrong = float((error.diagonal() / spread.square()).mean())  # u^ is the exogenous variable plus such an error
+        # u^ is the exogenous variable plus an error with this variance.
+        wrong = float((error.diagonal() / spread.square()).mean())
         stds = list(np.sqrt(np.square(fitted.stds) + wrong))
         self.distribution = GaussianMixture(fitted.weights, fitted.means, stds)
         self.decoder.learn(torch.cat([inputs, self.exogenous[:, None]], -1), outputs, error)
@@ -148,7 +154,8 @@ class DecoderGP(GaussianProcess):
     """
 
     _error: Tensor
-    _source: tuple[Tensor, Posterior] | None = None  # draws and model of _combined
+    # Draws and model from which _combined was computed.
+    _source: tuple[Tensor, Posterior] | None = None
     _combined: Posterior
 
     def __getstate__(self) -> dict[str, Any]:
@@ -396,7 +403,8 @@ class ExogenousNetwork(GPNetwork):
             return self.surrogates[node].posterior(points)
         return self.exogenous[node].decode(points, draws.exogenous[node])
 
-    @cached_property  # used by every pass of a search
+    # Cached, because every pass of a search uses it.
+    @cached_property
     def _linked(self) -> frozenset[str]:
         return frozenset(chain.from_iterable(self.siblings.values()))
 

@@ -17,8 +17,10 @@ from torch import Tensor
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import LEVEL_PRIOR, NO_NOISE, Noise
 
-BUMPS = 5  # along each input
-BUMP_WIDTH = 0.2  # share of the range of an input
+# Number of bumps along each input.
+BUMPS = 5
+# Width of a bump, as a share of the input's range.
+BUMP_WIDTH = 0.2
 
 
 class HeteroscedasticGP(GaussianProcess):

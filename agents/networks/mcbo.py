@@ -27,16 +27,24 @@ from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.task import Action, Info, Observation
 
 MAX_RESTARTS = 1024
-GREEDY = 0.05  # the default beta
-CONSTRAINED = 0.5  # the default beta where there are constraints
-SCOUTING = 8  # steps of Adam from all starts
-SCOUTING_SAMPLES = 8  # greatest number of noise samples in these steps
-FINALISTS = 3  # starts that go on
-STEPS = 24  # total steps of Adam from these
-ACTION_RATE = 0.02  # its learning rates: of actions in [0, 1], and of the networks' parameters
+# Default beta without constraints.
+GREEDY = 0.05
+# Default beta with constraints.
+CONSTRAINED = 0.5
+# Number of steps of Adam from all starts.
+SCOUTING = 8
+# Largest number of noise samples in these steps.
+SCOUTING_SAMPLES = 8
+# Number of starts that run to the end.
+FINALISTS = 3
+# Total number of steps of Adam from the finalists.
+STEPS = 24
+# Learning rates of Adam: for actions in [0, 1], and for the networks' parameters.
+ACTION_RATE = 0.02
 NETWORK_RATE = 0.1
 SCREENING_SAMPLES = 4
-MEAN_SAMPLES = 128  # noise samples for the estimates of rewards
+# Number of noise samples for the estimates of rewards.
+MEAN_SAMPLES = 128
 
 
 class Climb(NamedTuple):
@@ -95,7 +103,8 @@ class MCBO(NetworkAgent):
         usual = CONSTRAINED if constraints else GREEDY
         self._width = usual if self.beta is None else self.beta
         self._explorer = self.network
-        if explores and self.network.signals:  # a function of more than signals is unknown wherever nothing was played
+        # With inputs other than signals, a function would be unknown wherever nothing was played.
+        if explores and self.network.signals:
             self._explorer = GPNetwork(
                 self.task, self.device, make=self.make_surrogate, signals=True, signal_inputs=False
             )

@@ -30,7 +30,8 @@ from cbo_gym.agents.surrogates.gp.outputs import SampledPosterior
 from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.task import Action, HardTask, SoftTask, Task
 
-MOMENT_SAMPLES = 256  # Sobol samples behind a posterior's mean and variance
+# Number of Sobol samples for a posterior's mean and variance.
+MOMENT_SAMPLES = 256
 
 
 class GPNetworkModel(Model):
@@ -142,7 +143,8 @@ class GPNetworkModel(Model):
         network = deepcopy(self.network)
         for inputs, values in zip(X.detach(), Y.detach().cpu().numpy(), strict=True):
             known = dict(zip(nodes, values, strict=True))
-            node_values = np.array([known.get(name, 0.0) for name in task.nodes])  # other nodes are not used
+            # Nodes that the network does not model are not used.
+            node_values = np.array([known.get(name, 0.0) for name in task.nodes])
             network.add(self._action(inputs), {"nodes": node_values})
         return type(self)(network, self.outputs)
 

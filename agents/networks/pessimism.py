@@ -16,10 +16,14 @@ from cbo_gym.agents.common.feasibility import CAUTION, violations
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.task import Constraint
 
-FUNCTIONS = 8  # networks drawn
-NOISE_SAMPLES = 8  # passes through each
-SAFE = 2.0  # standard deviations by which an action must be inside
-PRICE = 10.0  # penalty of a violation by one spread of a node, in spreads of the reward
+# Number of networks drawn.
+FUNCTIONS = 8
+# Number of passes through each network.
+NOISE_SAMPLES = 8
+# Number of standard deviations by which an action must be inside the limits.
+SAFE = 2.0
+# Penalty of a violation by one spread of a node, in spreads of the reward.
+PRICE = 10.0
 
 
 class Pessimism:

@@ -22,10 +22,14 @@ from cbo_gym.agents.surrogates.causal.novelty import information
 from cbo_gym.task import Action, HardTask, Round
 
 # All chosen on seeds 100 to 109 of six noisy tasks.
-FIRST_ROUNDS = 20  # every second of which explores
-LAST_ROUND, PERIOD = 60, 5  # until this round every fifth explores; in hard mode only with latent causes
-WIDTH = 2.0  # width of the wide bounds in standard deviations
-SAMPLES = 16  # noise samples for expectations
+# Number of first rounds, every second of which explores.
+FIRST_ROUNDS = 20
+# Until this round every fifth explores; in hard mode only with latent causes.
+LAST_ROUND, PERIOD = 60, 5
+# Width of the wide bounds in standard deviations.
+WIDTH = 2.0
+# Number of noise samples for expectations.
+SAMPLES = 16
 SCREENING_SAMPLES = 4
 
 

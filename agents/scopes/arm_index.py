@@ -10,10 +10,14 @@ import numpy as np
 from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.task import Action
 
-FILLING = 5  # plays of an arm with values that fill its box
-WITHIN = 2.0  # chosen, with rho and the kernel, on CBO/CoCaAligned-v0, seeds 100 to 129
-MIN_FIRST, MAX_FIRST = 8, 16  # first plays of an arm, these included
-FIRST_SHARE = 4  # the first plays of all arms are one in so many rounds, within these limits
+# Number of plays of an arm with values that fill its box.
+FILLING = 5
+# Width of bounds inside an arm; chosen, with rho and the kernel, on CBO/CoCaAligned-v0, seeds 100 to 129.
+WITHIN = 2.0
+# Limits of the number of first plays of an arm, including those that fill its box.
+MIN_FIRST, MAX_FIRST = 8, 16
+# Within these limits, the first plays of all arms take one round in so many.
+FIRST_SHARE = 4
 
 
 class ArmIndex(ABC):

@@ -25,7 +25,8 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import pomps
 from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation
 
-CONFIDENCE = 0.1  # delta
+# Probability delta with which the bounds may fail.
+CONFIDENCE = 0.1
 BETA = 0.05
 
 Index = Literal["posterior", "published"]
@@ -72,8 +73,10 @@ class CoCaBO(Agent):
         self.device = require_device(device)
 
     def setup(self, seed: int) -> None:
-        self._contexts: list[np.ndarray] = []  # contexts of past rounds
-        self._context = np.zeros(len(self.task.contexts))  # context of the present round
+        # Contexts of past rounds.
+        self._contexts: list[np.ndarray] = []
+        # Context of the present round.
+        self._context = np.zeros(len(self.task.contexts))
         self._played: ScopeArm | None = None
         self._index = INDICES[self.index]()
         chosen = [(scope, contexts if self.use_contexts else frozenset()) for scope, contexts in self.choose_scopes()]

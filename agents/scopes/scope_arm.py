@@ -27,10 +27,13 @@ BACKENDS: dict[str, MakeSurrogate] = {
     "warped": partial(WarpedGP, noise=usual_noise),
     "botorch": GaussianProcess,
 }
-MAX_CONTEXTS = 40  # over which an arm's value is averaged
-CANDIDATES = 128  # values for each variable, among which the highest bound in a context is searched
+# Largest number of contexts over which an arm's value is averaged.
+MAX_CONTEXTS = 40
+# Number of values for each variable among which the highest bound in a context is searched.
+CANDIDATES = 128
 MAX_CANDIDATES = 512
-LATEST = 32  # last values played, which are candidates too
+# Number of the last played values, which are candidates too.
+LATEST = 32
 
 
 class ScopeArm:
@@ -67,7 +70,8 @@ class ScopeArm:
         count = min(MAX_CANDIDATES, CANDIDATES * dim)
         engine = SobolEngine(max(1, dim), scramble=True, seed=seed)
         self._spread = engine.draw(max(1, count), dtype=torch.float64)[:, :dim].to(device)
-        inputs = max(1, dim + len(self._context_columns))  # without any, a constant input
+        # A constant input if there are no others.
+        inputs = max(1, dim + len(self._context_columns))
         name = f"{task.reward} in scope {scope}"
         self.gp = BACKENDS[backend](name, inputs, rescale=range(dim, inputs), device=device)
 

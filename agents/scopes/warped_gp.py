@@ -20,8 +20,10 @@ from torch import Tensor
 
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, Numbers
 
-WARP_SPREAD = 0.75**0.5  # prior std of a Kumaraswamy parameter's logarithm, as in BoTorch's tutorial
-POWERS = (0.0, 2.0)  # within these Yeo-Johnson maps the real line onto itself, so every bound can be mapped back
+# Prior std of a Kumaraswamy parameter's logarithm, as in BoTorch's tutorial.
+WARP_SPREAD = 0.75**0.5
+# Within these Yeo-Johnson maps the real line onto itself, so every bound can be mapped back.
+POWERS = (0.0, 2.0)
 
 
 class WarpedKernel(Kernel):
@@ -94,11 +96,13 @@ class WarpedGP(GaussianProcess):
         return self._unit * super().noise_scale
 
     def _choose_transform(self) -> None:
-        from scipy.stats import yeojohnson_normmax  # late: slow to import
+        # Imported here, because it is slow to import.
+        from scipy.stats import yeojohnson_normmax
 
         spread = float(self._raw.std())
         self._centre = float(self._raw.mean())
-        if spread <= 1e-12 * abs(self._centre):  # constant outputs keep their unit
+        # Constant outputs keep their unit.
+        if spread <= 1e-12 * abs(self._centre):
             self._unit, self._power = 1.0, 1.0
             return
         self._unit = spread

@@ -17,10 +17,13 @@ from cbo_gym.errors import UnsupportedModeError
 from cbo_gym.scm.scopes import minimal_intervention_sets, pareto_sets, supported_sets
 from cbo_gym.task import Action, HardTask, Mode, Observation, SoftTask
 
-COST = "cost"  # the objective that is computed from the action, not observed
+# The objective that is computed from the action, not observed.
+COST = "cost"
 MAX_BASELINE = 24
-FRONT_SAMPLES = 512  # random actions at which the model predicts its front
-MARGIN = 0.1  # distance of the reference point below the front, as a share of the front's range
+# Number of random actions at which the model predicts its front.
+FRONT_SAMPLES = 512
+# Distance of the reference point below the front, as a share of the front's range.
+MARGIN = 0.1
 
 
 class SeveralObjectivesAgent(SearchAgent):

@@ -19,8 +19,10 @@ from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, sets_
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.task import Action, HardTask, Info, Observation
 
-FIRST = 5  # random rounds on each set before it is modelled
-GENERATIONS, CHILDREN, ARCHIVE = 60, 128, 120  # sizes of the search
+# Number of random rounds on each set before it is modelled.
+FIRST = 5
+# Sizes of the search.
+GENERATIONS, CHILDREN, ARCHIVE = 60, 128, 120
 
 
 @dataclass

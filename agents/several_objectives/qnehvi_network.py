@@ -22,9 +22,11 @@ from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, basel
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.task import Action, Info, Observation
 
-NOISE_SAMPLES = 8  # noise samples for each drawn network
+# Number of noise samples for each drawn network.
+NOISE_SAMPLES = 8
 SCREENING_DRAWS = 4
-MEAN_SAMPLES = 64  # noise samples for the estimates of rewards
+# Number of noise samples for the estimates of rewards.
+MEAN_SAMPLES = 64
 RAW_SAMPLES, RESTARTS = 512, 6
 
 

@@ -71,7 +71,8 @@ class GALCB(LinearSEMAgent):
         return self.active[0]
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        if self.causes and len(self.active) == 1:  # the model is no longer used
+        # The model is no longer used.
+        if self.causes and len(self.active) == 1:
             Agent.update(self, action, observation, reward, info)
         else:
             super().update(action, observation, reward, info)
@@ -84,14 +85,16 @@ class GALCB(LinearSEMAgent):
         nodes = np.array([past.observation["nodes"] for past in self.history])
         means = [nodes[(actions == turn).all(axis=1)].mean(axis=0) for turn in self._turns]
         names, count = self.task.nodes, len(self.task.nodes)
-        affects = np.zeros((count, count), dtype=bool)  # of the row's node on the column's
+        # Whether the row's node affects the column's.
+        affects = np.zeros((count, count), dtype=bool)
         for name, (coordinate,) in self.task.action_nodes.items():
             node = names.index(name)
             affects[node] = np.abs(means[1 + coordinate] - means[0]) > 0.5 * self.strength
             affects[node, node] = False
         affects[-1] = False
         descendants = affects.sum(axis=1)
-        descendants[descendants == 0] = count  # a node without visible effects may be a cause of all others
+        # A node without visible effects may be a cause of all others.
+        descendants[descendants == 0] = count
         descendants[-1] = 0
         order = np.argsort(-descendants, kind="stable").tolist()
         switched = self.model.options(actions)
@@ -110,7 +113,8 @@ class GALCB(LinearSEMAgent):
         """Return which candidates ``(rounds, k)`` the Lasso keeps for a node with these values in ``usual`` rounds."""
         if not candidates.shape[1]:
             return np.zeros(0, dtype=bool)
-        from sklearn.linear_model import Lasso  # late: slow to import, and needed once per run
+        # Imported here, because it is slow to import and needed once per run.
+        from sklearn.linear_model import Lasso
 
         own = candidates[usual]
         spread = np.maximum(own.std(axis=0), np.finfo(float).tiny)
@@ -123,7 +127,8 @@ class GALCB(LinearSEMAgent):
         widths = np.zeros_like(means)
         for i, own in enumerate(model.network.causes):
             inverses = model.inverses[i, :, : len(own), : len(own)]
-            norms = np.sqrt(((means[:, own] @ inverses) * means[:, own]).sum(axis=-1))  # option by option
+            # One norm for each node and option.
+            norms = np.sqrt(((means[:, own] @ inverses) * means[:, own]).sum(axis=-1))
             bound = np.linalg.norm(self._bound[np.array(own[1:], int) - 1])
             added = self.scale * (norms + np.sqrt(np.linalg.eigvalsh(inverses)[:, -1:]) * bound)
             widths[:, i + 1] = widths[:, own].sum(axis=1) + added[options[:, i], np.arange(len(options))]

@@ -13,7 +13,8 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.values import Composition
 from cbo_gym.task import Action, Info, MaskedTask, Mode, Observation
 
-MAX_SUPER_ARMS = 200_000  # a table with one row per super arm takes a gigabyte
+# Largest number of super arms; a table with a row for each then takes a gigabyte.
+MAX_SUPER_ARMS = 200_000
 
 
 def require_separable(task: MaskedTask, agent: str) -> None:

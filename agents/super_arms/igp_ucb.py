@@ -41,7 +41,8 @@ class IGPUCB(SuperArmAgent):
         # Row t is the covariance of all super arms with the t-th observation given the earlier ones, divided by its
         # standard deviation: a column of the Cholesky factor.
         self._factor = np.empty((INITIAL_ROUNDS, len(self.super_arms)), dtype=np.float32)
-        self._values: list[float] = []  # standardised rewards
+        # Standardised rewards.
+        self._values: list[float] = []
         self._information = self._surprise = 0.0
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:

@@ -19,9 +19,12 @@ from cbo_gym.task import Action, Info, Observation
 
 PARTICLES = 500
 BINS = 60
-QUANTILES = 400  # number of quantiles that represent a distribution in the likelihood
-DRAWS = 32  # samples of the signals for expected payoffs
-MAX_COMPARED = 1000  # super arms per round
+# Number of quantiles that represent a distribution in the likelihood.
+QUANTILES = 400
+# Number of samples of the signals for expected payoffs.
+DRAWS = 32
+# Largest number of super arms that are compared in a round.
+MAX_COMPARED = 1000
 
 
 class METS(SuperArmAgent):
@@ -79,20 +82,23 @@ class METS(SuperArmAgent):
     def _draw_signals(self) -> np.ndarray:
         """Return signals under one draw of their parameters, stratified, shape ``(DRAWS, N)``."""
         noise = self.rng.gumbel(size=self._likelihoods.shape)
-        particles = (self._likelihoods + noise).argmax(axis=1)  # draws from the posterior
+        # These are draws from the posterior.
+        particles = (self._likelihoods + noise).argmax(axis=1)
         strata = self.rng.permuted(np.tile(np.arange(DRAWS)[:, None], len(particles)), axis=0)
         uniforms = (strata + self.rng.random(strata.shape)) / DRAWS
         return self._prior.signals(particles, uniforms)
 
     def _expected_payoffs(self, super_arms: np.ndarray, signals: np.ndarray) -> np.ndarray:
-        by_node = super_arms.T[:, :, None] * signals.T[:, None, :]  # the layout in which equations are solved
+        # Equations are solved in the layout (node, super arm, draw).
+        by_node = super_arms.T[:, :, None] * signals.T[:, None, :]
         exogenous = np.moveaxis(by_node, 0, -1)
         assert self.model.system is not None
         for coefficients in (self._draw_coefficients(self.rng), self.model.system.coefficients):
             try:
                 nodes = SeparableSystem(self.task.components, coefficients).solve(exogenous)
                 return self._payoff(nodes).mean(axis=1)
-            except ArithmeticError:  # the fixed-point sweeps do not converge for this draw
+            except ArithmeticError:
+                # The fixed-point sweeps do not converge for this draw.
                 continue
         return self.rng.random(len(super_arms))
 

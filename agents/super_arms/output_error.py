@@ -16,11 +16,14 @@ import numpy as np
 
 from cbo_gym.agents.super_arms.separable_system import LARGEST, SeparableSystem
 
-MAX_STEPS, TRIALS = 30, 8  # steps of a polish, and dampings tried in each
-MIN_GAIN = 1e-4  # relative gain in squared errors that ends a polish
+# Largest number of steps of a polish, and of dampings tried in each.
+MAX_STEPS, TRIALS = 30, 8
+# Relative gain in squared errors that ends a polish.
+MIN_GAIN = 1e-4
 DAMPING, EASIER, HARDER = 1e-3, 5.0, 4.0
 RIDGE = 1e-9
-WIDTH = 1e-4  # step of the finite differences
+# Step of the finite differences.
+WIDTH = 1e-4
 FILTER_PASSES = 3
 
 

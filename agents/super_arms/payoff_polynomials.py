@@ -19,15 +19,12 @@ import numpy as np
 from scipy import sparse
 
 MAX_DEGREE = 4
-NODES = (0.0, 1.35562618, -1.35562618, 2.85697001, -2.85697001)  # grid points, in the order of the divided differences
-NODES_ABOUT_ZERO = (
-    0.0,
-    1.0,
-    2.0,
-    0.5,
-    1.5,
-)  # grid points in root mean squares of the signals, which are mostly positive
-CHUNK = 100_000  # points at a time
+# Grid points, in the order of the divided differences.
+NODES = (0.0, 1.35562618, -1.35562618, 2.85697001, -2.85697001)
+# The same about zero, in root mean squares of the signals, which are mostly positive.
+NODES_ABOUT_ZERO = (0.0, 1.0, 2.0, 0.5, 1.5)
+# Number of points computed at a time.
+CHUNK = 100_000
 
 Payoff = Callable[[np.ndarray], np.ndarray]
 
@@ -58,8 +55,10 @@ class _Group:
     rows: np.ndarray
     members: np.ndarray
     columns: np.ndarray
-    offsets: np.ndarray  # offsets of the grid points from the centre, in spreads, (terms, size)
-    differences: np.ndarray  # values at the grid points -> coefficients of monomials in those units, (terms, terms)
+    # Offsets of the grid points from the centre, in spreads, (terms, size).
+    offsets: np.ndarray
+    # Values at the grid points -> coefficients of monomials in those units, (terms, terms).
+    differences: np.ndarray
 
 
 class PayoffPolynomials:

@@ -30,7 +30,8 @@ class SEMUCB(SSEMUCBJO):
         super().__init__(degree=1, internal_scale=internal_scale, external_scale=0.0, corrected=False)
 
     def components(self) -> tuple[EdgeFunction, ...]:
-        return (np.asarray,)  # the identity
+        # The identity.
+        return (np.asarray,)
 
     def internal(self, expansion: Expansion) -> np.ndarray:
         confidence = self.moments.confidence(len(self.history), self.limit)

@@ -26,18 +26,24 @@ from cbo_gym.agents.super_arms.separable_system import (
 )
 from cbo_gym.errors import naming_the_extra
 
-PENALTIES = np.geomspace(1.0, 1e-3, 20)  # shares of the smallest penalty that leaves no edge
-MAX_PASSES, CONVERGED = 8, 0.02  # number of regressions, and the change of coefficients that ends them
-NEGLIGIBLE = 0.02  # least contribution of an edge, as a share of the root mean square of its node
+# Penalties, as shares of the smallest one that leaves no edge.
+PENALTIES = np.geomspace(1.0, 1e-3, 20)
+# Largest number of regressions, and the change of coefficients that ends them.
+MAX_PASSES, CONVERGED = 8, 0.02
+# Least contribution of an edge, as a share of the root mean square of its node.
+NEGLIGIBLE = 0.02
 RIDGE = 1e-6
-MAX_EDGES = 0.4  # features of a node, as a share of the rounds
-STRICTNESS = 1.0  # gamma of the extended Bayesian information criterion
+# Largest number of features of a node, as a share of the rounds.
+MAX_EDGES = 0.4
+# Gamma of the extended Bayesian information criterion.
+STRICTNESS = 1.0
 COMMON_ROUNDS = 50.0
 VARIANCE_PASSES = 5
 # Least and greatest number of new rounds before a refit, as shares of those fitted. Between the two, a refit requires
 # errors greater by the factor TOLERATED, which is also the limit for the last pass of a fit.
 EARLIEST, LATEST, TOLERATED = 0.1, 0.3, 2.0
-_UNUSED = np.random.RandomState(0)  # argument of the Lasso; to make it takes a tenth of the Lasso's time
+# Argument of the Lasso, made once because making it takes a tenth of the Lasso's time.
+_UNUSED = np.random.RandomState(0)
 
 
 class SeparableModel:
@@ -54,7 +60,8 @@ class SeparableModel:
     def __init__(self, fit: Callable[[np.ndarray, np.ndarray, np.ndarray], SeparableSystem]) -> None:
         self._fit = fit
         self._rounds: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self._errors: list[float] = []  # errors of the rounds since the last fit
+        # Errors of the rounds since the last fit.
+        self._errors: list[float] = []
         self._fitted_to, self.error = 0, 0.0
         self.system: SeparableSystem | None = None
 
@@ -223,14 +230,16 @@ def _lasso_path(features: np.ndarray, target: np.ndarray, gram: np.ndarray, corr
     if largest <= 0.0:
         return np.zeros((features.shape[1], 0))
     with warnings.catch_warnings(), config_context(skip_parameter_validation=True):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a rough path suffices to propose edges
+        # A rough path suffices to propose edges.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         _, path, _ = lasso_path(
             np.asfortranarray(features),
             target,
             alphas=largest * PENALTIES,
             precompute=np.ascontiguousarray(gram),
             Xy=correlation,
-            random_state=_UNUSED,  # instead of the global state
+            # A random state of its own, so that the global one does not change.
+            random_state=_UNUSED,
             check_input=False,
             max_iter=200,
             tol=1e-3,
@@ -355,7 +364,8 @@ def fit_by_base_arm(
     edges = edges_of(pooled.coefficients)
     assembled = np.zeros_like(pooled.coefficients)
     depth = reachability(pooled.coefficients).sum(axis=1)
-    for cause in np.argsort(-depth):  # effects first
+    # Effects come before their causes.
+    for cause in np.argsort(-depth):
         argument = np.linspace(nodes[:, cause].min(), nodes[:, cause].max(), IMPULSES)
         impulse = argument[:, None] * (np.arange(count) == cause)
         response = SeparableSystem(components, fits[cause] * edges).solve(impulse)
@@ -381,7 +391,8 @@ def coefficient_posterior(system: SeparableSystem, exogenous: np.ndarray, nodes:
     except ArithmeticError:
         arguments = nodes
     residuals = nodes - exogenous - system.influence(arguments)
-    features = np.stack([component(arguments) for component in system.components])  # (K, rounds, N)
+    # Shape (K, rounds, N).
+    features = np.stack([component(arguments) for component in system.components])
     factors = []
     for effect in range(nodes.shape[1]):
         k, j = np.nonzero(system.coefficients[:, effect])

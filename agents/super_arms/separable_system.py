@@ -10,14 +10,18 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-EdgeFunction = Callable[[np.ndarray], np.ndarray]  # function of one variable, elementwise, zero at zero
-Edges = list[tuple[int, EdgeFunction, list[tuple[int, float]]]]  # cause, function, and its effects with weights
+# Function of one variable, elementwise, zero at zero.
+EdgeFunction = Callable[[np.ndarray], np.ndarray]
+# Cause, function, and its effects with weights.
+Edges = list[tuple[int, EdgeFunction, list[tuple[int, float]]]]
 
 # Sweeps converge at a change below the tolerance, and diverge at a change so many times the smallest so far.
 MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
-LARGEST = 1e6  # absolute value of a node
+# Largest absolute value of a node.
+LARGEST = 1e6
 IMPULSES = 41
-MAX_RADIUS = 0.95  # spectral radius of the largest slopes of a system with cycles
+# Largest spectral radius of the largest slopes of a system with cycles.
+MAX_RADIUS = 0.95
 
 
 class SeparableSystem:

@@ -37,12 +37,17 @@ from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.task import Action, Info, Observation
 
 INTERNAL_SCALE, EXTERNAL_SCALE = 0.3, 0.0
-RARE = 4.0  # weight of the second term of the confidence, in (ln t / m)^2
-EDGES = 12.0  # weight of the uncertainty about the edges out of a base arm, in mean square errors of the nodes
+# Weight of the second term of the confidence, in (ln t / m)^2.
+RARE = 4.0
+# Weight of the uncertainty about the edges out of a base arm, in mean square errors of the nodes.
+EDGES = 12.0
 SEARCHED_DEGREES = (1, 2, 3, 4)
-MAX_POINTS = 2_000_000  # number of points at which the equations are solved after a fit
-REMAINDER_POINTS = 200_000  # points for the remainders of the polynomials, shared by the super arms
-MIN_SAMPLES, MAX_SAMPLES = 16, 512  # samples per super arm; no correction with fewer than the first
+# Largest number of points at which the equations are solved after a fit.
+MAX_POINTS = 2_000_000
+# Number of points for the remainders of the polynomials, shared by the super arms.
+REMAINDER_POINTS = 200_000
+# Limits of the samples per super arm; with fewer than the first there is no correction.
+MIN_SAMPLES, MAX_SAMPLES = 16, 512
 
 CENTRES: dict[str, type[PayoffPolynomials]] = {"means": PayoffPolynomials, "zero": PolynomialsAboutZero}
 
@@ -77,7 +82,8 @@ class SSEMUCB(SuperArmAgent):
         UnsupportedModeError: from ``reset``, if the task is not a separable system.
     """
 
-    initial_plays = 3  # number of plays of each base arm before the first fit
+    # Number of plays of each base arm before the first fit.
+    initial_plays = 3
 
     def __init__(
         self,
@@ -215,7 +221,8 @@ class SSEMUCB(SuperArmAgent):
             payoff = self._payoff_under(system)
             try:
                 return polynomials.fit(payoff, self.moments.centre, self.moments.spread()), payoff
-            except ArithmeticError:  # the sweeps diverge for some signals; an acyclic system has a solution
+            except ArithmeticError:
+                # The sweeps diverge for some signals; an acyclic system has a solution.
                 system = system.without_weakest_edge_on_a_cycle()
 
     def _payoff_under(self, system: SeparableSystem) -> Payoff:

@@ -33,7 +33,8 @@ def is_finite_number(value: Any) -> bool:
     """Return whether a value is a finite int or float of Python or NumPy; strings and booleans are not."""
     try:
         return (is_whole_number(value) or isinstance(value, float | np.floating)) and math.isfinite(value)
-    except OverflowError:  # a whole number too large for a float
+    except OverflowError:
+        # The whole number is too large for a float.
         return False
 
 

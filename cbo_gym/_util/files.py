@@ -30,7 +30,8 @@ _CURES = {
 }
 
 
-FORMULA = ("=", "+", "-", "@")  # first characters of formulas in spreadsheets
+# First characters of formulas in spreadsheets.
+FORMULA = ("=", "+", "-", "@")
 
 
 def require_file(path: Path | str, *endings: str) -> Path:
@@ -76,7 +77,8 @@ def replacing(path: Path) -> Iterator[Path]:
         cure = _CURES.get(error.errno or 0, "check that path, and try again")
         raise OperationError(f"cannot write {path}: {error.strerror or error}; {cure}") from error
     finally:
-        with suppress(OSError):  # the folder may not be there
+        # The folder may not be there.
+        with suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 

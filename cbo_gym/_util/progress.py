@@ -9,9 +9,12 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-QUIET_SECONDS = 2.0  # shorter work prints nothing
-LINE_SECONDS = 60.0  # longest time between two lines
-LINES = 20  # least number of lines of long work
+# Seconds of work that prints nothing.
+QUIET_SECONDS = 2.0
+# Longest time between two lines, in seconds.
+LINE_SECONDS = 60.0
+# Least number of lines that long work prints.
+LINES = 20
 
 
 def progress_bar() -> Progress:
@@ -26,7 +29,8 @@ def progress_bar() -> Progress:
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        redirect_stdout=sys.stdout.isatty(),  # output to a file or a pipe is not redirected
+        # Output to a file or a pipe is not redirected.
+        redirect_stdout=sys.stdout.isatty(),
     )
 
 
@@ -35,7 +39,8 @@ class _Lines(Progress):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._printed: dict[TaskID, tuple[float, float]] = {}  # task -> time and progress of its last line
+        # Time and progress of each task's last line.
+        self._printed: dict[TaskID, tuple[float, float]] = {}
 
     def update(self, task_id: TaskID, **options: Any) -> None:
         super().update(task_id, **options)

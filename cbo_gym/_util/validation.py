@@ -13,8 +13,10 @@ from cbo_gym.errors import did_you_mean
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-MAX_ERRORS = 10  # in one message
-MAX_INPUT = 300  # characters of it that are shown
+# Largest number of errors in one message.
+MAX_ERRORS = 10
+# Number of characters of the input in a message.
+MAX_INPUT = 300
 
 
 class StrictModel(BaseModel):
@@ -57,7 +59,8 @@ def _describe(error: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple
     path, known = _path_and_fields(error["loc"], model)
     where = ".".join(map(str, path)) or "(the entry)"
     given = f", given {_shorten(repr(error['input']))}"
-    if error["type"] == "missing":  # the input is the whole mapping
+    # The input is the whole mapping.
+    if error["type"] == "missing":
         return path, f"field {where}: {error['msg']}"
     if error["type"] == "extra_forbidden":
         among = f" among {', '.join(known)}" if known else ""

@@ -69,7 +69,8 @@ def unit_points(count: int, dim: int) -> np.ndarray:
     thinned = candidates[:: -(-len(candidates) // MULTIPLIERS)]
     lattices = (steps * np.array([pow(a, j, count) for j in range(dim)]) % count for a in thinned)
     points = (min(lattices, key=lambda lattice: _korobov_error(lattice / count)) + 0.5) / count
-    points.flags.writeable = False  # shared by the cache
+    # Read-only, because the cache shares it.
+    points.flags.writeable = False
     return points
 
 

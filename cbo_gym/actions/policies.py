@@ -51,7 +51,8 @@ def spread_points(dim: int, count: int, seed: int = 0) -> np.ndarray:
         ArgumentError: if ``count`` is not a whole number from 2 to ``MAX_CHOICES``, or ``seed`` is not a valid seed.
     """
     count, seed = whole_number("count", count, 2, at_most=MAX_CHOICES), seed_number(seed)
-    from scipy.stats import qmc  # late, because it is slow to import
+    # Imported here, because it is slow to import.
+    from scipy.stats import qmc
 
     # a full power of two keeps the sequence balanced
     sobol = qmc.Sobol(dim, scramble=True, rng=np.random.default_rng(seed))

@@ -101,7 +101,8 @@ def as_entries(value: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
             return value[first], value[second]
         if isinstance(value, Mapping) and len(value) == len(keys):
             return tuple([value[key] for key in keys])
-    except FAILURES as error:  # a caller's mapping may raise anything
+    except FAILURES as error:
+        # A caller's mapping may raise anything.
         cause = error
     allowed = f"the action must be a dict with the keys {' and '.join(map(repr, keys))} alone"
     raise InvalidAction(f"{allowed}; given {short_repr(value)}") from cause
@@ -134,7 +135,8 @@ def _real_array(value: Any, allowed: str) -> np.ndarray:
     """Return an array of real numbers of any dtype; ``allowed`` begins the error message."""
     try:
         array = np.asarray(_validate(value, MAX_DEPTH, itertools.count(1)))
-    except FAILURES as error:  # a caller's object may raise anything
+    except FAILURES as error:
+        # A caller's object may raise anything.
         raise InvalidAction(f"{allowed}; given {short_repr(value)} ({short_repr(error)})") from error
     # whole numbers too large for NumPy have another dtype
     if array.dtype.kind not in "fiu":

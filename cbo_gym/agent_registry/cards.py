@@ -18,7 +18,8 @@ from typing import Any
 from cbo_gym.agent_registry.finding import find_agent, modes_of
 from cbo_gym.agent_registry.zoo import zoo
 
-ARGUMENT = re.compile(r"\*{0,2}(\w+(?:, \*{0,2}\w+)*)(?: \([^)]*\))?: *(.*)")  # "beta (float): its meaning"
+# A line such as "beta (float): its meaning".
+ARGUMENT = re.compile(r"\*{0,2}(\w+(?:, \*{0,2}\w+)*)(?: \([^)]*\))?: *(.*)")
 ROLE = re.compile(r":\w+:`~?([^`]*)`")
 ARGS = "Args:"
 
@@ -69,7 +70,8 @@ def agent_card(name: str) -> AgentCard:
     meanings = _meanings(factory)
     try:
         signature: Mapping[str, inspect.Parameter] = inspect.signature(factory).parameters
-    except (TypeError, ValueError):  # some callables have none
+    except (TypeError, ValueError):
+        # Some callables have no signature.
         signature = {}
     parameters = []
     for keyword, parameter in signature.items():
@@ -120,7 +122,8 @@ def _arguments(doc: str | None) -> dict[str, str]:
     names: list[str] = []
     for line in lines[lines.index(ARGS) + 1 :] if ARGS in lines else ():
         if line and not line.startswith(" "):
-            break  # the next section
+            # The next section begins here.
+            break
         entry = ARGUMENT.fullmatch(line[4:]) if not line[4:].startswith(" ") else None
         if entry:
             names = re.findall(r"\w+", entry[1])

@@ -11,12 +11,14 @@ from typing import Any
 
 from cbo_gym.errors import ArgumentError, nearby, short_repr, shorten
 
-WILDCARDS = {"*": "any text", "?": "one character"}  # in patterns of labels
+# Wildcards in patterns of labels.
+WILDCARDS = {"*": "any text", "?": "one character"}
 AGENTS_LISTED_BY = "cbo-gym agents"
 ENVS_LISTED_BY = "cbo-gym list"
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _IMPORT_PATH = re.compile(f"{_DOTTED}:{_DOTTED}")
-MAX_CHARACTERS = 10_000  # of a label; Python's parser crashes on deeper nesting
+# Largest length of a label, because Python's parser crashes on deep nesting.
+MAX_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Spec:
                 raise ValueError("a set has no order, so its label would vary; write a list")
             parameters = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
             spec = cls(name, tuple(sorted(parameters.items())))
-            str(spec)  # must succeed as well
+            # Writing the label must succeed as well.
+            str(spec)
         except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
             raise ArgumentError(
                 f"cannot read {short_repr(label)}; write NAME or NAME(key=value, ...) with literal values ({error})"
@@ -70,7 +73,8 @@ class Spec:
     def keywords(self) -> dict[str, Any]:
         return dict(self.parameters)
 
-    def __hash__(self) -> int:  # values may be lists
+    # Values may be lists, which have no hash.
+    def __hash__(self) -> int:
         return hash(str(self))
 
     def __str__(self) -> str:

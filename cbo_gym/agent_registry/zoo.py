@@ -34,6 +34,7 @@ def zoo() -> dict[str, str]:
         return dict(_project(root)["entry-points"][GROUP])
     try:
         points = distribution(DISTRIBUTION).entry_points.select(group=GROUP)
-    except PackageNotFoundError:  # the source was copied without an installation
+    except PackageNotFoundError:
+        # The source was copied without an installation.
         return {}
     return {point.name: point.value for point in points}

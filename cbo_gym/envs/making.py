@@ -16,7 +16,8 @@ from cbo_gym.envs.scalar import CausalBanditEnv
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, short_repr
 from cbo_gym.task import Action, Observation
 
-OF_GYMNASIUM = (OrderEnforcing, PassiveEnvChecker, TimeLimit)  # wrappers of gym.make
+# Wrappers that gym.make adds.
+OF_GYMNASIUM = (OrderEnforcing, PassiveEnvChecker, TimeLimit)
 
 
 def env_spec(env: Any, parameters: Mapping[str, Any] | None = None) -> Spec:

@@ -18,7 +18,8 @@ COPY = Path(__file__).with_name("envs_registry.json")
 ENTRY_POINT = "cbo_gym.envs:CausalBanditEnv"
 VECTOR_ENTRY_POINT = "cbo_gym.envs:CausalBanditVectorEnv"
 CUSTOM_ROUNDS = 100
-SEVERAL = "several-objectives"  # the tag of environments whose rewards are arrays
+# The tag of environments whose rewards are arrays.
+SEVERAL = "several-objectives"
 
 
 def registry_path() -> Path:
@@ -69,7 +70,8 @@ def register(env_id: str, make_kwargs: dict[str, Any], horizon: int, tags: Any =
             env_id,
             ENTRY_POINT,
             max_episode_steps=horizon,
-            disable_env_checker=SEVERAL in tags,  # it warns of rewards that are arrays
+            # The checker warns of rewards that are arrays.
+            disable_env_checker=SEVERAL in tags,
             kwargs=make_kwargs,
             vector_entry_point=VECTOR_ENTRY_POINT,
         )

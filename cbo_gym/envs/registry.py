@@ -183,7 +183,8 @@ def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
     last = next(index for index in starts if index > first)
     entry = [line for line in lines[first:last] if line.strip()]
     old = next((i for i, line in enumerate(entry) if line.startswith("  optimum:")), len(entry))
-    style = False if isinstance(optimum.action, str) else None  # None: only an action's numbers go on one line
+    # None: only an action's numbers go on one line.
+    style = False if isinstance(optimum.action, str) else None
     block = yaml.safe_dump(
         {"optimum": optimum.model_dump(exclude_defaults=True)}, sort_keys=False, default_flow_style=style, width=100
     )

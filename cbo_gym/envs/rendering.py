@@ -38,7 +38,8 @@ def render(state: Snapshot, render_mode: str) -> str | np.ndarray:
     if render_mode == "ansi":
         return _table(state)
     with naming_the_extra("a picture"):
-        from cbo_gym.envs.picture import draw  # late: pictures are rare
+        # Imported here, because pictures are rare.
+        from cbo_gym.envs.picture import draw
 
         return draw(state)
 

@@ -22,7 +22,8 @@ from cbo_gym.scm.model import not_finite
 from cbo_gym.scm.system import Values
 from cbo_gym.task import Action, Mode, Observation, StepInfo
 
-NOISE_BLOCK = 256  # rounds drawn at once; part of the meaning of a seed, so changing it changes every run
+# Number of rounds drawn at once. A change would change every run, because the noise of a seed depends on it.
+NOISE_BLOCK = 256
 
 
 class NoiseStream:
@@ -58,7 +59,8 @@ class NoiseStream:
     def _refill(self) -> None:
         block = self._scm.draw_noise(self._rng, NOISE_BLOCK)
         rows = zip(*[column.tolist() for column in block], strict=True)
-        last = self._rounds[-1:]  # kept, since it may be taken back
+        # Keep the last round, because it may be taken back.
+        last = self._rounds[-1:]
         self._rounds = [*last, *(rows if block else [()] * NOISE_BLOCK)]
         self._next = len(last)
 
@@ -266,7 +268,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         return render(self._snapshot(), self.render_mode)
 
     def _repr_html_(self) -> str:
-        from cbo_gym.drawing.html import facts, svg_of  # imports Matplotlib
+        # Imported here, because it imports Matplotlib.
+        from cbo_gym.drawing.html import facts, svg_of
         from cbo_gym.envs.picture import picture_of
 
         about: list[tuple[str, object]] = [

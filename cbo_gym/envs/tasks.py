@@ -22,7 +22,8 @@ from cbo_gym.modes import Feedback
 from cbo_gym.modes.base import Interface
 from cbo_gym.task import Action, Observation, Round, Task
 
-INITIAL_DATA_STREAM = 1  # keeps the initial data's random stream apart from the rounds' noise
+# Key of the initial data's random stream, which is apart from the rounds' noise.
+INITIAL_DATA_STREAM = 1
 
 
 def make_task(
@@ -108,7 +109,8 @@ def task_of(
         **feedback.task_fields(),
         **(drawn or {}),
     )
-    return deepcopy(task)  # so that agents cannot change the environment
+    # A copy, so that agents cannot change the environment.
+    return deepcopy(task)
 
 
 def _sizes(env: CausalBanditEnv) -> InitialData:

@@ -33,7 +33,8 @@ from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Mode, StepInfo
 
 Observations = dict[str, np.ndarray]
-MAX_DRAWS = 2**26  # of noise that are kept at once, in half a gigabyte
+# Largest number of noise draws in memory at once, which take half a gigabyte.
+MAX_DRAWS = 2**26
 
 
 class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
@@ -102,7 +103,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._intervention: Intervention | None = None
         self._truncated = False
         self._block: list[np.ndarray] = []
-        self._drawn = 0  # rounds whose noise has been drawn
+        # Number of rounds whose noise has been drawn.
+        self._drawn = 0
         self._last_noise: Draws = ()
         self._memory = self._last_memory = self.feedback.start()
 
@@ -253,7 +255,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if number == self._drawn:
             draws = [self.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]
             drawn = [np.stack(columns, axis=1) for columns in zip(*draws, strict=True)]
-            last = [column[-1:] for column in self._block]  # kept, because its round may fail
+            # Keep the last column, because its round may fail.
+            last = [column[-1:] for column in self._block]
             self._block = [np.concatenate(pair) for pair in zip(last, drawn, strict=True)] if last else drawn
             self._drawn += NOISE_BLOCK
         return tuple(column[number - self._drawn] for column in self._block)

@@ -137,7 +137,8 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
         return observation, info
 
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, StepInfo]:
-        own = self.oracle.feedback.read(action)  # the oracle evaluates the very action that is played
+        # The oracle evaluates the very action that is played.
+        own = self.oracle.feedback.read(action)
         intervention = self.env.unwrapped.to_intervention(own)  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(own)
         info |= _expectations(self.oracle, intervention, self._last_observation)
@@ -170,10 +171,12 @@ class VectorOracleInfo(VectorWrapper):
         return observation, info
 
     def step(self, actions: Actions) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
-        if self._resets_next:  # the environment ignores the actions
+        # The environment ignores the actions.
+        if self._resets_next:
             observation, reward, terminated, truncated, info = self.env.step(actions)
         else:
-            own = self.oracle.feedback.read_batch(actions)  # the oracle evaluates the very actions that are played
+            # The oracle evaluates the very actions that are played.
+            own = self.oracle.feedback.read_batch(actions)
             intervention = self.env.unwrapped.to_intervention(own)  # type: ignore[attr-defined]
             observation, reward, terminated, truncated, info = self.env.step(own)
             for key, number in _expectations(self.oracle, intervention, self._last_observation).items():

@@ -14,7 +14,8 @@ from typing import Any
 
 TUNING = range(100, 1000)
 TUNING_INSTANCES = range(300, 700)
-PUBLICATION = range(1000, 2000)  # of seeds and of instances
+# Seeds and instances for publication.
+PUBLICATION = range(1000, 2000)
 # The keyword of random families.
 INSTANCE_SEED = "instance_seed"
 

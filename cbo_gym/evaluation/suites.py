@@ -163,11 +163,13 @@ def _items(path: Path) -> dict[str, Any]:
 def _parse(path: Path, name: str, item: object) -> Suite:
     try:
         suite = Suite.model_validate(item)
-        suite.labels()  # raises
+        # Raises for labels that are not registered.
+        suite.labels()
         return suite
     except ValidationError as error:
         raise SuiteError(f"{path}, suite {name}: {field_errors(error, Suite)}") from error
-    except RegistryError:  # that file is broken, not this one
+    except RegistryError:
+        # The registry is broken, not this file.
         raise
     except ArgumentError as error:
         raise SuiteError(f"{path}, suite {name}: {error}") from error

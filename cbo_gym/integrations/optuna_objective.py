@@ -13,8 +13,10 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.integrations.opening import open_env, require_function
 from cbo_gym.task import Action
 
-SET = "set"  # the parameter that chooses the variables, or the arm
-POINT = "point"  # the user attribute that holds the action's point
+# The parameter that chooses the variables, or the arm.
+SET = "set"
+# The user attribute that holds the action's point.
+POINT = "point"
 
 
 @singledispatch
@@ -108,7 +110,8 @@ class OptunaObjective:
             ArgumentError: if no trial has ended.
             MissingExtraError: without the extra ``agents``.
         """
-        from cbo_gym.agents.surrogates.gp.model import GaussianProcess  # late: a study need not ask
+        # Imported here, because a study need not ask for it.
+        from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 
         ended = [trial for trial in study.get_trials(deepcopy=False) if trial.value is not None]
         points = np.array([trial.user_attrs[POINT] for trial in ended if POINT in trial.user_attrs])

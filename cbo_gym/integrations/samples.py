@@ -16,8 +16,10 @@ from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action
 
-SAMPLES_STREAM = 3  # keeps the random stream apart from those of the same seed in evaluations
-BLOCK = 2**14  # numbers of one variable computed together: they stay in the processor's cache
+# Key of the random stream, which is apart from those of the same seed in evaluations.
+SAMPLES_STREAM = 3
+# Number of values of one variable that are computed together, so that they fit in the processor's cache.
+BLOCK = 2**14
 
 
 def sample(

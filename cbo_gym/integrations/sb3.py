@@ -50,11 +50,13 @@ class VecEnv(BaseVecEnv):
         self._actions = PolicyActions(env.feedback.codec, discrete)
         super().__init__(num_envs, env.single_observation_space, self._actions.space)
         self._seed = seed
-        self._pending: Actions = None  # actions between step_async and step_wait
+        # Actions between step_async and step_wait.
+        self._pending: Actions = None
 
     def reset(self) -> dict[str, np.ndarray]:
         observation, _ = self._env.reset(seed=self._seed)
-        self._seed = None  # later experiments continue the random streams
+        # Later experiments continue the random streams.
+        self._seed = None
         return observation
 
     def to_action(self, chosen: np.ndarray) -> Actions:
@@ -67,7 +69,8 @@ class VecEnv(BaseVecEnv):
     def step_wait(self) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, list[StepInfo]]:
         observation, rewards, _, truncated, _ = self._env.step(self._pending)
         infos: list[StepInfo] = [{} for _ in range(self.num_envs)]
-        if truncated.any():  # all of them: every experiment plays the same round
+        # All are truncated at once, because every experiment plays the same round.
+        if truncated.any():
             for index, info in enumerate(infos):
                 info["terminal_observation"] = {key: value[index] for key, value in observation.items()}
                 info["TimeLimit.truncated"] = True

@@ -52,7 +52,8 @@ def builder_parameters(builder: str | Problem) -> list[str]:
         return []
     try:
         return list(inspect.signature(builder_of(builder)).parameters)
-    except (TypeError, ValueError) as error:  # not callable, or without a signature
+    except (TypeError, ValueError) as error:
+        # The object is not callable or has no signature.
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(f"{short_repr(builder)} names no function that builds a problem ({error})") from error
@@ -85,7 +86,8 @@ def builder_of(path: str) -> Callable[..., Problem]:
     module_name, _, attribute = path.partition(":")
     try:
         return getattr(import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:  # TypeError: a relative path
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        # A relative path raises TypeError.
         raise ArgumentError(
             f"no problem builder at {short_repr(path)}; give 'package.module:function' ({shorten(str(error))})"
             f"{import_hint(error)}"

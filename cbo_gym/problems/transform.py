@@ -15,10 +15,14 @@ from cbo_gym.scm.transform import TransformedSystem
 from cbo_gym.scm.units import SAME, TransformedComposition, Unit
 from cbo_gym.task import Mode
 
-INSTANCE_STREAM = 7  # keeps instances apart from other random streams of small numbers
-TRANSFORM, NODES, DOMAINS, SETS, ARMS, CONTEXTS = range(6)  # random streams of an instance
-SETTING = (Mode.HARD, Mode.CONTEXTUAL, Mode.DYNAMIC)  # modes in which variables are set to any value
-Record = Any  # an action as the registry writes it
+# Key of the instances' random streams, which are apart from other streams of small numbers.
+INSTANCE_STREAM = 7
+# Random streams of an instance.
+TRANSFORM, NODES, DOMAINS, SETS, ARMS, CONTEXTS = range(6)
+# Modes in which variables are set to any value.
+SETTING = (Mode.HARD, Mode.CONTEXTUAL, Mode.DYNAMIC)
+# An action as the registry writes it.
+Record = Any
 Item = TypeVar("Item")
 
 

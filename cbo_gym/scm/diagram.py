@@ -394,7 +394,8 @@ class CausalDiagram:
             MissingExtraError: without Matplotlib.
         """
         with naming_the_extra("a picture"):
-            from cbo_gym.drawing import Picture  # late, because pictures are rare
+            # Imported here, because pictures are rare.
+            from cbo_gym.drawing import Picture
 
             figure = Picture(self).figure
         if path is not None:

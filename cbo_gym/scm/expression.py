@@ -120,7 +120,8 @@ def trace(function: Composition, names: Sequence[str]) -> Expression:
     steps: list[Step] = []
     try:
         index = _index_of(function({name: _Symbol(steps, (NODE, name)) for name in names}), steps)
-    except Exception as error:  # a user's function may raise anything
+    except Exception as error:
+        # A user's function may raise anything.
         raise ArgumentError(f"the known composition of the reward cannot be traced: {error}") from error
     return Expression((*steps, ("same", index)))
 
@@ -190,4 +191,5 @@ for _word, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truedi
 for _name, _function in _COMPARISONS.items():
     setattr(_Symbol, f"__{_function.__name__}__", _method(_name))
 for _word, _name in {"__neg__": "negative", "__abs__": "absolute", **{name: name for name in _ELEMENTARY}}.items():
-    setattr(_Symbol, _word, _method(_name))  # NumPy calls ``exp`` of the entries of an array
+    # NumPy calls ``exp`` of the entries of an array.
+    setattr(_Symbol, _word, _method(_name))

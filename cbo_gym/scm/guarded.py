@@ -23,7 +23,8 @@ class GuardedModel(StructuralCausalModel):
     its variable is set.
     """
 
-    @np.errstate(all="ignore")  # warnings become errors
+    # NumPy's warnings are off, because every value is checked below.
+    @np.errstate(all="ignore")
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
         """Return the values of all variables; see :class:`~cbo_gym.scm.system.System`.
 

@@ -19,7 +19,8 @@ from cbo_gym.task import Action, Observation
 ROUNDING = 1e-5
 # Smaller values become 0 for agents, because dividing by their square overflows.
 NEGLIGIBLE = 1e-100
-Done = Mapping[str, Any]  # name -> value, or (low, high) of a cell
+# Name -> value, or (low, high) of a cell.
+Done = Mapping[str, Any]
 
 
 class Units:

@@ -20,9 +20,11 @@ from cbo_gym.problems.modes.discrete import Arms
 from cbo_gym.scm import CausalDiagram, Distribution, Floats, GuardedModel, Variable, Zero
 from cbo_gym.scm.scopes import Scope
 
-OWN_NOISE = "u"  # the argument of a mechanism that stands for the variable's own exogenous noise
+# The argument of a mechanism that stands for the variable's own exogenous noise.
+OWN_NOISE = "u"
 
-NoiseOf = Mapping[str, Distribution | float]  # variable -> distribution, or the std of a normal one
+# Distribution of each variable, or the standard deviation of a normal one.
+NoiseOf = Mapping[str, Distribution | float]
 NoiseGiven = Callable[[Columns, Columns], Columns]
 
 

@@ -22,11 +22,14 @@ from cbo_gym.scm.expression import ARITY, NODE, NUMBER, STEPS, Expression, Step
 _NAMES = ("arctan", "clip", "cos", "exp", "log", "maximum", "minimum", "sin", "sqrt", "tan", "tanh", "where")
 FUNCTIONS = {"abs": "numpy_absolute"} | {name: name for name in _NAMES}
 CONSTANTS = {"pi": math.pi, "e": math.e}
-UNNAMEABLE = "__debug__"  # not a valid name of an argument in Python
+# The only identifier that Python does not allow as the name of an argument.
+UNNAMEABLE = "__debug__"
 RESERVED = frozenset({*FUNCTIONS, *CONSTANTS, UNNAMEABLE})
 MAX_CHARACTERS = 5_000  # characters
-MAX_DEPTH = 200  # parts within parts; a sum of n terms counts n
-SHOWN = 100  # characters of an equation in an error
+# Largest depth of nested parts; a sum of n terms counts n.
+MAX_DEPTH = 200
+# Number of characters of an equation in an error.
+SHOWN = 100
 # Not `and`, `or`, `not`, `in`, `is` and chains of comparisons: they fail on arrays, though not on single numbers.
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.FloorDiv: "floor_divide",
@@ -167,7 +170,8 @@ class _Reader:
                 holds = self._apply(node, name, node.left, *node.comparators)
                 # a float: truth values of numbers and of arrays add up differently
                 return self._apply(node, "multiply", ast.Constant(1.0), holds)
-        return self._operator(node)  # raises
+        # An unknown operation raises here.
+        return self._operator(node)
 
     def _read_name(self, name: str) -> ast.Constant | _Step:
         if name == UNNAMEABLE:
@@ -210,7 +214,8 @@ class _Reader:
         try:
             with np.errstate(all="ignore"):
                 value = float(STEPS[name](*[float(argument.value) for argument in arguments]))
-        except (ArithmeticError, TypeError):  # TypeError: complex
+        except (ArithmeticError, TypeError):
+            # A complex result raises TypeError.
             value = math.nan
         if not math.isfinite(value):
             raise ArgumentError(
@@ -232,5 +237,6 @@ class _Reader:
 def _unparse(node: ast.expr) -> str:
     try:
         return ast.unparse(node)[:SHOWN]
-    except ValueError:  # a whole number of thousands of digits, which Python does not write
+    except ValueError:
+        # Python does not write a whole number of thousands of digits.
         return "a number"

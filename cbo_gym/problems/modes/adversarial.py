@@ -10,7 +10,8 @@ from cbo_gym.problems.base import ModeData, Problem
 from cbo_gym.problems.transform import Transform
 from cbo_gym.scm import Uniform
 
-MAX_PAIRS = 2**20  # pairs of an action and a move
+# Largest number of pairs of an action and a move.
+MAX_PAIRS = 2**20
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from cbo_gym.problems.base import ModeData, ProblemStatement
 from cbo_gym.problems.transform import CONTEXTS, SETS, Transform
 from cbo_gym.scm.scopes import Scope, scope_diagram
 
-Columns = Mapping[str, np.ndarray]  # variable -> array
+# Array of each variable.
+Columns = Mapping[str, np.ndarray]
 MAX_SCOPES = 1024
 
 
@@ -72,7 +73,8 @@ class Contexts(ModeData):
         )
 
     def _check_scope(self, scope: Scope, problem: ProblemStatement) -> None:
-        for variable, contexts in sorted(scope, key=itemgetter(0)):  # so that errors do not depend on the hash seed
+        # Sorted, so that errors do not depend on the hash seed.
+        for variable, contexts in sorted(scope, key=itemgetter(0)):
             if variable not in problem.manipulable:
                 raise ArgumentError(
                     f"{problem.name}: a scope cannot set {variable!r}; choose from {list(problem.manipulable)}"
@@ -81,7 +83,8 @@ class Contexts(ModeData):
                 raise ArgumentError(
                     f"{problem.name}: {unknown} cannot be contexts of {variable}; choose from {list(self.names)}"
                 )
-        scope_diagram(problem.scm.diagram, scope)  # raises for a cycle
+        # Raises for a cycle.
+        scope_diagram(problem.scm.diagram, scope)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ CITATION = (
     "Sussex, Sessa, Makarova & Krause (2024), Adversarial causal Bayesian optimization, sec. 5 and appendix; "
     "the networks are from Astudillo & Frazier (2021)"
 )
-LEVELS = 4  # values of every coordinate, of both players
+# Number of values of every coordinate of both players.
+LEVELS = 4
 LUCK = "luck"
 
 
@@ -138,7 +139,8 @@ def _game(
         action_domains=domains,
         action_names=names,
         noiseless_mean=True,
-        noise_known=False,  # moves are noise to a method that does not observe them
+        # Moves are noise to a method that does not observe them.
+        noise_known=False,
         modes=[Adversary(len(moves), LEVELS, LUCK)],
     )
 

@@ -94,7 +94,8 @@ def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: fl
 
 RARELY = 1e-5
 SHARE_OF_Z = 0.4
-COMMON = (0.4, 0.65)  # P(X = 1 | Z) of a cause that is not rare
+# P(X = 1 | Z) of a cause that is not rare.
+COMMON = (0.4, 0.65)
 
 
 def confounded_bandit(causes: int = 50, rare: int = 1, epsilon: float = 0.3) -> Problem:

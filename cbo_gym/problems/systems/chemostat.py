@@ -31,17 +31,25 @@ from cbo_gym.scm import Floats, GaussianMixture, StructuralCausalModel, Variable
 
 FILE_NAME = "chemostat.yaml"
 
-DILUTION = 0.55  # delta, a day
-MORTALITY = 0.15  # m, a day
-EGG_DAYS = 1.0  # theta
-MASS_RATIO = 5.0  # beta, of an adult to a juvenile
-ALGAE_UPTAKE, ALGAE_HALF = 3.3, 4.3  # r_P a day, K_P in umol N/l
-ROTIFER_UPTAKE, ROTIFER_HALF, ROTIFER_POWER = 2.25, 15.0, 1.25  # r_B a day, K_B in umol N/l, kappa
+# Dilution rate delta, per day.
+DILUTION = 0.55
+# Mortality m, per day.
+MORTALITY = 0.15
+# Duration theta of the egg stage.
+EGG_DAYS = 1.0
+# Ratio beta of the mass of an adult to that of a juvenile.
+MASS_RATIO = 5.0
+# r_P per day, K_P in umol N/l.
+ALGAE_UPTAKE, ALGAE_HALF = 3.3, 4.3
+# r_B per day, K_B in umol N/l, and kappa.
+ROTIFER_UPTAKE, ROTIFER_HALF, ROTIFER_POWER = 2.25, 15.0, 1.25
 DOMAINS = {"N_in": (60.0, 100.0), "J": (0.0, 36.0), "A": (0.0, 180.0)}
 MAX_DAYS = 100
 
-E = math.e  # powers of e rather than np.exp: on single floats NumPy functions cost many times the arithmetic
-HATCHED = E ** (-DILUTION * EGG_DAYS)  # share of the eggs that hatch before they are washed out
+# Powers of e rather than np.exp: on single floats NumPy functions cost many times the arithmetic.
+E = math.e
+# Share of the eggs that hatch before they are washed out.
+HATCHED = E ** (-DILUTION * EGG_DAYS)
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 

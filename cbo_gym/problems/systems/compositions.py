@@ -27,7 +27,8 @@ def misfit(reference: Sequence[float], names: Sequence[str], nodes: Nodes) -> Nu
 def mean_squared_error(values: Sequence[Number], reference: Sequence[float]) -> Number:
     """Return the mean squared difference of values from a reference of as many."""
     total: Number = 0
-    for value, aim in zip(values, reference, strict=True):  # the same as add_up, in a third of its time
+    # This loop gives the result of add_up in a third of its time.
+    for value, aim in zip(values, reference, strict=True):
         error = value - aim
         total = total + error * error
     return total / len(reference)

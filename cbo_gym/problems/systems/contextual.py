@@ -38,7 +38,8 @@ def truncated_normal(mean: np.ndarray, std: float, bound: float, uniforms: np.nd
     It is computed with the mean mirrored to be at least 0, so that the interval is in the lower tail, where the
     distribution function is accurate.
     """
-    from scipy.special import ndtr, ndtri  # late: slow to import
+    # Imported here, because it is slow to import.
+    from scipy.special import ndtr, ndtri
 
     sign = np.where(np.asarray(mean) < 0.0, -1.0, 1.0)
     centre = sign * mean

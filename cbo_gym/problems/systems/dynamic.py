@@ -288,7 +288,8 @@ def economy(slices: int = 3, trial_noise: float = 0.0) -> Problem:
 
 # ODE
 
-DILUTION, MORTALITY = 0.55, 0.15  # per day
+# Rates per day.
+DILUTION, MORTALITY = 0.55, 0.15
 # Share of a day's eggs that dilution leaves to hatch.
 HATCHING = exp(-DILUTION)
 # Half-saturation constant and exponent of recruitment as a function of algae.

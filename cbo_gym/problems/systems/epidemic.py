@@ -24,7 +24,8 @@ NODES = tuple(f"I{group}_{period}" for period in range(1, PERIODS + 1) for group
 # Initial percentage of infectious in each group.
 START = 1.0
 
-Rates = Sequence[Sequence[Sequence[float]]]  # beta[t][i][j]
+# Rates beta[t][i][j].
+Rates = Sequence[Sequence[Sequence[float]]]
 
 
 def _step(own: Any, other: Any, from_own: Any, from_other: Any) -> Any:

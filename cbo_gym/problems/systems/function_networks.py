@@ -24,7 +24,8 @@ CITATION = (
 # Stationary points of sqrt(x) sin(x) on [0, 10], the roots of tan(x) = -2 x: its maximiser and its minimiser.
 ALPINE2_PEAK = 7.917052684666207
 ALPINE2_TROUGH = 4.815842317845935
-MAX_ACTIONS = 50  # limit of Rosenbrock: the intervention sets of twice as many take five seconds
+# Largest number of actions of Rosenbrock; the intervention sets of twice as many take five seconds.
+MAX_ACTIONS = 50
 
 #: Dropwave's radius and its reward
 DISTANCE = "sqrt(x * x + y * y)"
@@ -79,7 +80,8 @@ def alpine2(noise_std: float = 0.0) -> Problem:
         "A chain of products sqrt(x) sin(x) with many local optima.",
         CITATION,
         action_domains=[(0.0, 10.0)] * 6,
-        null_action=(0.5,) * 6,  # a zero factor anywhere would wipe out the whole chain
+        # A zero factor anywhere would wipe out the whole chain.
+        null_action=(0.5,) * 6,
         optimal_action=(ALPINE2_TROUGH / 10.0,) + (ALPINE2_PEAK / 10.0,) * 5,
         noiseless_mean=True,
     )

@@ -22,11 +22,14 @@ from cbo_gym.scm import Floats, StructuralCausalModel, Variable
 
 CITATION = "Zhang, Tsuchida & Ong (2022), Gaussian process bandits with aggregated feedback, sec. 5 and appendix E"
 KERNEL_VARIANCE = 0.1
-CONDITIONING_VARIANCE = 0.005**2  # variance of the noise when conditioning on the designed points
+# Variance of the noise when conditioning on the designed points.
+CONDITIONING_VARIANCE = 0.005**2
 PUBLISHED_CONDITIONING_VARIANCE = 0.005
-KNOWN_LENGTHSCALE = 0.05  # lengthscale of the published program's agents
+# Lengthscale of the published program's agents.
+KNOWN_LENGTHSCALE = 0.05
 REWARD_STD = 0.1
-GRID = 10_001  # points of the grid on which the maximiser is bracketed
+# Number of points of the grid on which the maximiser is bracketed.
+GRID = 10_001
 
 Points = Sequence[tuple[float, float]]
 
@@ -62,11 +65,13 @@ class PosteriorMean:
         similar = np.exp(exponents, out=exponents)
         if by_cell:
             return (similar @ self.weights).T + u
-        return similar.dot(self.weights) + u  # a third of the time of @ on so few numbers
+        # On so few numbers dot takes a third of the time of @.
+        return similar.dot(self.weights) + u
 
     @cached_property
     def _rate(self) -> np.ndarray:
-        return np.array(-0.5 / self.lengthscale**2)  # an array of no axes is faster in products than a plain number
+        # An array of no axes is faster in products than a plain number.
+        return np.array(-0.5 / self.lengthscale**2)
 
     def maximiser(self) -> float:
         """Return the global maximiser over [0, 1]: the best point of a fine grid, refined by finer ones around it."""

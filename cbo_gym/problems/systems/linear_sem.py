@@ -23,9 +23,12 @@ from cbo_gym.scm.linear import MAX_NODES, LinearNetwork
 VARICI = "Varici, Shanmugam, Sattigeri & Tajer (2023), Causal bandits for linear structural equation models"
 YAN = "Yan & Tajer (2024), Linear causal bandits: unknown graph and soft interventions"
 REWARD = "Y"
-MAGNITUDES = (0.25, 1.0)  # range of the weights' means
-MEAN_NOISE = 0.5  # mean of noise on [0, 1]
-SPREAD = 0.1  # standard deviation of the weights about their means
+# Range of the weights' means.
+MAGNITUDES = (0.25, 1.0)
+# Mean of noise on [0, 1].
+MEAN_NOISE = 0.5
+# Standard deviation of the weights about their means.
+SPREAD = 0.1
 
 Weights = tuple[float, ...]
 
@@ -44,7 +47,8 @@ class Switched:
 
     def __call__(self, *values: Any) -> Floats:
         switched = values[-2]
-        if type(switched) is float and switched in (0.0, 1.0):  # a step takes a few microseconds
+        # A fast path, because a step takes only a few microseconds.
+        if type(switched) is float and switched in (0.0, 1.0):
             weights: Sequence[Any] = self._interventional_weights if switched else self.observational
         else:
             weights = self._interpolate(switched)

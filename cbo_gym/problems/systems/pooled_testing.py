@@ -21,8 +21,10 @@ from cbo_gym.scm import Floats, StructuralCausalModel, Variable, own_noise
 
 WEEKS = 3
 E = math.e
-GROWTH = 3.23  # beta
-START = 1.0  # percent infectious in the first week, when none have recovered
+# Growth rate beta.
+GROWTH = 3.23
+# Percent infectious in the first week, when none have recovered.
+START = 1.0
 POOL_SIZES = (1.0, 200.0)
 
 

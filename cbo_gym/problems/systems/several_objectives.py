@@ -75,7 +75,8 @@ def mocbo2() -> Problem:
         ["Y1", "Y2"],
         {"X1": (-2.0, 5.0), "X2": (0.0, 5.0), "X3": (0.0, 5.0), "X4": (-4.0, 5.0)},
         "Four variables, one of them confounded with an objective; both objectives are to be small.",
-        noise_known=False,  # it is squared on its way into the variables
+        # The noise is squared on its way into the variables.
+        noise_known=False,
     )
 
 

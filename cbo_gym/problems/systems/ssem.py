@@ -30,18 +30,23 @@ from cbo_gym.scm import (
 CITATION = "Bauschmann & Maghsudi (2026), Graph structured combinatorial semi-bandit, sec. V-A and appendix G1"
 SUPER_ARM_SIZE = 6
 SIGNAL_ERROR = 0.02
-NODE_ERROR = 0.02  # share of the mean reward
-MIN_REMAINDER = 0.1  # share of the largest mean reward
+# Standard deviation of the nodes' errors, as a share of the mean reward.
+NODE_ERROR = 0.02
+# Least mean remainder of an accepted draw, as a share of the largest mean reward.
+MIN_REMAINDER = 0.1
 MAX_ATTEMPTS = 1000
-TRIED_ARMS, TRIED_SIGNALS = 256, 64  # numbers in the acceptance test
-STEP = 1e-4  # step of the central differences there
+# Numbers of super arms and of signals in the acceptance test.
+TRIED_ARMS, TRIED_SIGNALS = 256, 64
+# Step of the central differences in the acceptance test.
+STEP = 1e-4
 
 Mask = Literal["exogenous", "endogenous"]
 Centre = Literal["means", "masked means"]
 Feedback = Literal["all", "selected"]
 
 
-@dataclass(frozen=True, eq=False)  # hashed by identity, as a key of the cache of instances
+# Hashed by identity, as a key of the cache of instances.
+@dataclass(frozen=True, eq=False)
 class _Family:
     """The common part of one problem's instances; each edge is one of ``components`` times a coefficient."""
 
@@ -53,7 +58,8 @@ class _Family:
     components: tuple[Component, ...]
     signals: DistributionFamily
     signal_range: Interval
-    centre: Centre = "means"  # centre of the Taylor polynomials in the acceptance test
+    # Centre of the Taylor polynomials in the acceptance test.
+    centre: Centre = "means"
 
 
 _NORMAL = DistributionFamily(TruncatedNormal, {"location": (0.3, 0.7), "scale": (0.1, 0.4)})
@@ -88,7 +94,8 @@ _FAMILIES: dict[Centre, dict[str, _Family]] = {
 class _Instance:
     signals: tuple[Distribution, ...]
     components: dict[tuple[int, int], Component]
-    mean_reward: float  # over super arms of the largest size
+    # Mean over super arms of the largest size.
+    mean_reward: float
 
 
 @lru_cache(maxsize=64)
@@ -143,7 +150,8 @@ def _rewards_and_remainders(
         return sem.propagate(tuple(driving), Intervention((1.0,) * n))[sem.reward]
 
     steps = np.concatenate([np.zeros((n, 1)), STEP * np.eye(n), -STEP * np.eye(n)], axis=1)
-    values = payoff(middle + steps[:, None, :])  # (super arms or 1, steps)
+    # Shape (super arms or 1, steps).
+    values = payoff(middle + steps[:, None, :])
     gradient = (values[:, 1 : n + 1] - values[:, n + 1 :]) / (2.0 * STEP)
     linear = values[:, :1] + np.einsum("ai,iad->ad", np.broadcast_to(gradient, (TRIED_ARMS, n)), driving - middle)
     rewards = payoff(driving)

@@ -24,7 +24,8 @@ SURVEY = "Huang, Le, Ma & Tran (2026), Causal Bayesian Optimization: Foundations
 UNIT = Normal(0.0, 1.0)
 TENTH = Normal(0.0, 0.1)
 CHAIN_DOMAINS = {"W": (-1.0, 1.0), "Z": (-1.0, 1.0)}
-CHAIN_OPTIMUM = 1.0 + 3.0 * math.sqrt(2.0 / math.pi)  # 1 + 3 E|X|
+# The optimum is 1 + 3 E|X|.
+CHAIN_OPTIMUM = 1.0 + 3.0 * math.sqrt(2.0 / math.pi)
 
 
 # Chains of three --------------------------------------------------------------------------------------------
@@ -174,7 +175,8 @@ def epidemiology() -> Problem:
         {"L": (0.479, 801.787), "B": (-0.994, 0.999)},
         "A load that acts on the reward through a sine of growing frequency, and a behaviour that adds to it.",
         SURVEY,
-        optimal_do={"L": 1.1284516055996028, "B": -0.994},  # the highest peak, accurate to rounding
+        # The highest peak, exact to rounding.
+        optimal_do={"L": 1.1284516055996028, "B": -0.994},
     )
 
 

@@ -37,9 +37,12 @@ from cbo_gym.task import Constraint, GraphKnowledge, Mode
 INSTANCE_KEYWORD = "instance"
 MAX_INSTANCE = 2**32 - 1
 REWARD = "R"
-SIZES, SHIFTS = (0.5, 2.0), (-2.0, 2.0)  # ranges of scales, and of shifts in units of the shifted range
-BENDS = (0.3, 0.6)  # range in either direction; slopes differ by a factor of up to 2.6
-UNIT_REWARDS = (Mode.DISCRETE, Mode.ADVERSARIAL)  # modes whose rewards are in [0, 1]
+# Ranges of scales, and of shifts in units of the shifted range.
+SIZES, SHIFTS = (0.5, 2.0), (-2.0, 2.0)
+# Range of bends in either direction; slopes differ by a factor of up to 2.6.
+BENDS = (0.3, 0.6)
+# Modes whose rewards are in [0, 1].
+UNIT_REWARDS = (Mode.DISCRETE, Mode.ADVERSARIAL)
 
 
 def transform_problem(problem: Problem, mode: Mode, instance: int = 0, truth: Problem | None = None) -> Problem:

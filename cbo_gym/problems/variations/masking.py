@@ -44,7 +44,8 @@ def with_random_signals(problem: Problem) -> Problem:
         variables.append(Variable(signals[i], _mask, (), (i,), Uniform(), observed=False))
         variables.append(Variable(parameters[i], native, (signals[i],), (i,), observed=False))
     for v in scm.variables:
-        causes = (*v.parents, *(parameters[i] for i in v.actions))  # in the order of the mechanism's arguments
+        # In the order of the mechanism's arguments.
+        causes = (*v.parents, *(parameters[i] for i in v.actions))
         variables.append(replace(v, parents=causes, actions=()))
     return problem.with_data(
         SuperArms(size=(scm.action_dim + 1) // 2, exogenous=signals),

@@ -140,7 +140,8 @@ def check_manipulable(diagram: CausalDiagram, reward: str, manipulable: Iterable
     """
     if not diagram.is_acyclic:
         raise ArgumentError("scopes are defined for acyclic diagrams; this one has a directed cycle")
-    diagram.ancestors([reward])  # raises for an unknown name
+    # Raises for an unknown name.
+    diagram.ancestors([reward])
     if manipulable is None:
         return frozenset(diagram.nodes) - {reward}
     allowed = frozenset(manipulable)

@@ -144,7 +144,8 @@ class _Setting:
     ) -> _Setting:
         actions = check_manipulable(diagram, reward, manipulable)
         seen = frozenset(diagram.nodes) - actions - {reward} if contexts is None else frozenset(contexts)
-        diagram.ancestors(seen)  # raises for unknown names
+        # Raises for unknown names.
+        diagram.ancestors(seen)
         if reward in seen:
             raise ArgumentError(f"the reward {reward!r} cannot be a context; contexts: {sorted(seen)}")
         return cls(diagram.latent_projection(set(diagram.nodes) - actions - seen - {reward}), reward, actions, seen)
