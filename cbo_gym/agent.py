@@ -32,17 +32,17 @@ class Agent(ABC):
     """
 
     modes: ClassVar[frozenset[Mode]]
-    #: whether tasks may have several objectives, so that rewards are arrays and recommendations lists of actions
+    #: Whether tasks may have several objectives, so that rewards are arrays and recommendations lists of actions.
     several_objectives: ClassVar[bool] = False
-    #: whether rounds may lack the values of some variables, which are NaN then
+    #: Whether rounds may lack the values of some variables, which are NaN then.
     takes_missing: bool = False
-    #: incremented when the behaviour of the agent changes, so that its runs are played again
+    #: Incremented when the behaviour of the agent changes, so that its runs are played again.
     revision: ClassVar[int] = 1
 
     task: Task
     rng: np.random.Generator
     history: list[Round]
-    #: history, its length, the index of the best reward, and the best and the last round, as of the last search
+    #: History, its length, the index of the best reward, and the best and the last round, as of the last search.
     __best_known: tuple[list[Round], int, int, Round, Round] | None = None
 
     def reset(self, task: Task, seed: int) -> None:
@@ -70,7 +70,7 @@ class Agent(ABC):
         self.setup(seed)
         for past in self.initial_rounds():
             if task.mode == Mode.CONTEXTUAL:
-                # in initial data, the observation has the context in which the action was chosen
+                # In initial data, the observation has the context in which the action was chosen.
                 self.set_context(past.observation["context"])
             self.update(past.action, past.observation, past.reward, {})
 
@@ -222,7 +222,7 @@ class Agent(ABC):
             if unchanged and history[index] is best_round and history[length - 1] is last:
                 count, best = length, index
         candidates = [best, *range(count, len(history))]
-        # argmax takes NaN first.
+        # NumPy's argmax takes NaN first.
         best = candidates[int(np.argmax([history[index].reward for index in candidates]))]
         self.__best_known = history, len(history), best, history[best], history[-1]
         return history[best]

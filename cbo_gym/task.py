@@ -210,7 +210,7 @@ class ParametricTask(Task):
 
 @dataclass(frozen=True, kw_only=True)
 class SoftTask(ParametricTask):
-    """Soft mode.
+    """Task of soft mode.
 
     Args:
         null_action: the action without an intervention.
@@ -225,12 +225,12 @@ class SoftTask(ParametricTask):
 
 @dataclass(frozen=True, kw_only=True)
 class SubsetTask(SoftTask):
-    """Subset mode: soft actions whose coordinates are 0 or 1."""
+    """Task of subset mode: soft actions whose coordinates are 0 or 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AggregatedTask(ParametricTask):
-    """Aggregated mode.
+    """Task of aggregated mode.
 
     Args:
         arity: the number K of parts into which a cell is split.
@@ -249,7 +249,7 @@ class AggregatedTask(ParametricTask):
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedTask(ParametricTask):
-    """Masked mode.
+    """Task of masked mode.
 
     Args:
         super_arm_size: the largest number s of base arms in a super arm; N is ``len(action_domains)``.
@@ -282,7 +282,7 @@ class ChoiceTask(Task):
 
 @dataclass(frozen=True, kw_only=True)
 class HardTask(ChoiceTask):
-    """Hard mode.
+    """Task of hard mode.
 
     Args:
         targets: the target sets, in the order of the action's ``target``; one is empty.
@@ -293,7 +293,7 @@ class HardTask(ChoiceTask):
 
 @dataclass(frozen=True, kw_only=True)
 class ContextualTask(ChoiceTask):
-    """Contextual mode.
+    """Task of contextual mode.
 
     Args:
         contexts: the context variables, in the order of ``observation["context"]``.
@@ -307,7 +307,7 @@ class ContextualTask(ChoiceTask):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteTask(Task):
-    """Discrete mode. The reward is in [0, 1].
+    """Task of discrete mode. The reward is in [0, 1].
 
     Args:
         arms: the interventions, variable -> native value, in the order of the actions; ``{}`` only observes.
@@ -318,7 +318,7 @@ class DiscreteTask(Task):
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialTask(SoftTask):
-    """Adversarial mode. The reward is in [0, 1], as the bounds of multiplicative weights require.
+    """Task of adversarial mode. The reward is in [0, 1], as the bounds of multiplicative weights require.
 
     Args:
         adversary_nodes: node -> indices of the adversary's coordinates that enter its mechanism, in the order of
@@ -336,7 +336,7 @@ class AdversarialTask(SoftTask):
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicTask(ChoiceTask):
-    """Dynamic mode. ``graph`` and ``nodes`` are of one slice; in slice t a variable ``X`` has the name ``X_t``.
+    """Task of dynamic mode. ``graph`` and ``nodes`` describe one slice; in slice t a variable ``X`` is named ``X_t``.
 
     Args:
         targets: the target sets, in the order of the action's ``target``; one is empty.

@@ -22,7 +22,7 @@ from cbo_gym.errors import naming_the_extra
 from cbo_gym.scm.diagram import CausalDiagram, Edge
 from cbo_gym.task import Action, GraphKnowledge, HardTask, Info, Mode, Observation, Round
 
-#: module, class and arguments of the agents that may play
+#: Module, class and arguments of the agents that may play.
 PLAYERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "CBO": ("cbo_gym.agents.intervention_sets.cbo", "CBO", {"targets": "MIS"}),
     "MCBO": ("cbo_gym.agents.networks.mcbo", "MCBO", {}),

@@ -28,7 +28,7 @@ from cbo_gym.agents.common.limits import require_device
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import Action, Info, Mode, Observation, StepInfo
 
-#: defaults for experiments of a few hundred rounds
+#: Defaults for experiments of a few hundred rounds.
 SHORT_RUN: dict[str, dict[str, Any]] = {
     "PPO": {"n_steps": 10, "batch_size": 10, "learning_rate": 3e-3},
     "A2C": {"n_steps": 5},
@@ -203,7 +203,7 @@ def _learn(
             model.learn(rounds, reset_num_timesteps=False)
     except _StopLearningError:
         pass
-    # act, which waits for an action, raises the error.
+    # The method act, which waits for an action, raises the error.
     except BaseException as error:
         mailbox.actions.put(error)
 

@@ -131,7 +131,7 @@ class CellModel:
         return AggregatedGP(self._kernel(lengthscale, variance), noise_std)
 
 
-#: round t, theta and the number of cells -> beta_t: as in the figures of Zhang et al. (2022), and by their Lemma 1
+#: Round t, theta and the number of cells -> beta_t: as in the figures of Zhang et al. (2022), and by their Lemma 1.
 BETA_SCHEDULES: dict[str, Callable[[int, float, int], float]] = {
     "practical": lambda t, error, count: 0.1 * float(np.log(np.pi**2 * t**2 / (6.0 * error))),
     "theory": lambda t, error, count: 2.0 * float(np.log(count * np.pi**2 * t**2 / (6.0 * error))),

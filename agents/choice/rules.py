@@ -43,7 +43,7 @@ def learnable(task: Any) -> bool:
     return count <= MAX_SWITCHES and 2 * SINGLE_ROUNDS * (count + 1) <= task.horizon
 
 
-#: name in ``rules.yaml`` -> condition on a task of the rule's mode
+#: Condition of each name in ``rules.yaml`` on a task of the rule's mode.
 CONDITIONS: Mapping[str, Callable[[Any], bool]] = {
     "known": lambda task: task.graph.diagram is not None,
     "hidden": lambda task: task.graph.diagram is None,

@@ -43,7 +43,7 @@ class ParallelBandit(ArmAgent):
         self._node = np.array([task.nodes.index(name) for name, _ in pairs])
         self._value = np.array([value for _, value in pairs])
         self._rare: np.ndarray | None = None
-        #: how often each arm's value was seen while nothing was set, and the rewards then
+        #: How often each arm's value was seen while nothing was set, and the rewards then.
         self._observed_counts, self._observed_sums = np.zeros(len(task.arms)), np.zeros(len(task.arms))
 
     def act(self, observation: Observation) -> Action:

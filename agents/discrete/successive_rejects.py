@@ -22,7 +22,7 @@ class SuccessiveRejects(ArmAgent):
         count = len(self.considered)
         weight = 0.5 + (1.0 / np.arange(2, count + 1)).sum()
         spare = max(0, self.task.horizon - count)
-        #: number of plays of each remaining arm at the end of each phase
+        #: Number of plays of each remaining arm at the end of each phase.
         self._goals = [max(1, math.ceil(spare / (weight * left))) for left in range(count, 1, -1)]
 
     def act(self, observation: Observation) -> Action:

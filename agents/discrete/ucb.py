@@ -25,7 +25,7 @@ class UCB(ArmAgent):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        #: bounds in round ``_until`` if the arm is not played before, in the order of `considered`
+        #: Bounds in round ``_until`` if the arm is not played before, in the order of `considered`
         self._ahead = np.full(len(self.considered), math.inf)
         self._until = 0
         self._index = {int(arm): index for index, arm in enumerate(self.considered)}

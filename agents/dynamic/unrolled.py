@@ -75,7 +75,7 @@ class UnrolledModel(ObservationalModel):
             self._network.surrogates[node].add(np.stack(columns, axis=-1), series[node])
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
-        # only for the mean reward, which is the estimate without series
+        # Only for the mean reward, which is the estimate without series.
         self._rewards.append(reward)
 
     def rule(self, target: frozenset[str]) -> str:

@@ -42,12 +42,12 @@ EARLY = 20
 # Largest epsilon if the coverage is divided by N / N_max.
 MAX_EPSILON = 0.5
 Scaling = Literal["divide", "multiply"]
-#: coverage and N / N_max -> epsilon
+#: Coverage and N / N_max -> epsilon.
 SCALINGS: dict[str, Callable[[float, float], float]] = {
     "divide": lambda covered, progress: min(MAX_EPSILON, covered / progress),
     "multiply": lambda covered, progress: covered * progress,
 }
-#: variable, or set of variables -> cost
+#: Variable, or set of variables -> cost.
 GivenCosts = Mapping[str | tuple[str, ...] | frozenset[str], float]
 # Costs of all sets, if the task has none.
 EQUAL = Costs(base=1.0)
@@ -206,7 +206,7 @@ class CBO(Agent):
         self._stale |= self.learns_from_interventions
         if model is not self._observing or initial or self._may_observe:
             self._effects.add(action, observation, float(reward))
-            # without observations the prior is flat, the mean of all rewards
+            # Without observations the prior is flat, the mean of all rewards.
             self._stale |= model is self._observing or not self._count
 
     def act(self, observation: Observation) -> Action:

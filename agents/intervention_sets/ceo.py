@@ -47,7 +47,7 @@ class CEO(CBO):
 
     def make_effects(self) -> CandidateGraphs:
         self.graphs = CandidateGraphs(self.task, self.device)
-        # interventions are evidence about the graph
+        # Interventions are evidence about the graph.
         self.learns_from_interventions = len(self.graphs.diagrams) > 1
         return self.graphs
 

@@ -26,7 +26,7 @@ from cbo_gym.agents.surrogates.gp.noise import MIN_VARIANCE, USUAL_NOISE, Noise,
 # Prior standard deviation of the logarithms of the diagonal of L, the root of the covariance between outcomes.
 LOG_DIAGONAL_STD = 0.5
 
-#: prior mean and standard deviation of each outcome at n points, ``(n,)`` each
+#: Prior mean and standard deviation of each outcome at n points, ``(n,)`` each.
 Priors = Sequence[tuple[Tensor, Tensor]]
 
 

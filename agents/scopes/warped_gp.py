@@ -48,7 +48,7 @@ class WarpedKernel(Kernel):
         return self.base.forward(self._warp(x1), self._warp(x2), diag=diag, **params)
 
     def _warp(self, points: Tensor) -> Tensor:
-        # Warp.transform would do the same, with several times the overhead for points that are in the box already
+        # Warp.transform would do the same, with several times the overhead for points that are in the box already.
         parameters = dict(self.warp.named_parameters())
         return kumaraswamy_warp(points, c0=parameters["concentration0"], c1=parameters["concentration1"])
 

@@ -151,7 +151,7 @@ class SSEMUCB(SuperArmAgent):
     def internal(self, expansion: Expansion) -> np.ndarray:
         """Return the internal upper confidence bound of every super arm, shape ``(A,)``."""
         moments = self.signal_moments()
-        # variances change little between two fits
+        # Variances change little between two fits.
         if self._variances is None or self._variances[0] is not expansion:
             by_signals = expansion.variances(moments, self.moments.covariances(moments))
             by_edges = EDGES * self.super_arms.shape[1] * self.model.error * self.super_arms

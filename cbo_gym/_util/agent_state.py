@@ -114,7 +114,7 @@ def _culprit(agent: Any, task: Any, error: Exception) -> str:
 
 
 class _Pickler(pickle.Pickler):
-    """Stores the agent itself as no steps, and objects of the task as the steps that lead to them."""
+    """Pickler that replaces the agent, and objects of its task, by the steps from the task that lead to them."""
 
     def __init__(self, file: BytesIO, agent: Any, task: Any) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)

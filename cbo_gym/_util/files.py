@@ -16,7 +16,7 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, pri
 if TYPE_CHECKING:
     import polars as pl
 
-#: remedies for errors of the operating system
+#: Remedies for errors of the operating system.
 _CURES = {
     errno.ENOSPC: "free space on its disk, and try again",
     errno.EDQUOT: "free space in your quota, and try again",

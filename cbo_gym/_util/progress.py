@@ -35,7 +35,7 @@ def progress_bar() -> Progress:
 
 
 class _Lines(Progress):
-    """Prints the progress of each task now and then."""
+    """Progress that is printed as a line for each task now and then."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

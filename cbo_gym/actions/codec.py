@@ -124,7 +124,7 @@ class BoxCodec(Codec):
             if set(record) != set(names):
                 raise ArgumentError(f"give one value for each of {list(names)}; given {list(record)}")
             pairs = zip(names, self.domains.scales, strict=True)
-            # rounding may leave [0, 1]
+            # Rounding may leave [0, 1].
             record = np.clip([scale.to_unit(record[name]) for name, scale in pairs], 0.0, 1.0).tolist()
         return np.array(record, dtype=np.float64)
 

@@ -116,7 +116,7 @@ class Costs:
         return total
 
     def _one_by_one(self, items: Collection[str]) -> Any:
-        # sorted, because the order of a set differs between processes
+        # Sorted, because the order of a set differs between processes.
         return add_up(self.variables.get(name, 0.0) for name in sorted(items))
 
     def describe(self) -> list[str]:

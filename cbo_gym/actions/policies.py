@@ -54,6 +54,6 @@ def spread_points(dim: int, count: int, seed: int = 0) -> np.ndarray:
     # Imported here, because it is slow to import.
     from scipy.stats import qmc
 
-    # a full power of two keeps the sequence balanced
+    # A full power of two keeps the sequence balanced.
     sobol = qmc.Sobol(dim, scramble=True, rng=np.random.default_rng(seed))
     return sobol.random_base2((count - 1).bit_length())[:count]

@@ -33,7 +33,7 @@ def as_numbers(value: Any, what: str = "the action") -> np.ndarray:
     Raises:
         gymnasium.error.InvalidAction: if it has anything but real numbers.
     """
-    # the usual case first, because a step takes a few microseconds
+    # The usual case comes first, because a step takes a few microseconds.
     if type(value) is ndarray:
         if value.size > MAX_IN_ARRAY:
             raise InvalidAction(f"{what} must be at most {MAX_IN_ARRAY} numbers; given shape {value.shape}")
@@ -41,7 +41,7 @@ def as_numbers(value: Any, what: str = "the action") -> np.ndarray:
             return value
         if value.dtype.kind in "iu":
             return np.asarray(value, dtype=FLOAT)
-    # a number beyond the largest float is infinite, which no space contains
+    # A number beyond the largest float is infinite, which no space contains.
     with np.errstate(over="ignore"):
         return np.asarray(_real_array(value, f"{what} must be numbers"), dtype=FLOAT)
 
@@ -95,7 +95,7 @@ def as_entries(value: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
     """
     cause = None
     try:
-        # the usual case first, in a third of the time
+        # The usual case comes first and takes a third of the time.
         if type(value) is dict and len(value) == len(keys) == 2:
             first, second = keys
             return value[first], value[second]
@@ -138,7 +138,7 @@ def _real_array(value: Any, allowed: str) -> np.ndarray:
     except FAILURES as error:
         # A caller's object may raise anything.
         raise InvalidAction(f"{allowed}; given {short_repr(value)} ({short_repr(error)})") from error
-    # whole numbers too large for NumPy have another dtype
+    # Whole numbers too large for NumPy have another dtype.
     if array.dtype.kind not in "fiu":
         raise InvalidAction(f"{allowed}; given {short_repr(value)}")
     return array

@@ -145,7 +145,7 @@ class CellBox(_Parametrised, spaces.Box):
         corners = np.sort(super().sample(mask, probability), axis=-2)
         if np.all(corners[..., 0, :] < corners[..., 1, :]):
             return corners
-        # floats can be equal, although equal coordinates have probability zero
+        # Floats can be equal, although equal coordinates have probability zero.
         return self.sample(mask, probability)
 
     def contains(self, x: object) -> bool:

@@ -4,7 +4,7 @@ Its commands: list, show, optimum, suites, agents, run, sweep, leaderboard, comp
 check-submission, check and study.
 """
 
-# each module adds its commands, in this order
+# Each module adds its commands, in this order.
 from cbo_gym.cli import environments, suites, agents, runs, comparisons, published, checks, studies  # noqa: F401, I001
 from cbo_gym.cli.application import app
 

@@ -19,7 +19,7 @@ from cbo_gym.task import Mode
 from cbo_gym.version import __version__
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-#: exit status after Ctrl-C
+#: Exit status after Ctrl-C.
 STOPPED = 130
 
 IMPORT_PATH_HELP = (

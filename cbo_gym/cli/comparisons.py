@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.compare.pairwise import Comparison
     from cbo_gym.evaluation.runs.results import Run
 
-#: lines about failed and skipped runs
+#: Lines about failed and skipped runs.
 MAX_UNFINISHED = 6
-#: columns that a narrow terminal hides, the first hidden first
+#: Columns that a narrow terminal hides, the first hidden first.
 EXPENDABLE_OVERALL = ("run_seconds", "probability", "score", "seconds", "average_score")
-#: columns of a comparison over environments
+#: Columns of a comparison over environments.
 OVERALL_ONLY = ("envs", "pairs", "p_value", "least_p_value")
 FEW_SEEDS = 5
 FolderArgument = Annotated[
@@ -47,7 +47,7 @@ FolderArgument = Annotated[
 ]
 
 
-#: tables of a leaderboard, by the names of the report's CSV files
+#: Tables of a leaderboard, by the names of the report's CSV files.
 BoardTable = StrEnum("BoardTable", ["overall", "per_env", "profiles", "improvement", "choices", "runs"])
 FigureFormat = StrEnum("FigureFormat", ["png", "pdf", "svg"])
 
@@ -124,7 +124,7 @@ def print_leaderboard(
         if markdown is not None:
             write_results(markdown, board)
         if target is not None:
-            # late, because Matplotlib takes long to import
+            # Imported here, because Matplotlib takes long to import.
             from cbo_gym.evaluation.report.page import write_report
             from cbo_gym.evaluation.report.plots import FORMATS
 
@@ -253,7 +253,7 @@ def compare(
         about = {"agent": result.agent, "other": result.other, "test": pairwise.TEST, "unpaired": result.unpaired}
         print_json(about | {"per_env": per_env, "overall": overall})
     elif form is Format.CSV:
-        # rows over environments have neither an environment nor seeds
+        # Rows over environments have neither an environment nor seeds.
         names = [*result.per_env.columns, *OVERALL_ONLY]
         rows = [*per_env, *({"mode": row["group"], **row} for row in overall)]
         print_csv(names, [{name: row.get(name) for name in names} for row in rows])

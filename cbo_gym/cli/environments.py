@@ -151,7 +151,7 @@ def _describe_env(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, 
     scopes = contexts.scopes if codec.choices and contexts else ()
     names = domains.names if domains.named else [f"action[{i}]" for i in range(len(domains.names))]
     best = oracle.optimum
-    # with a wrong graph the best action may not be offered
+    # With a wrong graph the best action may not be offered.
     true_codec = feedback.truth.codec
     record = to_record(true_codec, best.action)
     return {

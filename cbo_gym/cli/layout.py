@@ -11,7 +11,7 @@ from rich.text import Text
 
 from cbo_gym.errors import printable
 
-#: characters between columns
+#: Number of characters between columns.
 GAP = 2
 NUMBER = re.compile(r"[-+]?[\d.]|-?$")
 NARROWEST = 4
@@ -36,7 +36,7 @@ def layout(
     while (widths := _widths(list(columns.values()), width)) is None:
         title = next((title for title in droppable if title not in dropped), None)
         if title is None:
-            # the terminal is narrower than the words that must stay
+            # The terminal is narrower than the words that must stay.
             widths = [max(NARROWEST, (width or 0) // len(columns) - GAP)] * len(columns)
             break
         dropped.append(title)
@@ -68,7 +68,7 @@ def _widths(columns: Sequence[Sequence[str]], width: int | None) -> list[int] | 
         words = [word for string in (title, *([] if are_numbers else cells)) for word in string.split()]
         longest = min(width // 2, max(map(cell_len, words), default=0))
         least.append(max(longest, cells_width if are_numbers else 0))
-        # titles give way before cells do
+        # Titles give way before cells do.
         widths.append(max(least[-1], cells_width))
     while sum(widths) > available:
         widest = max(range(len(widths)), key=lambda index: (widths[index] > least[index], widths[index]))

@@ -19,7 +19,7 @@ from cbo_gym._util.files import csv_cell
 from cbo_gym.cli.layout import layout
 from cbo_gym.errors import ArgumentError, printable
 
-#: prints results; lines break only on a terminal
+#: Prints results; lines break only on a terminal.
 console = Console(soft_wrap=not sys.stdout.isatty())
 
 JsonOption = Annotated[

@@ -79,7 +79,7 @@ def run(
             env_id,
             seed,
             horizon=horizon,
-            # evaluate checks the word.
+            # The function evaluate checks the word.
             recommend=cast("Recommend", recommend),
             batch=batch,
             callbacks=[lambda played: progress.update(bar, completed=played.round, total=played.horizon)],

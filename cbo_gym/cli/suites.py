@@ -81,7 +81,7 @@ def _rounds(suite: Suite) -> str:
 def _row(suite: Suite, label: str) -> list[str]:
     spec = Spec.parse(label)
     entry = find_entry(spec.name)
-    # parameters may change the optimum
+    # Parameters may change the optimum.
     known = entry.optimum if entry and not spec.parameters else None
     row = [label, str(entry.mode) if entry else "", f"{known.value:.6g}" if known else ""]
     return [*row, f"{suite.references[label]:.6g}" if label in suite.references else ""] if suite.references else row

@@ -27,7 +27,7 @@ NAME_ROW, VALUE_ROW, LINE_ROW, PADDING = 0.21, 0.19, 0.18, 0.05  # inches
 NAME_SIZE, VALUE_SIZE, LINE_SIZE = 10.0, 9.5, 8.5  # points
 TITLE_SIZE, SUBTITLE_SIZE, KEY_SIZE = 12.0, 10.0, 8.0
 WIDEST_VALUE = "-1.234e+05"
-#: enough for the rewards of any round, so that all pictures of an experiment have one size
+#: Enough for the rewards of any round, so that all pictures of an experiment have one size.
 SUBTITLE_WIDTH = 5.0
 DASHES = (0, (4, 2.5))
 
@@ -95,7 +95,7 @@ class Picture:
             self._key.append(({"color": CONFOUNDING, "linestyle": DASHES}, "confounded"))
         self._boxes = {name: (boxes or {}).get(name, Box()) for name in diagram.nodes}
         self.sheet = sheet_for(diagram, self._sizes())
-        # whole, even numbers of pixels: video encoders ask for them
+        # Whole, even numbers of pixels: video encoders ask for them.
         height = self.sheet.above + self.sheet.below
         size = 2 * np.ceil(0.5 * DPI * self.sheet.width) / DPI, 2 * np.ceil(0.5 * DPI * height) / DPI
         self.figure: Figure = Figure(figsize=size, dpi=DPI, facecolor=PLAIN)
@@ -142,7 +142,7 @@ class Picture:
 
         points = curve_of(sheet, edge)
         path = Path(points, [Path.MOVETO] + [Path.CURVE4] * (len(points) - 1))
-        # edges between full layers are pale
+        # Edges between full layers are pale.
         more = {"zorder": 2.5} if edge[2] else {"zorder": 2, "alpha": min(max(0.15, 300.0 / crowd), 1.0)}
         self._add_arrow(edge[2], path=path, mutation_scale=10 * sheet.scale, linewidth=1.1 * sheet.scale, **more)
 
@@ -152,7 +152,7 @@ class Picture:
         (x0, y0), (x1, y1) = sheet.centres[tail], sheet.centres[head]
         margin = 0.5 * sheet.box_height + 0.05
         across, along = abs(x1 - x0), abs(y1 - y0)
-        # a steep arrow leaves the box by its upper or lower side
+        # A steep arrow leaves the box by its upper or lower side.
         steep = along * sheet.box_width >= across * sheet.box_height
         distance = float(np.hypot(across, along))
         reach = margin * distance / along if steep else (0.5 * sheet.box_width + 0.05) * distance / across

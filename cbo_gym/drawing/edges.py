@@ -9,7 +9,7 @@ from itertools import pairwise
 from cbo_gym.drawing.layout import Layout, Slot
 from cbo_gym.drawing.sheet import Layers, Point
 
-#: tail, head, is bidirected
+#: Tail and head of an edge, and whether it is bidirected.
 Edge = tuple[str, str, bool]
 
 
@@ -31,7 +31,7 @@ def _curve(sheet: Layers, route: Sequence[Slot], bidirected: bool) -> list[Point
     """Return a curve that is level inside the columns and bends between them."""
     half = 0.5 * sheet.box_width
     start, *passed, end = [sheet.centres[slot] for slot in route]
-    # apart from the directed edges
+    # Confounding ends apart from the directed edges.
     leave = 0.3 * sheet.box_height if bidirected else 0.0
     stops = [(start[0] + half, start[1] + leave)]
     stops += [(x + side, y) for x, y in passed for side in (-half, half)]

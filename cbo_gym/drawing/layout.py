@@ -12,7 +12,7 @@ from typing import Protocol
 import networkx as nx
 import numpy as np
 
-#: a node's name, or the point at which a long edge passes a layer: the edge's nodes, and the layer
+# A node's name, or a point at which a long edge passes a layer: the nodes of the edge, and the layer.
 Slot = str | tuple[tuple[str, ...], int]
 
 
@@ -86,9 +86,9 @@ def _edges(diagram: Diagram, column: Mapping[Slot, int]) -> list[tuple[str, str,
 def _sweeps(
     layers: list[list[Slot]], column: Mapping[Slot, int], linked: Mapping[Slot, set[Slot]], times: int
 ) -> Iterator[tuple[list[Slot], list[list[Slot]]]]:
-    """Yield layers from left to right and back, and to the right once more so that the reward's comes last.
+    """Yield each layer and its slots' neighbours in the previous layer, in sweeps to the right and back.
 
-    Each comes with the neighbours of its slots in the layer that precedes it in the sweep.
+    A last sweep goes to the right, so that the layer of the reward comes last.
     """
     forth = [(layer, -1) for layer in layers[1:]]
     back = [(layer, +1) for layer in layers[-2::-1]]
@@ -127,5 +127,5 @@ def _heights(
         fitted = isotonic_regression(np.array(wanted) - offset).x + offset
         height.update(zip(layer, fitted.tolist(), strict=True))
     middle = 0.5 * (min(height.values()) + max(height.values()))
-    # the first of a layer is on top
+    # The first of a layer is on top.
     return {slot: middle - value for slot, value in height.items()}

@@ -16,7 +16,7 @@ def show_wrapped(env: gym.Env[Any, Any]) -> str | None:
 
 def show_figure(figure: Any) -> str:
     """Return the SVG of a figure of Matplotlib."""
-    # late, because importing the package must not import Matplotlib
+    # Imported here, because importing the package must not import Matplotlib.
     from cbo_gym.drawing.html import svg_of
 
     return svg_of(figure)

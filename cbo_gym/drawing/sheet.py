@@ -12,7 +12,7 @@ from cbo_gym.drawing.layout import Diagram, Layout, Slot, lay_out
 
 Point = tuple[float, float]
 
-#: on either side of the diagram
+#: Margin on either side of the diagram, in inches.
 MARGIN = 0.3
 
 
@@ -65,7 +65,7 @@ class Layers(Sheet):
 
     def __init__(self, layout: Layout, sizes: Sizes) -> None:
         self.layout = layout
-        # full layers get smaller boxes, and wider gaps because their edges are steep
+        # Full layers get smaller boxes, and wider gaps because their edges are steep.
         super().__init__(float(np.clip(12.0 / layout.rows, 0.6, 1.0)), sizes)
         self.gap = 0.75 + 0.012 * layout.rows
         self.rise = 0.55 * self.scale
@@ -106,7 +106,7 @@ class Circle(Sheet):
         degrees = {name: (diagram.graph.in_degree(name), diagram.graph.out_degree(name)) for name in diagram.nodes}
         self.inmost = next((name for name in diagram.nodes if degrees[name] == (len(diagram.nodes) - 1, 0)), None)
         around = [name for name in diagram.nodes if name != self.inmost]
-        # at the top and the bottom neighbours are side by side
+        # At the top and the bottom neighbours are side by side.
         across = max(2.2, (self.box_width + 0.2) / np.sin(2.0 * np.pi / max(len(around), 4)))
         along = max(0.75 * across, (self.box_height + 0.2) / np.sin(2.0 * np.pi / max(len(around), 4)))
         self.width = max(2.0 * across + self.box_width + 2.0 * MARGIN, sizes.least)

@@ -53,7 +53,7 @@ def _transform_optimum(recorded: RecordedOptimum | None, feedback: Feedback) -> 
         "value": float(to_new(recorded.value)),
         "action": transform.record(recorded.action, feedback.mode, names),
         "standard_error": scale * recorded.standard_error,
-        # a bend changes the distribution of random actions, so that their mean must be estimated again
+        # A bend changes the distribution of random actions, so that their mean must be estimated again.
         "random_value": float(to_new(recorded.random_value)) if transform.keeps_measure else None,
         "random_standard_error": scale * recorded.random_standard_error,
     }

@@ -1,7 +1,7 @@
 """Registration of the environments with Gymnasium, from a copy of the registry that needs no YAML parser.
 
-``envs_registry.json`` is a copy of ``envs_registry.yaml`` with its hash: if that file has changed, it is read itself.
-``make registry`` updates the copy.
+``envs_registry.json`` is a copy of ``envs_registry.yaml`` with its hash. If the YAML file has changed, it is read
+instead. ``make registry`` updates the copy.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return values, self.feedback.after(nodes, values), reward
 
     def _with_next(self, observation: Observations, memory: Memory, ahead: int = 0) -> Observations:
-        """Return the observation with the context of a coming round and the memory before it."""
+        """Return the observation with the context of a future round and the memory before it."""
         if self.feedback.looks_ahead:
             observation |= self.feedback.before(self._next_noise(ahead))
         for key, value in self.feedback.observe_memory(memory).items():

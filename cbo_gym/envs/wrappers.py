@@ -68,7 +68,7 @@ class DiscreteAction(gym.ActionWrapper[Observation, Any, Action], RecordConstruc
     Args:
         env: an environment of any mode.
         count: number of actions, at least 2.
-        seed: of the scrambled Sobol sequence that the actions come from.
+        seed: seed of the scrambled Sobol sequence from which the actions come.
 
     Raises:
         ArgumentTypeError: if the environment's actions are of a type that cbo_gym does not have.

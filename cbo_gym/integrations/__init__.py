@@ -1,1 +1,1 @@
-"""For other libraries: data frames of samples, and environments as functions to be optimised."""
+"""Integrations with other libraries: data frames of samples, and environments as functions to be optimised."""

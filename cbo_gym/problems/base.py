@@ -179,8 +179,8 @@ class Problem(ProblemStatement):
         optimal_action: a maximiser of E[Y | a] in [0, 1] per coordinate; None if there is no closed form.
         optimal_do: variable -> native value, a hard intervention that maximises E[Y | do] over all targets; None if
             theory gives none.
-        noiseless_mean: whether, for every soft action, E[Y | a] equals the reward without noise, as it does if the
-            noise has mean zero and enters the reward linearly.
+        noiseless_mean: whether E[Y | a] equals the reward without noise for every soft action. It does if the noise
+            has mean zero and enters the reward linearly.
         composition: the reward as a known function of the other observed nodes, for methods of composite optimisation;
             else None. It takes name -> value and uses only plain operators, so that values may be NumPy arrays or torch
             tensors.

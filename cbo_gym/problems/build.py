@@ -11,7 +11,7 @@ from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean, import_hint
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.custom.problem_file import load_problem
 
-#: errors of a function that is called with unsuitable arguments
+#: Errors of a function that is called with unsuitable arguments.
 FAULTS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError, OSError)
 
 

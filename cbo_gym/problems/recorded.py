@@ -15,10 +15,11 @@ class RecordedOptimum(StrictModel):
     ``action`` holds [0, 1] coordinates in soft mode, those of the lower and then the upper corner of a point-like
     cell in aggregated mode, native values by variable name in hard and discrete mode, the 0/1 super arm in masked mode,
     and the policy in words in contextual mode.
-    ``random_value`` is the mean of E[Y | action] over the action space's own random actions.
+    ``random_value`` is the mean of E[Y | action] over random actions, as the action space samples them.
 
-    With several objectives ``action`` is a list of actions along the Pareto front and ``front`` the list of their
-    expected reward vectors; the values are hypervolumes above ``reference``, that of a random action of it alone.
+    With several objectives ``action`` is a list of actions along the Pareto front, and ``front`` the list of their
+    expected reward vectors. Then ``value`` is the hypervolume of the front above ``reference``, and ``random_value``
+    the mean hypervolume of a single random action.
     """
 
     value: float

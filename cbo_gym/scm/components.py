@@ -160,6 +160,6 @@ def _between(*values: float) -> tuple[float, float]:
 
 def _with_ends(derivative: np.polynomial.Polynomial, low: float, high: float) -> np.ndarray:
     """Return the ends of an interval and the stationary points inside, given the derivative of a polynomial."""
-    # the real part of a complex root only adds a point
+    # The real part of a complex root only adds a point.
     turns = np.real(derivative.roots())
     return np.concatenate([[low, high], turns[(low < turns) & (turns < high)]])

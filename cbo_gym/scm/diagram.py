@@ -274,7 +274,7 @@ class CausalDiagram:
             raise ArgumentError(f"paths cannot start in the conditioning set; in both: {sorted(start & observed)}")
         opened = self.ancestors(observed)
         parents, children, siblings = self._neighbours
-        # the state of a walk: its node, and whether it arrived along an arrowhead
+        # The state of a walk: its node, and whether it arrived along an arrowhead.
         pending = [(name, False) for name in start]
         visited = set(pending)
         while pending:

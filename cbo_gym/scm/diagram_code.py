@@ -306,7 +306,7 @@ class _Parser:
             self._defaults = outer
             return names
         name, line = self._word(), self._peek(-1).line
-        # a port, where an arrow touches the picture of a node
+        # A port, where an arrow touches the picture of a node.
         while self._take(":"):
             self._word()
         try:

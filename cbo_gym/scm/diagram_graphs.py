@@ -72,7 +72,7 @@ def read_pgmpy(model: Any) -> Parts:
 
 def read_dowhy(model: Any) -> Parts:
     """Read a ``CausalModel`` of DoWhy, or a model of ``dowhy.gcm``."""
-    # dowhy.gcm has model.graph, and CausalModel has model._graph, a CausalGraph with another _graph
+    # dowhy.gcm has model.graph, and CausalModel has model._graph, a CausalGraph with another _graph.
     graph = getattr(model, "graph", None)
     graph = getattr(getattr(model, "_graph", graph), "_graph", graph)
     if not isinstance(graph, nx.Graph):
@@ -98,7 +98,7 @@ def read_any(source: Any) -> Parts:
     if isinstance(source, PurePath):
         hint = "; give the file's contents: path.read_text()"
     if isinstance(source, Mapping):
-        # in networkx the values of a mapping are effects, in other libraries causes
+        # In networkx the values of a mapping are effects, in other libraries causes.
         hint = "; a mapping does not say which are the causes: give networkx.DiGraph(mapping) if its keys are"
     raise ArgumentTypeError(
         "a causal diagram is DAGitty or DOT code, a CausalDiagram, a graph of networkx, pgmpy, DoWhy or causal-learn, "

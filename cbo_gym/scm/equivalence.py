@@ -11,9 +11,10 @@ from cbo_gym.scm.diagram import CausalDiagram, Edge
 def markov_equivalents(diagram: CausalDiagram, sinks: Collection[str], max_count: int) -> list[CausalDiagram]:
     """Return acyclic diagrams with an equivalent directed part, in which ``sinks`` have no children.
 
-    They share its skeleton and its unshielded colliders (Verma & Pearl 1990). Any two are connected by a sequence of
-    reversals of covered edges, whose ends have the same other parents, each of an edge in which the two differ
-    (Chickering 1995, Theorem 2); edges into sinks never differ. Bidirected edges are kept.
+    They share its skeleton and its unshielded colliders (Verma & Pearl 1990). The search reverses covered edges, whose
+    ends have the same other parents. A sequence of such reversals leads from any of the diagrams to any other, through
+    edges that differ between the two (Chickering 1995, Theorem 2); edges into sinks never differ. Bidirected edges are
+    kept.
 
     Args:
         diagram: an acyclic diagram.

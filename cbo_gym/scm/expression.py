@@ -98,7 +98,7 @@ class Expression:
                 scope[f"name{index}"] = operands[0]
                 lines.append(f"step{index} = nodes[name{index}]")
             elif name in (NUMBER, DOUBLE):
-                # Python's integers are unbounded, and repeated squares would never end
+                # Python's integers are unbounded, and repeated squares would never end.
                 scope[f"step{index}"] = float(operands[0]) if name == NUMBER else np.float64(operands[0])
             else:
                 lines.append(f"step{index} = {name}({', '.join(f'step{operand}' for operand in operands)})")
@@ -136,7 +136,7 @@ class _Symbol:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **more: Any) -> Any:
         if method == "outer" or any(isinstance(operand, np.ndarray) for operand in inputs):
-            # arrays of objects call the operators of their entries
+            # Arrays of objects call the operators of their entries.
             arrays = [np.array(operand, dtype=object) for operand in inputs]
             return getattr(ufunc, method)(*arrays, **more)
         name = {"power": "numpy_power", "remainder": "modulo"}.get(ufunc.__name__, ufunc.__name__)
@@ -176,7 +176,7 @@ def _index_of(value: Any, steps: list[Step]) -> int:
 
 def _method(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     def method(*inputs: Any) -> Any:
-        # an array calls ``__array_ufunc__`` of the other operand
+        # An array calls ``__array_ufunc__`` of the other operand.
         if isinstance(inputs[-1], np.ndarray):
             return NotImplemented
         return inputs[0].after(name, *(inputs[::-1] if swapped else inputs))

@@ -48,7 +48,7 @@ class LinearNetwork:
         self.options = list(options)
         self.width = max(map(len, self.causes))
         *upper, self._last = range(len(causes))
-        # causes of the last node alone: each is tried with both signs in every pass of the others
+        # Causes of the last node alone: each is tried with both signs in every pass of the others.
         self._ends = [node for node in upper if not any(node in own for own in causes[:-1])]
         self._inner = [node for node in upper if node not in self._ends]
         self._signs = 1 - 2 * _bits(len(self._inner))

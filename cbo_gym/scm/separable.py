@@ -272,7 +272,7 @@ class SeparableSEM(System):
 
 
 def _term(code: StraightLine, effect: int, cause: int, component: Component) -> str:
-    # a product is much faster than a call
+    # A product is much faster than a call.
     if isinstance(component, Linear):
         return f"{code.bind(f'component_{effect}_{cause}', component.slope)} * y{cause}"
     return f"{code.bind(f'component_{effect}_{cause}', component)}(y{cause})"

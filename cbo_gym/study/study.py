@@ -53,8 +53,8 @@ class Trial:
 class Study:
     """A study in a database. Any number of processes and threads may work on it at once, also on one object.
 
-    Agents of one process make suggestions one at a time; no other call waits for them. A pickled study, or a copy,
-    opens the same database again, in the process that reads it, and rebuilds its agent from the log.
+    Agents of one process make suggestions one at a time; no other call waits for them. A copied or unpickled study
+    opens the same database and rebuilds its agent from the log.
 
     Args:
         log: the database.
@@ -182,7 +182,7 @@ class Study:
                 raise ArgumentError(f"the reward {self.about.reward} is missing; fill it in, or leave the row out")
             observed = {name: row.values[name] for name in self.about.contexts if name in row.values}
             context = observed if self.about.mode == "contextual" else None
-            # Refuses a missing context.
+            # This refuses a missing context.
             self._units.context(context)  # type: ignore[arg-type]
             action = self._units.action(row.done)
             measured = self._units.fill_in(self._units.values(row.values), action, context)
@@ -408,7 +408,7 @@ def _split_rounds(rounds: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str,
     chunks: list[list[Mapping[str, Any]]] = [[]]
     length = 0
     for past in rounds:
-        # With the separator; 100 characters are left for the rest of the event.
+        # The 2 are for the separator; 100 characters are left for the rest of the event.
         added = len(json.dumps(past)) + 2
         length += added
         if chunks[-1] and length > MAX_PAYLOAD - 100:

@@ -123,7 +123,7 @@ class _UnlearnedRound(NamedTuple):
 
 
 class Suggester:
-    """Rebuilds an agent from events, and makes suggestions; for one thread at a time.
+    """The agent of a study, rebuilt from events, which makes suggestions; for one thread at a time.
 
     Args:
         history: the events of the study.

@@ -124,7 +124,7 @@ class State:
 
 
 class History:
-    """Reads each event of a study once, and appends events. It needs no lock: threads replace the state as a whole.
+    """Reader and writer of a study's events. It needs no lock, because threads replace the state as a whole.
 
     Args:
         log: the log of the database.

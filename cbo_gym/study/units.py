@@ -24,7 +24,7 @@ Done = Mapping[str, Any]
 
 
 class Units:
-    """Converts actions, values and rewards of a study to those of its agent, and back.
+    """Conversion of actions, values and rewards of a study to those of its agent, and back.
 
     Args:
         about: the description of the study.
@@ -111,7 +111,7 @@ class Units:
         completed = {name: read.get(name) for name in nodes}
         if completed[self.about.reward] is None:
             raise ArgumentError(f"the reward {self.about.reward} is missing; without it, record the trial as failed")
-        # Raises for a reward outside its range.
+        # This raises for a reward outside its range.
         self.reward(completed)
         return completed
 

@@ -16,7 +16,7 @@ def non_dominated(vectors: Array) -> Array:
     """
     vectors = np.asarray(vectors, dtype=float)
     kept = np.zeros(len(vectors), dtype=bool)
-    # dominating vectors come first, equal ones keep their order
+    # Dominating vectors come first, equal ones keep their order.
     order = np.lexsort((np.arange(len(vectors)), *(-vectors.T[::-1])))
     kept[order] = _non_dominated_in_order(vectors[order])
     return kept
@@ -69,12 +69,12 @@ def _volume(front: Array) -> float:
 
 def _staircase(points: Array) -> tuple[Array, Array]:
     """Add points one by one to the area that they dominate; return whether each adds to it, and the area after each."""
-    # corners from the left; the area is ys[i] high between xs[i - 1] and xs[i]
+    # Corners from the left; the area is ys[i] high between xs[i - 1] and xs[i]
     xs, ys = [0.0, np.inf], [np.inf, 0.0]
     area, steps = 0.0, []
     for x, y in points.tolist():
         right = bisect_left(xs, x)
-        # otherwise the corner on the right covers the point
+        # Otherwise the corner on the right covers the point.
         if adds := y > ys[right]:
             area += (x - xs[right - 1]) * (y - ys[right])
             end = right + 1 if xs[right] == x else right

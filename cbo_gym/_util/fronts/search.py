@@ -10,19 +10,19 @@ import numpy as np
 from cbo_gym._util.fronts.measures import hypervolume, non_dominated
 
 Array = np.ndarray
-#: quasi-uniform points that are tried in each box
+#: Number of quasi-uniform points that are tried in each box.
 FIRST = 2**9
-#: smallest and largest standard deviation of steps, which are drawn log-uniformly
+#: Smallest and largest standard deviation of steps, which are drawn log-uniformly.
 SMALLEST, LARGEST = 1e-4, 0.3
-#: generations between checks of the progress
+#: Number of generations between checks of the progress.
 PATIENCE = 20
-#: generations in which each box is searched alone
+#: Number of generations in which each box is searched alone.
 ALONE = 40
-#: largest number of coordinates redrawn on average
+#: Largest number of coordinates redrawn on average.
 MAX_REDRAWN = 3
-#: largest distance of a combination of two points beyond them, as a share of their distance
+#: Largest distance of a combination of two points beyond them, as a share of their distance.
 BEYOND = 0.25
-#: share of children that move to another box
+#: Share of children that move to another box.
 SWITCHED = 0.1
 
 
@@ -112,7 +112,7 @@ def _thin(vectors: Array, size: int) -> Array:
     unit = (vectors - vectors.min(axis=0)) / np.maximum(np.ptp(vectors, axis=0), np.finfo(float).tiny)
     extreme = np.unique(np.concatenate([unit.argmin(axis=0), unit.argmax(axis=0)]))
     low, high, kept = 1, 2 * size, np.array([], dtype=int)
-    # bisection
+    # The resolution of the grid is found by bisection.
     while low <= high:
         middle = (low + high) // 2
         _, first = np.unique((unit * middle).astype(int), axis=0, return_index=True)

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 BOOTSTRAP_DRAWS = 2000
 SCORES = ("score", "average_score")
-#: runs whose tables are in memory at a time
+#: Largest number of runs whose tables are in memory at a time.
 BATCH = 1000
-#: values of a column that are in memory at a time
+#: Largest number of values of a column that are in memory at a time.
 CELLS = 200_000
-#: scores of performance profiles, from random play to the optimum
+#: Scores of performance profiles, from random play to the optimum.
 THRESHOLDS = np.arange(101) / 100
 ALL_MODES = "all modes"
 RUNS_LISTED_BY = "cbo-gym leaderboard FOLDER --csv --table runs"
@@ -321,7 +321,7 @@ def _per_env(table: pl.DataFrame) -> pl.DataFrame:
         counts = np.maximum(rows[f"{name}_count"].to_numpy(), 2)
         rows = rows.with_columns(pl.col(f"{name}_half") * pl.Series(aggregate.t_factor(counts)))
     for name in censored:
-        # null unless every seed has its number
+        # The mean is null unless every seed has its number.
         some, reached = pl.col(f"{name}_count") > 0, pl.col(f"{name}_seeds")
         rows = rows.with_columns(
             pl.when(some & (reached == pl.col("seeds"))).then(pl.col(name, f"{name}_half")),
@@ -396,7 +396,7 @@ def _compare(group: str, finished: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
     samples = {str(agent): _sample(rows, rng) for (agent,), rows in by_agent.items()}
     rows, profiles = [], {}
     for agent, sample in samples.items():
-        # unpacked one sample at a time, because they are large
+        # Resamples are unpacked one sample at a time, because they are large.
         draws = sample.resamples.weights()
         rows.append({"group": group, "agent": agent, **_overall(sample, draws, len(envs))})
         profiles[agent] = _profile(group, agent, sample, draws)
@@ -423,14 +423,14 @@ def _overall(sample: _Sample, draws: np.ndarray, envs: int) -> dict[str, object]
     row: dict[str, object] = {"envs": len(sample.envs), "of": envs, "runs": int(seeds.sum())}
     row |= {"fewest_seeds": int(seeds.min()), "most_seeds": int(seeds.max())}
     row |= _statistic("iqm", sample, aggregate.interquartile_mean, sample.values["score"], draws)
-    # GAP comes last, because few suites are compared by it
+    # GAP comes last, because few suites are compared by it.
     for name in sorted(sample.values, key=lambda name: name in GAPS):
         values = sample.values[name]
         if METRICS[name].over_envs == "mean":
-            # failed seeds have no value
+            # Failed seeds have no value.
             row[name] = float(aggregate.mean(values, aggregate.equal_weights(values)))
         elif np.isnan(values[sample.equal > 0]).any():
-            # the mean of fewer runs would not be comparable
+            # The mean of fewer runs would not be comparable.
             row |= {name: None, f"{name}_low": None, f"{name}_high": None}
         else:
             row |= _statistic(name, sample, aggregate.mean, values, draws)

@@ -23,16 +23,16 @@ from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 
-#: metrics that every run has and that are comparable among environments
+#: Metrics that every run has and that are comparable among environments.
 COMPARED = tuple(
     name for name, metric in METRICS.items() if metric.over_envs == "interval" and metric.shown == "always"
 )
 TEST = "paired permutation test"
-#: random signs, if there are too many to try all
+#: Number of random signs, if there are too many to try all.
 DRAWS = 20_000
-#: pairs up to which all signs are tried
+#: Largest number of pairs for which all signs are tried.
 EXACT_PAIRS = 14
-#: draws in memory at a time
+#: Largest number of draws in memory at a time.
 CHUNK = 1000
 ROUNDING = 1e-12
 
@@ -214,7 +214,7 @@ def sign_flip_p_value(differences: list[np.ndarray]) -> float:
     if len(shares) <= EXACT_PAIRS:
         signs = 1 - 2 * ((np.arange(2 ** len(shares))[:, None] >> np.arange(len(shares))) & 1)
         return float((np.abs(signs @ shares) >= least).mean())
-    # scipy.stats.permutation_test draws the same signs in 2.5 times the time
+    # scipy.stats.permutation_test draws the same signs in 2.5 times the time.
     rng = np.random.default_rng(0)
     reached = 0
     for _ in range(DRAWS // CHUNK):

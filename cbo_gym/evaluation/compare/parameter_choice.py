@@ -22,14 +22,14 @@ from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.seed_ranges import INSTANCE_SEED, PUBLICATION, TUNING, TUNING_INSTANCES
 
-#: metrics and their meanings; all are normalised scores after the last round, so environments can be averaged
+#: Metrics and their meanings; all are normalised scores after the last round, so environments can be averaged.
 METRICS = {
     "average_score": "score of the average expected reward",
     "best": "score of the best expected reward so far",
 }
 SHOWN_PROBLEMS = 5
 
-#: environment, value of the parameter, seed
+#: Environment, value of the parameter, seed.
 Cell = tuple[str, float, int]
 
 
@@ -82,7 +82,7 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
     shared = Spec.parse(agent)
     stated = [(run, _stated_value(run, shared, parameter)) for run in runs if run.status != "skipped"]
     candidates = [(run, value) for run, value in stated if value is not None]
-    # before values are put into a set, since they may not be hashable
+    # Checked before values are put into a set, because they may not be hashable.
     if strange := [value for _, value in candidates if not isinstance(value, int | float)]:
         raise ArgumentError(f"the values of {parameter} must be numbers; found {', '.join(map(short_repr, strange))}")
     envs, seeds = sorted({run.env for run, _ in candidates}), sorted({run.seed for run, _ in candidates})
@@ -106,7 +106,7 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
                 f"{', and '.join(both)}; give those of one sweep"
             )
     _require_complete(cells, envs, values, seeds, parameter)
-    # environments x values, the seeds averaged out
+    # Environments x values, the seeds averaged out.
     scores = np.array(
         [
             [np.mean([final_score(cells[env, value, seed], metric) for seed in seeds]) for value in values]
@@ -114,7 +114,7 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
         ]
     )
     elsewhere = (scores.sum(axis=0) - scores) / (len(envs) - 1)
-    # the smallest of equally good values
+    # The smallest of equally good values.
     best = elsewhere.round(TIE_DECIMALS).argmax(axis=1)
     chosen = {env: values[index] for env, index in zip(envs, best, strict=True)}
     columns = {f"{parameter}={value!r}": elsewhere[:, index] for index, value in enumerate(values)}

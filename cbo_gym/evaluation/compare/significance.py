@@ -80,7 +80,7 @@ def ranking(board: Leaderboard, group: str) -> Ranking | str:
 
 def rank(group: str, agents: list[str], scores: np.ndarray) -> Ranking:
     """Rank agents by scores of shape ``(envs, agents)``, at least 3 of each, and test the differences."""
-    # late, because SciPy's tests take long to import
+    # Imported here, because SciPy's tests take long to import.
     from scipy.stats import f, friedmanchisquare, rankdata
 
     envs, count = scores.shape
@@ -89,7 +89,7 @@ def rank(group: str, agents: list[str], scores: np.ndarray) -> Ranking:
     p_value = 1.0
     if not (scores == scores[:, :1]).all():
         statistic, largest = friedmanchisquare(*scores.T).statistic, envs * (count - 1)
-        # Iman and Davenport's F, Demsar's F_F; the divisor is 0 but for rounding if all environments agree
+        # Iman and Davenport's F, Demsar's F_F; the divisor is 0 but for rounding if all environments agree.
         f_value = (envs - 1) * statistic / max(largest - statistic, 1e-12 * largest)
         p_value = float(f.sf(f_value, count - 1, (count - 1) * (envs - 1)))
     difference = _quantile(count) * float(np.sqrt(count * (count + 1) / (6 * envs)))

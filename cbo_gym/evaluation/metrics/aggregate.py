@@ -21,7 +21,7 @@ Array = np.ndarray
 
 CONFIDENCE = 0.95
 TWO_SIDED = 0.5 + CONFIDENCE / 2
-#: number up to which single precision represents halves exactly
+#: Largest number up to which single precision represents halves exactly.
 LARGEST_EXACT = 2**23
 
 
@@ -117,7 +117,7 @@ def performance_profile(scores: Array, weights: Array, thresholds: Array) -> Arr
     Returns:
         Shares of shape ``(..., thresholds)`` for weights of shape ``(..., envs, seeds)``.
     """
-    # False for NaN, which has no weight
+    # The comparison is false for NaN, which has no weight.
     above = scores.reshape(-1, 1) > thresholds
     return weights.reshape(*weights.shape[:-2], -1) @ above.astype(float)
 
@@ -144,7 +144,7 @@ def probability_of_improvement(scores: Array, others: Array, weights: Array, oth
     wins = _wins(scores, others)
     left = weights.reshape(-1, *scores.shape).swapaxes(0, 1)
     right = other_weights.reshape(-1, *others.shape).swapaxes(0, 1)
-    # every environment's weights sum to 1 / envs in both factors
+    # Every environment's weights sum to 1 / envs in both factors.
     total = np.einsum("ebj,ebj->b", left @ wins, right) * len(scores)
     return total.reshape(weights.shape[:-2])
 
@@ -204,7 +204,7 @@ def welch_half_width(samples: Sequence[Array], below: float = TWO_SIDED) -> floa
 
 def t_quantile(freedom: Any, below: float = TWO_SIDED) -> Any:
     """Return a quantile of Student's t, by default the end of a 95 % interval."""
-    # late, so that processes that only play runs start faster
+    # Late, so that processes that only play runs start faster.
     from scipy.special import stdtrit
 
     return stdtrit(freedom, below)

@@ -27,7 +27,7 @@ Array = np.ndarray
 BUDGETS = (20, 50, 100)
 EXPECTED, SURVEY = "", "survey_"
 OVER_TIME = "gap_over_time"
-#: columns of both versions, and that of dynamic mode
+#: Columns of both versions, and the column of dynamic mode.
 GAPS = (
     *(f"{version}{name}_{budget}" for version, name, budget in product((EXPECTED, SURVEY), ("gap", "pa_gap"), BUDGETS)),
     OVER_TIME,

@@ -20,9 +20,9 @@ from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, stack_curves
 
 Array = np.ndarray
 Of = Literal["play", "best so far", "recommendation", "agent", "task"]
-#: score of the metric ``rounds_to_goal``
+#: Score of the metric ``rounds_to_goal``
 GOAL = 0.9
-#: columns that most metrics read
+#: Columns that most metrics read.
 OFTEN = (
     "average_regret", "simple_regret", "best_so_far_regret", "cumulative_regret", "average_reward", "feasible", "cost",
     *TIMING_COLUMNS,
@@ -39,7 +39,7 @@ class Ends:
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
         self.columns = runs[0].columns
-        # read together, which is faster
+        # Read together, which is faster.
         self._curves = stack_curves(runs, [name for name in OFTEN if name in self.columns])
 
     def curve(self, name: str) -> Array:
@@ -119,7 +119,7 @@ def _average_score(ends: Ends) -> Array:
 
 def _rounds_to_goal(ends: Ends) -> Array | None:
     """Return the first round after which the best action played so far scores at least :data:`GOAL`."""
-    # slices have different optima
+    # Slices have different optima.
     if "slice" in ends.columns or "best_so_far_regret" not in ends.columns:
         return None
     return first_rounds(ends.score(ends.of("optimum")[:, None] - ends.curve("best_so_far_regret")) >= GOAL)
@@ -145,7 +145,7 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-#: metrics by the names of their columns, in their order
+#: Metrics by the names of their columns, in their order.
 METRICS: dict[str, Metric] = {
     "average_regret": Metric("average regret", "play", unit="reward"),
     "simple_regret": Metric("simple regret", "recommendation", unit="reward", expendable=4),

@@ -10,9 +10,9 @@ import numpy as np
 from cbo_gym.errors import ArgumentError
 
 Array = np.ndarray
-#: mu*, or the best expected reward in each round
+#: mu*, or the best expected reward in each round.
 Optima = float | Array
-#: scores that agree to so many decimals differ by rounding alone
+#: Number of decimals; scores that agree to these differ by rounding alone.
 TIE_DECIMALS = 9
 
 

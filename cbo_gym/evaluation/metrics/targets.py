@@ -8,7 +8,7 @@ import numpy as np
 
 from cbo_gym.evaluation.runs.results import Run
 
-#: scores: 0 is random play, 1 the optimum
+#: Scores: 0 is random play, 1 the optimum.
 TARGETS = (0.5, 0.8, 0.9, 0.95)
 
 

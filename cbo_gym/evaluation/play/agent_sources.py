@@ -142,7 +142,7 @@ def _state_of(source: Any, payload: bytes, stamps: Mapping[str, str]) -> str:
     """Return the state that distinguishes agents of a class: attributes, or the pickle if source code is unknown."""
     if any(stamp.rpartition("+")[2] == WORD for stamp in stamps.values()):
         return hashlib.sha256(payload).hexdigest()
-    # Late, because it is needed only here.
+    # Imported here, because it is needed only here.
     import joblib
 
     state: object = None

@@ -52,7 +52,7 @@ def map_on_cluster(
 
 def _connect(address: str) -> Client:
     try:
-        # Late, because it is an extra and slow to import.
+        # Imported here, because it is an extra and slow to import.
         from distributed import Client
     except ImportError as error:
         raise OperationError("sweeps on a cluster need Dask: pip install 'cbo-gym[dask]'") from error

@@ -133,7 +133,7 @@ def plan(
         raise ArgumentError("give at least one agent, one environment and one seed")
     published: set[tuple[Any, ...]] = set()
     if skip_published is not None:
-        # Late, because it is slow to import and needed only here.
+        # Imported here, because it is slow to import and needed only here.
         from cbo_gym.evaluation.store.published import load_published
 
         # Runs that failed are played again.

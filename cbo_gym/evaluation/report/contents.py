@@ -20,9 +20,9 @@ from cbo_gym.evaluation.report.palette import file_names, looks
 from cbo_gym.evaluation.report.tables import CaptionedTable, Table
 from cbo_gym.evaluation.runs.results import Run
 
-#: columns that fit a page
+#: Columns that fit a page.
 PAPER_COLUMNS = ("iqm", "score", "average_score", "seconds")
-#: decimals of probabilities on the page, so that many columns fit
+#: Number of decimals of probabilities on the page, so that many columns fit.
 PAGE_DECIMALS = 2
 AGAINST: tuple[tuple[str, curves.Against, str], ...] = (
     ("", curves.Rounds, ""),

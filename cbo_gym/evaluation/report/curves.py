@@ -22,18 +22,18 @@ from cbo_gym.evaluation.runs.results import Run, stack_curves
 Array = np.ndarray
 Looks = Mapping[str, Look]
 
-#: fewest seeds for an interval, which with fewer would fill the panel
+#: Fewest seeds for an interval, which with fewer would fill the panel.
 FEWEST_FOR_BAND = 5
 DRAWS = 1000
 MAX_TICKS = 5
-#: smallest simple regret that is drawn, in gaps of optimum and random play
+#: Smallest simple regret that is drawn, in gaps of optimum and random play.
 FLOOR = 1e-4
-#: choices with a line of their own; the others are added up
+#: Largest number of choices with a line of their own; the others are added up.
 MAX_CHOICES = 8
 OTHERS = "others"
 SHARES = (0.0, 1.02)
 COST_STEPS = 150
-#: points of a line on a page, about one a pixel
+#: Number of points of a line on a page, about one per pixel.
 MAX_CHART_ROUNDS = 150
 
 
@@ -142,7 +142,7 @@ def _cumulative_costs(runs: Sequence[Run]) -> Array:
     return np.stack([np.cumsum(run.curve("cost")) for run in runs])
 
 
-#: axis of rounds, or of cumulative costs
+#: Axis of rounds, or of cumulative costs.
 Against = type[Rounds] | type[CostPaid]
 
 

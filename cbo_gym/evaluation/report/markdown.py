@@ -31,7 +31,7 @@ def marks(name: str) -> tuple[str, str]:
 
 
 BEGIN, END = marks("results")
-#: rows of a table that floats; longer tables break over pages
+#: Largest number of rows of a floating table; longer tables break over pages.
 MAX_FLOATING_ROWS = 40
 LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -42,7 +42,7 @@ LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "±": r"$\pm$",
-    # after the end of a line a bracket would be read as an option
+    # After the end of a line a bracket would be read as an option.
     "[": "{[}",
     "]": "{]}",
 }
@@ -137,7 +137,7 @@ def latex(tables: Iterable[CaptionedTable]) -> str:
         inner = [r"\toprule", titles, r"\midrule"]
         if len(rows) > MAX_FLOATING_ROWS:
             begin, end = [rf"\begin{{longtable}}{{{columns}}}", rf"{caption} \\"], [r"\end{longtable}"]
-            # the header stands on every page
+            # The header stands on every page.
             inner.append(r"\endhead")
         else:
             begin = [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{columns}}}"]

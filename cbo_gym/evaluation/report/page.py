@@ -31,14 +31,14 @@ from cbo_gym.evaluation.report.tables import HEADS, SCORE_NOTE, SECONDS_NOTE, ov
 from cbo_gym.evaluation.runs.results import Run, last_line
 
 ASSETS = "cbo_gym.evaluation.report"
-#: characters of an agent's label in a table
+#: Largest number of characters of an agent's label in a table.
 NAME_WIDTH = 60
-#: significant digits of a chart's values
+#: Number of significant digits of a chart's values.
 DIGITS = 4
-#: lines that the description of a panel lists
+#: Largest number of lines that the description of a panel lists.
 MAX_DESCRIBED = 12
 NOTEBOOK_COLUMNS = ("iqm", "average_score", "seconds")
-#: environments up to which a notebook shows curves
+#: Largest number of environments for which a notebook shows curves.
 MAX_NOTEBOOK_ENVS = 12
 
 
@@ -87,7 +87,7 @@ def write_report(
 def _write_tables(report: Report, folder: Path) -> None:
     for name, frame in report.board.frames.items():
         write_text(folder / f"{name}.csv", csv_of(frame))
-        # not written by Polars, whose error on a full disk does not name the file
+        # Not written by Polars, whose error on a full disk does not name the file.
         content = BytesIO()
         frame.write_parquet(content)
         write_bytes(folder / f"{name}.parquet", content.getvalue())
@@ -160,7 +160,7 @@ def chart(shown: CurvesFigure) -> dict[str, Any]:
     }
     few = len(panels) <= 2
     return {
-        # of three, four or two columns those that leave the fewest cells empty
+        # Of three, four or two columns those that leave the fewest cells empty.
         "columns": len(panels) if few else min((3, 4, 2), key=lambda columns: -len(panels) % columns),
         "panels": [(printable(panel.title), _description(panel, shown.read_at)) for panel in shown.panels],
         "packed": b64encode(zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 9)).decode(),

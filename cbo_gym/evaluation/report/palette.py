@@ -21,12 +21,12 @@ from cbo_gym.errors import printable
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#AA3377", "#7A5CFA", "#8B5E3C")
 GREY = "#777777"
-#: lengths of strokes and gaps in widths of the line; empty for a solid line
+#: Lengths of strokes and gaps in widths of the line; empty for a solid line.
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.8), (5, 1.8, 1.2, 1.8), (1.2, 1.6))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 BASELINE = "Random"
 ELLIPSIS = "…"
-#: characters without the suffix; file systems allow 255 bytes
+#: Largest length of a file's name without its suffix; file systems allow 255 bytes.
 MAX_FILE_NAME = 100
 
 
@@ -61,7 +61,7 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     """
     distinct = set(labels)
     indices = _indices({bare_name(label) for label in distinct})
-    # labels without parameters first, so that a variant never takes the look of another agent
+    # Labels without parameters first, so that a variant never takes the look of another agent.
     ordered = sorted(distinct, key=lambda label: (label != bare_name(label), indices[bare_name(label)], label))
     styles: dict[str, Look] = {}
     for label in ordered:
@@ -92,7 +92,7 @@ def _possible(name: str, index: int) -> Iterator[Look]:
     """Yield all looks of one colour, the agent's own first."""
     colour = GREY if name == BASELINE else COLOURS[index % len(COLOURS)]
     tier, column = divmod(index, len(COLOURS))
-    # a variant's marker is not that of the agent with its colour and dash, nor one agent's that of another
+    # A variant's marker is not that of the agent with its colour and dash, nor one agent's that of another.
     first = column + 2 * tier + tier // len(DASHES)
     for step in range(len(DASHES) * len(MARKERS)):
         marker = MARKERS[(first + step + step // len(MARKERS)) % len(MARKERS)]
@@ -141,7 +141,7 @@ def file_names(labels: Iterable[str]) -> dict[str, str]:
     """
     distinct = sorted(set(labels))
     names = {label: re.sub(r"[^A-Za-z0-9]+", "-", re.sub(r"\bT=", "T", label)).strip("-") for label in distinct}
-    # some file systems ignore case
+    # Some file systems ignore case.
     counts = Counter(name.lower() for name in names.values())
     for label, name in names.items():
         if counts[name.lower()] > 1 or not 0 < len(name) <= MAX_FILE_NAME:

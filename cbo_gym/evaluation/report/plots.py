@@ -51,7 +51,7 @@ from cbo_gym.evaluation.report.palette import GREY, Look, for_figure, looks, sho
 from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.problems import build_problem
 
-#: names of objectives, and the Pareto front, shape ``(n, objectives)``
+#: Names of objectives, and the Pareto front, shape ``(n, objectives)``
 Front = tuple[list[str], np.ndarray]
 RECOMMENDED = "recommended_rewards"
 TARGET_POINTS = 100
@@ -82,9 +82,9 @@ STYLE: Any = {
     "ytick.color": "#333333",
     "xtick.major.width": 0.7,
     "ytick.major.width": 0.7,
-    # embedded fonts, which journals require
+    # Embedded fonts, which journals require.
     "pdf.fonttype": 42,
-    # the same figure is the same file
+    # The same figure is the same file.
     "svg.hashsalt": "cbo-gym",
 }
 
@@ -107,11 +107,11 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
         ArgumentError: for another format.
     """
     require_formats(formats)
-    # one layout for all formats
+    # One layout for all formats.
     figure.draw_without_rendering()
     figure.set_layout_engine(None)
     for suffix in formats:
-        # not written by Matplotlib, whose error on a full disk names another cause
+        # Not written by Matplotlib, whose error on a full disk names another cause.
         content = BytesIO()
         figure.savefig(content, format=suffix, dpi=DPI, metadata=UNDATED[suffix])
         write_bytes(folder / f"{name}.{suffix}", content.getvalue())
@@ -153,7 +153,7 @@ def plot_run(run: Run) -> Figure:
 def plot_board(
     board: Leaderboard, kind: Literal["regret", "scores", "profiles"] = "regret", group: str | None = None
 ) -> Figure:
-    """Compare agents in one figure, which belongs to no window.
+    """Compare agents in one figure, which opens no window.
 
     Args:
         board: the leaderboard.
@@ -444,7 +444,7 @@ def _draw_curves(axis: Axes, curves: Mapping[str, Curve], names: Mapping[str, st
 
 def _draw_curve(axis: Axes, shown: Curve, label: str, look: Look) -> None:
     step = max(1, len(shown.x) // MARKERS_A_LINE)
-    # markers of lines that coincide stand apart
+    # Markers of lines that coincide stand apart.
     first = int(step * (0.31 * len(axis.lines) % 1.0))
     style = {"markevery": (first, step), "markeredgecolor": "white", "markeredgewidth": 0.4, **look.of_line}
     axis.plot(shown.x, shown.mean, label=for_figure(label), **style)
@@ -473,17 +473,17 @@ def scale_to_lines(axis: Axes) -> None:
 
 @on_paper
 def shared_legend(figure: Figure) -> None:
-    """Add one legend above all panels, with each label once, and make the figure higher by it."""
+    """Add one legend above all panels, with each label once, and increase the figure's height to make room."""
     handles = {
         label: handle for axis in figure.axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
     if not handles:
         return
-    # a column has a handle and a label
+    # A column has a handle and a label.
     inches = 0.55 + 0.062 * max(map(len, handles))
     columns = max(1, min(len(handles), int(figure.get_figwidth() / inches)))
     rows = -(-len(handles) // columns)
-    # rows of equal length
+    # The rows have equal length.
     columns = -(-len(handles) // rows)
     figure.set_figheight(figure.get_figheight() + 0.18 * rows)
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns)

@@ -31,12 +31,12 @@ OVERALL = {
     "seconds": "seconds a round",
     "run_seconds": "seconds a run",
 }
-#: columns by which agents are compared, and the function that picks the best value
+#: Columns by which agents are compared, and the function that picks the best value.
 RANKED: dict[str, Callable[[Any], Any]] = {
     "iqm": max,
     **{name: metric.best for name, metric in METRICS.items() if metric.over_envs and metric.best},
 }
-#: explanations of titles of columns
+#: Explanations of titles of columns.
 HEADS = {
     "envs": "environments that the agent finished, of those of the mode",
     "interquartile mean": "mean of the middle half of the scores of the recommendation",
@@ -48,7 +48,7 @@ HEADS = {
     "not distinguished": "agents with a letter in common may be equally good",
 }
 MISSING = "-"
-#: note next to every table of scores
+#: Note next to every table of scores.
 SCORE_NOTE = (
     "Score: 0 is the mean of a random action, 1 the optimum. It is of the action recommended after the last round, so "
     "that random play that recommends the best that it saw scores above 0 in most tasks; the score of play "
@@ -166,7 +166,7 @@ def _metric(row: Mapping[str, Any], name: str) -> Cell:
         return Cell(MISSING if reached is None else f"{reached} of {row['seeds']} seeds")
     if f"{name}_low" in row:
         return with_interval(value, row[f"{name}_low"], row[f"{name}_high"])
-    # times differ by the machine more than by the agent, so their interval is not shown
+    # Times differ by the machine more than by the agent, so their interval is not shown.
     if f"{name}_half" in row and name != "seconds":
         return number(value, row[f"{name}_half"])
     return Cell(f"{value:.3g}", value=value)

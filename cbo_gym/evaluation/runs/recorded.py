@@ -19,7 +19,7 @@ from cbo_gym.task import Action, Info, Observation, Task
 # differ in last digits.
 SLACK = 1e-5
 FIELDS = ("mode", "choices", "optimum", "optimum_standard_error", "random_value", "initial_expected", "initial_reward")
-# Columns of the input, and of seconds, which cannot be recomputed.
+# Columns that are input, and times, which cannot be recomputed.
 NOT_COMPARED = ("action", "recommended", *TIMING_COLUMNS)
 
 
@@ -98,7 +98,7 @@ def _unpack(encoded: str, count: int) -> list[list[float]]:
         rows = np.frombuffer(base64.b64decode(encoded, validate=True), dtype="<f8").reshape(count, -1)
         return [row[~np.isnan(row)].tolist() for row in rows]
     except ValueError as error:
-        raise ArgumentError(f"its actions are not of {count} rounds: {error}") from error
+        raise ArgumentError(f"its actions cannot be read as those of {count} rounds: {error}") from error
 
 
 def score_differences(run: Run, again: Run) -> list[str]:

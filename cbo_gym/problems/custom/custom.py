@@ -77,8 +77,8 @@ def custom_problem(
             intervention sets of the manipulable variables.
         contexts: variables that are observed before acting, in contextual mode; such a problem has no ``actions``.
         scopes: the policy scopes, at most 1,024, each a mapping from the variables that are set to the contexts
-            that their values may follow, ``{}`` to only observe; None for every set of ``targets``, its variables by
-            all contexts that they do not affect.
+            on which their values may depend, ``{}`` to only observe. None for a scope for each set of ``targets``, in
+            which values may depend on all contexts that the variables do not affect.
         noise_given: the noise given the contexts, as in :class:`~cbo_gym.problems.modes.contextual.Contexts`. None
             if every context determines one noise, as :class:`~cbo_gym.problems.custom.abduction.Abduction` finds it.
         arms: the interventions of the discrete mode, each a mapping from variables to the values that they are set to,

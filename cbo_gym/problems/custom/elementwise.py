@@ -23,7 +23,7 @@ STAND_INS = (0.5, 1.5, 0.25, 1.0)
 
 @dataclass(frozen=True)
 class Elementwise:
-    """A variable's function of numbers, applied to arrays entry by entry; nan where it fails as arithmetic does."""
+    """A variable's function of numbers, applied to arrays entry by entry. Arithmetic errors become nan."""
 
     name: str
     function: Callable[..., Any]
@@ -88,7 +88,7 @@ def _try(variable: Variable, causes: list[list[float]]) -> tuple[list[float], bo
             _require_some(name, rows[0], errors, len(rows))
         values = [value for value, _ in results]
         _require_same(name, values, [_attempt(function, row)[0] for row in rows])
-        # arrays of one axis, and those of two that broadcast together, as an oracle makes them
+        # Arrays of one axis, and those of two that broadcast together, as an oracle makes them.
         columns = [np.array(column) for column in causes]
         crossed = [column[:, None] if index % 2 else column for index, column in enumerate(columns)]
         grid = [
@@ -115,7 +115,7 @@ def _number(result: Any) -> float:
 
 
 def _require_some(name: str, row: Sequence[float], errors: Sequence[Exception], tried: int) -> None:
-    """Refuse a mechanism that fails everywhere, unless it is arithmetic that fails."""
+    """Refuse a mechanism that fails for all values, unless only its arithmetic fails."""
     first = errors[0]
     arithmetic = all(isinstance(error, ArithmeticError) or "math " in str(error) for error in errors)
     if len(errors) < tried or arithmetic:

@@ -128,7 +128,7 @@ class _Step(ast.expr):
 
 
 class _Reader:
-    """Turns a syntax tree into steps; constant parts become numbers, so that their errors are raised at once.
+    """Converter of a syntax tree to steps; constant parts become numbers, so that their errors are raised at once.
 
     All numbers are floats: with Python's unlimited integers a tower of powers might never end.
     """
@@ -168,7 +168,7 @@ class _Reader:
                 name, node.left = self._operator(node.ops[0]), self.read(node.left)
                 node.comparators = [self.read(node.comparators[0])]
                 holds = self._apply(node, name, node.left, *node.comparators)
-                # a float: truth values of numbers and of arrays add up differently
+                # A float: truth values of numbers and of arrays add up differently.
                 return self._apply(node, "multiply", ast.Constant(1.0), holds)
         # An unknown operation raises here.
         return self._operator(node)

@@ -1,10 +1,10 @@
 """The function networks of Sussex, Sessa, Makarova & Krause (2024), in which an adversary has parameters too.
 
 In a *penny* game the adversary's coordinate is a factor of a node, as in matching pennies; in a *perturb* game it is
-added to the agent's. Constants are those of the authors' published code, in which the networks are smaller than
-elsewhere and some equations differ. Every coordinate takes one of four values, and the reward is scaled to run from 0
-to 1 over both players' choices. There is no noise. The program also scales the other nodes; here they keep their units.
-Coordinates ``x0``, ``x1``, ... are the agent's, ``z0``, ``z1``, ... the adversary's.
+added to the agent's. Constants are those of the authors' published code, in which the networks are smaller than in
+other papers and some equations differ. Every coordinate takes one of four values, and the reward is scaled so that it
+ranges from 0 to 1 over both players' choices. There is no noise. The program also scales the other nodes; here they
+keep their units. Coordinates ``x0``, ``x1``, ... are the agent's, ``z0``, ``z1``, ... the adversary's.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def dropwave_perturb() -> Problem:
 
 
 def _factor(x: str) -> str:
-    # a root rather than a power, because only roots round alike for floats and arrays
+    # A root rather than a power, because only roots round alike for floats and arrays.
     return f"sqrt({x}) * sin({x})"
 
 

@@ -70,8 +70,8 @@ def _check_causes(causes: int, rare: int, epsilon: float) -> list[str]:
 def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: float = 0.3) -> Problem:
     """ParallelBandit: independent causes X1, ..., XN of one reward; an arm sets one of them, or none.
 
-    The first ``rare`` causes are seldom 1, the others half of the time, so that observations do not show the effects of
-    a few arms, m(q) = ``rare`` of them if q is 0. Only X1 matters: E[Y | do(X1 = 1)] = 1/2 + epsilon, and every other
+    The first ``rare`` causes are seldom 1 and the others half of the time, so observations do not show the effects of a
+    few arms: m(q) of them, which is ``rare`` if q is 0. Only X1 matters: E[Y | do(X1 = 1)] = 1/2 + epsilon. Every other
     arm earns 1/2, or less if it sets X1 to 0.
 
     Args:

@@ -64,7 +64,7 @@ class Rates(StrictModel):
 class Scales(StrictModel):
     """The free factors of the daily map.
 
-    ``N`` multiplies the uptake of nitrogen. All others are dimensionless but for the gain of P, which stands for the
+    ``N`` multiplies the uptake of nitrogen. All others are dimensionless except the gain of P, which stands for the
     stock that grows, in umol N/l.
     """
 
@@ -175,8 +175,8 @@ def nitrogen(uptake: Floats, before: Floats, algae_before: Floats, external: Flo
 def algae(gain: Floats, loss: Floats, before: Floats, nitrogen_now: Floats, u: Floats) -> Floats:
     """Algae, umol N/l: dP = F_P(N) - delta P.
 
-    Algae turn over in less than a day, so the stock that grows is taken at its typical level, part of ``gain``, and not
-    at yesterday's. The grazers are not parents in the paper's Eq. 10; they are part of ``loss``.
+    Algae turn over in less than a day, so ``gain`` includes the typical stock that grows, not yesterday's. The grazers
+    are not parents in the paper's Eq. 10; they are part of ``loss``.
     """
     return _add_noise(_after_a_day(before, loss * DILUTION, gain * _algae_uptake(nitrogen_now)), u)
 
@@ -322,12 +322,12 @@ def chemostat(coefficients: str | None = None) -> Problem:
 def chemostat_days(days: int, coefficients: str | None = None) -> Problem:
     """Chemostat over some days: choose nitrogen supply and predators day by day so that few animals die on average.
 
-    Every day is :func:`chemostat`'s, begun where the day before ended: dissolved nitrogen, algae, eggs and dead animals
-    are carried over, and predators are set to the action's. So do Aglietti et al. (2021), Dynamic causal Bayesian
-    optimization, from whom the paper takes equations and data; the paper itself stops after a day. There two actions
-    out of three decide, and the best of a few random ones is nearly optimal, whatever the domains (those of the data's
-    inner half too) and for other rewards as well (deaths an animal, the distance from a typical day); in more
-    coordinates it is not.
+    Each day follows :func:`chemostat` and starts where the day before ended: dissolved nitrogen, algae, eggs and dead
+    animals are carried over, and predators are set by the action. Aglietti et al. (2021), Dynamic causal Bayesian
+    optimization, from whom the paper takes equations and data, play several days in this way; the paper itself stops
+    after one day. On one day only two of the three actions matter, and the best of a few random actions is nearly
+    optimal. This holds for other domains (such as the inner half of the data) and other rewards (deaths per animal, the
+    distance from a typical day), but not in more coordinates.
 
     Action coordinates 3 (t - 1), 3 (t - 1) + 1 and 3 (t - 1) + 2 are N_in of day t and the J and A with which it
     begins. More food and more animals mean more deaths along every path, so no rotifers at all is optimal, and N_in

@@ -41,6 +41,6 @@ def negated_mean(names: Sequence[str], nodes: Nodes) -> Number:
 
 def ackley(nodes: Nodes) -> Number:
     """Return negated Ackley function of X0, a mean square, and X1, a mean of cosines."""
-    # abs() keeps a surrogate's slightly negative mean square in the square root's domain
+    # abs() keeps a surrogate's slightly negative mean square in the square root's domain.
     bell = 20.0 * (math.e ** (-0.2 * abs(nodes["X0"]) ** 0.5) - 1.0)
     return bell + (math.e ** nodes["X1"] - math.e)

@@ -1,9 +1,9 @@
 """The four problems of cCBO: expected values of some nodes are limited while that of the reward is maximised.
 
 Equations, domains, thresholds and exploration sets of the first three are those of the program published with the
-paper, which minimises; here the reward is negated. There a round is the mean of 100 samples (of 10 in health); here it
-is one. Its constraints do not hold for variables that are set themselves; here they do: a set value is its expected
-value.
+paper, which minimises; here the reward is negated. A round of the program is the mean of 100 samples (of 10 in health);
+here it is one sample. The program does not apply constraints to variables that are set; here a set value is the
+expected value, so constraints apply to it.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def health() -> Problem:
 
     A higher BMI lowers the level, so that calories are best where the BMI is at its limit.
 
-    The known diagram is that of the equations. The program's has no edges from age and BMI to the level, which depends
-    on both, and edges from age to statin and BMI, whose equations do not have it. ``graph="wrong"`` gives agents that
-    diagram, with ``graph_missing=[("Age", "Y"), ("BMI", "Y")]`` and
+    The known diagram is that of the equations. The program's diagram lacks the edges from age and BMI to the level,
+    which depends on both, and has edges from age to statin and BMI, whose equations do not contain age.
+    ``graph="wrong"`` gives agents that diagram, with ``graph_missing=[("Age", "Y"), ("BMI", "Y")]`` and
     ``graph_added=[("Age", "Statin"), ("Age", "BMI")]``.
     """
     equations = {

@@ -106,8 +106,8 @@ def _doses_by_risk(contexts: Columns) -> Columns:
 def psa_contextual_2() -> Problem:
     """PSAContextual2: both doses should equal a product of age and body mass index.
 
-    Y = -((Aspirin - AgeBMI)^2 + (Statin - AgeBMI)^2 + noise) once the cancer term, which the paper's Eq. 30 leaves out
-    and its Eq. 32 and 33 need, is put in.
+    Y = -((Aspirin - AgeBMI)^2 + (Statin - AgeBMI)^2 + noise). This includes the cancer term, which the paper's Eq. 30
+    leaves out and its Eq. 32 and 33 need.
     """
     equations = {
         **PATIENT_EQUATIONS,
@@ -305,8 +305,8 @@ def _coordinates(contexts: Any, dim: int) -> list[int]:
 def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: float = 0.0) -> Problem:
     """Return a soft problem in which some action coordinates are contexts and the others variables that may be set.
 
-    Coordinate i becomes a variable, Ai where it has no name of its own, uniform over its domain unless it is set.
-    The scopes are all others by all contexts, and none.
+    Coordinate i becomes a variable (named Ai if it has no name), uniform over its domain unless it is set. There are
+    two scopes: one sets all variables that are not contexts, given all contexts; the other sets none.
 
     Args:
         network: import path ``"package.module:function"`` of the soft problem's builder.

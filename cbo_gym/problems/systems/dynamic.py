@@ -110,7 +110,7 @@ def every_set(names: Sequence[str]) -> list[frozenset[str]]:
     return [frozenset(members) for size in range(len(names) + 1) for members in combinations(names, size)]
 
 
-# Stat, Miss and Noisy
+# Stat, Miss and Noisy.
 
 STAT = (
     {"X": "u", "Z": "exp(-X) + u", "Y": "exp(-0.05 * Z) - cos(Z) - u"},
@@ -166,7 +166,7 @@ def noisy(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     )
 
 
-# Ind and Multiv
+# Ind and Multiv.
 
 #: Two hills, the higher one at X = Z = 1.
 HILLS = "2.0 * exp(-((X - 1.0) * (X - 1.0)) - (Z - 1.0) * (Z - 1.0)) + exp(-((X + 1.0) * (X + 1.0)) - Z * Z)"
@@ -217,7 +217,7 @@ def multiv(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     )
 
 
-# NonStat
+# NonStat.
 
 NONSTAT = (
     {"X": "u", "Z": "X + u", "Y": "-sqrt(absolute(36.0 - (Z - 1.0) * (Z - 1.0))) - 1.0 - u"},
@@ -247,7 +247,7 @@ def nonstat(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     )
 
 
-# Economy
+# Economy.
 
 #: Unemployment due to growth, taxes and inflation: a Phillips curve, with costs of inflation and taxes that are far
 #: from 3 % and 25 %.
@@ -286,7 +286,7 @@ def economy(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     )
 
 
-# ODE
+# ODE.
 
 # Rates per day.
 DILUTION, MORTALITY = 0.55, 0.15

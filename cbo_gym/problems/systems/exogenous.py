@@ -71,9 +71,9 @@ def alpine2_dgm(*, noise: MixtureComponents, noise_std: float, noise_scale: floa
 
     With f(x) = sqrt(x) sin(x) and x = 10 a: X0 = -f(x0) + (cos x0 + 1.2) lambda U0^4, then
     Xi = f(xi) X(i-1) + 0.1 (cos xi + X(i-1)^2 + 1.2) lambda Ui^4. The exogenous variables are lambda^(1/4) Ui, whose
-    fourth powers are lambda Ui^4. The square of the parent makes the reward's tail heavy: mixtures much wider than the
-    registered one leave an expectation that nothing can estimate. The fourth power folds components with opposite
-    means onto each other, so two of them differ by their spread alone.
+    fourth powers are lambda Ui^4. The square of the parent makes the reward's tail heavy: with mixtures much wider than
+    the registered one, samples cannot estimate the expected reward. The fourth power maps components with opposite
+    means to the same distribution, so such components must differ in their spread.
 
     Args:
         noise: ``(weight, mean, c)`` of each component of every Ui.

@@ -1,7 +1,7 @@
 """Function networks of Astudillo & Frazier (2021), noiseless and noisy (Sussex et al. 2023, sec. 5 and A.4).
 
 Actions are parameters of the mechanisms. Noise enters each node's structural equation and therefore reaches its
-descendants. In hard mode the nodes between can be set to any value that the actions can give them without noise, while
+descendants. In hard mode the intermediate nodes can be set to any value that actions can give them without noise, and
 the parameters stay at the null action.
 """
 
@@ -27,10 +27,10 @@ ALPINE2_TROUGH = 4.815842317845935
 # Largest number of actions of Rosenbrock; the intervention sets of twice as many take five seconds.
 MAX_ACTIONS = 50
 
-#: Dropwave's radius and its reward
+#: Dropwave's radius and its reward.
 DISTANCE = "sqrt(x * x + y * y)"
 RIPPLE = "(1.0 + cos(12.0 * X0)) / (2.0 + 0.5 * X0 * X0) + u"
-#: the factor of Alpine2's nodes, on [0, 10]
+#: The factor of Alpine2's nodes, on [0, 10]
 FACTOR = "{0}**0.5 * sin({0})"
 ALPINE2_NODES = [*(f"X{i}" for i in range(5)), "Y"]
 

@@ -55,7 +55,7 @@ def psa_graph() -> Problem:
 
 
 COMPLETE_DOMAINS = {"B": (-5.0, 4.0), "D": (-5.0, 5.0), "E": (-6.0, 3.0)}
-#: CompleteGraph but for its reward: two latent confounders, A <-> Y and B <-> Y
+#: CompleteGraph but for its reward: two latent confounders, A <-> Y and B <-> Y.
 COMPLETE_EQUATIONS = {
     "U1": "u",
     "U2": "u",

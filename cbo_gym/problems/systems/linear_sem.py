@@ -1,8 +1,7 @@
 """Linear systems with soft interventions on any subset of the nodes (Varici et al. 2023; Yan & Tajer 2024).
 
-Each node has two vectors of weights, the observational one and the interventional one, which it has where it is in the
-subset that is played. Both hold a constant. E[Y | subset] is exact, and so is the optimum, see
-:mod:`cbo_gym.scm.linear`.
+Each node has two vectors of weights: the observational one, and the interventional one if the node is in the subset
+that is played. Both include a constant. E[Y | subset] and the optimum are exact, see :mod:`cbo_gym.scm.linear`.
 """
 
 from __future__ import annotations
@@ -94,8 +93,9 @@ def hierarchical(degree: int = 3, layers: int = 3, instance_seed: int = 0) -> Pr
 def enhanced_parallel(nodes: int = 9, instance_seed: int = 0) -> Problem:
     """Return a system in which all nodes cause the reward and all but the first have one earlier, random cause.
 
-    Every weight and constant has a mean of 0.25 to 1 in absolute value, uniform, of a random sign. The interventional
-    vector has the opposite signs. Both stray from their means by N(0, 0.01). Noise is N(0, 1).
+    Every weight and constant has a mean with a random sign and an absolute value drawn uniformly from [0.25, 1]. The
+    means of the interventional vector have the opposite signs. Weights differ from their means by N(0, 0.01). The noise
+    is N(0, 1).
 
     Args:
         nodes: their number with the reward, 3 to 17; the paper has 5 to 9.
@@ -111,12 +111,12 @@ def enhanced_parallel(nodes: int = 9, instance_seed: int = 0) -> Problem:
 def halved(degree: int = 3, layers: int = 2) -> Problem:
     """Return the system of Yan & Tajer (2024): a hierarchical graph with weights that halve, or double at the reward.
 
-    The nodes of the first layer are noise, and are not switched. All other weights are 1, under intervention 0.5; at
-    the reward it is the other way round, so that the best is to intervene on the reward alone. Noise is uniform on
-    [0, 1], which is written as a constant of 0.5 and noise with a mean of 0.
+    The nodes of the first layer are noise and have no intervention. All other weights are 1, and 0.5 under
+    intervention. At the reward it is the other way round, so the best action is to intervene on the reward alone.
+    Noise is uniform on [0, 1], which is written as a constant of 0.5 plus noise with mean 0.
 
-    The paper's agent does not know the graph: ``graph="hidden"``. The regrets that its program prints take the first
-    layer's means for 1, where they are 0.5.
+    The paper's agent does not know the graph: ``graph="hidden"``. The regrets that its program prints assume that the
+    first layer's means are 1; they are 0.5.
 
     Args:
         degree: nodes a layer, at least 1; the paper has 3.

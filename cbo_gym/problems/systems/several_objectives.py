@@ -1,9 +1,9 @@
 """Problems with several objectives: four of Bhatija et al. (2025), and two of other papers with costs of acting.
 
-Equations and domains of the four are those of the program published with the paper. It minimises all objectives; here
-each is to be small, so that the reward of a round is their negated values. There a round is the mean of 1,000 samples;
-here it is one. The targets are the minimal intervention sets for all objectives together, and all variables that can be
-set, which is what the paper's rival sets.
+Equations and domains of the four are those of the program published with the paper. The program minimises all
+objectives; here the rewards are their negated values. A round of the program is the mean of 1,000 samples; here it is
+one sample. The targets are the minimal intervention sets for all objectives together, and the set of all variables that
+can be set, which the paper's baseline uses.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ UNIT = Normal(0.0, 1.0)
 def mocbo1() -> Problem:
     """MOCBO1: X3 and X4 drive X1 and X2, whose sum should be near 0 for one objective and near 10 for the other.
 
-    The Pareto front is (s^2, (s - 10)^2) for sums s from 0 to 4, the greatest that can be set. It goes on where X2 is
-    not set, but driven beyond its domain by X3 and X4: with X1 = 2 to s = 2 + e, where both objectives are 1 more. No
-    set of the paper reaches that part.
+    The Pareto front is (s^2, (s - 10)^2) for sums s from 0 to 4, the greatest sum that can be set. Greater sums are
+    reached if X2 is not set and X3 and X4 drive it beyond its domain: with X1 = 2 up to s = 2 + e, where both
+    objectives are greater by 1. No set of the paper reaches that part of the front.
     """
     equations = {
         "X3": "u",
@@ -51,9 +51,10 @@ def mocbo1() -> Problem:
 def mocbo2() -> Problem:
     """MOCBO2: X2 makes one objective worse and the other better, in waves, so that the front has gaps.
 
-    The front is at X1 = 0 and X3 = 5: (2 x^2, sin x^2 - 5 x + 25) for those X2 = x that no other dominates. As in the
+    The front is at X1 = 0 and X3 = 5: (2 x^2, sin x^2 - 5 x + 25) for the non-dominated values X2 = x. As in the
     published equations neither objective is noisy, and the latent U, which confounds X4 and Y1 in the diagram, is
-    multiplied by 0 in Y1. That diagram lacks the edge X2 -> Y1, which the equation of Y1 has; here it is there.
+    multiplied by 0 in Y1. The published diagram lacks the edge X2 -> Y1, which follows from the equation of Y1; the
+    diagram here has it.
     """
     equations = {
         "U": "u",
@@ -107,9 +108,9 @@ def mocbo3() -> Problem:
 def health() -> Problem:
     """MOCBOHealth: as little statin as possible against a low level of prostate-specific antigen (PSA).
 
-    A low BMI needs little statin and raises the level. The front runs from a weight of 50, by which the BMI falls to
-    16, to one of 100: beyond 20 and 30, between which alone the BMI can be set. So {Weight, Aspirin} reaches its ends,
-    and {BMI, Aspirin}, the set of the paper, does not. BMR is the basal metabolic rate in kcal a day, Calories the
+    A low BMI needs little statin and raises the level. The front runs from a weight of 50, which lowers the BMI to 16,
+    to one of 100. The BMI itself can only be set from 20 to 30, so {Weight, Aspirin} reaches the ends of the front, and
+    {BMI, Aspirin}, the set of the paper, does not. BMR is the basal metabolic rate in kcal a day, Calories the
     daily surplus. Weight divides by calories and all, as the published program does; that of CCBOHealth adds them.
     """
     equations = {

@@ -102,10 +102,11 @@ class _Instance:
 def _instance(family: _Family, seed: int) -> _Instance:
     """Return the first accepted draw of a seed's random stream.
 
-    Accepted is a system whose payoff, on average over super arms and signals, strays in absolute value from its
-    first-degree Taylor polynomial by more than a tenth of the largest mean reward. The polynomial is about the signals'
-    means or, as the agents' are, about the masked ones: those of the super arm's signals and zeros. In the latter case
-    no super arm may lose on average more than the best one earns, or a few rounds would decide every comparison.
+    A system is accepted if its payoff differs from its first-degree Taylor polynomial by more than a tenth of the
+    largest mean reward, in absolute value, on average over super arms and signals. The polynomial is about the means of
+    all signals, or about the masked means, as agents use them: the means of the super arm's signals, and zeros. For
+    masked means no super arm may lose on average more than the best one earns, or a few rounds would decide every
+    comparison.
     """
     rng = np.random.default_rng(seed)
     for _ in range(MAX_ATTEMPTS):

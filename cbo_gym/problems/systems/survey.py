@@ -1,8 +1,9 @@
 """Systems on which Huang et al. (2026) compare methods, in their survey and the program published with it.
 
-Its function networks and its healthcare graph are those of :mod:`cbo_gym.problems.systems.function_networks` and
-:mod:`cbo_gym.problems.systems.hard_graphs`. All but ecology are minimised there; here the reward is negated. Ecology
-and protein are linear: the survey's least-squares fits to 46 rows of a coral reef and to 853 cells (Sachs et al. 2005).
+The survey's function networks and healthcare graph are those of :mod:`cbo_gym.problems.systems.function_networks` and
+:mod:`cbo_gym.problems.systems.hard_graphs`. The survey minimises all rewards except ecology's; here they are negated.
+Ecology and protein are linear: least-squares fits of the survey to 46 rows of data on a coral reef and to 853 cells
+(Sachs et al. 2005).
 The targets are the minimal intervention sets; the survey tries all non-empty subsets of what may be set.
 """
 

@@ -20,7 +20,7 @@ CITATION = (
 SUPER_ARM_SIZE = 6
 FILE_NAME = "train_delay.yaml"
 
-#: the functions of which every edge is a combination; y is in units of ``unit_minutes``
+#: The functions of which every edge is a combination; y is in units of ``unit_minutes``
 SHAPES: dict[str, Component] = {
     "linear": Linear(),
     "cubic": Polynomial((0.0, 0.0, 1.0)),
@@ -59,9 +59,10 @@ def _load_fit() -> dict[str, Any]:
 def train_delay() -> Problem:
     """TrainDelay: 20 stations, super arms of up to 6; which stations' own delays add up to most in the network?
 
-    The signal b of a station is how much its trains' stays of an hour exceed the plan, above the smallest excess seen
-    there; y is the delay of its trains above that of a network in which every station is at its smallest. Both are in
-    units of 11.9 minutes (``unit_minutes`` of the fitted file). The payoff is the sum over all stations.
+    The signal b of a station is the excess of its trains' stays over the plan in one hour, minus the smallest excess
+    seen there. y is the delay of its trains, minus the delay in a network in which every station has its smallest
+    excess. Both are in units of 11.9 minutes (``unit_minutes`` of the fitted file). The payoff is the sum of y over all
+    stations.
 
     The stations: BADH Bad Hersfeld, BEBR Bebra, EISN Eisenach, ERFU Erfurt, FULD Fulda, GOET Goettingen, GOSL Goslar,
     GOTH Gotha, HALB Halberstadt, JENG Jena-Goeschwitz, JENP Jena Paradies, JENW Jena West, KASH Kassel main station,

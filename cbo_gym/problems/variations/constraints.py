@@ -17,7 +17,7 @@ from cbo_gym.problems.outcomes import COST, Outcomes
 from cbo_gym.task import Constraint, GraphKnowledge
 
 MAX_CONSTRAINTS = 100
-#: expected values are real numbers, so that a strict inequality limits them as the other one does
+#: Expected values are real numbers, so that a strict inequality limits them as the other one does.
 SIDES: dict[str, Literal["<=", ">="]] = {
     "<=": "<=", "≤": "<=", "⩽": "<=", "<": "<=", ">=": ">=", "≥": ">=", "⩾": ">=", ">": ">=",
 }  # fmt: skip
@@ -63,7 +63,7 @@ def read_constraints(constraints: object, names: Collection[str]) -> tuple[Const
 
 
 def require_compatible(constraints: Collection[Constraint]) -> None:
-    """Refuse two constraints that no value can meet, where no search for an action that meets them is possible.
+    """Refuse two constraints that no value can meet. A study has no simulator to search for a feasible action.
 
     Raises:
         ArgumentError: naming both.
@@ -87,7 +87,7 @@ class _Match(NamedTuple):
 def _read(value: object, names: Collection[str]) -> list[Constraint]:
     string = value if isinstance(value, str) else ""
     known = list(_matches(string, names))
-    # an operand that is neither a name nor a number is an unknown name, which the system reports
+    # An operand that is neither a name nor a number is an unknown name, which the system reports.
     operands = [operand.strip() for operand in re.split(SIGN, string)]
     unknown = _matches(
         string, [operand for operand in operands if operand and "=" not in operand and number_in(operand) is None]

@@ -32,7 +32,7 @@ from cbo_gym.scm.scopes import is_minimal, scope_diagram
 from cbo_gym.task import GraphKnowledge
 
 CHANGES = ("graph_missing", "graph_added", "graph_reversed", "graph_omitted")
-#: keyword arguments of each value of ``graph``
+#: Keyword arguments of each value of ``graph``
 KEYWORDS: dict[str, tuple[str, ...]] = {
     "known": (),
     "hidden": (),

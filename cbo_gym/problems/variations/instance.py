@@ -76,7 +76,7 @@ class _Draw:
         self.priced = problem.outcomes.costs is not None
         self.super_arms = problem.data(SuperArms)
         self.slices = problem.data(Slices) if mode is Mode.DYNAMIC else None
-        # the observed variables, those of a slice once, the reward last
+        # The observed variables, those of a slice once, the reward last.
         self.names = list(self.slices.names if self.slices else problem.scm.nodes)
 
     def transform(self) -> Transform:
@@ -130,7 +130,7 @@ class _Draw:
         return noiseless or not self.problem.noise_known
 
     def _reflections(self) -> dict[str, Unit]:
-        """Return units of variables that arms set, reflected between the least and the largest value."""
+        """Return units of the variables that arms set, reflected within their smallest and largest values."""
         values: dict[str, list[float]] = {}
         for arm in arms_of(self.problem):
             for name, value in arm.items():
@@ -151,7 +151,7 @@ class _Draw:
     def _coordinates(self) -> tuple[tuple[int, Unit], ...]:
         domains = self.problem.action_domains
         adversary = self.problem.data(Adversary) if self.mode is Mode.ADVERSARIAL else None
-        # the adversary's coordinates stay, else equally bad moves would come in another order
+        # The adversary's coordinates stay, else equally bad moves would come in another order.
         own = len(domains) - (adversary.coordinates if adversary else 0)
         indices = [*self.rng.permutation(own).tolist(), *range(own, len(domains))]
         units = [SAME if self.super_arms else self._soft_unit(domain) for domain in domains[:own]]
@@ -247,7 +247,7 @@ def _constraint(transform: Transform, constraint: Constraint) -> Constraint:
 def _costs(transform: Transform, old: Problem, mode: Mode, costs: Costs) -> Costs:
     soft = dict(zip(old.domains.names, (unit for _, unit in transform.coordinates), strict=True))
     units = {**soft, **transform.units}
-    # a variable that is set is priced from 0 if it has no reference, which is another number now
+    # A variable that is set is priced from 0 if it has no reference, which is another number now.
     origins = dict.fromkeys(costs.per_unit, 0.0) if mode in (*SETTING, Mode.DISCRETE) else {}
     reference = {name: float(units.get(name, SAME).to_new(x)) for name, x in {**origins, **costs.reference}.items()}
     per_unit = {name: price / abs(units.get(name, SAME).slope) for name, price in costs.per_unit.items()}

@@ -16,7 +16,7 @@ def _mask(selected: Floats, signal: Floats) -> Floats:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Return the name, with a prime if a variable has it already."""
+    """Return the name, with a prime if another variable has it."""
     return _free(f"{name}'", taken) if name in taken else name
 
 

@@ -48,7 +48,7 @@ def minimal_intervention_sets(
     minimal = {frozenset[str]()}
     pending = [frozenset[str]()]
     while pending:
-        # every subset of a minimal set is minimal, so that only minimal sets are extended
+        # Every subset of a minimal set is minimal, so that only minimal sets are extended.
         base = pending.pop()
         for name in allowed - base:
             larger = base | {name}

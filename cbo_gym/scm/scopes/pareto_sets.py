@@ -57,7 +57,7 @@ def supported_sets(
     :func:`pareto_sets`.
     """
     allowed = _check(diagram, objectives, manipulable)
-    # a name that no variable has
+    # A name that no variable has.
     together = "".join(diagram.nodes) + "+"
     edges = [*diagram.directed, *((name, together) for name in objectives)]
     borders = pomis(CausalDiagram([*diagram.nodes, together], edges, diagram.bidirected), together, allowed)
@@ -68,7 +68,7 @@ def _leaves_out(
     diagram: CausalDiagram, objectives: Sequence[str], allowed: frozenset[str], chosen: frozenset[str]
 ) -> bool:
     """Return whether a set leaves variables alone that should be set in every SCM."""
-    # variables that are set are constants and confound nothing
+    # Variables that are set are constants and confound nothing.
     under = diagram.mutilate(chosen).subgraph(set(diagram.nodes) - chosen)
     above = {name: under.ancestors([name]) for name in objectives}
     for name in objectives:

@@ -306,7 +306,7 @@ def _map(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int)
     from joblib import Parallel, delayed
 
     before = os.environ.get(SAFE_PATH)
-    # joblib starts its processes with "python -m".
+    # Joblib starts its processes with "python -m".
     os.environ[SAFE_PATH] = "1"
     try:
         return Parallel(n_jobs=n_jobs)(delayed(function)(item) for item in items)

@@ -57,7 +57,7 @@ class Case:
         self._service, self.study = service, study
         self._pickled = pickle.dumps(study)
         self._state: StudyState | None = None
-        # With the number of the last event that the report certainly includes.
+        # The report, with the number of the last event that it certainly includes.
         self._report: tuple[int, Future[list[str]]] | None = None
 
     @property

@@ -93,5 +93,6 @@ def _costs(shot: Snapshot) -> str:
             # The action was outside the bounds.
             except (ArgumentError, ValueError):
                 continue
-    spent = f" The {len(paid)} measured trials cost {number(float(add_up(paid)))} in all." if paid else ""
+    trials = "One measured trial" if len(paid) == 1 else f"{len(paid)} measured trials"
+    spent = f" {trials} cost {number(float(add_up(paid)))} in all." if paid else ""
     return f"Costs: {'; '.join(feedback.costs.describe())}.{spent}"
