@@ -86,7 +86,7 @@ def test_a_report_changes_nothing_and_previews_what_comes(tmp_path, agent, more,
     for name, value in trial.do.items():
         assert f"{name} = {value:.4g}" in previewed
     assert undisturbed.ask(2)[0].number == trial.number + 1
-    assert trial.do == study._units.done(study._units.read(undisturbed.trials[trial.number - 1].flat))
+    assert trial.do == study._units.native_values(study._units.read(undisturbed.trials[trial.number - 1].flat))
 
 
 def test_soft_parameters_have_a_line_each_that_follows_the_beliefs(tmp_path):

@@ -373,11 +373,11 @@ def test_a_forged_cache_is_not_used(tmp_path, monkeypatch):
 
     honest._log.keep(honest._number, number, stamp.partition("\n")[0] + "\nforged", content)
     found = load_study(storage=tmp_path / "0.db")
-    assert found.recommendation() == found._units.done(wanted)
+    assert found.recommendation() == found._units.native_values(wanted)
     assert found.ask().number == 4
     monkeypatch.setenv("CBO_GYM_KEY", str(tmp_path / "another key"))
     honest._log.keep(honest._number, number, stamp, content)
-    assert load_study(storage=tmp_path / "0.db").recommendation() == found._units.done(wanted)
+    assert load_study(storage=tmp_path / "0.db").recommendation() == found._units.native_values(wanted)
 
 
 @pytest.mark.parametrize("size", [1e29, 1e-320])
