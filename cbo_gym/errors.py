@@ -133,9 +133,9 @@ def nearby(given: object, known: Iterable[str], listed_by: str) -> str:
     return f"{did_you_mean(given, names)}; {there}"
 
 
-def printable(text: str) -> str:
+def printable(string: str) -> str:
     r"""Return the string with unprintable characters escaped as in Python's source: a line break as ``\n``."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in string)
 
 
 def short_repr(given: Any) -> str:
@@ -156,6 +156,6 @@ def message_of(error: BaseException) -> str:
         return f"its string raises {type(another).__name__}"
 
 
-def shorten(text: str) -> str:
+def shorten(string: str) -> str:
     """Return the beginning of a string that may be long."""
-    return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}..."
+    return string if len(string) <= MAX_LENGTH else f"{string[:MAX_LENGTH]}..."

@@ -74,9 +74,9 @@ def _with_hint(message: str) -> str:
     return message if match is None else match[1] + did_you_mean(match[2], re.findall("'(.*?)'", match[3]))
 
 
-def _join_lines(text: str) -> str:
+def _join_lines(string: str) -> str:
     """Join each paragraph to one line, so that the terminal breaks lines."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(string).split("\n\n"))
 
 
 def _say(label: str, message: str) -> None:

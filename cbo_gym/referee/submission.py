@@ -57,7 +57,7 @@ class Card(StrictModel):
         contact: Address of the submitter.
         hardware: Hardware on which it was played.
         installed_by: Command that installs the agent, so that it can be played again: ``pip install my-agent``.
-        told: Fields of the tasks that it uses in addition to spaces, graph and initial data.
+        knows: Fields of the tasks that it uses in addition to spaces, graph and initial data.
         parameters: Origin of its parameters: ``defaults``, or a sentence.
     """
 
@@ -68,7 +68,7 @@ class Card(StrictModel):
     contact: NonEmpty
     hardware: NonEmpty
     installed_by: str = ""
-    told: list[TaskField] = []
+    knows: list[TaskField] = []
     parameters: NonEmpty = "defaults"
 
 

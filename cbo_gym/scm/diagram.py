@@ -101,7 +101,7 @@ class CausalDiagram:
         return cls._from_parts(diagram_graphs.read_dowhy(model), nodes, allow_cycles)
 
     @classmethod
-    def from_dot(cls, text: str, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
+    def from_dot(cls, code: str, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
         """Read code in the DOT language of Graphviz, or in DAGitty's, see :meth:`from_dagitty`.
 
         ``A -> B [dir=both]`` is a bidirected edge, and so is ``A <-> B``, which Graphviz does not know; ``arrowhead``
@@ -109,7 +109,7 @@ class CausalDiagram:
         nodes are numbers, their labels are the names, as causal-learn writes them.
 
         Args:
-            text: ``digraph { ... }``.
+            code: ``digraph { ... }``.
             nodes: the observed variables in their order, which include all those of the code; None for the code's.
             allow_cycles: as for the class.
 
@@ -117,17 +117,17 @@ class CausalDiagram:
             ArgumentError: for code that cannot be read (naming the line), more than 500 variables or 5,000 edges, an
                 edge without a direction, a cycle that is not allowed, a self loop, or an unknown variable.
         """
-        return cls._from_parts(diagram_code.read_code(text), nodes, allow_cycles)
+        return cls._from_parts(diagram_code.read_code(code), nodes, allow_cycles)
 
     @classmethod
-    def from_dagitty(cls, text: str, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
+    def from_dagitty(cls, code: str, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
         """Read code in the language of DAGitty, ``dag { ... }``; ``[latent]`` nodes are projected out.
 
         As in DAGitty, ``dag { }`` may be missing, and code from before version 3 is read. Arguments and errors are
         those of :meth:`from_dot`. Textor, van der Zander, Gilthorpe, Liskiewicz & Ellison (2016), Robust causal
         inference using directed acyclic graphs: the R package 'dagitty'.
         """
-        return cls.from_dot(text, nodes=nodes, allow_cycles=allow_cycles)
+        return cls.from_dot(code, nodes=nodes, allow_cycles=allow_cycles)
 
     @classmethod
     def _from_parts(cls, parts: Parts, nodes: Iterable[str] | None, allow_cycles: bool) -> Self:

@@ -256,7 +256,7 @@ def test_the_whole_suite_is_required(file, said):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (CARD + "told: [optimum]\n", "field told.0"),
+        (CARD + "knows: [optimum]\n", "field knows.0"),
         (CARD.replace("contact: me\n", ""), "field contact: Field required"),
         (CARD.replace("suite: tiny\n", ""), "field suite: Field required"),
         (CARD + "hardwar: 1\n", "did you mean 'hardware'"),

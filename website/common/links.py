@@ -27,7 +27,7 @@ KNOWLEDGE = {
 def knowledge() -> dict[str, list[str]]:
     """Agent -> the facts that it uses; of submitted agents from their cards."""
     cards = [read_card(path) for path in sorted(own_store().glob("*.yaml"))]
-    return read_yaml(KNOWLEDGE_FILE) | {card.agent: list(card.told) for card in cards}
+    return read_yaml(KNOWLEDGE_FILE) | {card.agent: list(card.knows) for card in cards}
 
 
 def marks_note() -> str:

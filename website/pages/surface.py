@@ -115,5 +115,5 @@ def pages() -> dict[str, str]:
 
 
 def write() -> None:
-    """Write the list."""
+    """Write the list of the stable names."""
     write_text(LIST, listing())
