@@ -118,8 +118,8 @@ class Agent(ABC):
         copied = deepcopy(self, {id(self.task): self.task})
         # Spawn, so that the next copy draws other numbers.
         copied.rng = self.rng.spawn(1)[0]
-        own: Any = observation.get("context")
-        expected: list[tuple[Action, Any]] = list(zip(pending, contexts or [own] * len(pending), strict=True))
+        current: Any = observation.get("context")
+        expected: list[tuple[Action, Any]] = list(zip(pending, contexts or [current] * len(pending), strict=True))
         chosen: list[Action] = []
         for _ in range(count):
             for action, context in expected:
@@ -127,7 +127,7 @@ class Agent(ABC):
                     copied.set_context(context)
                 copied.update(action, *copied.fantasize(action), {})
             chosen.append(copied.act(observation))
-            expected = [(chosen[-1], own)]
+            expected = [(chosen[-1], current)]
         return chosen
 
     def set_context(self, context: np.ndarray) -> None:  # noqa: B027  (nothing to do where contexts are ignored)

@@ -96,10 +96,10 @@ def naming_the_extra(what: str, extra: str = "") -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        own = EXTRA_OF.get((error.name or "").partition(".")[0])
-        if own is None:
+        extra_of_library = EXTRA_OF.get((error.name or "").partition(".")[0])
+        if extra_of_library is None:
             raise
-        raise MissingExtraError(what, extra or own) from error
+        raise MissingExtraError(what, extra or extra_of_library) from error
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:

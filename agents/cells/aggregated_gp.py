@@ -157,9 +157,9 @@ class AggregatedGP:
         if not (np.isfinite(cell).all() and math.isfinite(reward)):
             raise ArgumentError(f"observations must be finite; given {cell.tolist()} -> {reward}")
         cells = cell[None]
-        own = float(self.kernel.variance(cells)[0])
+        variance = float(self.kernel.variance(cells)[0])
         row = self._project(self.kernel.covariance(old, cells))[:, 0] if known else np.zeros(0)
-        pivot = math.sqrt(max(own + self.noise_std**2 - row @ row, MIN_PIVOT * own))
+        pivot = math.sqrt(max(variance + self.noise_std**2 - row @ row, MIN_PIVOT * variance))
         residual = (reward - row @ self._residuals[:known]) / pivot
         self._grow(cell.shape[1])
         self._factor[known, :known], self._factor[known, known] = row, pivot

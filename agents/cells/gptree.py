@@ -68,9 +68,9 @@ class GPTree(GPTreeSearch):
 
     def upper_bounds(self, nodes: np.ndarray, t: int) -> np.ndarray:
         parents, depth = self.tree.parent[nodes], self.tree.depth[nodes]
-        own = self.estimates(nodes) + self.radii(nodes, t)
+        bounds = self.estimates(nodes) + self.radii(nodes, t)
         above = self.estimates(parents) + self.radii(parents, t) + self.variation(np.maximum(depth - 1, 0))
-        return np.minimum(own, above) + self.variation(depth)
+        return np.minimum(bounds, above) + self.variation(depth)
 
     def act(self, observation: Observation) -> Action:
         t = len(self.history) + 1

@@ -114,10 +114,10 @@ class HCBO(CBO):
         """Play the set with the greatest mean reward plus alpha times its bound, in units of its own rewards."""
         means, bounds, actions = [], [], []
         for model in self._explored:
-            own = np.array(rewards[model.index])
+            rewards_of_set = np.array(rewards[model.index])
             bound, action = self._bound(model.index)
-            means.append(float(own.mean()))
-            bounds.append((bound - float(own.mean())) / (float(own.std()) + TINY))
+            means.append(float(rewards_of_set.mean()))
+            bounds.append((bound - float(rewards_of_set.mean())) / (float(rewards_of_set.std()) + TINY))
             actions.append(action)
         levels = np.array(bounds) - min(0.0, *bounds) + TINY
         if self._alpha is None or self._turns % ALPHA_EVERY == 0:

@@ -84,9 +84,9 @@ class CBOMW(MultiplicativeWeights):
 
 def as_one_player(task: AdversarialTask) -> SoftTask:
     """Return the soft task in which an action also contains the adversary's move, after the agent's own coordinates."""
-    own = len(task.action_domains)
+    agent_dim = len(task.action_domains)
     entering = {
-        node: (*task.action_nodes.get(node, ()), *(own + i for i in task.adversary_nodes.get(node, ())))
+        node: (*task.action_nodes.get(node, ()), *(agent_dim + i for i in task.adversary_nodes.get(node, ())))
         for node in task.nodes
     }
     domains = (*task.action_domains, *task.adversary_domains)

@@ -108,10 +108,10 @@ class EncoderDecoder:
 
     def add(self, inputs: Numbers, outputs: Numbers) -> None:
         """Add observations, as :meth:`GaussianProcess.add`."""
-        own = np.asarray(inputs, dtype=np.float64).reshape(-1, self.encoder.dim - len(self._siblings))
+        new_inputs = np.asarray(inputs, dtype=np.float64).reshape(-1, self.encoder.dim - len(self._siblings))
         # The siblings' centres are unknown until the next update.
-        unknown = np.zeros((len(own), len(self._siblings)))
-        self.encoder.add(np.column_stack([unknown, own]), outputs)
+        unknown = np.zeros((len(new_inputs), len(self._siblings)))
+        self.encoder.add(np.column_stack([unknown, new_inputs]), outputs)
 
     def update(self) -> None:
         """Bring encoder, mixture and decoder up to date with the data."""

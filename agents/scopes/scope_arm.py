@@ -121,9 +121,9 @@ class ScopeArm:
 
         ``values`` are the values ``n x d`` of all manipulable variables.
         """
-        own = torch.as_tensor(values[:, self._members], device=self._device)
+        members = torch.as_tensor(values[:, self._members], device=self._device)
         with torch.no_grad():
-            return torch.stack(self.gp.posterior(self._inputs(own, context))).cpu().numpy()
+            return torch.stack(self.gp.posterior(self._inputs(members, context))).cpu().numpy()
 
     def highest_bounds(self, contexts: np.ndarray, width: float) -> np.ndarray:
         """Return the highest bound in each of at most ``MAX_CONTEXTS`` contexts, evenly spaced among ``(n, k)``."""

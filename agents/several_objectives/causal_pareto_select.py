@@ -139,14 +139,16 @@ class CausalParetoSelect(SeveralObjectivesAgent):
 
     def _mean(self, local: _Local, points: np.ndarray) -> np.ndarray:
         """Posterior means of the rewards, ``(n, m)``, of values ``(n, dim)`` of a set's variables."""
-        own = torch.from_numpy(points)
+        coordinates = torch.from_numpy(points)
         inputs = (
-            self.features.inputs(torch.stack([self._point(local, row) for row in points])) if self._is_paid_for else own
+            self.features.inputs(torch.stack([self._point(local, row) for row in points]))
+            if self._is_paid_for
+            else coordinates
         )
         if not local.members:
-            own = own.new_zeros(len(own), 1)
+            coordinates = coordinates.new_zeros(len(coordinates), 1)
         with torch.no_grad():
-            means = torch.stack([surrogate.mean(own) for surrogate in local.surrogates], -1)
+            means = torch.stack([surrogate.mean(coordinates) for surrogate in local.surrogates], -1)
             return self.rewards_of(means, inputs).numpy()
 
     def _point(self, local: _Local, values: np.ndarray) -> torch.Tensor:
@@ -164,7 +166,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         rewards = np.array([past.reward for past in self.history])
         indices = [self._index_of(self.features.inputs(self.features.encode(past.action))) for past in self.history]
         for index, local in enumerate(self._locals):
-            rows = [row for row, own in enumerate(indices) if own == index]
+            rows = [row for row, set_index in enumerate(indices) if set_index == index]
             if rows:
                 inputs = local.surrogates[0].inputs[:, : len(local.members)].cpu().numpy()
                 rewards[rows] = self._mean(local, inputs)

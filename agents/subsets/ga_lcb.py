@@ -106,8 +106,8 @@ class GALCB(LinearSEMAgent):
             self.causes[names[node]] = [names[other] for other, keep in zip(above, kept, strict=True) if keep]
         self.fit_to(self.causes)
         self._bound = np.ones(count)
-        for at, own in enumerate(self.model.network.causes):
-            self._bound[at] += self._bound[[column - 1 for column in own[1:]]].sum()
+        for at, causes in enumerate(self.model.network.causes):
+            self._bound[at] += self._bound[[column - 1 for column in causes[1:]]].sum()
 
     def _causes_among(self, candidates: np.ndarray, values: np.ndarray, usual: np.ndarray) -> np.ndarray:
         """Return which candidates ``(rounds, k)`` the Lasso keeps for a node with these values in ``usual`` rounds."""
@@ -116,20 +116,20 @@ class GALCB(LinearSEMAgent):
         # Imported here, because it is slow to import and needed once per run.
         from sklearn.linear_model import Lasso
 
-        own = candidates[usual]
-        spread = np.maximum(own.std(axis=0), np.finfo(float).tiny)
-        return Lasso(alpha=self.penalty).fit((own - own.mean(axis=0)) / spread, values[usual]).coef_ != 0.0
+        columns = candidates[usual]
+        spread = np.maximum(columns.std(axis=0), np.finfo(float).tiny)
+        return Lasso(alpha=self.penalty).fit((columns - columns.mean(axis=0)) / spread, values[usual]).coef_ != 0.0
 
     def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
         model, options = self.model, self.model.options(self.active)
         means = np.ones((len(options), len(model.names) + 1))
         means[:, 1:] = model.network.means(model.estimates, options)
         widths = np.zeros_like(means)
-        for i, own in enumerate(model.network.causes):
-            inverses = model.inverses[i, :, : len(own), : len(own)]
+        for i, causes in enumerate(model.network.causes):
+            inverses = model.inverses[i, :, : len(causes), : len(causes)]
             # One norm for each node and option.
-            norms = np.sqrt(((means[:, own] @ inverses) * means[:, own]).sum(axis=-1))
-            bound = np.linalg.norm(self._bound[np.array(own[1:], int) - 1])
+            norms = np.sqrt(((means[:, causes] @ inverses) * means[:, causes]).sum(axis=-1))
+            bound = np.linalg.norm(self._bound[np.array(causes[1:], int) - 1])
             added = self.scale * (norms + np.sqrt(np.linalg.eigvalsh(inverses)[:, -1:]) * bound)
-            widths[:, i + 1] = widths[:, own].sum(axis=1) + added[options[:, i], np.arange(len(options))]
+            widths[:, i + 1] = widths[:, causes].sum(axis=1) + added[options[:, i], np.arange(len(options))]
         return means[:, -1] + widths[:, -1], widths[:, -1]

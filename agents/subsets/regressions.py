@@ -31,7 +31,7 @@ class SwitchedRegressions:
     """
 
     def __init__(self, task: SubsetTask, causes: Mapping[str, Sequence[str]], agent: str) -> None:
-        if crowded := [name for name, own in task.action_nodes.items() if len(own) > 1]:
+        if crowded := [name for name, coordinates in task.action_nodes.items() if len(coordinates) > 1]:
             raise UnsupportedModeError(
                 f"{agent} needs nodes with one parameter at most; in {task.env_id} {crowded[0]} has more"
             )
@@ -39,14 +39,14 @@ class SwitchedRegressions:
         self._columns = [task.nodes.index(name) for name in names]
         self._switched = np.array([name in task.action_nodes for name in names])
         self._coordinates = [task.action_nodes[name][0] for name in names if name in task.action_nodes]
-        own_causes = [[names.index(cause) for cause in own] for own in causes.values()]
+        own_causes = [[names.index(cause) for cause in causes_of_node] for causes_of_node in causes.values()]
         self.network = LinearNetwork(own_causes, [1 + int(is_switched) for is_switched in self._switched])
         count, width = len(names), self.network.width
         self._rows = np.arange(count)
         self._arguments = np.zeros((count, width), dtype=int)
         self._used = np.zeros((count, width))
-        for row, own in enumerate(self.network.causes):
-            self._arguments[row, : len(own)], self._used[row, : len(own)] = own, 1.0
+        for row, causes_of_node in enumerate(self.network.causes):
+            self._arguments[row, : len(causes_of_node)], self._used[row, : len(causes_of_node)] = causes_of_node, 1.0
         self.estimates = np.zeros((count, 2, width))
         self.inverses = np.tile(np.eye(width), (count, 2, 1, 1))
         self.log_determinants = np.zeros((count, 2))
@@ -68,14 +68,14 @@ class SwitchedRegressions:
         """Add a round by rank-one updates of the inverses."""
         values = np.asarray(nodes, dtype=float)[self._columns]
         arguments = np.concatenate([[1.0], values])[self._arguments] * self._used
-        own = self._rows, self.options(np.asarray(action))
-        inverses = self.inverses[own]
+        selected = self._rows, self.options(np.asarray(action))
+        inverses = self.inverses[selected]
         gains = (inverses @ arguments[:, :, None])[:, :, 0]
         scales = 1.0 + (gains * arguments).sum(axis=1)
-        self.inverses[own] = inverses = inverses - gains[:, :, None] * (gains / scales[:, None])[:, None, :]
-        self.log_determinants[own] += np.log(scales)
-        self._moments[own] += values[:, None] * arguments
-        self.estimates[own] = (inverses @ self._moments[own][:, :, None])[:, :, 0]
+        self.inverses[selected] = inverses = inverses - gains[:, :, None] * (gains / scales[:, None])[:, None, :]
+        self.log_determinants[selected] += np.log(scales)
+        self._moments[selected] += values[:, None] * arguments
+        self.estimates[selected] = (inverses @ self._moments[selected][:, :, None])[:, :, 0]
 
     def expected_nodes(self, action: Action) -> dict[int, float]:
         """Return estimates of the nodes' expected values under a subset, by their indices in ``nodes``."""

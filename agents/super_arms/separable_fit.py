@@ -200,11 +200,11 @@ def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Ed
     scale = np.sqrt(np.mean(features**2, axis=0)) + np.finfo(float).tiny
     features = features / scale
     gram, correlations = features.T @ features, features.T @ targets
-    own = np.arange(len(scale)) % count
+    effects = np.arange(len(scale)) % count
     least = NEGLIGIBLE * np.sqrt(np.mean(arguments**2, axis=0))
     proposals = []
     for i in range(count):
-        others = np.flatnonzero(own != i)
+        others = np.flatnonzero(effects != i)
         inner, correlation = gram[np.ix_(others, others)], correlations[others, i]
         path = _lasso_path(features[:, others], targets[:, i], inner, correlation)
         total = float(targets[:, i] @ targets[:, i])

@@ -63,9 +63,9 @@ class SignalMoments:
             moments: empirical moments or those of a family, shape ``(q + 1, N)``.
         """
         powers = np.arange(1, len(moments) // 2 + 1)
-        own = moments[powers[:, None] + powers] - moments[powers[:, None]] * moments[powers]
-        common = (own @ self.counts)[..., None] / max(self.counts.sum(), 1.0)
-        return (self.counts * own + PRIOR_COUNT * common) / (self.counts + PRIOR_COUNT)
+        covariances = moments[powers[:, None] + powers] - moments[powers[:, None]] * moments[powers]
+        common = (covariances @ self.counts)[..., None] / max(self.counts.sum(), 1.0)
+        return (self.counts * covariances + PRIOR_COUNT * common) / (self.counts + PRIOR_COUNT)
 
     def confidence(self, rounds: int, limit: int) -> np.ndarray:
         """Return C, shape ``(N,)``; ``limit`` is the largest number s of base arms in a super arm."""

@@ -54,5 +54,5 @@ def seal(content: bytes) -> str | None:
 
 def is_ours(content: bytes, sealed: str) -> bool:
     """Return whether a seal belongs to this content under this user's key."""
-    own = seal(content)
-    return own is not None and hmac.compare_digest(own.encode(), sealed.encode("utf-8", "replace"))
+    expected = seal(content)
+    return expected is not None and hmac.compare_digest(expected.encode(), sealed.encode("utf-8", "replace"))

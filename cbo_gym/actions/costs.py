@@ -96,8 +96,8 @@ class Costs:
 
     def fixed_cost(self, items: Collection[str]) -> float:
         """Return the cost of setting or changing these items, without prices per unit."""
-        own = self.sets.get(frozenset(items)) if items else None
-        return self.constant + float(self._one_by_one(items) if own is None else own)
+        price_of_set = self.sets.get(frozenset(items)) if items else None
+        return self.constant + float(self._one_by_one(items) if price_of_set is None else price_of_set)
 
     def of(self, changed: Changed) -> Any:
         """Return the cost of rounds: an array or tensor of their shape, or a number if it is the same in all.

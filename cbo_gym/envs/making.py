@@ -57,8 +57,8 @@ def _spec_of(env: Any) -> Spec:
             "gym.make('CBO/Custom-v0', problem=problem)"
         )
     registered = gym.spec(spec.id).kwargs
-    own = {name: value for name, value in spec.kwargs.items() if str(registered.get(name, ...)) != str(value)}
-    return Spec(spec.id, tuple(sorted(own.items())))
+    changed = {name: value for name, value in spec.kwargs.items() if str(registered.get(name, ...)) != str(value)}
+    return Spec(spec.id, tuple(sorted(changed.items())))
 
 
 def rounds_of(env: Any) -> int | None:

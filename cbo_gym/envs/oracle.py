@@ -35,11 +35,11 @@ def _find_recorded(spec: Any) -> RecordedOptimum | None:
     entry = find_entry(spec.id) if spec is not None else None
     if entry is None:
         return None
-    own, registered = (
+    given, registered = (
         {key: value for key, value in keywords.items() if key not in IGNORED}
         for keywords in (spec.kwargs, entry.make_kwargs)
     )
-    return entry.optimum if own == registered else None
+    return entry.optimum if given == registered else None
 
 
 def _transform_optimum(recorded: RecordedOptimum | None, feedback: Feedback) -> RecordedOptimum | None:

@@ -145,13 +145,13 @@ def register_all() -> None:
     for mode in Mode:
         register(custom_id(mode), {"mode": mode.value, "problem": None}, CUSTOM_ROUNDS)
     try:
-        own = _own()
+        registry = _own()
     except RegistryError as unreadable:
         warnings.warn(f"no environments are registered: {unreadable}", stacklevel=2)
         return
-    for entry in own.entries:
+    for entry in registry.entries:
         register(entry.id, entry.make_kwargs, entry.horizon, entry.tags)
-    for name, error in own.broken.items():
+    for name, error in registry.broken.items():
         warnings.warn(f"left out of the registry: {error}", stacklevel=2)
         if re.match(ID_PATTERN, name) and name not in gym.registry:
             refuse = partial(_raise, error)

@@ -123,9 +123,9 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if options and "reset_mask" in options:
             raise ArgumentError("all sub-environments play the same round, so reset_mask is not supported")
         seeds = self._seeds(seed)
-        kept = self._generators or [seeding.np_random(own)[0] for own in seeds]
+        kept = self._generators or [seeding.np_random(item)[0] for item in seeds]
         self._generators = [
-            old if own is None else seeding.np_random(own)[0] for own, old in zip(seeds, kept, strict=True)
+            old if item is None else seeding.np_random(item)[0] for item, old in zip(seeds, kept, strict=True)
         ]
         self._begin()
         empty = {key: np.tile(value, (self.num_envs, 1)) for key, value in self.feedback.empty_observation().items()}
@@ -139,7 +139,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             return [first + i for i in range(self.num_envs)]
         if np.shape(seed)[:1] != (self.num_envs,):
             raise ArgumentError(f"give one seed for each of {self.num_envs} environments; given {np.size(seed)}")
-        return [None if own is None else seed_number(own, at_most=MAX_NOISE_SEED) for own in seed]
+        return [None if item is None else seed_number(item, at_most=MAX_NOISE_SEED) for item in seed]
 
     def step(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
         """Play one round everywhere; after a truncated round, reset everywhere and ignore ``actions``.
@@ -200,9 +200,9 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
 
     def _decode(self, actions: Actions, memory: Memory) -> tuple[Intervention, StepInfo]:
         """Return the interventions and the costs (as in ``info``) of actions, after the rounds in ``memory``."""
-        own = copy_action(self.single_action_space, actions)
-        intervention = self.feedback.decode_batch(own)
-        for column in own.values() if isinstance(own, dict) else [own]:
+        copied = copy_action(self.single_action_space, actions)
+        intervention = self.feedback.decode_batch(copied)
+        for column in copied.values() if isinstance(copied, dict) else [copied]:
             if len(column) != self.num_envs:
                 raise gym.error.InvalidAction(
                     f"give one action for each of {self.num_envs} environments; given {len(column)}"

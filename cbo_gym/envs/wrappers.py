@@ -138,9 +138,9 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
 
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, StepInfo]:
         # The oracle evaluates the very action that is played.
-        own = self.oracle.feedback.read(action)
-        intervention = self.env.unwrapped.to_intervention(own)  # type: ignore[attr-defined]
-        observation, reward, terminated, truncated, info = self.env.step(own)
+        action_played = self.oracle.feedback.read(action)
+        intervention = self.env.unwrapped.to_intervention(action_played)  # type: ignore[attr-defined]
+        observation, reward, terminated, truncated, info = self.env.step(action_played)
         info |= _expectations(self.oracle, intervention, self._last_observation)
         self._last_observation = _copy(observation)
         return observation, reward, terminated, truncated, info
@@ -176,9 +176,9 @@ class VectorOracleInfo(VectorWrapper):
             observation, reward, terminated, truncated, info = self.env.step(actions)
         else:
             # The oracle evaluates the very actions that are played.
-            own = self.oracle.feedback.read_batch(actions)
-            intervention = self.env.unwrapped.to_intervention(own)  # type: ignore[attr-defined]
-            observation, reward, terminated, truncated, info = self.env.step(own)
+            actions_played = self.oracle.feedback.read_batch(actions)
+            intervention = self.env.unwrapped.to_intervention(actions_played)  # type: ignore[attr-defined]
+            observation, reward, terminated, truncated, info = self.env.step(actions_played)
             for key, number in _expectations(self.oracle, intervention, self._last_observation).items():
                 info[key] = np.full(self.num_envs, number)
                 info[f"_{key}"] = np.ones(self.num_envs, dtype=bool)

@@ -47,9 +47,9 @@ def _is_finite(value: Floats) -> bool:
 
 def _error_of(name: str, values: Mapping[str, Floats]) -> OperationError:
     """Return the error for a variable, with its value and those of its causes."""
-    own = np.asarray(values[name])
-    if own.dtype.kind not in "fiub":
-        return not_finite(name, f"gives {own.reshape(-1)[0]!r}")
+    own_value = np.asarray(values[name])
+    if own_value.dtype.kind not in "fiub":
+        return not_finite(name, f"gives {own_value.reshape(-1)[0]!r}")
     columns = dict(zip(values, np.broadcast_arrays(*values.values()), strict=True))
     index = np.unravel_index(np.argmin(np.abs(columns[name]) <= LARGEST), columns[name].shape)
     row = {variable: float(column[index]) for variable, column in columns.items()}

@@ -44,12 +44,12 @@ class LinearNetwork:
     def __init__(self, causes: Sequence[Sequence[int]], options: Sequence[int]) -> None:
         if len(causes) > MAX_NODES:
             raise ArgumentError(f"the best choice is known of at most {MAX_NODES} nodes; given {len(causes)}")
-        self.causes = [[0, *(cause + 1 for cause in own)] for own in causes]
+        self.causes = [[0, *(cause + 1 for cause in causes_of_node)] for causes_of_node in causes]
         self.options = list(options)
         self.width = max(map(len, self.causes))
         *upper, self._last = range(len(causes))
         # Causes of the last node alone: each is tried with both signs in every pass of the others.
-        self._ends = [node for node in upper if not any(node in own for own in causes[:-1])]
+        self._ends = [node for node in upper if not any(node in causes_of_node for causes_of_node in causes[:-1])]
         self._inner = [node for node in upper if node not in self._ends]
         self._signs = 1 - 2 * _bits(len(self._inner))
         self._sides = _bits(len(self._ends))
@@ -57,8 +57,8 @@ class LinearNetwork:
     def means(self, weights: np.ndarray, choices: np.ndarray) -> np.ndarray:
         """Return the expected values of all nodes for choices of vectors ``(n, N)``; weights as for :meth:`best`."""
         values = np.ones((len(choices), len(self.causes) + 1))
-        for i, own in enumerate(self.causes):
-            values[:, i + 1] = (values[:, own] * weights[i, choices[:, i], : len(own)]).sum(axis=1)
+        for i, columns in enumerate(self.causes):
+            values[:, i + 1] = (values[:, columns] * weights[i, choices[:, i], : len(columns)]).sum(axis=1)
         return values[:, 1:]
 
     def best(self, weights: np.ndarray, ellipsoids: np.ndarray | None = None) -> Choice:
@@ -98,12 +98,12 @@ class LinearNetwork:
         self, node: int, values: np.ndarray, weights: np.ndarray, ellipsoids: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | float]:
         """Return a node's expected value under each option, ``(..., options)``, and the ellipsoid's half-width."""
-        own, options = self.causes[node], self.options[node]
-        arguments = values[..., own]
-        middle = arguments @ weights[node, :options, : len(own)].T
+        columns, options = self.causes[node], self.options[node]
+        arguments = values[..., columns]
+        middle = arguments @ weights[node, :options, : len(columns)].T
         if ellipsoids is None:
             return middle, 0.0
-        matrices = ellipsoids[node, :options, : len(own), : len(own)]
+        matrices = ellipsoids[node, :options, : len(columns), : len(columns)]
         squares = [((arguments @ matrix) * arguments).sum(axis=-1) for matrix in matrices]
         return middle, np.sqrt(np.stack(squares, axis=-1))
 

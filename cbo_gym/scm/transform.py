@@ -42,7 +42,10 @@ class TransformedSystem(System):
         self.diagram = rename_diagram(system.diagram, names, self.nodes)
         self.action_dim = system.action_dim
         indices = [index for index, _ in self.coordinates] or list(range(system.action_dim))
-        entering = {names[name]: tuple(indices[i] for i in own) for name, own in system.action_nodes.items()}
+        entering = {
+            names[name]: tuple(indices[i] for i in coordinates_of_node)
+            for name, coordinates_of_node in system.action_nodes.items()
+        }
         self.action_nodes = {name: entering[name] for name in self.nodes if name in entering}
         self.variables = tuple(
             _rename_variable(v, names[v.name], known_noise.get(v.name, v.noise)) for v in system.variables

@@ -136,10 +136,10 @@ def _label(name: str, labels: list[str]) -> str:
 
 
 def _describe_runs_of(finished: list[Run], agent: str) -> str:
-    own = [run for run in finished if run.agent == agent]
-    envs = sorted({f"{run.env}, T={run.horizon}" for run in own})
-    seeds = ", ".join(map(str, sorted({run.seed for run in own})))
-    return f"{agent} has {'; '.join(envs)} with seeds {seeds}" if own else f"{agent} has finished no run"
+    runs_of_agent = [run for run in finished if run.agent == agent]
+    envs = sorted({f"{run.env}, T={run.horizon}" for run in runs_of_agent})
+    seeds = ", ".join(map(str, sorted({run.seed for run in runs_of_agent})))
+    return f"{agent} has {'; '.join(envs)} with seeds {seeds}" if runs_of_agent else f"{agent} has finished no run"
 
 
 def _differences(pairs: Sequence[tuple[Run, Run]]) -> dict[tuple[str, str], pl.DataFrame]:

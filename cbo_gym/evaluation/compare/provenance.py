@@ -41,8 +41,9 @@ def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
         where = ", ".join(f"{count} {mode}" for mode, count in sorted(counts.items()))
         rows.append((printable(f"skipped: {agent} on {where} environments"), reasons[agent]))
     for agent in sorted({run.agent for run in board.unverified}):
-        own = [run for run in board.unverified if run.agent == agent]
-        what = f"unverified, not ranked: {agent}, {len(own)} runs on {len({run.env for run in own})} environments"
+        unverified = [run for run in board.unverified if run.agent == agent]
+        envs = {run.env for run in unverified}
+        what = f"unverified, not ranked: {agent}, {len(unverified)} runs on {len(envs)} environments"
         rows.append((printable(what), "these runs have not been replayed by others"))
     return rows
 

@@ -123,7 +123,9 @@ class CostPaid(Horizontal):
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        paid = [_cumulative_costs(own) for own in by_agent(runs, {run.agent for run in runs}).values()]
+        paid = [
+            _cumulative_costs(runs_of_agent) for runs_of_agent in by_agent(runs, {run.agent for run in runs}).values()
+        ]
         ends = np.array([(costs[:, 0].max(), costs[:, -1].max()) for costs in paid])
         x = np.unique([*np.linspace(0.0, ends.max(), COST_STEPS + 1), *ends.ravel()])
         super().__init__("Cost paid", "Cost paid", x, x)
@@ -189,14 +191,14 @@ class CurvesFigure:
 
 def by_env(runs: Iterable[Run]) -> dict[str, list[Run]]:
     """Return the runs of each environment, sorted by its label."""
-    return {env: list(own) for env, own in groupby(sorted(runs, key=env_label), env_label)}
+    return {env: list(group) for env, group in groupby(sorted(runs, key=env_label), env_label)}
 
 
 def by_agent(runs: Iterable[Run], agents: Iterable[str]) -> dict[str, list[Run]]:
     """Return the runs of each agent that has any, in the order of the agents."""
     runs = list(runs)
     by_label = {agent: [run for run in runs if run.agent == agent] for agent in agents}
-    return {agent: own for agent, own in by_label.items() if own}
+    return {agent: group for agent, group in by_label.items() if group}
 
 
 def regret_figure(runs: Sequence[Run], looks: Looks, against: Against = Rounds) -> CurvesFigure:
@@ -210,10 +212,10 @@ def regret_figure(runs: Sequence[Run], looks: Looks, against: Against = Rounds) 
     horizontal, of_agent = against(runs), by_agent(runs, looks)
     average: dict[str, Curve] = {}
     simple: dict[str, Curve] = {}
-    for agent, own in of_agent.items():
-        gaps = np.array([[run.optimum - run.random_value] for run in own])
+    for agent, runs_of_agent in of_agent.items():
+        gaps = np.array([[run.optimum - run.random_value] for run in runs_of_agent])
         for column, floor, curves in (("average_regret", -np.inf, average), ("simple_regret", FLOOR, simple)):
-            regrets = horizontal.values(own, stack_curves(own, [column])[column] / gaps)
+            regrets = horizontal.values(runs_of_agent, stack_curves(runs_of_agent, [column])[column] / gaps)
             curves[agent] = curve(regrets, floor, horizontal.x)
     limits = log_limits([drawn.mean for drawn in simple.values()])
     panels = [
@@ -239,9 +241,11 @@ def choice_figure(runs: Sequence[Run], agents: Iterable[str], against: Against =
     choosing = [run for run in runs if run.choices]
     horizontal, looks = against(runs), choice_styles(choosing)
     panels = []
-    for agent, own in by_agent(choosing, agents).items():
-        shares = choice_frequencies(own, list(looks))
-        curves = {name: curve(horizontal.values(own, share), x=horizontal.x) for name, share in shares.items()}
+    for agent, runs_of_agent in by_agent(choosing, agents).items():
+        shares = choice_frequencies(runs_of_agent, list(looks))
+        curves = {
+            name: curve(horizontal.values(runs_of_agent, share), x=horizontal.x) for name, share in shares.items()
+        }
         panels.append(Panel(agent, curves, SHARES))
     return CurvesFigure(
         horizontal, looks, panels, "Share of rounds 1 to t in which each target set or scope was chosen"

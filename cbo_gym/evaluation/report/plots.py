@@ -136,7 +136,9 @@ def regret_curves(runs: Sequence[Run], styles: Looks | None = None, against: Aga
     drawn = [run for run in runs if against is not CostPaid or has_costs(run)]
     if not drawn:
         raise ArgumentError("curves against costs need runs of environments whose actions have costs")
-    return draw_regrets({env: regret_figure(own, styles, against) for env, own in by_env(drawn).items()})
+    return draw_regrets(
+        {env: regret_figure(runs_of_env, styles, against) for env, runs_of_env in by_env(drawn).items()}
+    )
 
 
 def plot_run(run: Run) -> Figure:
@@ -400,9 +402,9 @@ def draw_targets(runs: Sequence[Run], styles: Looks | None = None) -> Figure:
     styles, names = styles or looks(of_agent), shorten(of_agent, LABEL_WIDTH)
     figure, axes = _panels(2, len(TARGETS), 1.8, sharex="row", sharey=True)
     for row, label, times in zip(axes, ("Round", "Seconds of the agent"), (rounds_to, seconds_to), strict=True):
-        for agent, own in of_agent.items():
-            envs = np.array([run.env for run in own])
-            for axis, reached in zip(row, np.stack([times(run) for run in own], -1), strict=True):
+        for agent, runs_of_agent in of_agent.items():
+            envs = np.array([run.env for run in runs_of_agent])
+            for axis, reached in zip(row, np.stack([times(run) for run in runs_of_agent], -1), strict=True):
                 known = reached[np.isfinite(reached) & (reached > 0.0)]
                 x = np.unique(np.geomspace(known.min(), known.max(), TARGET_POINTS)) if len(known) else np.ones(1)
                 share = np.mean([shares(reached[envs == env], x) for env in np.unique(envs)], axis=0)

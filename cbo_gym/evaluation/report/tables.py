@@ -320,7 +320,9 @@ def graph_loss_tables(board: Leaderboard) -> dict[str, Table]:
         lost = [(with_graph_scores[name] - scores[name]).to_numpy() for name in LOST]
         cells = [number(values.mean(), float(half_width(values))) for values in lost]
         rows[env].append([agent, knowledge, str(len(both)), *cells])
-    return {env: table_of(["agent", "graph", "seeds", *LOST.values()], own) for env, own in rows.items()}
+    return {
+        env: table_of(["agent", "graph", "seeds", *LOST.values()], rows_of_env) for env, rows_of_env in rows.items()
+    }
 
 
 def _graph_knowledge(run: Run) -> tuple[str, str]:
@@ -359,4 +361,4 @@ def instance_tables(board: Leaderboard) -> dict[str, Table]:
             runs = f"{published.height}, {instances.height}"
             rows[env].append([agent, title, *(number(mean, None) for mean in means), lost, runs])
     header = ["agent", "score of", "as published", "on instances", "lost", "runs"]
-    return {env: table_of(header, own) for env, own in rows.items()}
+    return {env: table_of(header, rows_of_env) for env, rows_of_env in rows.items()}

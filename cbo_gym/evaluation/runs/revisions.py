@@ -42,11 +42,11 @@ def modules_of(agent: Any, spec: Spec | None) -> frozenset[str]:
         spec: Its label, if it has one; it may name a function of another module.
     """
     kinds = type(agent).__mro__
-    own = [path for kind in kinds if (path := f"{kind.__module__}:{kind.__qualname__}") in zoo().values()]
+    zoo_paths = [path for kind in kinds if (path := f"{kind.__module__}:{kind.__qualname__}") in zoo().values()]
     modules = {module for kind in kinds if (module := module_of(kind)).partition(".")[0] != PACKAGE}
     if spec is not None:
         modules.add(getattr(find_agent(spec.name), "__module__", "builtins"))
-    return frozenset({*modules, *own[:1]})
+    return frozenset({*modules, *zoo_paths[:1]})
 
 
 def sources(modules: Iterable[str], problem: object, env: Spec | None = None) -> dict[str, str]:
@@ -112,9 +112,9 @@ def code_of(run: Run) -> Mapping[str, str]:
     """
     if not any(map(_is_inside, run.sources)):
         return run.sources
-    own = names_of(run)
-    others = {name: stamp for name, stamp in run.sources.items() if not (_is_inside(name) or name in own)}
-    return {name: FIRST for name in own if is_of_package(name)} | others
+    names = names_of(run)
+    others = {name: stamp for name, stamp in run.sources.items() if not (_is_inside(name) or name in names)}
+    return {name: FIRST for name in names if is_of_package(name)} | others
 
 
 def names_of(run: Run) -> tuple[str, str]:

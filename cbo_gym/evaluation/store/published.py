@@ -221,10 +221,10 @@ def _resolve(store: Path | str) -> Path:
     """Return the path, or the file of the package with that name."""
     path = Path(store)
     if isinstance(store, str) and NAME.fullmatch(store) and not path.exists():
-        own = own_store()
-        if (own / f"{store}.parquet").exists():
-            return own / f"{store}.parquet"
-        names = ", ".join(file.stem for file in store_files(own))
+        default_store = own_store()
+        if (default_store / f"{store}.parquet").exists():
+            return default_store / f"{store}.parquet"
+        names = ", ".join(file.stem for file in store_files(default_store))
         raise ArgumentError(
             f"there are no published results {store}, neither here nor in the package, which has {names}"
         )

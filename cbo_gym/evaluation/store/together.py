@@ -27,40 +27,40 @@ class _Summary:
                 self.code[name].add(stamp)
 
 
-def combine_runs(mine: Iterable[Run], others: Iterable[Path | str]) -> Iterator[Run]:
+def combine_runs(runs: Iterable[Run], others: Iterable[Path | str]) -> Iterator[Run]:
     """Yield the given runs, then those of other folders or files on the same environments.
 
     Warns of those that have other numbers of rounds, or other code of environments or agents.
 
     Args:
-        mine: The given runs.
+        runs: The given runs.
         others: Folders that sweeps wrote, or published results.
     """
-    own = _Summary()
-    for run in mine:
-        own.add(run)
+    own_summary = _Summary()
+    for run in runs:
+        own_summary.add(run)
         yield run
     for path in others:
         summary = _Summary()
         for run in runs_in(path):
-            if run.env in own.rounds:
+            if run.env in own_summary.rounds:
                 summary.add(run)
                 yield run
-        _warn(own, summary, path)
+        _warn(own_summary, summary, path)
 
 
-def _warn(own: _Summary, theirs: _Summary, path: Path | str) -> None:
-    if not theirs.rounds:
-        warnings.warn(f"{path} has no finished run on any of the {len(own.rounds)} environments", stacklevel=4)
+def _warn(summary: _Summary, other_summary: _Summary, path: Path | str) -> None:
+    if not other_summary.rounds:
+        warnings.warn(f"{path} has no finished run on any of the {len(summary.rounds)} environments", stacklevel=4)
     rounds = [
-        f"{env} ({_join(values)} there, {_join(own.rounds[env])} here)"
-        for env, values in theirs.rounds.items()
-        if not own.rounds[env] & values
+        f"{env} ({_join(values)} there, {_join(summary.rounds[env])} here)"
+        for env, values in other_summary.rounds.items()
+        if not summary.rounds[env] & values
     ]
     code = [
-        f"{' '.join(name)} ({_join(values)} there, {_join(own.code[name])} here)"
-        for name, values in theirs.code.items()
-        if name in own.code and values != own.code[name]
+        f"{' '.join(name)} ({_join(values)} there, {_join(summary.code[name])} here)"
+        for name, values in other_summary.code.items()
+        if name in summary.code and values != summary.code[name]
     ]
     for differences, what, advice in (
         (rounds, "have other numbers of rounds, and are listed apart", "play yours with the horizon that is there"),

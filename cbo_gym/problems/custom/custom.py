@@ -235,12 +235,12 @@ def _variable(
         has, lacks = ("takes u", "noise") if noise is None else ("does not take u", "use of it")
         raise ArgumentError(f"the mechanism of {name} {has}, but there is no {lacks}; give both or neither")
     parents = [a for a in names if a in known]
-    own = [a for a in names if a in actions]
+    parameters = [a for a in names if a in actions]
     return Variable(
         name,
-        _in_order(function, arguments, [*parents, *own, OWN_NOISE]),
+        _in_order(function, arguments, [*parents, *parameters, OWN_NOISE]),
         parents=tuple(parents),
-        actions=tuple(actions.index(a) for a in own),
+        actions=tuple(actions.index(a) for a in parameters),
         noise=_distribution(name, noise),
         observed=observed,
     )

@@ -34,8 +34,8 @@ class Adversary(ModeData):
     def check(self, problem: Problem) -> None:
         coordinates = whole_number(f"{problem.name}: the adversary's coordinates", self.coordinates, at_least=1)
         levels = whole_number(f"{problem.name}: the adversary's levels", self.levels, at_least=2)
-        own = problem.scm.action_dim - coordinates
-        if own < 1:
+        agent_dim = problem.scm.action_dim - coordinates
+        if agent_dim < 1:
             raise ArgumentError(
                 f"{problem.name}: of {problem.scm.action_dim} soft parameters the adversary may have all but one; "
                 f"given {coordinates}"
@@ -51,7 +51,7 @@ class Adversary(ModeData):
                 f"{problem.name}: {self.luck!r} must be a latent variable without effects whose noise is "
                 "Uniform(0, 1), the adversary's luck"
             )
-        if shared := {v.name for v in problem.scm.variables}.intersection(problem.domains.names[own:]):
+        if shared := {v.name for v in problem.scm.variables}.intersection(problem.domains.names[agent_dim:]):
             raise ArgumentError(f"{problem.name}: {sorted(shared)} name variables and coordinates of the adversary")
 
     def transform(self, transform: Transform) -> Adversary:

@@ -33,8 +33,8 @@ def read_equations(
     for name, expression in equations.items():
         words = set(re.findall(r"[A-Za-z_]\w*", expression))
         parents = tuple(other for other in equations if other in words)
-        own = tuple(index for index, action in enumerate(actions) if action in words)
-        arguments = (*parents, *(actions[index] for index in own), OWN_NOISE)
+        indices = tuple(index for index, action in enumerate(actions) if action in words)
+        arguments = (*parents, *(actions[index] for index in indices), OWN_NOISE)
         mechanism = own_noise if expression == OWN_NOISE else Formula(arguments, expression)
         distribution = noise.get(name, Zero()) if isinstance(noise, Mapping) else noise
         variables.append(
@@ -42,7 +42,7 @@ def read_equations(
                 name,
                 mechanism,
                 parents,
-                own,
+                indices,
                 distribution if OWN_NOISE in words else Zero(),
                 observed=name not in latent.split(),
             )

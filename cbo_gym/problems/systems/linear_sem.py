@@ -62,7 +62,7 @@ class Switched:
 
     def _interpolate(self, switched: Any) -> list[Any]:
         pairs = zip(self.observational, self.interventional, strict=True)
-        return [own + switched * (other - own) for own, other in pairs]
+        return [weight + switched * (other - weight) for weight, other in pairs]
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,9 @@ def halved(degree: int = 3, layers: int = 2) -> Problem:
         layers: at least 1; the paper has 2. With the reward there are at most 17 nodes.
     """
     causes = _connect_layers(degree, layers)
-    ones, halves = ([(MEAN_NOISE, *[weight] * len(own)) for own in causes] for weight in (1.0, 0.5))
+    ones, halves = (
+        [(MEAN_NOISE, *[weight] * len(causes_of_node)) for causes_of_node in causes] for weight in (1.0, 0.5)
+    )
     ones[-1], halves[-1] = halves[-1], ones[-1]
     description = f"{layers} layers of {degree} nodes, weights of 1 and 0.5"
     pairs = list(zip(ones, halves, strict=True))
@@ -136,11 +138,11 @@ def _connect_layers(degree: int, layers: int) -> list[list[int]]:
     if d * count >= MAX_NODES:
         raise ArgumentError(f"degree times layers must be at most {MAX_NODES - 1}; given {d} times {count}")
     above = [list(range(d * (layer - 1), d * layer)) for layer in range(1, count + 1)]
-    return [[] for _ in range(d)] + [own for own in above[:-1] for _ in range(d)] + [above[-1]]
+    return [[] for _ in range(d)] + [layer for layer in above[:-1] for _ in range(d)] + [above[-1]]
 
 
 def _random_problem(name: str, description: str, causes: Sequence[Sequence[int]], rng: np.random.Generator) -> Problem:
-    pairs = [_draw(rng, 1 + len(own)) for own in causes]
+    pairs = [_draw(rng, 1 + len(causes_of_node)) for causes_of_node in causes]
     return _problem(f"{name}{len(causes)}", description, VARICI, causes, pairs, Normal())
 
 
@@ -165,11 +167,11 @@ def _problem(
         Variable(
             names[i],
             Switched(*pair) if i in switched else Shifted(*pair[0]),
-            tuple(names[cause] for cause in own),
+            tuple(names[cause] for cause in causes_of_node),
             (switched.index(i),) if i in switched else (),
             noise,
         )
-        for i, (own, pair) in enumerate(zip(causes, pairs, strict=True))
+        for i, (causes_of_node, pair) in enumerate(zip(causes, pairs, strict=True))
     ]
     best = _best(causes, pairs, switched)
     return Problem(

@@ -125,8 +125,8 @@ class _Draw:
             return False
         if name in {constraint.node for constraint in self.problem.outcomes.constraints}:
             return False
-        own = self._of_slices(name)
-        noiseless = all(isinstance(v.noise, Zero) for v in self.problem.scm.variables if v.name in own)
+        variables = self._of_slices(name)
+        noiseless = all(isinstance(v.noise, Zero) for v in self.problem.scm.variables if v.name in variables)
         return noiseless or not self.problem.noise_known
 
     def _reflections(self) -> dict[str, Unit]:
@@ -135,7 +135,9 @@ class _Draw:
         for arm in arms_of(self.problem):
             for name, value in arm.items():
                 values.setdefault(name, []).append(value)
-        spans = {name: (min(own), max(own)) for name, own in values.items() if max(own) > min(own)}
+        spans = {
+            name: (min(settings), max(settings)) for name, settings in values.items() if max(settings) > min(settings)
+        }
         return {name: Unit(span, span, True) for name, span in spans.items() if self.rng.random() < 0.5}
 
     def _straight(self, domain: Sequence[float]) -> Unit:
@@ -152,10 +154,10 @@ class _Draw:
         domains = self.problem.action_domains
         adversary = self.problem.data(Adversary) if self.mode is Mode.ADVERSARIAL else None
         # The adversary's coordinates stay, else equally bad moves would come in another order.
-        own = len(domains) - (adversary.coordinates if adversary else 0)
-        indices = [*self.rng.permutation(own).tolist(), *range(own, len(domains))]
-        units = [SAME if self.super_arms else self._soft_unit(domain) for domain in domains[:own]]
-        return tuple(zip(indices, [*units, *[SAME] * (len(domains) - own)], strict=True))
+        agent_dim = len(domains) - (adversary.coordinates if adversary else 0)
+        indices = [*self.rng.permutation(agent_dim).tolist(), *range(agent_dim, len(domains))]
+        units = [SAME if self.super_arms else self._soft_unit(domain) for domain in domains[:agent_dim]]
+        return tuple(zip(indices, [*units, *[SAME] * (len(domains) - agent_dim)], strict=True))
 
     def _soft_unit(self, domain: Sequence[float]) -> Unit:
         straight = self._straight(domain)

@@ -72,8 +72,10 @@ def _leaves_out(
     under = diagram.mutilate(chosen).subgraph(set(diagram.nodes) - chosen)
     above = {name: under.ancestors([name]) for name in objectives}
     for name in objectives:
-        own = ((allowed - chosen) & above[name]).difference(*(above[other] for other in objectives if other != name))
-        if own and interventional_border(under.latent_projection(set(under.nodes) - own - {name}), name):
+        exclusive = ((allowed - chosen) & above[name]).difference(
+            *(above[other] for other in objectives if other != name)
+        )
+        if exclusive and interventional_border(under.latent_projection(set(under.nodes) - exclusive - {name}), name):
             return True
     return False
 

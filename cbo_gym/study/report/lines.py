@@ -142,23 +142,23 @@ def _line(
     rounds: Sequence[KnownRound],
 ) -> Line:
     """Return the line along ``best[index]``, which is the coordinate ``columns[index]`` of the action."""
-    domains, own = shot.study.interface.codec.domains, columns[index]
+    domains, varied = shot.study.interface.codec.domains, columns[index]
     along, band = _along(shot, action, best, index, POINTS)
     native = [float(domains.scales[column].to_native(value)) for column, value in zip(columns, best, strict=True)]
     held = [
         f"{domains.names[column]} = {number(value)}"
         for column, value in zip(columns, native, strict=True)
-        if column != own
+        if column != varied
     ]
-    scale = domains.scales[own]
+    scale = domains.scales[varied]
     return Line(
         title,
-        shot.with_unit(domains.names[own]),
+        shot.with_unit(domains.names[varied]),
         ", ".join(held),
         np.array([float(scale.to_native(step)) for step in along[:, index]]),
         band,
         native[index],
-        [(float(scale.to_native(_coordinate(known.action, own))), known.reward) for known in rounds],
+        [(float(scale.to_native(_coordinate(known.action, varied))), known.reward) for known in rounds],
     )
 
 
