@@ -158,6 +158,22 @@ def _format_assignments(do: Any) -> str:
 
 
 @studies.command()
+def register(
+    database: Database,
+    do: Supposed = None,
+    context: ContextOption = None,
+    study: NameOption = None,
+    agent: AgentOption = None,
+) -> None:
+    """Add a trial of your own choice, which is pending until its outcome is recorded.
+
+    Example: [b]cbo-gym study register fermenter.db ph=6.6[/b]
+    """
+    trial = _study(database, study, agent).register(_numbers(do), context=_numbers(context) or None)
+    say(f"Trial {trial.number} is pending: {_format_assignments(trial.do)}.")
+
+
+@studies.command()
 def tell(
     database: Database,
     trial: TrialNumber,
@@ -205,6 +221,22 @@ def fail(
     """
     _study(database, study, agent).fail(trial, reason)
     say(f"Trial {trial} is recorded as failed.")
+
+
+@studies.command()
+def reject(
+    database: Database,
+    trial: TrialNumber,
+    reason: Annotated[str, typer.Argument(help="The reason of the rejection.")] = "",
+    study: NameOption = None,
+    agent: AgentOption = None,
+) -> None:
+    """Refuse a suggestion; ask again for another one.
+
+    Example: [b]cbo-gym study reject fermenter.db 9 "too hot for the pump"[/b]
+    """
+    _study(database, study, agent).reject(trial, reason)
+    say(f"Trial {trial} is recorded as rejected; next: cbo-gym study ask {database}", whole=True)
 
 
 @studies.command()

@@ -1,4 +1,4 @@
-"""Study: ask, tell, fail and correct; each call is written to the log before it returns."""
+"""Study: ask, register, tell, fail, reject and correct; each call is written to the log before it returns."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ from cbo_gym.study.tables import Columns, TableRow, read_rows
 from cbo_gym.study.trials import STATUS_WORDS, Entry, History, State, Trials, missing_variables
 from cbo_gym.study.units import Done, Units
 
-# Characters of the reason of a failure.
+# Characters of the reason of a failure or a rejection.
 MAX_REASON = 10_000
+# The reason of a registered trial.
+OWN_CHOICE = "your own choice"
 
 
 @dataclass(frozen=True)
@@ -228,6 +230,28 @@ class Study:
     def _trial(self, entry: Entry) -> Trial:
         return Trial(entry.number, self._units.native_values(self._units.read(entry.flat)), entry.why, entry.context)
 
+    def register(self, do: Done, *, context: Mapping[str, float] | None = None) -> Trial:
+        """Add a pending trial of your own choice; suggestions take it into account, :meth:`tell` records its outcome.
+
+        Args:
+            do: name -> value, which may be outside the bounds; empty to only observe. Parameters that are not named
+                have their null values.
+            context: the observed context, in contextual mode.
+
+        Raises:
+            ArgumentError: if the action is not possible, or for a wrong context; nothing is stored then.
+        """
+        self._units.context(context)
+        action = self._units.flat(self._units.action(do))
+        payload = {"context": None if context is None else dict(context)}
+
+        def registered(trials: Trials) -> Any:
+            number = max(trials.entries, default=0) + 1
+            return [("registered", payload | {"trials": [{"number": number, "action": action, "why": OWN_CHOICE}]})]
+
+        trials = self._append(registered)
+        return self._trial(trials.entries[max(trials.entries)])
+
     def tell(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
         """Record the outcome of a trial.
 
@@ -271,15 +295,26 @@ class Study:
         Raises:
             ArgumentError: for an unknown trial, one that has ended, or a reason of more than 10,000 characters.
         """
+        self._end("failed", trial, reason)
+
+    def reject(self, trial: Trial | int, reason: str = "") -> None:
+        """Record that a suggestion will not be tried; the next ones, until an outcome is recorded, avoid it.
+
+        Raises:
+            ArgumentError: as :meth:`fail`.
+        """
+        self._end("rejected", trial, reason)
+
+    def _end(self, kind: str, trial: Trial | int, reason: str) -> None:
         number = _number(trial)
         if not isinstance(reason, str) or len(reason) > MAX_REASON:
             raise ArgumentError(f"the reason must be a string of at most {MAX_REASON} characters")
 
-        def failure(trials: Trials) -> dict[str, Any]:
+        def ended(trials: Trials) -> Any:
             _require(trials, number, "pending")
-            return {"trial": number, "reason": reason}
+            return [(kind, {"trial": number, "reason": reason})]
 
-        self._append(lambda trials: [("failed", failure(trials))])
+        self._append(ended)
 
     def recommendation(self, *, context: Mapping[str, float] | None = None) -> dict[str, Any]:
         """Return the action that the agent would deploy, in the study's units.
@@ -368,12 +403,12 @@ class Study:
     def _current_trials(self) -> Trials:
         return self._history.read().trials
 
-    def _append(self, entries: Any) -> None:
+    def _append(self, entries: Any) -> Trials:
         """Write entries that depend on the current trials; try again if another process wrote first."""
         for _ in range(TRIES):
             state = self._history.read()
-            if self._history.append(state, entries(state.trials)):
-                return
+            if written := self._history.append(state, entries(state.trials)):
+                return written.trials
         raise self._busy_error()
 
     def _busy_error(self) -> OperationError:

@@ -243,7 +243,7 @@ class Suggester:
 
     def _find_last_observation(self, events: Sequence[Event]) -> Observation | None:
         """Return the observation of the last round that the agent learned from these events, if there is one."""
-        first = next((event.number for event in events if event.kind == "asked"), len(events))
+        first = next((event.number for event in events if event.kind in ("asked", "registered")), len(events))
         for event in reversed(events[first:]):
             if event.kind == "told":
                 entry = self._trials.entries[event.payload["trial"]]
@@ -276,6 +276,8 @@ class Suggester:
     def suggest(self, count: int, context: Any) -> list[Action]:
         """Suggest ``count`` actions, given the pending trials.
 
+        A rejected trial counts as pending until the next outcome, so that it is not suggested again at once.
+
         Raises:
             ArgumentError: if a trial lacks a variable that the agent needs, or the agent does not support pending
                 trials.
@@ -287,14 +289,21 @@ class Suggester:
         past = dict(last) if last is not None else self._units.interface.empty_observation()
         observation = {**deepcopy(past), **self._units.context(context)}
         agent, pending = self.agent, self._trials.pending
+        takes_pending = hasattr(agent, "act_given_pending") and (not context or hasattr(agent, "set_context"))
+        if takes_pending:
+            pending = [*pending, *self._trials.rejected]
         if not pending:
             chosen = [agent.act(observation)] if count == 1 else agent.act_batch(observation, count)
-        elif not hasattr(agent, "act_given_pending") or (context and not hasattr(agent, "set_context")):
+        elif not takes_pending:
             raise ArgumentError(
                 f"{self._units.about.agent} suggests one trial at a time; record the outcome of the pending one first"
             )
         else:
-            pending_actions = [self._units.read(entry.flat) for entry in pending]
+            asked = [self._units.read(entry.flat) for entry in pending]
+            # A registered trial may be outside the bounds.
+            pending_actions = [
+                self._units.nearest(action) if self._units.distance(action) > ROUNDING else action for action in asked
+            ]
             contexts = [[self._units.context(entry.context)["context"] for entry in pending]] if context else []
             chosen = agent.act_given_pending(observation, pending_actions, count, *contexts)
         return [self._units.require_valid(action) for action in chosen]

@@ -8,9 +8,14 @@ from typing import Any, Literal
 
 from cbo_gym.study.log import Event, Log, Position
 
-Status = Literal["pending", "told", "failed"]
+Status = Literal["pending", "told", "failed", "rejected"]
 # Statuses in messages.
-STATUS_WORDS: Mapping[str, str] = {"pending": "pending", "told": "measured", "failed": "failed"}
+STATUS_WORDS: Mapping[str, str] = {
+    "pending": "pending",
+    "told": "measured",
+    "failed": "failed",
+    "rejected": "rejected",
+}
 
 
 @dataclass(frozen=True)
@@ -19,13 +24,13 @@ class Entry:
 
     Attributes:
         number: number of the trial, from 1.
-        flat: the suggested action, encoded as numbers by the codec.
-        status: ``"pending"``, ``"told"`` if the outcome was recorded, or ``"failed"``.
+        flat: the suggested or registered action, encoded as numbers by the codec.
+        status: ``"pending"``, ``"told"`` if the outcome was recorded, ``"failed"``, or ``"rejected"``.
         why: the reason for the suggestion, in words.
         context: the contexts that were observed before.
         values: variable -> value; None if it was not measured.
         done: the action that was really done, encoded as ``flat``; None if it is the suggested one.
-        reason: the reason of a failure.
+        reason: the reason of a failure or a rejection.
         asked, ended: times of the suggestion, and of the outcome or the failure.
     """
 
@@ -58,6 +63,7 @@ class Trials:
         entries: the trials by their numbers.
         initial: rounds of data that were added before the first trial, with ``action``, ``values`` and ``context``.
         missing: trial -> the variables that were not measured in it, for trials that have such variables.
+        rejected: the trials that were rejected since the last outcome.
         number: number of the last event.
     """
 
@@ -65,6 +71,7 @@ class Trials:
         self.entries: dict[int, Entry] = {}
         self.initial: list[Mapping[str, Any]] = []
         self.missing: dict[int, list[str]] = {}
+        self.rejected: list[Entry] = []
         self.number = 0
         # Numbers of pending trials, to avoid a search through all trials.
         self._running: dict[int, None] = {}
@@ -86,7 +93,7 @@ class Trials:
             payload = event.payload
             if event.kind == "data":
                 self.initial += payload["rounds"] if not self.entries else []
-            elif event.kind == "asked":
+            elif event.kind in ("asked", "registered"):
                 for asked in payload["trials"]:
                     number, context = int(asked["number"]), payload["context"]
                     self._running[number] = None
@@ -95,8 +102,12 @@ class Trials:
                     )
             elif event.kind == "failed":
                 self._end(event, status="failed", reason=payload["reason"])
+            elif event.kind == "rejected":
+                self._end(event, status="rejected", reason=payload["reason"])
+                self.rejected.append(self.entries[int(payload["trial"])])
             else:
                 self._end(event, status="told", values=payload["values"], done=payload["done"])
+                self.rejected.clear()
             self.number = event.number
 
     def _end(self, event: Event, **changes: Any) -> None:

@@ -140,13 +140,20 @@ def test_a_round_through_the_forms(tmp_path, visitor):
     assert first.values["biomass"] is None
     assert said(visitor.send("fail-2", {"reason": "the <b>pump</b> broke"})) == ["Trial 2 is recorded as failed."]
     assert "the &lt;b&gt;pump&lt;/b&gt; broke" in visitor.html
+    assert said(visitor.send("reject-3", {"reason": "too hot"})) == ["Trial 3 is recorded as rejected."]
+    assert said(visitor.send("register", {"do:ph": "acid"}, 422)) == [
+        "the value of ph must be a finite number; given &#39;acid&#39;"
+    ]
+    assert said(visitor.send("register", {"do:ph": "6.6"})) == ["Trial 4, your own choice, is pending."]
+    assert done(stored(tmp_path), 3) == pytest.approx({"ph": 6.6})
+    assert [entry.status for entry in stored(tmp_path).trials] == ["told", "failed", "rejected", "pending"]
     visitor.get("/studies/1/trials/1")
     html = visitor.send("correct-1", {"value:titre": "0.123456789012345"})
     assert said(html) == ["The outcome of trial 1 was corrected."]
     assert stored(tmp_path).trials[0].values["titre"] == 0.123456789012345
     visitor.get("/studies/1/trials/1")
     assert 'value="0.123456789012345"' in visitor.html
-    assert visitor.client.get("/studies/1/state").json() == {"event": 6}
+    assert visitor.client.get("/studies/1/state").json() == {"event": 8}
 
 
 def test_deviations_are_recorded(tmp_path, visitor):

@@ -14,7 +14,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from cbo_gym.errors import CBOGymError
 from cbo_gym.study import create_study, load_study
 from tests.support.studies import lose_caches
-from tests.support.study_laboratory import MODES, NODES, PAIRS, bounds, context, description, outcome, rows
+from tests.support.study_laboratory import (
+    MODES,
+    NODES,
+    PAIRS,
+    bounds,
+    context,
+    description,
+    everything_set,
+    outcome,
+    rows,
+)
 
 THREADS = 4
 QUICK = ("Random", "GP-UCB", "CBO", "CoBO", "GPOO", "TS", "Optuna")
@@ -97,10 +107,17 @@ class StudyMachine(RuleBasedStateMachine):
         self.study.tell(trial, self.values(trial, did), did=did)
 
     @precondition(lambda self: self.running)
-    @rule(which=st.integers(0), reason=st.text(max_size=20))
-    def fail(self, which, reason):
+    @rule(which=st.integers(0), reason=st.text(max_size=20), rejected=st.booleans())
+    def end_without_outcome(self, which, reason, rejected):
         trial = self.running[which % len(self.running)]
-        self.refused_or(lambda: self.study.fail(trial, reason))
+        self.refused_or(lambda: (self.study.reject if rejected else self.study.fail)(trial, reason))
+
+    @rule(excess=st.sampled_from([0.0, 2.0]))
+    def register(self, excess):
+        do = everything_set(self.mode, self.rng)
+        if self.mode in ("hard", "contextual", "soft"):
+            do = {name: high + excess for name, (_, high) in self.bounds.items()}
+        self.refused_or(lambda: self.study.register(do, context=context(self.mode, self.rng)))
 
     @precondition(lambda self: self.finished)
     @rule(which=st.integers(0))

@@ -72,6 +72,9 @@ def test_a_study_by_hand(tmp_path):
     assert exported[0].startswith("number,status,do(feed),do(ph),")
     assert len(exported) == 4
     assert "the pump broke" in call("show", database).stdout
+    assert "Trial 3 is recorded as rejected" in call("reject", database, 3, "too hot").stdout
+    assert "Trial 4 is pending: ph = 6.6." in call("register", database, "ph=6.6").stdout
+    assert [row["status"] for row in json.loads(call("show", database, "--json").stdout)][2:] == ["rejected", "pending"]
 
 
 @pytest.mark.parametrize(

@@ -326,6 +326,17 @@ async def ask(request: Request, index: int, case: TheCase, form: Form) -> Respon
     return _redirect(index, "asked", trial=trials[0], count=len(trials))
 
 
+@routes.post("/studies/{index}/register")
+async def register(request: Request, index: int, case: TheCase, form: Form) -> Response:
+    typed = strings_of(form)
+    try:
+        context = numbers(typed, CONTEXT) or None
+        trial = await run_in_threadpool(case.study.register, numbers(typed, DO), context=context)
+    except CBOGymError as error:
+        return await _study(request, index, case, _problem(request, "register", error, typed))
+    return _redirect(index, "registered", trial=trial.number)
+
+
 @routes.post("/studies/{index}/import")
 async def import_data(request: Request, index: int, case: TheCase, form: Form) -> Response:
     typed, content = strings_of(form), await content_of(form, "file")
@@ -354,7 +365,7 @@ async def _trial(request: Request, index: int, trial: int, case: Case, problem: 
         return plain_page(problem.status if problem else 404, "No such trial", words)
     form = "correct" if state.entries[trial].status == "told" else "tell"
     # The trial may have ended meanwhile.
-    if problem is not None and problem.form != f"fail-{trial}":
+    if problem is not None and problem.form not in (f"fail-{trial}", f"reject-{trial}"):
         problem = replace(problem, form=f"{form}-{trial}")
     card = card_of(case, state, trial, problem, f"{form}-{trial}")
     context = {"index": index, "about": case.about, "card": card, "problem": problem}
@@ -386,9 +397,20 @@ async def _outcome(
 
 @routes.post("/studies/{index}/trials/{trial}/fail")
 async def fail(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
-    typed = strings_of(form)
+    return await _without_outcome(request, index, trial, case, form, Study.fail)
+
+
+@routes.post("/studies/{index}/trials/{trial}/reject")
+async def reject(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
+    return await _without_outcome(request, index, trial, case, form, Study.reject)
+
+
+async def _without_outcome(
+    request: Request, index: int, trial: int, case: Case, form: FormData, call: Callable[..., None]
+) -> Response:
+    typed, form_name = strings_of(form), call.__name__
     try:
-        await run_in_threadpool(case.study.fail, trial, first_string(typed, "reason"))
+        await run_in_threadpool(call, case.study, trial, first_string(typed, "reason"))
     except CBOGymError as error:
-        return await _trial(request, index, trial, case, _problem(request, f"fail-{trial}", error, typed))
-    return _redirect(index, "failed", trial=trial)
+        return await _trial(request, index, trial, case, _problem(request, f"{form_name}-{trial}", error, typed))
+    return _redirect(index, {"fail": "failed", "reject": "rejected"}[form_name], trial=trial)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.page.service import Case, StudyState
 from cbo_gym.study.page.typed import CONTEXT, DID, DO, VALUE, Typed, numbers
+from cbo_gym.study.trials import Status
 from cbo_gym.study.units import format_value
 
 # Rows of the table of trials; the CSV file has all.
@@ -131,9 +132,9 @@ def outcome_of(case: Case, state: StudyState, trial: int, typed: Typed) -> tuple
 
 
 def counts(state: StudyState) -> dict[str, int]:
-    """Return the numbers of trials that are measured, pending and failed."""
+    """Return the number of trials of each status."""
     statuses = [entry.status for entry in state.entries.values()]
-    return {status: statuses.count(status) for status in ("told", "pending", "failed")}
+    return {status: statuses.count(status) for status in get_args(Status)}
 
 
 def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
@@ -169,6 +170,8 @@ def study_context(case: Case, state: StudyState, problem: Problem | None) -> dic
         "contexts": fields_of(case, CONTEXT, contexts, {}, problem, "ask"),
         "what_if_contexts": fields_of(case, CONTEXT, contexts, {}, problem, "what-if"),
         "what_if_actions": fields_of(case, DO, case.study.settable, {}, problem, "what-if"),
+        "own_contexts": fields_of(case, CONTEXT, contexts, {}, problem, "register"),
+        "own_actions": fields_of(case, DO, case.study.settable, {}, problem, "register"),
         "rows": [
             (state.entries[trial], ", ".join(f"{name} = {format_value(value)}" for name, value in done.items()))
             for trial, done in sorted(state.done.items(), reverse=True)[:MAX_ROWS]

@@ -25,12 +25,12 @@ from cbo_gym.version import __version__
 SECTIONS = ("overview", "now", "curve", "beliefs", "system", "trials", "provenance")
 # Rows of the table; a page with more takes long to open.
 MAX_TRIALS = 1000
-STATES = {"told": "measured", "pending": "running", "failed": "failed"}
+STATES = {"told": "measured", "pending": "running", "failed": "failed", "rejected": "rejected"}
 TITLES = {
     "number": "Trial",
     "status": "Status",
     "why": "Why it was suggested",
-    "reason": "Why it failed",
+    "reason": "Why it failed or was rejected",
     "asked": "Asked, UTC",
     "ended": "Ended, UTC",
 }

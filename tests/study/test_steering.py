@@ -1,0 +1,78 @@
+"""Trials of the user's own choice, and suggestions that are refused."""
+
+import numpy as np
+import pytest
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.study import create_study, load_study
+from tests.support.families import by_family
+from tests.support.studies import lose_caches
+from tests.support.study_laboratory import PAIRS, context, description, everything_set, outcome
+
+
+def played(tmp_path, agent, mode, rounds=2):
+    rng = np.random.default_rng(100)
+    study = create_study("s", storage=tmp_path / "s.db", agent=agent, horizon=12, **description(mode))
+    for _ in range(rounds):
+        seen = context(mode, rng)
+        trial = study.ask(context=seen)
+        study.tell(trial, outcome(mode, trial.do, rng, seen))
+    return study, rng
+
+
+@pytest.mark.parametrize(("agent", "mode"), by_family(PAIRS, lambda pair: pair[0]))
+def test_every_agent_learns_from_a_registered_trial(agent, mode, tmp_path):
+    study, rng = played(tmp_path, agent, mode, rounds=0)
+    for _ in range(2):
+        seen = context(mode, rng)
+        trial = study.register(everything_set(mode, rng), context=seen)
+        assert trial.why == "your own choice"
+        assert [pending.number for pending in study.pending] == [trial.number]
+        study.tell(trial, outcome(mode, trial.do, rng, seen))
+        trial = study.ask(context=context(mode, rng))
+        study.tell(trial, outcome(mode, trial.do, rng, trial.context))
+    assert study.data().height == 4
+    seen = context(mode, rng)
+    recommended = study.recommendation(context=seen)
+    lose_caches(tmp_path / "s.db")
+    assert load_study(storage=tmp_path / "s.db").recommendation(context=seen) == recommended
+
+
+def test_suggestions_avoid_what_was_registered_or_rejected(tmp_path):
+    study, rng = played(tmp_path, "GP-UCB", "soft", rounds=6)
+    suggested = study.ask()
+    study.reject(suggested, "too hot for the pump")
+    other = study.ask()
+    distance = max(abs(other.do[name] - suggested.do[name]) for name in other.do)
+    assert distance > 0.05
+    assert [entry.status for entry in study.trials[-2:]] == ["rejected", "pending"]
+    assert study.trials[-2].reason == "too hot for the pump"
+    with pytest.raises(ArgumentError, match="trial 7 is rejected, not pending"):
+        study.tell(suggested, outcome("soft", suggested.do, rng))
+    assert study.to_frame()["status"].to_list().count("rejected") == 1
+    assert study.data().height == 6  # nothing is learned from it
+
+
+def test_a_registered_trial_may_lie_outside_the_bounds(tmp_path):
+    study, rng = played(tmp_path, "GP-UCB", "soft")
+    trial = study.register({"a": 3.0, "b": 0.0})  # a may be at most 2
+    assert study.ask().do["a"] <= 2.0
+    study.tell(trial, outcome("soft", trial.do, rng))
+    assert study.data()["do(a)"].to_list()[-1] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("mode", "do", "given", "message"),
+    [
+        ("soft", {"c": 1.0}, None, "'c' cannot be set"),
+        ("soft", {"a": np.inf}, None, "the value of a must be a finite number"),
+        ("discrete", {"x": 0.5}, None, "is not one of the 5 arms"),
+        ("contextual", {"m": 1.0}, None, r"the context must give a number for each of \['x'\]"),
+        ("aggregated", {"a": [0.0, 1.0]}, None, "give an interval for each parameter"),
+    ],
+)
+def test_what_cannot_be_done_is_not_registered(mode, do, given, message, tmp_path):
+    study = create_study("s", storage=tmp_path / "s.db", agent="Random", **description(mode))
+    with pytest.raises(ArgumentError, match=message):
+        study.register(do, context=given)
+    assert study.events == 0
