@@ -41,7 +41,7 @@ def test_a_study_is_created_from_fields(tmp_path):
     assert not (tmp_path / "f.db").exists()
     assert "f.db has no study yet" in visitor.get("/new")
     html = visitor.send("create", {**FIELDS, "more": "1"}, 200)
-    assert html.count('name="thing"') == 8
+    assert html.count('name="setting"') == 8
     assert 'value="5.5"' in html
     assert said(html) == []
     visitor.get("/new")
@@ -75,7 +75,7 @@ def test_fields_are_read_as_elsewhere(tmp_path):
     ("fields", "expected"),
     [
         (
-            {"mode": "soft", "thing": ["a", "b", "", ""], "node": ["feed", "ph", "", ""]},
+            {"mode": "soft", "setting": ["a", "b", "", ""], "node": ["feed", "ph", "", ""]},
             {"parameters": {"a": {"node": "feed", "bounds": [0, 5]}, "b": {"node": "ph", "bounds": [5.5, 7.5]}}},
         ),
         (
@@ -85,7 +85,7 @@ def test_fields_are_read_as_elsewhere(tmp_path):
                 "reward_range": ["0", "2"],
                 "agent": "UCB",
             }
-            | dict.fromkeys(("thing", "low", "high", "unit", "cost"), [""] * 4),
+            | dict.fromkeys(("setting", "low", "high", "unit", "cost"), [""] * 4),
             {"arms": [{"ph": 6, "feed": 1}, {}, {"ph": 7}], "reward_range": [0, 2]},
         ),
         ({"mode": "contextual", "contexts": "biomass", "cost": [""] * 4}, {"contexts": ["biomass"]}),

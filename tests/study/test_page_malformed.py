@@ -82,7 +82,7 @@ def of_a_description(draw):
             ("direction", ["", "up", HTML]), ("agent", ["MCBOO", "os:system", SQL, HTML, "GPOO"]),
             ("horizon", ["0", "-1", "1.5", *NO_NUMBERS]), ("seed", ["-1", "0.5", *NO_NUMBERS]),
             ("low", [["9", "5.5", "", ""], ["a", "5.5", "", ""], ["nan", "5.5", "", ""], ["1"]]),
-            ("thing", [["ph", "ph", "", ""], ["", "ph", "", ""], ["titre", "ph", "", ""], [HTML, "ph", "", ""]]),
+            ("setting", [["ph", "ph", "", ""], ["", "ph", "", ""], ["titre", "ph", "", ""], [HTML, "ph", "", ""]]),
             ("cost", [["-1", "1", "", ""], ["x", "1", "", ""], ["nan", "1", "", ""]]),
             ("units", ["titre", "= g", HTML]), ("constraints", ["biomass => 2", "titre", HTML]),
             ("variables", ["a", HTML]),
@@ -131,7 +131,7 @@ def mutated(draw, forgery):
     index, trial = (draw.choice(["1", "1", draw.choice(TEXTS)]) for _ in range(2))
     path = path.format(index=quote(index, errors="replace"), trial=quote(trial, errors="replace"))
     names = ["trial", "count", "done", "do:ph", "do:feed", "context:x", "value:titre", "did:ph", "reason", "yaml",
-             "csv", "token", "name", "thing", "low", "mode", "diagram", "agent"]  # fmt: skip
+             "csv", "token", "name", "setting", "low", "mode", "diagram", "agent"]  # fmt: skip
     fields = [(draw.choice(names), draw.choice([*TEXTS, *YAMLS])) for _ in range(draw.randrange(4))]
     query = urlencode(fields, errors="replace") if draw.random() < 0.5 else draw.choice(["%", "&&=&", "a=%ff"])
     headers = {}
@@ -234,7 +234,7 @@ def test_html_and_sql_are_shown_as_they_were_typed(tmp_path):
     visitor.get("/new")
     names = {name: f"{name}{HTML}" for name in ("feed", "ph", "titre")}
     strange = {"name": SQL, "diagram": "", "variables": ", ".join(names.values()), "reward": names["titre"]}
-    strange |= {"thing": [names["feed"], names["ph"], "", ""], "unit": [HTML, SQL, "", ""]}
+    strange |= {"setting": [names["feed"], names["ph"], "", ""], "unit": [HTML, SQL, "", ""]}
     visitor.send("create", {**FIELDS, **strange, "units": f"{names['titre']} = {HTML}"})
     for _ in range(2):
         visitor.send("ask")

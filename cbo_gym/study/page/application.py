@@ -26,20 +26,20 @@ from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.page import thinker
 from cbo_gym.study.page.access import COOKIE, AccessPolicy, equal_in_constant_time
-from cbo_gym.study.page.guard import MAX_BYTES, Guard
-from cbo_gym.study.page.service import Case, StudyService
-from cbo_gym.study.page.templates import page, plain_page
-from cbo_gym.study.page.typed import (
+from cbo_gym.study.page.form_input import (
     CONTEXT,
     DO,
-    Typed,
-    asked_number,
+    FormInput,
     content_of,
     description,
     first_string,
     numbers,
     strings_of,
+    trial_count,
 )
+from cbo_gym.study.page.guard import MAX_BYTES, Guard
+from cbo_gym.study.page.service import Case, StudyService
+from cbo_gym.study.page.templates import page, plain_page
 from cbo_gym.study.page.views import Problem, card_of, counts, expected_context, outcome_of, study_context
 from cbo_gym.study.report import style
 from cbo_gym.study.study import Study
@@ -192,14 +192,14 @@ def _new(request: Request, names: list[str], problem: Problem | None, rows: int 
     return _page(request, "new", status, typed=typed, **context)
 
 
-def _problem(request: Request, form: str, error: Exception, typed: Typed) -> Problem:
+def _problem(request: Request, form: str, error: Exception, typed: FormInput) -> Problem:
     return Problem(form, request.app.state.service.error_message(error), typed, _status(error))
 
 
 @routes.post("/new")
 async def create(request: Request, form: Form, service: TheService, names: Names) -> Response:
     typed = strings_of(form)
-    rows = max(FIRST_ROWS, len(typed.get("thing", [])))
+    rows = max(FIRST_ROWS, len(typed.get("setting", [])))
     if "more" in typed:
         return _new(request, names, Problem("", "", typed, 200), 2 * rows)
     try:
@@ -219,7 +219,7 @@ async def create_from_yaml(request: Request, form: Form, service: TheService, na
     return await _redirect_to_new(service, name)
 
 
-def _fields_of(typed: Typed) -> tuple[dict[str, Any], Lines]:
+def _fields_of(typed: FormInput) -> tuple[dict[str, Any], Lines]:
     return description(typed), Lines(None)
 
 
@@ -319,7 +319,7 @@ async def what_if(request: Request, index: int, case: TheCase) -> Response:
 async def ask(request: Request, index: int, case: TheCase, form: Form) -> Response:
     typed = strings_of(form)
     try:
-        count = asked_number(first_string(typed, "count") or "1")
+        count = trial_count(first_string(typed, "count") or "1")
         trials = await case.call(thinker.ask, count, numbers(typed, CONTEXT) or None)
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "ask", error, typed))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from cbo_gym.study.expectation import Expectation
+from cbo_gym.study.page.form_input import CONTEXT, DID, DO, VALUE, FormInput, numbers
 from cbo_gym.study.page.service import Case, StudyState
-from cbo_gym.study.page.typed import CONTEXT, DID, DO, VALUE, Typed, numbers
 from cbo_gym.study.trials import Status
 from cbo_gym.study.units import format_value
 
@@ -34,7 +34,7 @@ class Problem:
 
     form: str
     words: str
-    typed: Typed
+    typed: FormInput
     status: int
 
 
@@ -115,7 +115,9 @@ def card_of(
     }
 
 
-def outcome_of(case: Case, state: StudyState, trial: int, typed: Typed) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def outcome_of(
+    case: Case, state: StudyState, trial: int, typed: FormInput
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Return the values in a form, and the action that was really done if it differs from the suggestion.
 
     A variable that was set has the value that it was set to.

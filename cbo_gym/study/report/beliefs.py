@@ -27,18 +27,18 @@ MAX_ARMS = 40
 MARGIN = 0.6
 
 
-def beliefs(shot: Snapshot) -> dict[str, Any] | str:
+def beliefs(snapshot: Snapshot) -> dict[str, Any] | str:
     """Return figures and notes; a sentence if the agent has no model."""
-    if shot.agent is None:
-        return shot.silence
-    codec = shot.study.interface.codec
+    if snapshot.agent is None:
+        return snapshot.silence
+    codec = snapshot.study.interface.codec
     with page_style():
-        content = _arms(shot, codec) if isinstance(codec, ArmCodec) else _panels(shot)
-    return content or (f"{shot.about.agent} has no model that predicts the reward of actions that were not tried.")
+        content = _arms(snapshot, codec) if isinstance(codec, ArmCodec) else _panels(snapshot)
+    return content or f"{snapshot.about.agent} has no model that predicts the reward of actions that were not tried."
 
 
-def _panels(shot: Snapshot) -> dict[str, Any] | None:
-    lines = lines_of(shot)
+def _panels(snapshot: Snapshot) -> dict[str, Any] | None:
+    lines = lines_of(snapshot)
     if not lines:
         return None
     limits = _limits([line.band for line in lines], [reward for line in lines for _, reward in line.measured])
@@ -47,21 +47,21 @@ def _panels(shot: Snapshot) -> dict[str, Any] | None:
             "title": line.title,
             "along": f" along {line.axis}" if line.axis and line.axis.partition(" [")[0] != line.title else "",
             "held": line.held,
-            "figure": image(_panel(line, limits), _label(shot, line)),
+            "figure": image(_panel(line, limits), _label(snapshot, line)),
         }
         for line in lines
     ]
-    return {"legend": _legend(shot), "panels": panels, "notes": _list_omissions(shot, lines), "ruled_out": []}
+    return {"legend": _legend(snapshot), "panels": panels, "notes": _list_omissions(snapshot, lines), "ruled_out": []}
 
 
-def _list_omissions(shot: Snapshot, lines: Sequence[Line]) -> list[str]:
+def _list_omissions(snapshot: Snapshot, lines: Sequence[Line]) -> list[str]:
     """Return sentences on the sets, scopes or parameters without a panel."""
-    names = shot.study.interface.codec.choices
+    names = snapshot.study.interface.codec.choices
     if not names:
-        more = len(shot.study.interface.codec.domains.names) - len(lines)
+        more = len(snapshot.study.interface.codec.domains.names) - len(lines)
         return [f"{more} more parameters, which have less effect, are not shown."] if more else []
-    shown = sets_to_show(shot)
-    silent = {shot.choice_name(index) for index in shown} - {line.title for line in lines}
+    shown = sets_to_show(snapshot)
+    silent = {snapshot.choice_name(index) for index in shown} - {line.title for line in lines}
     more = len(names) - len(shown)
     return [
         f"The agent has no model of {'; '.join(sorted(silent))}." if silent else "",
@@ -69,12 +69,12 @@ def _list_omissions(shot: Snapshot, lines: Sequence[Line]) -> list[str]:
     ]
 
 
-def _legend(shot: Snapshot) -> str:
+def _legend(snapshot: Snapshot) -> str:
     legend = (
-        f"The expected {shot.with_unit(shot.about.reward)}: the line is the agent's mean, the band its 95 % interval "
-        "for the expectation, without the scatter of single rounds. Dots are measured rounds; "
+        f"The expected {snapshot.with_unit(snapshot.about.reward)}: the line is the agent's mean, the band its 95 % "
+        "interval for the expectation, without the scatter of single rounds. Dots are measured rounds; "
     )
-    if shot.about.mode in ("soft", "aggregated"):
+    if snapshot.about.mode in ("soft", "aggregated"):
         legend += (
             "the mark is the recommendation. One parameter varies at a time, the others are as recommended; the dots "
             "have other values of these."
@@ -84,8 +84,10 @@ def _legend(shot: Snapshot) -> str:
             "the mark is the best action of the set by these beliefs. The variable with the largest effect varies; the "
             "others have their best values."
         )
-    if shot.context:
-        legend += f" The context is that of the last trial, {shot.words(shot.context)}; the dots have other contexts."
+    if snapshot.context:
+        legend += (
+            f" The context is that of the last trial, {snapshot.words(snapshot.context)}; the dots have other contexts."
+        )
     return legend
 
 
@@ -94,10 +96,10 @@ def _nearest(line: Line) -> int:
     return int(np.argmin(np.abs(line.points - line.at))) if len(line.points) else 0
 
 
-def _label(shot: Snapshot, line: Line) -> str:
+def _label(snapshot: Snapshot, line: Line) -> str:
     where = f"best at {line.axis} = {number(line.at)}, where " if line.axis else ""
     mean, ends = interval(line.band, _nearest(line))
-    return f"{line.title}: {where}{shot.about.reward} is expected to be {mean}, 95 % interval {ends}"
+    return f"{line.title}: {where}{snapshot.about.reward} is expected to be {mean}, 95 % interval {ends}"
 
 
 def _limits(bands: Sequence[Band], rewards: Sequence[float]) -> tuple[float, float]:
@@ -135,23 +137,23 @@ def _panel(line: Line, limits: tuple[float, float]) -> Figure:
     return figure
 
 
-def _arms(shot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
-    arms, diagram = codec.arms, shot.study.diagram
-    band = shot.rewards(range(len(arms)))
+def _arms(snapshot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
+    arms, diagram = codec.arms, snapshot.study.diagram
+    band = snapshot.rewards(range(len(arms)))
     if band is None:
         return None
-    counts = np.bincount([int(known.action) for known in shot.rounds], minlength=len(arms))
+    counts = np.bincount([int(known.action) for known in snapshot.rounds], minlength=len(arms))
     possible = set(range(len(arms)))
     if diagram is not None:
-        sets = pomis(diagram, shot.about.reward, frozenset[str]().union(*arms))
+        sets = pomis(diagram, snapshot.about.reward, frozenset[str]().union(*arms))
         possible = {index for index, arm in enumerate(arms) if frozenset(arm) in sets}
-    sign = -1.0 if shot.about.direction == "minimize" else 1.0
+    sign = -1.0 if snapshot.about.direction == "minimize" else 1.0
     ruled_out = [arm for arm in range(len(arms)) if arm not in possible and not counts[arm]]
     order = sorted(set(range(len(arms))) - set(ruled_out), key=lambda arm: (counts[arm] == 0, -sign * band.mean[arm]))
     shown = order[:MAX_ARMS]
     legend = (
-        f"The expected {shot.about.reward} of each arm: mean and 95 % interval from its own rounds, with the number of "
-        "rounds."
+        f"The expected {snapshot.about.reward} of each arm: mean and 95 % interval from its own rounds, with the "
+        "number of rounds."
     )
     if len(possible) < len(arms):
         legend += (
@@ -159,19 +161,19 @@ def _arms(shot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
             "a possibly optimal set. Others are grey, and not shown unless they were tried."
         )
     best = max(shown, key=lambda arm: sign * band.mean[arm])
-    label = f"{len(shown)} arms; the best mean is {number(float(band.mean[best]))}, of {shot.words(arms[best])}"
+    label = f"{len(shown)} arms; the best mean is {number(float(band.mean[best]))}, of {snapshot.words(arms[best])}"
     more = len(order) - len(shown)
     return {
         "legend": legend,
         "panels": [],
-        "figure": image(_arm_figure(shot, arms, band, counts, shown, possible), label),
+        "figure": image(_arm_figure(snapshot, arms, band, counts, shown, possible), label),
         "notes": [f"{more} more arms are not shown."] if more else [],
         "ruled_out": [_arm_name(arms[arm]) for arm in ruled_out],
     }
 
 
 def _arm_figure(
-    shot: Snapshot,
+    snapshot: Snapshot,
     arms: Sequence[Mapping[str, float]],
     band: Band,
     counts: np.ndarray,
@@ -187,7 +189,7 @@ def _arm_figure(
         axis.plot([band.low[arm], band.high[arm]], [row, row], color=colour, linewidth=4, alpha=0.3)
         axis.plot([band.mean[arm]], [row], "D" if counts[arm] else "|", color=colour, markersize=4.5)
     labels = [f"{_arm_name(arms[arm])}  ({counts[arm]} rounds)" for arm in shown]
-    axis.set(ylim=(len(shown) - 0.4, -0.6), xlabel=shot.with_unit(shot.about.reward))
+    axis.set(ylim=(len(shown) - 0.4, -0.6), xlabel=snapshot.with_unit(snapshot.about.reward))
     axis.set_yticks(range(len(shown)), labels)
     axis.grid(axis="y", visible=False)
     return figure

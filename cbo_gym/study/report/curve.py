@@ -21,36 +21,36 @@ WINDOW = 10
 BEFORE = 0.18
 
 
-def progress(shot: Snapshot) -> dict[str, str] | None:
+def progress(snapshot: Snapshot) -> dict[str, str] | None:
     """Return the figure and a note; None without a trial whose outcome is known."""
-    if not any(known.number for known in shot.rounds):
+    if not any(known.number for known in snapshot.rounds):
         return None
-    missed = np.array([shot.units.misses(known.values) for known in shot.rounds])
-    rewards = np.array([known.reward for known in shot.rounds])
-    name, band, note = _line(shot, rewards, missed)
-    if any(known.number is None for known in shot.rounds):
+    missed = np.array([snapshot.units.misses(known.values) for known in snapshot.rounds])
+    rewards = np.array([known.reward for known in snapshot.rounds])
+    name, band, note = _line(snapshot, rewards, missed)
+    if any(known.number is None for known in snapshot.rounds):
         note += " Left of the first trial are the imported data, in their order."
     if missed.any():
         note += " Crosses are rounds whose measured values miss a constraint; the best so far leaves them out."
     mean, ends = interval(band, -1)
-    label = f"{shot.about.reward} by trial; {name} now {mean}, 95 % interval {ends}"
+    label = f"{snapshot.about.reward} by trial; {name} now {mean}, 95 % interval {ends}"
     with page_style():
-        return {"figure": image(_figure(shot, rewards, missed, name, band), label), "note": note}
+        return {"figure": image(_figure(snapshot, rewards, missed, name, band), label), "note": note}
 
 
-def _line(shot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[str, Band, str]:
+def _line(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[str, Band, str]:
     """Return the name of the line, its values and intervals by round, and a note that explains them."""
-    reward = shot.about.reward
-    if shot.about.mode == "contextual":
+    reward = snapshot.about.reward
+    if snapshot.about.mode == "contextual":
         return (
             f"mean of {WINDOW} rounds",
             _running_mean(rewards),
             f"The best action depends on the context, so the line is the mean {reward} of the last {WINDOW} rounds, "
             "with a 95 % interval by Student's t from the third on.",
         )
-    band = shot.rewards([known.action for known in shot.rounds]) if shot.agent is not None else None
+    band = snapshot.rewards([known.action for known in snapshot.rounds]) if snapshot.agent is not None else None
     if band is None:
-        note = f"The line is the best {reward} measured so far; {shot.about.agent} has no model of its uncertainty."
+        note = f"The line is the best {reward} measured so far; {snapshot.about.agent} has no model of its uncertainty."
         band = Band(rewards, rewards, rewards)
     else:
         note = (
@@ -58,7 +58,7 @@ def _line(shot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[str,
             "agent's current model: it may be below the highest dots, which are high by chance."
         )
     # Rounds that miss a constraint are left out, if there are others.
-    value = -band.mean if shot.about.direction == "minimize" else band.mean.copy()
+    value = -band.mean if snapshot.about.direction == "minimize" else band.mean.copy()
     value[missed] -= 2.0 * np.ptp(value) + 1.0
     before = np.append(-np.inf, np.maximum.accumulate(value)[:-1])
     leaders = np.maximum.accumulate(np.where(value > before, np.arange(len(value)), 0))
@@ -76,11 +76,11 @@ def _running_mean(rewards: np.ndarray) -> Band:
     return Band(mean, mean - half, mean + half)
 
 
-def _figure(shot: Snapshot, rewards: np.ndarray, missed: np.ndarray, name: str, band: Band) -> Figure:
+def _figure(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray, name: str, band: Band) -> Figure:
     from matplotlib.figure import Figure
 
     # Trials are at their numbers, imported data evenly in a strip before the first trial.
-    numbers = [known.number for known in shot.rounds if known.number is not None]
+    numbers = [known.number for known in snapshot.rounds if known.number is not None]
     imported, last = len(rewards) - len(numbers), max(numbers)
     width = min(float(imported), max(1.0, BEFORE * last))
     positions = np.array([*np.linspace(-width, 0.0, imported + 1)[1:], *numbers])
@@ -94,7 +94,7 @@ def _figure(shot: Snapshot, rewards: np.ndarray, missed: np.ndarray, name: str, 
     round_axis(axis)
     if imported:
         axis.axvline(0.5, color=GREY, linewidth=0.8, linestyle=":")
-    axis.set(xlabel="Trial", ylabel=shot.with_unit(shot.about.reward), xlim=(positions[0] - 0.5, last + 0.5))
+    axis.set(xlabel="Trial", ylabel=snapshot.with_unit(snapshot.about.reward), xlim=(positions[0] - 0.5, last + 0.5))
     axis.set_xticks([tick for tick in axis.get_xticks() if 1 <= tick <= last])
     figure.legend(loc="outside upper left", ncols=3, handlelength=1.6, columnspacing=1.2)
     return figure

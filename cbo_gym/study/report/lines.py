@@ -45,25 +45,27 @@ class Line(NamedTuple):
     measured: list[tuple[float, float]]
 
 
-def lines_of(shot: Snapshot) -> list[Line]:
+def lines_of(snapshot: Snapshot) -> list[Line]:
     """Return a line for each parameter, or for each set or scope that is shown; empty without beliefs.
 
     The line of a set is along the variable with the largest effect.
     """
-    codec = shot.study.interface.codec
-    return list(_lines_of_sets(shot, codec) if isinstance(codec, ChoiceCodec) else _lines_of_parameters(shot, codec))
+    codec = snapshot.study.interface.codec
+    return list(
+        _lines_of_sets(snapshot, codec) if isinstance(codec, ChoiceCodec) else _lines_of_parameters(snapshot, codec)
+    )
 
 
-def sets_to_show(shot: Snapshot) -> list[int]:
+def sets_to_show(snapshot: Snapshot) -> list[int]:
     """Return the sets or scopes to show: the :data:`MAX_LINES` that were tried most."""
-    codec: Any = shot.study.interface.codec
-    tried = Counter(int(known.action[codec.key]) for known in shot.rounds)
+    codec: Any = snapshot.study.interface.codec
+    tried = Counter(int(known.action[codec.key]) for known in snapshot.rounds)
     return sorted(sorted(range(len(codec.sets)), key=lambda index: -tried[index])[:MAX_LINES])
 
 
-def _lines_of_sets(shot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
-    for index in sets_to_show(shot):
-        own_rounds = [known for known in shot.rounds if int(known.action[codec.key]) == index]
+def _lines_of_sets(snapshot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
+    for index in sets_to_show(snapshot):
+        own_rounds = [known for known in snapshot.rounds if int(known.action[codec.key]) == index]
         columns = [column for column, name in enumerate(codec.domains.names) if name in codec.sets[index]]
 
         def action(point: np.ndarray, index: int = index, columns: list[int] = columns) -> Action:
@@ -71,23 +73,23 @@ def _lines_of_sets(shot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
             values[columns] = point
             return {codec.key: np.int64(index), "values": values}
 
-        title = shot.choice_name(index)
+        title = snapshot.choice_name(index)
         if not columns:
-            band = shot.rewards([action(np.empty(0))])
+            band = snapshot.rewards([action(np.empty(0))])
             if band is not None:
                 yield Line(title, "", "", np.empty(0), band, np.nan, [(0.0, known.reward) for known in own_rounds])
             continue
         played = [np.asarray(known.action["values"])[columns].clip(0.0, 1.0) for known in own_rounds]
-        best = _best_point(shot, action, len(columns), played)
+        best = _best_point(snapshot, action, len(columns), played)
         if best is not None:
-            steepest = max(range(len(columns)), key=lambda index: _spread(shot, action, best, index))
-            yield _line(shot, title, action, best, steepest, columns, own_rounds)
+            steepest = max(range(len(columns)), key=lambda index: _spread(snapshot, action, best, index))
+            yield _line(snapshot, title, action, best, steepest, columns, own_rounds)
 
 
-def _lines_of_parameters(shot: Snapshot, codec: Any) -> Iterator[Line]:
+def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
     if not isinstance(codec, CellCodec | BoxCodec):
         return
-    recommended = np.asarray(shot.agent.recommend(), dtype=float)
+    recommended = np.asarray(snapshot.agent.recommend(), dtype=float)
     best, half = recommended.clip(0.0, 1.0), 0.0
     if isinstance(codec, CellCodec):
         best, half = recommended.mean(axis=0), (recommended[1] - recommended[0]) / 2
@@ -96,44 +98,44 @@ def _lines_of_parameters(shot: Snapshot, codec: Any) -> Iterator[Line]:
         middle = np.clip(point, half, 1 - half)
         return np.stack([middle - half, middle + half]) if isinstance(codec, CellCodec) else point
 
-    if shot.rewards([action(best)]) is None:
+    if snapshot.rewards([action(best)]) is None:
         return
     columns = list(range(len(best)))
     if len(columns) > MAX_LINES:
-        columns.sort(key=lambda column: -_spread(shot, action, best, column))
+        columns.sort(key=lambda column: -_spread(snapshot, action, best, column))
     for column in sorted(columns[:MAX_LINES]):
-        yield _line(shot, codec.domains.names[column], action, best, column, range(len(best)), shot.rounds)
+        yield _line(snapshot, codec.domains.names[column], action, best, column, range(len(best)), snapshot.rounds)
 
 
-def _best_point(shot: Snapshot, action: ToAction, dim: int, played: list[np.ndarray]) -> np.ndarray | None:
+def _best_point(snapshot: Snapshot, action: ToAction, dim: int, played: list[np.ndarray]) -> np.ndarray | None:
     """Return the best of random and played points, improved along each coordinate; None without beliefs."""
     points = [*np.random.default_rng(0).random((CANDIDATES, dim)), *played]
-    band = shot.rewards([action(point) for point in points])
+    band = snapshot.rewards([action(point) for point in points])
     if band is None:
         return None
-    best = points[shot.best(band)].copy()
+    best = points[snapshot.best(band)].copy()
     for index in range(dim):
-        points_along, band = _along(shot, action, best, index, POINTS)
-        best = points_along[shot.best(band)]
+        points_along, band = _along(snapshot, action, best, index, POINTS)
+        best = points_along[snapshot.best(band)]
     return best
 
 
-def _along(shot: Snapshot, action: ToAction, best: np.ndarray, index: int, count: int) -> tuple[np.ndarray, Band]:
+def _along(snapshot: Snapshot, action: ToAction, best: np.ndarray, index: int, count: int) -> tuple[np.ndarray, Band]:
     """Return points on the line through ``best``, itself included, of shape ``(about count, dim)``, and the beliefs."""
     steps = np.unique(np.append(np.linspace(0.0, 1.0, count), best[index]))
     along = np.repeat(best[None], len(steps), axis=0)
     along[:, index] = steps
-    band = shot.rewards([action(point) for point in along])
+    band = snapshot.rewards([action(point) for point in along])
     assert band is not None
     return along, band
 
 
-def _spread(shot: Snapshot, action: ToAction, best: np.ndarray, index: int) -> float:
-    return float(np.ptp(_along(shot, action, best, index, COARSE)[1].mean))
+def _spread(snapshot: Snapshot, action: ToAction, best: np.ndarray, index: int) -> float:
+    return float(np.ptp(_along(snapshot, action, best, index, COARSE)[1].mean))
 
 
 def _line(
-    shot: Snapshot,
+    snapshot: Snapshot,
     title: str,
     action: ToAction,
     best: np.ndarray,
@@ -142,8 +144,8 @@ def _line(
     rounds: Sequence[KnownRound],
 ) -> Line:
     """Return the line along ``best[index]``, which is the coordinate ``columns[index]`` of the action."""
-    domains, varied = shot.study.interface.codec.domains, columns[index]
-    along, band = _along(shot, action, best, index, POINTS)
+    domains, varied = snapshot.study.interface.codec.domains, columns[index]
+    along, band = _along(snapshot, action, best, index, POINTS)
     native = [float(domains.scales[column].to_native(value)) for column, value in zip(columns, best, strict=True)]
     held = [
         f"{domains.names[column]} = {number(value)}"
@@ -153,7 +155,7 @@ def _line(
     scale = domains.scales[varied]
     return Line(
         title,
-        shot.with_unit(domains.names[varied]),
+        snapshot.with_unit(domains.names[varied]),
         ", ".join(held),
         np.array([float(scale.to_native(step)) for step in along[:, index]]),
         band,

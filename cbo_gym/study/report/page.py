@@ -66,16 +66,16 @@ def sections(study: Study, *, preview: bool = False) -> list[str]:
         preview: if no trial is running, include the next suggestion, which takes as long as :meth:`Study.ask`.
     """
     with one_at_a_time():
-        shot = Snapshot(study)
+        snapshot = Snapshot(study)
         parts = {
             "about": study.about,
-            "facts": list(_facts(shot)),
-            **_now(shot, preview),
-            "progress": progress(shot),
-            "believed": beliefs(shot),
-            **system(shot),
-            **_trials(shot),
-            **_provenance(shot),
+            "facts": list(_facts(snapshot)),
+            **_now(snapshot, preview),
+            "progress": progress(snapshot),
+            "believed": beliefs(snapshot),
+            **system(snapshot),
+            **_trials(snapshot),
+            **_provenance(snapshot),
         }
     macros = _templates.get_template("sections.html").make_module(parts)
     return [html for name in SECTIONS if (html := str(getattr(macros, name)()).strip())]
@@ -98,72 +98,72 @@ def write_report(study: Study, path: Path | str) -> Path:
     return file
 
 
-def _facts(shot: Snapshot) -> Iterator[tuple[str, str]]:
-    about = shot.about
+def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    about = snapshot.about
     goal = "minimise" if about.direction == "minimize" else "maximise"
-    yield "Goal", f"{goal} {shot.with_unit(about.reward)}"
-    count = Counter[str](entry.status for entry in shot.study.trials)
+    yield "Goal", f"{goal} {snapshot.with_unit(about.reward)}"
+    count = Counter[str](entry.status for entry in snapshot.study.trials)
     parts = [f"{count[status]} {word}" for status, word in STATES.items() if count[status]]
     yield "Trials", f"{count.total()} of {about.horizon} planned" + (f": {', '.join(parts)}" if parts else "")
-    if shot.rounds:
-        yield "Best measured", _best_measured(shot)
-    yield "Imported", f"{sum(known.number is None for known in shot.rounds)} rounds"
+    if snapshot.rounds:
+        yield "Best measured", _best_measured(snapshot)
+    yield "Imported", f"{sum(known.number is None for known in snapshot.rounds)} rounds"
     # Auto gives a reason for its choice.
-    chosen = getattr(shot.agent, "chosen", None)
+    chosen = getattr(snapshot.agent, "chosen", None)
     yield "Agent", about.agent if chosen is None else f"{about.agent}. {chosen.why}"
     yield "Mode", about.mode
     if about.ignored:
         yield "Ignored", ", ".join(about.ignored)
 
 
-def _best_measured(shot: Snapshot) -> str:
-    index = shot.units.best([known.values for known in shot.rounds])
+def _best_measured(snapshot: Snapshot) -> str:
+    index = snapshot.units.best([known.values for known in snapshot.rounds])
     if index is None:
         return "no round meets the constraints yet"
-    best, unit = shot.rounds[index], shot.about.units.get(shot.about.reward, "")
+    best, unit = snapshot.rounds[index], snapshot.about.units.get(snapshot.about.reward, "")
     where = "imported data" if best.number is None else f"trial {best.number}"
-    return f"{number(best.reward)} {unit}".rstrip() + f" in {where}, with {shot.action_words(best.action)}"
+    return f"{number(best.reward)} {unit}".rstrip() + f" in {where}, with {snapshot.action_words(best.action)}"
 
 
-def _now(shot: Snapshot, preview: bool) -> dict[str, Any]:
+def _now(snapshot: Snapshot, preview: bool) -> dict[str, Any]:
     pending = [
         [
             entry.number,
-            (f"at {shot.words(entry.context)}: " if entry.context else "")
-            + shot.action_words(shot.units.read(entry.action)),
+            (f"at {snapshot.words(entry.context)}: " if entry.context else "")
+            + snapshot.action_words(snapshot.units.read(entry.action)),
             entry.why,
         ]
-        for entry in shot.study.trials
+        for entry in snapshot.study.trials
         if entry.status == "pending"
     ]
     following = "No trial is running; ask for the next one."
-    if preview and not pending and (action := shot.next()) is not None:
-        band = shot.rewards([action])
+    if preview and not pending and (action := snapshot.next()) is not None:
+        band = snapshot.rewards([action])
         expected = ""
         if band is not None:
             mean, ends = interval(band)
-            expected = f", with {shot.about.reward} expected to be {mean} ({ends})"
-        following = f"No trial is running. The next suggestion will be {shot.action_words(action)}{expected}."
-    return {"pending": pending, "next": following, "recommended": _recommendation(shot)}
+            expected = f", with {snapshot.about.reward} expected to be {mean} ({ends})"
+        following = f"No trial is running. The next suggestion will be {snapshot.action_words(action)}{expected}."
+    return {"pending": pending, "next": following, "recommended": _recommendation(snapshot)}
 
 
-def _recommendation(shot: Snapshot) -> dict[str, Any] | None:
+def _recommendation(snapshot: Snapshot) -> dict[str, Any] | None:
     try:
-        done = shot.study.recommendation(context=shot.context)
+        done = snapshot.study.recommendation(context=snapshot.context)
     # No outcome is known.
     except ArgumentError:
         return None
-    where = f", for {shot.words(shot.context)}" if shot.context else ""
-    content: dict[str, Any] = {"where": where, "words": shot.words(done), "rows": None}
+    where = f", for {snapshot.words(snapshot.context)}" if snapshot.context else ""
+    content: dict[str, Any] = {"where": where, "words": snapshot.words(done), "rows": None}
     try:
-        expected = shot.study.what_if(done, context=shot.context).rows(shot.about.reward)
+        expected = snapshot.study.what_if(done, context=snapshot.context).rows(snapshot.about.reward)
     # A third-party agent may have no model.
     except Exception:
         return content
-    limits = shot.study.interface.problem.outcomes.constraints
+    limits = snapshot.study.interface.problem.outcomes.constraints
     rows = [
         [
-            shot.with_unit(name),
+            snapshot.with_unit(name),
             value,
             "" if ends is None else f"{number(ends[0])} to {number(ends[1])}",
             ", ".join(str(limit) for limit in limits if limit.node == name),
@@ -175,22 +175,22 @@ def _recommendation(shot: Snapshot) -> dict[str, Any] | None:
     return content | {"header": header, "rows": [row[: len(header)] for row in rows]}
 
 
-def _trials(shot: Snapshot) -> dict[str, Any]:
-    frame = shot.study.to_frame().reverse()
+def _trials(snapshot: Snapshot) -> dict[str, Any]:
+    frame = snapshot.study.to_frame().reverse()
     if not frame["reason"].str.len_chars().sum():
         frame = frame.drop("reason")
     rows = [[_cell(*item) for item in row.items()] for row in frame.head(MAX_TRIALS).iter_rows(named=True)]
     return {
-        "trial_header": [_title(shot, name) for name in frame.columns],
+        "trial_header": [_title(snapshot, name) for name in frame.columns],
         "trial_rows": rows,
         "left_out": len(frame) > MAX_TRIALS,
     }
 
 
-def _title(shot: Snapshot, name: str) -> str:
-    if name.startswith("do(") and name[3:-1] in shot.about.units:
-        return f"{name} [{shot.about.units[name[3:-1]]}]"
-    return TITLES.get(name) or shot.with_unit(name)
+def _title(snapshot: Snapshot, name: str) -> str:
+    if name.startswith("do(") and name[3:-1] in snapshot.about.units:
+        return f"{name} [{snapshot.about.units[name[3:-1]]}]"
+    return TITLES.get(name) or snapshot.with_unit(name)
 
 
 def _cell(column: str, value: Any) -> Any:
@@ -200,9 +200,9 @@ def _cell(column: str, value: Any) -> Any:
     return value[:16].replace("T", " ") if column in ("asked", "ended") and value else value
 
 
-def _provenance(shot: Snapshot) -> dict[str, Any]:
-    about = shot.about
-    times = [time for entry in shot.study.trials for time in (entry.asked, entry.ended) if time]
+def _provenance(snapshot: Snapshot) -> dict[str, Any]:
+    about = snapshot.about
+    times = [time for entry in snapshot.study.trials for time in (entry.asked, entry.ended) if time]
     spans = [("first event", min(times)), ("last event", max(times))] if times else []
     return {
         "origin": [("agent", about.agent), ("seed", about.seed), *spans],

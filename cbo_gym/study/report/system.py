@@ -18,53 +18,53 @@ from cbo_gym.study.report.svg import image, page_style
 ROLES = {"reward": "reward", "acted on": "can be set", "context": "observed before", "other": "only observed"}
 
 
-def system(shot: Snapshot) -> dict[str, Any]:
+def system(snapshot: Snapshot) -> dict[str, Any]:
     """Return the figure of the diagram and the cells of the tables."""
-    about, feedback, roles = shot.about, shot.study.interface, roles_of(shot.study.interface)
+    about, feedback, roles = snapshot.about, snapshot.study.interface, roles_of(snapshot.study.interface)
     words = ROLES | ({"acted on": "has parameters"} if about.parameters else {})
     set_to: dict[str, list[Any]] = defaultdict(list)
-    for known in shot.rounds:
-        for name, value in shot.units.native_values(known.action).items():
+    for known in snapshot.rounds:
+        for name, value in snapshot.units.native_values(known.action).items():
             set_to[name].append(value)
     variables = [
-        [*_set_cells(shot, name, words[roles[name]], set_to[name]), *_measured_cells(shot, name)]
+        [*_set_cells(snapshot, name, words[roles[name]], set_to[name]), *_measured_cells(snapshot, name)]
         for name in feedback.nodes
     ]
     variables += [
-        [*_set_cells(shot, name, f"parameter of {parameter.node}", set_to[name]), *[None] * 5]
+        [*_set_cells(snapshot, name, f"parameter of {parameter.node}", set_to[name]), *[None] * 5]
         for name, parameter in about.parameters.items()
     ]
     constraints = []
     for limit in feedback.problem.outcomes.constraints:
-        values = shot.measurements(limit.node)
+        values = snapshot.measurements(limit.node)
         constraints.append([str(limit), f"{sum(limit.excess(value) <= 0.0 for value in values)} of {len(values)}"])
-    diagram = _diagram(shot, roles, words, set_to) if shot.study.diagram else ""
-    return {"diagram": diagram, "variables": variables, "constraints": constraints, "costs": _costs(shot)}
+    diagram = _diagram(snapshot, roles, words, set_to) if snapshot.study.diagram else ""
+    return {"diagram": diagram, "variables": variables, "constraints": constraints, "costs": _costs(snapshot)}
 
 
-def _set_cells(shot: Snapshot, name: str, role: str, values: list[Any]) -> list[Any]:
-    return [shot.with_unit(name), role, *((len(values), values[-1]) if values else (None, None))]
+def _set_cells(snapshot: Snapshot, name: str, role: str, values: list[Any]) -> list[Any]:
+    return [snapshot.with_unit(name), role, *((len(values), values[-1]) if values else (None, None))]
 
 
-def _measured_cells(shot: Snapshot, name: str) -> list[Any]:
-    values = shot.measurements(name)
+def _measured_cells(snapshot: Snapshot, name: str) -> list[Any]:
+    values = snapshot.measurements(name)
     cells = [float(np.mean(values)), min(values), max(values), values[-1]] if values else [None] * 4
-    return [len(values) if shot.rounds else None, *cells]
+    return [len(values) if snapshot.rounds else None, *cells]
 
 
-def _diagram(shot: Snapshot, roles: dict[str, str], words: dict[str, str], set_to: dict[str, list[Any]]) -> str:
+def _diagram(snapshot: Snapshot, roles: dict[str, str], words: dict[str, str], set_to: dict[str, list[Any]]) -> str:
     """Draw the diagram with the mean of each node, how often it was set, and its last action."""
-    diagram: Any = shot.study.diagram
+    diagram: Any = snapshot.study.diagram
     lines: dict[str, list[Line]] = defaultdict(list)
-    if shot.about.mode in ("soft", "aggregated"):
-        for name, parameter in shot.about.parameters.items():
+    if snapshot.about.mode in ("soft", "aggregated"):
+        for name, parameter in snapshot.about.parameters.items():
             last = f"{name} {number(set_to[name][-1])}" if set_to[name] else name
             lines[parameter.node].append(Line(last, last))
     else:
-        for name in shot.study.interface.affected_nodes():
-            label = f"set in {len(set_to[name])} of {len(shot.rounds)}"
+        for name in snapshot.study.interface.affected_nodes():
+            label = f"set in {len(set_to[name])} of {len(snapshot.rounds)}"
             lines[name].append(Line(label, label, bool(set_to[name])))
-    means = {name: float(np.mean(values)) for name in roles if (values := shot.measurements(name))}
+    means = {name: float(np.mean(values)) for name in roles if (values := snapshot.measurements(name))}
     boxes = {
         name: Box(f"mean {number(means[name])}" if name in means else None, lines[name], COLOURS[role])
         for name, role in roles.items()
@@ -80,13 +80,13 @@ def _diagram(shot: Snapshot, roles: dict[str, str], words: dict[str, str], set_t
         return image(Picture(diagram, boxes, key=key).figure, f"Causal diagram: {'; '.join(edges)}")
 
 
-def _costs(shot: Snapshot) -> str:
+def _costs(snapshot: Snapshot) -> str:
     """Return the prices, and the cost of all trials with an outcome; imported data cost nothing."""
-    feedback = shot.study.interface
+    feedback = snapshot.study.interface
     if feedback.costs is None:
         return ""
     paid = []
-    for known in shot.rounds:
+    for known in snapshot.rounds:
         if known.number is not None:
             try:
                 paid.append(float(feedback.cost(feedback.decode(known.action))))

@@ -15,10 +15,10 @@ from cbo_gym.study.units import pairs_in
 # Prefixes of the names of fields; the name of a variable or parameter follows.
 VALUE, DID, DO, CONTEXT = "value:", "did:", "do:", "context:"
 # Fields of a row in the table of settable variables.
-ROW_FIELDS = ("thing", "node", "low", "high", "unit", "cost")
+ROW_FIELDS = ("setting", "node", "low", "high", "unit", "cost")
 # Limit of the trials that are asked for at once.
 MAX_ASKED = 100
-Typed = Mapping[str, list[str]]
+FormInput = Mapping[str, list[str]]
 
 
 def strings_of(form: FormData) -> dict[str, list[str]]:
@@ -36,7 +36,7 @@ async def content_of(form: FormData, name: str) -> bytes:
     return await value.read() if isinstance(value, UploadFile) else b""
 
 
-def first_string(typed: Typed, name: str) -> str:
+def first_string(typed: FormInput, name: str) -> str:
     """Return the first string of a field; empty if the field is missing."""
     return typed.get(name, [""])[0]
 
@@ -47,24 +47,24 @@ def number(typed: str) -> float | str:
     return typed if value is None else value
 
 
-def whole(typed: str) -> int | str:
+def whole_number(typed: str) -> int | str:
     """Convert to a whole number; return any other string, which the study will refuse."""
     return int(typed) if re.fullmatch(r"[+-]?\d{1,30}", typed) else typed
 
 
-def asked_number(typed: str) -> Any:
+def trial_count(typed: str) -> Any:
     """Convert to a number of trials; return any other string, which the study will refuse.
 
     Raises:
         ArgumentError: for more than :data:`MAX_ASKED`, because other users wait for the agent.
     """
-    count = whole(typed)
+    count = whole_number(typed)
     if isinstance(count, int) and count > MAX_ASKED:
         raise ArgumentError(f"the page asks for at most {MAX_ASKED} trials at once; given {typed}")
     return count
 
 
-def numbers(typed: Typed, prefix: str) -> dict[str, Any]:
+def numbers(typed: FormInput, prefix: str) -> dict[str, Any]:
     """Return the input of the fields with a prefix, by the rest of their names; a list for several values."""
     by_name: dict[str, Any] = {}
     for field, strings in typed.items():
@@ -74,7 +74,7 @@ def numbers(typed: Typed, prefix: str) -> dict[str, Any]:
     return by_name
 
 
-def description(typed: Typed) -> dict[str, Any]:
+def description(typed: FormInput) -> dict[str, Any]:
     """Return the fields of a study's description, as :func:`~cbo_gym.study.files.read_arguments` takes them.
 
     Raises:
@@ -90,20 +90,22 @@ def description(typed: Typed) -> dict[str, Any]:
     fields["arms"] = [_pairs(line) for line in first_string(typed, "arms").splitlines() if line.strip()]
     units = filter(str.strip, first_string(typed, "units").splitlines())
     fields["units"] = pairs_in(units, "it as in titre = g/L") | {
-        row["thing"]: row["unit"] for row in rows if row["unit"]
+        row["setting"]: row["unit"] for row in rows if row["unit"]
     }
-    fields["costs"] = {row["thing"]: number(row["cost"]) for row in rows if row["cost"]}
+    fields["costs"] = {row["setting"]: number(row["cost"]) for row in rows if row["cost"]}
     fields["reward_range"] = [number(end) for end in typed.get("reward_range", []) if end]
-    fields |= {name: whole(first_string(typed, name)) for name in ("horizon", "seed") if first_string(typed, name)}
-    bounds = {row["thing"]: [number(row["low"]), number(row["high"])] for row in rows}
+    fields |= {
+        name: whole_number(first_string(typed, name)) for name in ("horizon", "seed") if first_string(typed, name)
+    }
+    bounds = {row["setting"]: [number(row["low"]), number(row["high"])] for row in rows}
     if fields["mode"] in ("soft", "aggregated"):
-        fields["parameters"] = {row["thing"]: {"node": row["node"], "bounds": bounds[row["thing"]]} for row in rows}
+        fields["parameters"] = {row["setting"]: {"node": row["node"], "bounds": bounds[row["setting"]]} for row in rows}
     else:
         fields["settable"] = bounds
     return {name: value for name, value in fields.items() if value not in ("", [], {})}
 
 
-def _rows(typed: Typed) -> list[dict[str, str]]:
+def _rows(typed: FormInput) -> list[dict[str, str]]:
     """Return the rows of settable variables that are not empty."""
     columns = [typed.get(name, []) for name in ROW_FIELDS]
     if len({len(column) for column in columns}) > 1:
@@ -111,7 +113,7 @@ def _rows(typed: Typed) -> list[dict[str, str]]:
             "each row of settable variables must have a name, a variable, two bounds, a unit and a cost"
         )
     rows = [dict(zip(ROW_FIELDS, row, strict=True)) for row in zip(*columns, strict=True) if any(row)]
-    names = [row["thing"] for row in rows]
+    names = [row["setting"] for row in rows]
     if "" in names:
         raise ArgumentError("a row of settable variables has no name")
     if twice := {name for name in names if names.count(name) > 1}:
