@@ -107,7 +107,7 @@ def test_what_misses_a_constraint_is_not_best_and_little_may_be_good(tmp_path):
     play(study, 2, lambda do: grown({"feed": 0.2, "ph": do.get("ph", 6.0)}))
     parts, rounds = of(study), study.data()
     allowed = rounds.filter(rounds["biomass"] <= 1.5)["titre"]
-    assert "Crosses are rounds whose measured values miss a constraint" in words(parts["curve"])
+    assert "Crosses mark rounds whose measured values violate a constraint" in words(parts["curve"])
     assert f"Best measured {allowed.min():.4g} in" in words(parts["overview"])
     assert allowed.min() > rounds["titre"].min()
     assert re.search(r"biomass &lt;= 1.5</th><td>3 of 4", parts["system"])
@@ -133,7 +133,7 @@ def test_arms_that_cannot_be_best_are_folded(tmp_path):
 
     parts = of(play(study, 12, visit))
     assert "4 of the 6 arms can be best" in words(parts["beliefs"])
-    assert "2 arms that cannot be best, by the diagram" in words(parts["beliefs"])
+    assert "2 arms that cannot be optimal by the diagram" in words(parts["beliefs"])
     assert "nothing set; layout = 1, offer = 1" in words(parts["beliefs"])
 
 
@@ -198,7 +198,7 @@ def test_of_many_sets_those_tried_most_are_shown(tmp_path):
     study.add_data([dict.fromkeys(["y", *names], 0.5)] * 2, do=[{"a": 0.5, "c": 0.5, "d": 0.5}] * 2)
     text = words(of(study)["beliefs"])
     assert "{a, c, d} along" in text
-    assert "2 more, which were tried less, are not shown" in text
+    assert "2 more, which were tried less often, are not shown" in text
 
 
 def test_a_report_is_written_to_an_html_file_alone_and_makes_its_folders(tmp_path, monkeypatch):

@@ -65,7 +65,7 @@ def _list_omissions(snapshot: Snapshot, lines: Sequence[Line]) -> list[str]:
     more = len(names) - len(shown)
     return [
         f"The agent has no model of {'; '.join(sorted(silent))}." if silent else "",
-        f"{more} more, which were tried less, are not shown." if more else "",
+        f"{more} more, which were tried less often, are not shown." if more else "",
     ]
 
 
@@ -76,17 +76,18 @@ def _legend(snapshot: Snapshot) -> str:
     )
     if snapshot.about.mode in ("soft", "aggregated"):
         legend += (
-            "the mark is the recommendation. One parameter varies at a time, the others are as recommended; the dots "
-            "have other values of these."
+            "the mark is the recommendation. One parameter varies at a time, and the others have their recommended "
+            "values, which the dots need not have."
         )
     else:
         legend += (
-            "the mark is the best action of the set by these beliefs. The variable with the largest effect varies; the "
-            "others have their best values."
+            "the mark is the best action of the set according to the agent. The variable with the largest effect "
+            "varies; the others have their best values."
         )
     if snapshot.context:
         legend += (
-            f" The context is that of the last trial, {snapshot.words(snapshot.context)}; the dots have other contexts."
+            f" The line is for the context of the last trial, {snapshot.words(snapshot.context)}; the dots were "
+            "measured in other contexts."
         )
     return legend
 
@@ -157,8 +158,8 @@ def _arms(snapshot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
     )
     if len(possible) < len(arms):
         legend += (
-            f" By the diagram {len(possible)} of the {len(arms)} arms can be best for some mechanisms: those that set "
-            "a possibly optimal set. Others are grey, and not shown unless they were tried."
+            f" By the diagram only {len(possible)} of the {len(arms)} arms can be optimal: those that set a possibly "
+            "optimal set. The others are grey, and are shown only if they were tried."
         )
     best = max(shown, key=lambda arm: sign * band.mean[arm])
     label = f"{len(shown)} arms; the best mean is {number(float(band.mean[best]))}, of {snapshot.words(arms[best])}"

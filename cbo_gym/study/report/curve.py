@@ -29,9 +29,9 @@ def progress(snapshot: Snapshot) -> dict[str, str] | None:
     rewards = np.array([known.reward for known in snapshot.rounds])
     name, band, note = _line(snapshot, rewards, missed)
     if any(known.number is None for known in snapshot.rounds):
-        note += " Left of the first trial are the imported data, in their order."
+        note += " Imported data are shown left of the first trial, in their order."
     if missed.any():
-        note += " Crosses are rounds whose measured values miss a constraint; the best so far leaves them out."
+        note += " Crosses mark rounds whose measured values violate a constraint; the best so far excludes them."
     mean, ends = interval(band, -1)
     label = f"{snapshot.about.reward} by trial; {name} now {mean}, 95 % interval {ends}"
     with page_style():
@@ -55,7 +55,7 @@ def _line(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[
     else:
         note = (
             f"The line is the expected {reward} of the best action tried so far, with its 95 % interval, both by the "
-            "agent's current model: it may be below the highest dots, which are high by chance."
+            "agent's current model: it may be below the highest dots, which may be high by chance."
         )
     # Rounds that miss a constraint are left out, if there are others.
     value = -band.mean if snapshot.about.direction == "minimize" else band.mean.copy()
