@@ -51,7 +51,7 @@ surface: $(READY)  ## write the list of the stable names, after a name or a para
 	$(BIN)/python -c "from website.pages.surface import write; write()"
 
 notebooks: $(READY)  ## write the notebooks of the tutorials, after an edit of a tutorial
-	$(BIN)/python -m website.commands.notebooks
+	$(BIN)/python -c "from website.commands.notebooks import write; write()"
 
 verify: $(READY)  ## play some of the published runs again and compare
 	$(BIN)/cbo-gym verify results --sample 20

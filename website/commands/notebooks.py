@@ -79,12 +79,8 @@ def _link(match: re.Match[str]) -> str:
     return f"](../../docs/{match[1].removeprefix('../')}.md)"
 
 
-def main() -> None:
+def write() -> None:
     """Write all of them."""
     NOTEBOOKS.mkdir(exist_ok=True)
     for page in sorted(PAGES.glob("*.md")):
         (NOTEBOOKS / f"{page.stem}.ipynb").write_text(notebook_of(page), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

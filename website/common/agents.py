@@ -3,7 +3,7 @@
 import inspect
 import re
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from cbo_gym.agent_registry.cards import Parameter, agent_card
@@ -37,7 +37,7 @@ class DocumentedAgent:
 
     @property
     def agent_class(self) -> Any:
-        return getattr(import_module(self.module), self.path.partition(":")[2])
+        return resolve_name(self.path)
 
     @property
     def modes(self) -> str:

@@ -1,6 +1,6 @@
 """The equations of a system, one for each node, with their noise, traced from the code."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -18,6 +18,7 @@ from cbo_gym.scm import (
     System,
     TruncatedNormal,
     Uniform,
+    Variable,
     Zero,
 )
 from cbo_gym.scm.expression import NODE, Expression, trace
@@ -62,54 +63,42 @@ def equations_of(scm: System, actions: Sequence[str]) -> list[Equation]:
         actions: names of the soft parameters.
     """
     if isinstance(scm, SeparableSEM):
-        return list(_separable(scm))
+        return _separable(scm)
     assert isinstance(scm, StructuralCausalModel)
-    return list(_structural(scm, actions))
+    return [_structural(variable, actions) for variable in scm.variables]
 
 
-def _structural(scm: StructuralCausalModel, actions: Sequence[str]) -> Iterator[Equation]:
-    for v in scm.variables:
-        noise = {} if isinstance(v.noise, Zero) else {noise_name(v.name): v.noise}
-        causes = [*v.parents, *(actions[i] for i in v.actions), *noise]
-
-        def mechanism(
-            values: Mapping[str, Any], v: Any = v, causes: Any = causes, rest: Any = () if noise else (0.0,)
-        ) -> Any:
-            return v.mechanism(*[values[cause] for cause in causes], *rest)
-
-        yield Equation(v.name, trace(mechanism, causes), noise, v.observed)
+def _structural(v: Variable, actions: Sequence[str]) -> Equation:
+    noise = {} if isinstance(v.noise, Zero) else {noise_name(v.name): v.noise}
+    causes = [*v.parents, *(actions[i] for i in v.actions), *noise]
+    rest = () if noise else (0.0,)
+    traced = trace(lambda values: v.mechanism(*[values[cause] for cause in causes], *rest), causes)
+    return Equation(v.name, traced, noise, v.observed)
 
 
-def _separable(scm: SeparableSEM) -> Iterator[Equation]:
+def _separable(scm: SeparableSEM) -> list[Equation]:
     """Of a separable SEM: ``x`` is the super arm, ``b`` its signals."""
     own, names = scm.arguments, scm.nodes[:-1]
     super_arm = [f"x{i + 1}" for i in range(len(names))]
-    for i, name in enumerate(names):
+
+    def equation(i: int, name: str) -> Equation:
         signal, model_noise = f"b{i + 1}", own["model_noise"]
         noise = {signal: own["signals"][i]} | ({} if isinstance(model_noise, Zero) else {noise_name(name): model_noise})
 
-        def mechanism(
-            values: Mapping[str, Any], i: int = i, name: str = name, signal: str = signal, noise: Any = noise
-        ) -> Any:
+        def mechanism(values: Mapping[str, Any]) -> Any:
             let_in = values[super_arm[i]] * values[signal] if own["mask"] == "exogenous" else values[signal]
             driving = own["activations"][i](let_in) + sum(values[other] for other in noise if other != signal)
-            return (
-                sum(component(values[names[j]]) for (effect, j), component in own["components"].items() if effect == i)
-                + driving
-            )
+            effects = (own["components"][i, j](values[names[j]]) for effect, j in own["components"] if effect == i)
+            return sum(effects) + driving
 
-        yield Equation(name, trace(mechanism, [*names, super_arm[i], *noise]), noise)
+        return Equation(name, trace(mechanism, [*names, super_arm[i], *noise]), noise)
 
     def payoff(values: Mapping[str, Any]) -> Any:
-        masked = own["mask"] == "endogenous"
-        return scm.payoff(
-            {
-                name: values[arm] * values[name] if masked else values[name]
-                for name, arm in zip(names, super_arm, strict=True)
-            }
-        )
+        arms = super_arm if own["mask"] == "endogenous" else ()
+        masked = {name: values[arm] * values[name] for name, arm in zip(names, arms, strict=False)}
+        return scm.payoff({name: values[name] for name in names} | masked)
 
-    yield Equation(scm.reward, trace(payoff, [*names, *super_arm]), {})
+    return [*map(equation, range(len(names)), names), Equation(scm.reward, trace(payoff, [*names, *super_arm]), {})]
 
 
 # HTML --------------------------------------------------------------------------------------------------------

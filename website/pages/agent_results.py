@@ -56,15 +56,10 @@ class Result:
         """The registered id: ``CBO/ToyGraph-v0``."""
         return f"CBO/{bare_name(self.short)}"
 
-    @property
-    def score_cell(self) -> str:
-        """The score of the recommendation with half its interval."""
-        return _number(self.score, self.score_half)
-
-    @property
-    def play_cell(self) -> str:
-        """The score of play with half its interval."""
-        return _number(self.average_score, self.average_score_half)
+    def cell(self, score: str) -> str:
+        """``0.912 ± 0.013``: the ``score`` or ``average_score`` with half its interval."""
+        value, half = getattr(self, score), getattr(self, f"{score}_half")
+        return f"{value:.3f}" if half is None else f"{value:.3f} ± {half:.3f}"
 
     @property
     def standing(self) -> str:
@@ -73,10 +68,6 @@ class Result:
         best, rank = ranked[0], ranked.index(self) + 1
         level = self.score + (self.score_half or 0.0) >= best.score - (best.score_half or 0.0)
         return f"{rank} of {len(ranked)}{', level' if level else ''}" if rank > 1 else "best"
-
-
-def _number(value: float, half: float | None) -> str:
-    return f"{value:.3f}" if half is None else f"{value:.3f} ± {half:.3f}"
 
 
 def milliseconds(seconds: float) -> str:

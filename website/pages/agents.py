@@ -14,15 +14,9 @@ from typing import Any
 from website.common.agents import DocumentedAgent, documented_agents, plain
 from website.common.links import Links
 from website.common.markdown import ALL, table
+from website.common.notes import note
 from website.common.paths import DOCS
 from website.pages.agent_results import Result, milliseconds, provenance, ranking, results
-
-NOTE = (
-    "Scores: 0 is the mean of a random action, 1 the optimum, ± half the 95 % t-interval over seeds; *score* is of the "
-    "action recommended after 50 rounds, *score of play* of all these rounds. *Level* is an agent whose interval meets "
-    "that of the best, which with few seeds says little. *ms* are milliseconds a round: act, update and recommend "
-    "together."
-)
 
 
 def pages(others: Collection[str] = ()) -> dict[str, str]:
@@ -87,10 +81,10 @@ def _results(own: list[Result], links: Links) -> list[str]:
         first = ranking()[result.env][0]
         best = "" if first.agent == result.agent else f"[{first.agent}]({first.agent}.md), {first.score:.3f}"
         env = links.to(f"environments/{result.id.removeprefix('CBO/')}.md", f"`{result.short}`")
-        cost = milliseconds(result.seconds)
-        rows.append((env, result.score_cell, result.standing, best, result.play_cell, cost))
+        cells = [result.cell("score"), result.standing, best, result.cell("average_score")]
+        rows.append([env, *cells, milliseconds(result.seconds)])
     header = ["environment", "score", "rank", "the best", "score of play", "ms"]
-    return [f"{_cost(own)} {_wins(own)}", table(header, rows, left=ALL), NOTE, provenance()]
+    return [f"{_cost(own)} {_wins(own)}", table(header, rows, left=ALL), note("agents"), provenance()]
 
 
 def _cost(own: list[Result]) -> str:
@@ -127,4 +121,4 @@ def index() -> str:
             rows.append([f"[{agent.name}]({agent.name}.md)", agent.modes, agent.summary, cost, best])
         summary = plain((import_module(family).__doc__ or "").partition("\n\n")[0])
         parts += [f"### {_title(family)}", summary, table(header, rows, left=ALL)]
-    return "\n\n".join([*parts, NOTE, provenance(), ""])
+    return "\n\n".join([*parts, note("agents"), provenance(), ""])

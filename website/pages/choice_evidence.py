@@ -10,7 +10,7 @@ and the rules, are written into ``docs/methods/Auto.md``; ``--seconds`` shows th
 
 import argparse
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import polars as pl
 
@@ -149,17 +149,16 @@ def main() -> None:
     if arguments.seconds:
         print(slowest(choosing))
         return
-    parts: Mapping[str, str] = {"rules": rules()}
     for name, runs in {"choosing": choosing, "judged": published_runs(judging=True)}.items():
         choices = choices_on(runs)
-        table = compare(runs, choices)
-        parts = {**parts, name: lines(rivals(table))}
+        scores = compare(runs, choices)
+        closest = lines(rivals(scores))
         chosen = "\n".join(f"{mode}: {env}, T={rounds}: {agent}" for mode, env, rounds, agent in choices.iter_rows())
-        print(f"\n# {name.capitalize()}\n\n{chosen}\n\n## All agents\n\n{lines(table)}")
-        print(f"\n## The closest of each mode\n\n{parts[name]}")
+        print(f"\n# {name.capitalize()}\n\n{chosen}\n\n## All agents\n\n{lines(scores)}")
+        print(f"\n## The closest of each mode\n\n{closest}")
     if arguments.write:
-        for name in ("rules", "judged"):
-            write_text(PAGE, with_part(PAGE, name, parts[name] + "\n"))
+        for name, part in {"rules": rules(), "judged": closest}.items():
+            write_text(PAGE, with_part(PAGE, name, part + "\n"))
 
 
 if __name__ == "__main__":

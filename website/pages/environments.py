@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from html import escape
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.actions.sets import to_string
 from cbo_gym.envs.registry import EnvEntry, entries
 from cbo_gym.modes import Feedback, make_feedback
-from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.scm import SeparableSEM, Zero
 from cbo_gym.task import Mode
@@ -52,8 +51,7 @@ class Environment:
 
     @cached_property
     def feedback(self) -> Feedback:
-        make_kwargs = dict(self.entry.make_kwargs)
-        return make_feedback(make_kwargs.pop("problem"), make_kwargs.pop("mode"), **make_kwargs)
+        return make_feedback(**self.entry.make_kwargs)
 
     @property
     def symbols(self) -> list[str]:
@@ -76,10 +74,6 @@ class Environment:
     def mode_description(self) -> str:
         """The first line of the mode's docstring."""
         return _plain((inspect.getdoc(type(self.feedback)) or "").split("\n")[0])
-
-    @property
-    def outcomes(self) -> Outcomes:
-        return self.feedback.problem.outcomes
 
     @property
     def picture_names(self) -> list[str]:
@@ -187,40 +181,23 @@ def without_rounding_error(value: float, best: RecordedOptimum) -> float:
 
 
 def page(env: Environment) -> str:
-    """The page with all its sections."""
-    problem = env.feedback.problem
+    """The page with all its sections; those without content are left out."""
+    description = env.feedback.problem.description
     parts = [
-        f'---\ntitle: {env.name}\ndescription: "{problem.description}"\n---',
+        f'---\ntitle: {env.name}\ndescription: "{description}"\n---',
         f"# {env.entry.id}",
-        problem.description,
+        description,
         _facts(env),
         f'```python\nimport gymnasium as gym\n\nenv = gym.make("cbo_gym:{env.entry.id}")\n```',
-        "## Graph",
-        _figure(env, "graph", f"The causal diagram of {env.name}."),
-        _describe_graph(env),
-        "## Equations",
-        _equations(env),
-        f"## About\n\n{about}" if (about := _docstring(env)[0]) else "",
-        "## Actions and observations",
-        *_spaces(env),
-        "## Optimum",
-        _optimum(env),
-        "## Reward landscape",
-        _figure(env, "landscape", env.pictures.caption + ("" if env.outcomes.objectives else " The optimum is marked."))
-        if env.pictures.landscape
-        else "No landscape is drawn without a recorded optimum.",
-        "## Results",
-        *_results(env),
-        "## Keywords",
-        *_keywords(env),
-        "## Source",
-        *_source(env),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    for title, section in SECTIONS.items():
+        if paragraphs := list(section(env)):
+            parts += [f"## {title}", *paragraphs]
+    return "\n\n".join(parts) + "\n"
 
 
 def _facts(env: Environment) -> str:
-    entry, initial = env.entry, env.entry.initial_data
+    entry, initial, outcomes = env.entry, env.entry.initial_data, env.feedback.problem.outcomes
     data = []
     if initial.observational:
         data.append(f"{initial.observational} observations")
@@ -231,9 +208,9 @@ def _facts(env: Environment) -> str:
         "mode": f"{entry.mode}. {env.mode_description.replace('`', '')}",
         "rounds": str(entry.horizon),
         "initial data": " and ".join(data) or "none",
-        "objectives": ", ".join(map(str, env.outcomes.objectives)),
-        "constraints": ", ".join(f"E[{c.node}] {c.side} {c.threshold:g}" for c in env.outcomes.constraints),
-        "costs": ", ".join(costs.describe()) if (costs := env.outcomes.costs) else "",
+        "objectives": ", ".join(map(str, outcomes.objectives)),
+        "constraints": ", ".join(f"E[{c.node}] {c.side} {c.threshold:g}" for c in outcomes.constraints),
+        "costs": ", ".join(costs.describe()) if (costs := outcomes.costs) else "",
         "tags": ", ".join(entry.tags),
     }
     items = "".join(f"<div><dt>{name}</dt><dd>{escape(fact)}</dd></div>" for name, fact in facts.items() if fact)
@@ -250,41 +227,39 @@ def _figure(env: Environment, picture: str, caption: str) -> str:
     )
 
 
-def _describe_graph(env: Environment) -> str:
+def _graph(env: Environment) -> Iterator[str]:
     diagram = env.feedback.scm.diagram
     hidden = [" and ".join(sorted(pair)) for pair in sorted(diagram.bidirected, key=sorted)]
+    yield _figure(env, "graph", f"The causal diagram of {env.name}.")
     sentences = [f"{_count_of(len(diagram.nodes), 'observed node')}, {_count_of(len(diagram.directed), 'edge')}."]
     if hidden:
         more = "" if len(hidden) <= 6 else f" and {len(hidden) - 6} more pairs"
         sentences.append(f"Latent confounding: {'; '.join(hidden[:6])}{more}.")
     if not diagram.is_acyclic:
         sentences.append("The graph has cycles; a round is the fixed point of the equations.")
-    return " ".join(sentences)
+    yield " ".join(sentences)
 
 
 def _count_of(count: int, what: str) -> str:
     return f"{count or 'no'} {what}{'s' * (count != 1)}"
 
 
-def _equations(env: Environment) -> str:
+def _equations(env: Environment) -> Iterator[str]:
+    scm = env.feedback.scm
     sentences = ["Traced from the code that is run; numbers are rounded to five digits."]
     if env.entry.mode is Mode.MASKED:
-        sentences.append(f"The super arm is x, 0 or 1 for each base arm.{_errors(env)}")
+        sentences.append("The super arm is x, 0 or 1 for each base arm.")
+        if isinstance(scm, SeparableSEM) and not isinstance(scm.arguments["node_noise"], Zero):
+            signals, nodes = (scm.arguments[name].std for name in ("signal_noise", "node_noise"))
+            sentences.append(
+                f"Signals and nodes are seen with normal errors of the standard deviations {signals:.3g} and "
+                f"{nodes:.3g}; the reward is of the nodes as seen."
+            )
     elif env.feedback.problem.action_domains:
         null = env.entry.mode in (Mode.HARD, Mode.CONTEXTUAL)
         sentences.append("Parameters are in native units" + (", at their null values here." if null else "."))
-    return " ".join(sentences) + "\n\n" + equations_html(env.equations)
-
-
-def _errors(env: Environment) -> str:
-    """The errors of observation of a separable SEM."""
-    if not isinstance(scm := env.feedback.scm, SeparableSEM) or isinstance(scm.arguments["node_noise"], Zero):
-        return ""
-    signals, nodes = (scm.arguments[name].std for name in ("signal_noise", "node_noise"))
-    return (
-        f" Signals and nodes are seen with normal errors of the standard deviations {signals:.3g} and {nodes:.3g}; "
-        "the reward is of the nodes as seen."
-    )
+    yield " ".join(sentences)
+    yield equations_html(env.equations)
 
 
 def _spaces(env: Environment) -> Iterator[str]:
@@ -332,10 +307,11 @@ def _code_list(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _optimum(env: Environment) -> str:
-    best, codec, limits = env.entry.optimum, env.feedback.codec, env.outcomes.constraints
+def _optimum(env: Environment) -> Iterator[str]:
+    best, codec, limits = env.entry.optimum, env.feedback.codec, env.feedback.problem.outcomes.constraints
     if best is None:
-        return f"None is recorded; `cbo-gym optimum {env.entry.id}` computes it."
+        yield f"None is recorded; `cbo-gym optimum {env.entry.id}` computes it."
+        return
     value = f"{without_rounding_error(best.value, best):.6g}"
     rows = [
         ["Pareto front" if best.front else "optimal", value, f"{best.standard_error:.1g}"],
@@ -352,8 +328,17 @@ def _optimum(env: Environment) -> str:
         )
     if limits:
         sentences.append("Both are of the actions that meet the constraints; any other counts as a random one.")
-    sentences.append(f"Computed by `{best.command}`.")
-    return "\n\n".join([table_of(["action", "expected reward", "standard error"], rows), *sentences])
+    yield table_of(["action", "expected reward", "standard error"], rows)
+    yield from sentences
+    yield f"Computed by `{best.command}`."
+
+
+def _landscape(env: Environment) -> Iterator[str]:
+    if not env.pictures.landscape:
+        yield "No landscape is drawn without a recorded optimum."
+        return
+    marked = "" if env.feedback.problem.outcomes.objectives else " The optimum is marked."
+    yield _figure(env, "landscape", env.pictures.caption + marked)
 
 
 # Results -----------------------------------------------------------------------------------------------------
@@ -399,7 +384,10 @@ def _results(env: Environment) -> Iterator[str]:
         "**Ours**: score of the action recommended after 50 rounds; 1 is the optimum, 0 a random action, ± half the "
         f"95 % t-interval. From {provenance()}"
     )
-    rows = [[f"[`{row.agent}`](../agents/{row.agent}.md)", row.score_cell, milliseconds(row.seconds)] for row in ours]
+    rows = []
+    for result in ours:
+        link = f"[`{result.agent}`](../agents/{result.agent}.md)"
+        rows.append([link, result.cell("score"), milliseconds(result.seconds)])
     yield table_of(["agent", "score", "ms a round"], rows)
 
 
@@ -413,16 +401,15 @@ def _plain(doc: str) -> str:
 
 def _docstring(env: Environment) -> tuple[str, dict[str, str]]:
     """The docstring of the problem's function: its text, and its arguments by name."""
-    module, _, name = env.entry.problem.partition(":")
-    about, arguments = _parse_docstring(module, name)
+    about, arguments = _parse_docstring(env.entry.problem)
     if network := env.entry.kwargs.get("network"):
-        about = f"{_parse_docstring(*network.split(':'))[0]}\n\n{about}"
+        about = f"{_parse_docstring(network)[0]}\n\n{about}"
     return about, arguments
 
 
 @cache
-def _parse_docstring(module: str, name: str) -> tuple[str, dict[str, str]]:
-    doc = inspect.getdoc(getattr(import_module(module), name)) or ""
+def _parse_docstring(path: str) -> tuple[str, dict[str, str]]:
+    doc = inspect.getdoc(resolve_name(path)) or ""
     about, *sections = re.split(r"^(Args|Raises|Returns):$", doc, flags=re.MULTILINE)
     arguments: dict[str, str] = {}
     if "Args" in sections:
@@ -430,7 +417,7 @@ def _parse_docstring(module: str, name: str) -> tuple[str, dict[str, str]]:
         items = re.split(r"^(\w+): ", section, flags=re.MULTILINE)[1:]
         arguments = {item: _plain(meaning) for item, meaning in zip(items[::2], items[1::2], strict=True)}
     elif other := re.search(r"see :func:`~?(\w+)`", doc):
-        arguments = _parse_docstring(module, other[1])[1]
+        arguments = _parse_docstring(f"{path.partition(':')[0]}:{other[1]}")[1]
     return _plain(about.strip()), arguments
 
 
@@ -442,9 +429,8 @@ def _mode_sections(feedback: Feedback) -> list[tuple[str, str]]:
 
 
 def _keywords(env: Environment) -> Iterator[str]:
-    module, _, name = env.entry.problem.partition(":")
     meanings = _docstring(env)[1]
-    own = inspect.signature(getattr(import_module(module), name)).parameters
+    own = inspect.signature(resolve_name(env.entry.problem)).parameters
     mode = [p for p in inspect.signature(type(env.feedback).__init__).parameters.values() if p.kind is p.KEYWORD_ONLY]
     rows = []
     for parameter in [*own.values(), *mode]:
@@ -463,8 +449,7 @@ def _keywords(env: Environment) -> Iterator[str]:
 
 
 def _source(env: Environment) -> Iterator[str]:
-    entry = env.entry
-    module, _, name = entry.problem.partition(":")
+    entry, (module, name) = env.entry, env.entry.problem.split(":")
     yield f"{entry.paper}, {entry.section}."
     if (cited := env.feedback.problem.citation) and entry.paper not in cited:
         yield f"The problem: {cited}."
@@ -472,3 +457,16 @@ def _source(env: Environment) -> Iterator[str]:
     related = [other for other in environments() if other.family == env.family and other is not env]
     if related:
         yield "Related: " + ", ".join(f"[`{other.name}`]({other.name}.md)" for other in related) + "."
+
+
+SECTIONS = {
+    "Graph": _graph,
+    "Equations": _equations,
+    "About": lambda env: filter(None, _docstring(env)[:1]),
+    "Actions and observations": _spaces,
+    "Optimum": _optimum,
+    "Reward landscape": _landscape,
+    "Results": _results,
+    "Keywords": _keywords,
+    "Source": _source,
+}

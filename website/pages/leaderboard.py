@@ -33,14 +33,13 @@ from cbo_gym.evaluation.suites import Suite, load_all
 from cbo_gym.task import Mode
 from website.common.links import Links, marks_note
 from website.common.markdown import fold, image, table
+from website.common.notes import note
 from website.common.svg import light_and_dark, svg_of
 from website.pages import choice_evidence, which_method
 from website.papers.claim_tables import tallies
-from website.papers.figures import Dot, dots_svg
+from website.papers.figures import dots_svg
 from website.papers.published import (
-    CLOCK_NOTE,
     LEAST_SEEDS,
-    TARGETS_NOTE,
     Parts,
     pairs_in_words,
     seeds_note,
@@ -49,44 +48,24 @@ from website.papers.published import (
 )
 
 LEADERBOARD = "leaderboard.md"
-ANSWERS_NOTE = (
-    "Scores of the recommendation on the environments that all methods compared have played, of those with such runs, "
-    "each counting once: on seeds and instances for publication, which chose nothing, in runs of the papers' suites, "
-    "or where no two methods compare in these, in those of the agents' pages too. Where there is no next method, the "
-    "first is the choice of `Auto`. [Which method should I use?](which_method.md) says more: without a graph, "
-    "with noise, with few rounds. It counts the runs of the agents' pages too, so its first answer may differ."
-)
 OF_PAGES = ("agents", "showcase")  # files of no suite, with few seeds or rounds
-PAPERS_NOTE = (
-    "Each paper's figures and claims are shown with our runs on a page of its own. Its claims are judged on its own "
-    "settings of the methods, claims of ours on the defaults; corrected counts hold together."
-)
-READING = (
-    f"{SCORE_NOTE} {SECONDS_NOTE} {CLOCK_NOTE} Agents that have played every environment of a suite's mode are ranked; "
-    "others are listed apart, because their numbers are of other environments. Intervals are 95 %, and are not shown "
-    f"below {LEAST_SEEDS} seeds."
-)
-LOST_NOTE = (
-    "Scores with the true graph less those without, seed by seed, with half the width of the 95 % t-interval: of the "
-    "recommendation after the last round, and of play."
-)
 
 
 def leaderboard_pages(parts: Parts, links: Links) -> dict[str, str]:
     """Return the page and its pictures, by their addresses in the site."""
-    pictures: dict[str, str] = {}
+    pictures, reading = dict[str, str](), note("reading", least_seeds=LEAST_SEEDS)
     shown = [
         "---\nhide: [toc]\n---",
         "# Leaderboard",
         "## Who is best at what",
         answers(parts, links),
-        ANSWERS_NOTE,
-        fold("How to read the tables", f"{READING}\n\n{marks_note()}"),
+        note("answers"),
+        fold("How to read the tables", f"{SCORE_NOTE} {SECONDS_NOTE} {reading}\n\n{marks_note()}"),
     ]
     for suite in load_all():
         shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
         shown += suite_part(suite, suite_runs(suite, parts), links, pictures)
-    shown += ["## Papers", PAPERS_NOTE, tallies(parts)]
+    shown += ["## Papers", note("papers"), tallies(parts)]
     return {LEADERBOARD: "\n\n".join([*shown, ""]), **pictures}
 
 
@@ -152,7 +131,7 @@ def _scores_table(rows: Sequence[Mapping[str, Any]], links: Links, with_envs: bo
 
 def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures: dict[str, str]) -> str:
     """Draw the scores, add the picture to the others, and return the Markdown that shows it."""
-    dots = [Dot(row["agent"], row["iqm"], row["iqm_low"], row["iqm_high"]) for row in whole]
+    dots = {row["agent"]: (row["iqm"], row["iqm_low"], row["iqm_high"]) for row in whole}
     svg, path = dots_svg(f"{suite.name}, {mode} mode: {_environments(whole)}", dots), f"scores-{suite.name}-{mode}"
     return _add_picture(f"papers/pictures/{path}", svg, f"Scores of {suite.name} in {mode} mode", pictures)
 
@@ -169,10 +148,6 @@ def _environments(rows: Sequence[Mapping[str, Any]]) -> str:
     return "1 environment" if count == 1 else f"{count} environments"
 
 
-def _modes(board: Leaderboard) -> list[str]:
-    return [group for group in board.groups if group != ALL_MODES]
-
-
 def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[str, str]) -> list[str]:
     """The part of the page on a suite with these runs; its pictures are added to the others."""
     asked = (
@@ -183,11 +158,12 @@ def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[s
     if not any(run.status == "finished" and not run.unverified for run in runs):
         return [f"**Not run**: nothing of this suite is published. `{command}` plays it."]
     board = leaderboard(runs)
-    parts, folds = [], dict[str, list[str]]()
-    for mode in _modes(board):
+    parts, soon, folds = [], [], dict[str, list[str]]()
+    modes = [group for group in board.groups if group != ALL_MODES]
+    for mode in modes:
         whole, partial = scores_of(board, mode)
         of = _environments(whole or partial)
-        if len(_modes(board)) > 1:
+        if len(modes) > 1:
             parts.append(f"### {suite.name}, {mode} mode")
         chart = _chart(suite, mode, whole, pictures) if len(whole) > 1 else ""
         if whole:
@@ -196,34 +172,26 @@ def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[s
         else:
             parts.append(f"No agent has played all {of}, so none are ranked.")
         if partial:
-            note = f"These have not played all {of}, so their numbers are of other environments."
-            folds[f"Not ranked in {mode} mode: {len(partial)}"] = [note, _scores_table(partial, links, with_envs=True)]
-    folds["How soon"] = _targets(suite, board, pictures)
+            apart = f"These have not played all {of}, so their numbers are of other environments."
+            folds[f"Not ranked in {mode} mode: {len(partial)}"] = [apart, _scores_table(partial, links, with_envs=True)]
+        if timed := [run for run in board.runs if run.mode == mode and has_targets(run)]:
+            svg, title = svg_of(draw_targets(timed)), f"{suite.name}, {mode} mode"
+            soon.append(f"{mode.capitalize()} mode:\n\n{_add_picture(targets_path(suite, mode), svg, title, pictures)}")
+    folds["How soon"] = [note("targets"), *soon] if soon else []
     if suite.metric == "gap":
         gaps = {escape(title): scores for title, scores in gap_tables(board).items()}
         folds["GAP and PA-GAP"] = _tables(GAP_NOTE, gaps, links)
     losses = {links.env(env): lost for env, lost in graph_loss_tables(board).items()}
-    folds["Lost without the true graph"] = _tables(LOST_NOTE, losses, links, left=2)
+    folds["Lost without the true graph"] = _tables(note("lost"), losses, links, left=2)
     folds["Not run"] = [not_run(suite, runs, links)]
     folds["Where the numbers come from"] = [f"{asked} From {escape(provenance(board))}"]
     lines = [fold(summary, "\n\n".join(paragraphs)) for summary, paragraphs in folds.items() if any(paragraphs)]
     return [*parts, '<div class="folds" markdown>\n\n' + "\n\n".join(lines) + "\n\n</div>"]
 
 
-def _targets(suite: Suite, board: Leaderboard, pictures: dict[str, str]) -> list[str]:
-    """Runtime-to-target curves of each mode."""
-    parts = []
-    for mode in _modes(board):
-        if runs := [run for run in board.runs if run.mode == mode and has_targets(run)]:
-            title = f"{suite.name}, {mode} mode"
-            shown = _add_picture(targets_path(suite, mode), svg_of(draw_targets(runs)), title, pictures)
-            parts.append(f"{mode.capitalize()} mode:\n\n{shown}")
-    return [TARGETS_NOTE, *parts] if parts else []
-
-
-def _tables(note: str, tables: Mapping[str, Table], links: Links, left: int = 1) -> list[str]:
-    """The note and the tables, each below its title; empty without tables."""
-    parts = [note] if tables else []
+def _tables(about: str, tables: Mapping[str, Table], links: Links, left: int = 1) -> list[str]:
+    """A paragraph and the tables, each below its title; empty without tables."""
+    parts = [about] if tables else []
     for title, own in tables.items():
         rows = [[links.agent(agent), *map(escape, cells)] for agent, *cells in own.lines]
         parts += [f"**{title}**", table(own.header, rows, left)]

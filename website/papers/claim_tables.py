@@ -12,6 +12,7 @@ from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.suites import load
 from website.common.links import Links
 from website.common.markdown import fold, table
+from website.common.notes import note
 from website.papers.claims import Dominance, Judged, Judgement, Regret, correct_together, judge, none_dominates
 from website.papers.contents import Exhibit, Paper, papers
 from website.papers.published import Parts, paper_runs, seeds_note
@@ -24,54 +25,34 @@ REGRETS: dict[Regret, str] = {
     "average_pseudo_regret": "mean of mu\\* - y",
     "missing_gap_over_time": "1 - G_t",
 }
-CLAIMS_NOTE = (
-    "Differences are of regrets, the second method's minus the first one's, over the same seeds, as shares of the gap "
-    "between the optimum and a random action, with 95 % intervals: the wider of Student's and of Johnson's for skewed "
-    "differences. Those of G_t are differences of it. Where all are the same, the interval reaches at least .26 to "
-    "both sides with ten pairs and .14 with twenty: as large a share of pairs might differ, by the whole gap, and be "
-    "missing here in 5 of 100 cases. The statement of a claim, its regret, its number of pairs and its margin were "
-    "written before its runs, unless the page says otherwise. *Better* is confirmed by an interval above 0 and "
-    "refuted by one below 0, and the methods are equivalent if it is within the margin; *as good* is confirmed by an "
-    "interval above minus the margin. That no method dominates is refuted by a method that is better than all others "
-    "everywhere, and confirmed if each is worse than another somewhere, all comparisons corrected together. A claim "
-    "is open otherwise, and with fewer pairs than it asks for, and not run if there is no pair. Corrected counts are "
-    "those of claims that hold if all of the page are to be right together (Holm)."
-)
 WHOSE = {"The paper's claims": False, "Claims of ours": True}
 VERDICTS = ("confirmed", "refuted", "equivalent", "open", "not run")
 RELATIONS: dict[Kind, str] = {"better": "over", "as good": "as good as", "equivalent": "like"}
 
 
 class JudgedClaim(NamedTuple):
-    """A claim of an exhibit, on two methods and an environment or on all of them, with its judgement."""
+    """A claim of an exhibit, on two methods and an environment or on all of them; ours, or the paper's."""
 
     statement: str
+    ours: bool
     judgement: Judgement | Dominance
 
 
 def judged_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedClaim]]:
     """Whose claims -> all of them; those of a page are corrected together, the paper's and ours."""
     claims = [claim for exhibit in paper.exhibits for claim in _claims(exhibit, paper, runs)]
-    corrected = correct_together([judgement for *_, judgement in claims])
-    return {
-        whose: [
-            JudgedClaim(statement, judgement)
-            for (statement, own, _), judgement in zip(claims, corrected, strict=True)
-            if own is ours
-        ]
-        for whose, ours in WHOSE.items()
-    }
+    corrected = correct_together([claim.judgement for claim in claims])
+    claims = [claim._replace(judgement=judgement) for claim, judgement in zip(claims, corrected, strict=True)]
+    return {whose: [claim for claim in claims if claim.ours is ours] for whose, ours in WHOSE.items()}
 
 
-def _claims(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[tuple[str, bool, Judgement | Dominance]]:
-    """Yield the claims of an exhibit: the statement, whether it is ours, and its judgement."""
+def _claims(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[JudgedClaim]:
     if by := exhibit.none_dominates:
         judgement = none_dominates(exhibit.agents, exhibit.environments, by, paper.rules, runs)
-        yield f"No method dominates ({exhibit.name})", True, judgement
+        yield JudgedClaim(f"No method dominates ({exhibit.name})", True, judgement)
     for entry in exhibit.claims:
-        for claim in entry.claims(paper.rules):
-            for judgement in judge(claim, runs):
-                yield f"{escape(entry.said)} ({exhibit.name})", entry.ours, judgement
+        for judgement in (judgement for claim in entry.claims(paper.rules) for judgement in judge(claim, runs)):
+            yield JudgedClaim(f"{escape(entry.said)} ({exhibit.name})", entry.ours, judgement)
 
 
 def tallies(parts: Parts) -> str:
@@ -98,7 +79,7 @@ def claims_part(paper: Paper, runs: Sequence[Run], links: Links) -> list[str]:
             rows = [[claim.statement, *_cells(claim.judgement, links)] for claim in own]
             heading = [f"### {whose}"] if all(divisions.values()) else []
             parts += [*heading, f'<div class="claims" markdown>\n\n{table(header, rows, left=5)}\n\n</div>']
-    return [*parts, fold("How claims are judged", CLAIMS_NOTE)]
+    return [*parts, fold("How claims are judged", note("claims"))]
 
 
 def _tally(judged: Sequence[Judged]) -> str:

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cbo_gym.evaluation.report.palette import Look, for_figure, look_at, looks
+from cbo_gym.evaluation.report.palette import for_figure, look_at, looks
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, scale_to_lines, shared_legend
 from cbo_gym.evaluation.runs.results import Run
 from website.common.svg import svg_of
@@ -62,7 +61,13 @@ def curves_svg(
             if runs := played.get((agent, env)):
                 mean_curve(axis, thin_curves(np.stack([curve_of(run, quantity) for run in runs])), agent, styles[agent])
         for agent in agents:
-            _mark(axis, printed.get((agent, env), ()), agent, styles[agent])
+            if marks := printed.get((agent, env)):
+                rounds, means, halves = zip(*marks, strict=True)
+                axis.errorbar(
+                    rounds, means, halves, fmt=styles[agent].marker, color=styles[agent].colour, markerfacecolor="none",
+                    markersize=5.0, linestyle="none", elinewidth=0.8, capsize=2.0,
+                    label=for_figure(f"{agent}, published"),
+                )  # fmt: skip
         scale_to_lines(axis)
         axis.set_title(titles[env])
         round_axis(axis)
@@ -121,15 +126,6 @@ def shares_chosen(run: Run) -> np.ndarray:
     return chosen.cumsum(axis=1) / np.arange(1, chosen.shape[1] + 1)
 
 
-def _mark(axis: Axes, printed: Sequence[Printed], agent: str, look: Look) -> None:
-    if printed:
-        rounds, means, halves = zip(*printed, strict=True)
-        axis.errorbar(
-            rounds, means, halves, fmt=look.marker, color=look.colour, markerfacecolor="none", markersize=5.0,
-            linestyle="none", elinewidth=0.8, capsize=2.0, label=for_figure(f"{agent}, published"),
-        )  # fmt: skip
-
-
 def thin_curves(curves: np.ndarray) -> np.ndarray:
     """The curves with a value in so many rounds, the first and the last among them, and NaN in the others."""
     rounds = curves.shape[-1]
@@ -139,27 +135,18 @@ def thin_curves(curves: np.ndarray) -> np.ndarray:
     return thin
 
 
-class Dot(NamedTuple):
-    """A score with the ends of its interval; None if the interval is unknown."""
-
-    agent: str
-    score: float
-    low: float | None
-    high: float | None
-
-
 @on_paper
-def dots_svg(title: str, dots: Sequence[Dot]) -> str:
-    """A dot with its interval for each agent, the first on top."""
-    styles = looks(dot.agent for dot in dots)
+def dots_svg(title: str, dots: Mapping[str, tuple[float, float | None, float | None]]) -> str:
+    """A dot for the score of each agent, the first on top, with the ends of its interval, None if it is unknown."""
+    styles = looks(dots)
     figure = Figure(figsize=(4.3, 0.62 + 0.22 * len(dots)), layout="constrained")
     axis = figure.subplots()
-    for index, (agent, score, low, high) in enumerate(dots):
+    for index, (agent, (score, low, high)) in enumerate(dots.items()):
         look = styles[agent]
         if low is not None and high is not None:
             axis.hlines(index, low, high, color=look.colour, linewidth=1.6)
         axis.plot(score, index, look.marker, color=look.colour)
-    axis.set_yticks(range(len(dots)), [for_figure(dot.agent) for dot in dots])
+    axis.set_yticks(range(len(dots)), list(map(for_figure, dots)))
     axis.grid(False, axis="y")
     axis.set(xlabel="Interquartile mean of the scores", ylim=(len(dots) - 0.4, -0.6))
     axis.set_xlim(min(0.0, axis.get_xlim()[0]), max(1.0, axis.get_xlim()[1]))

@@ -18,14 +18,13 @@ from cbo_gym.task import Mode
 from website.common.agents import DocumentedAgent
 from website.common.links import Links
 from website.common.markdown import fold, image, table
+from website.common.notes import note
 from website.common.svg import light_and_dark
 from website.papers.claim_tables import claims_part
 from website.papers.contents import NUMBERS, QUANTITIES, TIMES, Exhibit, Paper, Quantity, quantity_of, run_seconds
 from website.papers.figures import Printed, chosen_svg, curve_of, curves_svg
 from website.papers.published import (
-    CLOCK_NOTE,
     LEAST_SEEDS,
-    TARGETS_NOTE,
     Parts,
     pairs_in_words,
     paper_runs,
@@ -77,15 +76,15 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, 
         rows.append([links.agent(agent) + (", ours" if exhibit.theirs else ""), *cells])
     when = "" if exhibit.rounds else ", after the last round"
     title = f"{QUANTITIES[exhibit.quantity]}{when}: mean ± half the 95 % interval"
-    clock = f" {CLOCK_NOTE}" if exhibit.quantity in TIMES else ""
+    clock = f" {note('clock')}" if exhibit.quantity in TIMES else ""
     skipped = {(run.agent, run.env) for run in runs if run.status == "skipped"}
     missing = [pair for pair, cell in played.items() if not cell and pair not in skipped]
     parts += [f"{title} (seeds).{clock}", table(header, rows)]
     for ending, svg in pictures(exhibit, runs).items():
         path = f"pictures/{paper.suite}-{paper.exhibits.index(exhibit)}{ending}"
         svgs |= light_and_dark(f"papers/{path}", svg)
-        note = ["How often each was chosen up to a round, of all rounds so far:"] if ending == CHOSEN else []
-        parts += [*note, image(path, f"{exhibit.name}: ours")]
+        about = ["How often each was chosen up to a round, of all rounds so far:"] if ending == CHOSEN else []
+        parts += [*about, image(path, f"{exhibit.name}: ours")]
     if len(missing) == len(played):
         return [*parts[: None if exhibit.theirs else -2], "**Not run**: the store has no run of it."]
     if missing:
@@ -138,7 +137,7 @@ def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:
         f"{mode.capitalize()} mode:\n\n{image(path.removeprefix('papers/'), f'How soon, {mode} mode')}"
         for mode, path in available.items()
     ]
-    return ["## How soon", TARGETS_NOTE, *shown] if shown else []
+    return ["## How soon", note("targets"), *shown] if shown else []
 
 
 def _column(env: str, after: int | None, exhibit: Exhibit, links: Links) -> str:
@@ -184,13 +183,6 @@ def _provenance(runs: Sequence[Run]) -> str:
     return "; ".join(facts) + "."
 
 
-def _codes(runs: Sequence[Run]) -> str:
-    """The numbers of runs of today's revisions and of earlier ones."""
-    others = sum(not is_current(run) for run in runs)
-    counts = f"{len(runs) - others} of {len(runs)} runs are of today's revisions"
-    return f"{counts}; {others} are of earlier ones, and count with them." if others else f"{counts}."
-
-
 def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     commands = [
         f"python -m website.papers.runs {suite.name} --play",
@@ -213,7 +205,10 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     shorter = [horizon for horizon in rounds if horizon < paper.rounds]
     source = f"{_provenance(finished)} The agents' own time: {hours:.2g} hours, by the clock."
     mixed = [f"{sentence}." for sentence in mixtures(finished)]
-    parts += [_codes(finished), fold("Where our numbers come from", escape(" ".join([source, *mixed])))]
+    earlier = sum(not is_current(run) for run in finished)
+    codes = f"{len(finished) - earlier} of {len(finished)} runs are of today's revisions"
+    codes += f"; {earlier} are of earlier ones, and count with them." if earlier else "."
+    parts += [codes, fold("Where our numbers come from", escape(" ".join([source, *mixed])))]
     if shorter:
         parts.append(f"Fewer rounds than the paper's, for want of time: {', '.join(map(str, shorter))}.")
     if few:

@@ -9,19 +9,12 @@ from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.evaluation.suites import Suite, load
+from website.common.notes import note
 from website.papers.contents import Paper
 
 Parts = Mapping[str, Sequence[Run]]  # name of a file of published results -> its runs
 LEAST_SEEDS = 5
 MAX_LISTED = 12
-CLOCK_NOTE = (
-    "Times are by the clock, mostly with other runs on the machine's other cores: compare them as ratios, and within "
-    "a page only."
-)
-TARGETS_NOTE = (
-    "The share of runs whose best action so far had the score, each environment counting alike, against rounds and "
-    f"against the agent's own seconds, of which every round counts the run's mean. {CLOCK_NOTE}"
-)
 
 
 def suite_runs(suite: Suite, parts: Parts) -> list[Run]:
@@ -56,12 +49,7 @@ def _counted(suite: Suite, parts: Parts) -> dict[str, list[Run]]:
 def seeds_note(suite: Suite) -> str:
     """The seeds of verdicts and tables, and whether defaults may have been chosen on them."""
     seeds = f"seeds and instances {suite.first_seed} to {PUBLICATION.stop - 1}"
-    if suite.verdict_seeds == "publication":
-        return f"Judged on {seeds}, which are for publication alone: no default was chosen on them."
-    return (
-        "Judged on seeds and instances that were not kept for publication: some of them may have chosen defaults that "
-        f"are judged here. Results on {seeds}, which chose nothing, will replace them."
-    )
+    return note("judged" if suite.verdict_seeds == "publication" else "judged_on_any", seeds=seeds)
 
 
 def pairs_in_words(pairs: Iterable[tuple[str, str]]) -> list[str]:

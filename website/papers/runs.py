@@ -54,7 +54,7 @@ def requested_runs(paper: Paper) -> list[RequestedRun]:
     suite = load(paper.suite)
     labels = [label for exhibit in paper.exhibits for label in exhibit.environments]
     runs: dict[RequestedRun, None] = {}
-    for agent, env, pairs, horizon in [*_for_claims(paper), *_for_exhibits(paper)]:
+    for agent, env, pairs, horizon in _wanted(paper):
         for label, seed in _units(env, labels, pairs, suite.first_seed) if _plays(agent, env) else ():
             runs[RequestedRun(agent, label, horizon or suite.rounds(label), seed, paper.recommend)] = None
     return list(runs)
@@ -66,19 +66,13 @@ def _plays(agent: str, env: str) -> bool:
     return entry is None or entry.mode in modes_of(find_agent(bare_name(agent)))
 
 
-#: agent, environment or pattern, number of pairs, rounds (None for those of the suite)
-_Wanted = tuple[str, str, int, int | None]
-
-
-def _for_claims(paper: Paper) -> Iterator[_Wanted]:
+def _wanted(paper: Paper) -> Iterator[tuple[str, str, int, int | None]]:
+    """Agent, environment or pattern, number of pairs, rounds (None for those of the suite): those for claims first."""
     for exhibit in paper.exhibits:
         for claim in (claim for entry in exhibit.claims for claim in entry.claims(paper.rules)):
             for env in claim.envs:
                 yield claim.better, env, claim.looks[-1], exhibit.horizon
                 yield claim.worse, claim.worse_env or env, claim.looks[-1], exhibit.horizon
-
-
-def _for_exhibits(paper: Paper) -> Iterator[_Wanted]:
     for exhibit in paper.exhibits:
         for agent, env in product(exhibit.agents, exhibit.environments):
             yield agent, env, paper.rules.pairs, exhibit.horizon
@@ -122,14 +116,14 @@ def missing(paper: Paper, stored: Iterable[Run]) -> list[RequestedRun]:
 
 def grids(wanted: Iterable[RequestedRun]) -> Iterator[Grid]:
     """Runs by agent, system, rounds and seeds, in their order: the instances of a family are one grid."""
-    seeds_of: dict[tuple[str, str, int, Recommend], list[int]] = defaultdict(list)
+    seeds_of: dict[RequestedRun, list[int]] = defaultdict(list)
     for run in wanted:
-        seeds_of[run.agent, run.env, run.horizon, run.recommend].append(run.seed)
-    envs_of: dict[tuple[str, str, int, Recommend, tuple[int, ...]], list[str]] = defaultdict(list)
-    for (agent, env, horizon, recommend), seeds in seeds_of.items():
-        envs_of[agent, bare_name(env), horizon, recommend, tuple(seeds)].append(env)
-    for (agent, _, horizon, recommend, equal), envs in envs_of.items():
-        yield Grid(agent, horizon, recommend, equal, envs)
+        seeds_of[run._replace(seed=0)].append(run.seed)
+    envs_of: dict[tuple[RequestedRun, tuple[int, ...]], list[str]] = defaultdict(list)
+    for run, seeds in seeds_of.items():
+        envs_of[run._replace(env=bare_name(run.env)), tuple(seeds)].append(run.env)
+    for (run, equal), envs in envs_of.items():
+        yield Grid(run.agent, run.horizon, run.recommend, equal, envs)
 
 
 def estimate(wanted: Iterable[RequestedRun], folder: Path) -> float:
