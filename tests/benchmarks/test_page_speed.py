@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from cbo_gym.study import load_study
-from tests.support.studies import fermenter, grown
+from tests.support.studies import append, fermenter, grown
 from tests.support.study_visitor import Visitor
 
 pytestmark = pytest.mark.benchmark(group="page")
@@ -18,7 +18,7 @@ def database(request, tmp_path_factory):
     study = fermenter(path, agent="Random", horizon=request.param)
     trials = [trial for _ in range(request.param // 40) for trial in study.ask(40)]
     outcomes = [("told", {"trial": trial.number, "values": grown(trial.do), "done": None}) for trial in trials]
-    study._append(lambda _: outcomes)
+    append(path, outcomes)
     study.ask()
     return path
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cbo_gym.cli import app
 from cbo_gym.study import load_study
-from tests.support.studies import fermenter, grown
+from tests.support.studies import append, fermenter, grown
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 TRIALS = 10_000
@@ -30,7 +30,7 @@ def path(tmp_path_factory):
         events.append(("asked", {"trials": trials, "context": None}))
         if number <= TRIALS:
             events.append(("told", {"trial": number, "values": grown(asked.do) | {"feed": number / 7}, "done": None}))
-    assert study._history.append(study._history.read(), events)
+    append(path, events)
     return path
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cbo_gym.errors import CBOGymError
 from cbo_gym.study import create_study
-from tests.support.studies import FERMENTER, fermenter, grown
+from tests.support.studies import FERMENTER, events_of, fermenter, grown
 from tests.support.study_visitor import HTML, SQL, WRONG
 
 CALLS = 1000
@@ -46,11 +46,11 @@ def test_wrong_calls_change_nothing(tmp_path):
         lambda: study.add_data([grown({}), wrong_values(draw, IN_TABLES)]),
         lambda: study.ask(draw.choice([0, -1, 1.5, "2", math.nan])),
     ]
-    before = study._log.events(study._number)
+    before = events_of(tmp_path / "f.db")
     for _ in range(CALLS):
         with pytest.raises(CBOGymError):
             draw.choice(calls)()
-    assert study._log.events(study._number) == before
+    assert events_of(tmp_path / "f.db") == before
 
 
 def test_a_report_escapes_html(tmp_path):

@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from cbo_gym.study import load_study, studies_in
 from cbo_gym.study.page.application import routes
 from cbo_gym.study.page.guard import HEADERS
-from tests.support.studies import fermenter, grown
+from tests.support.studies import events_of, fermenter, grown
 from tests.support.study_visitor import FIELDS, HTML, SQL, WRONG, YAML, Visitor
 
 NO_NUMBERS = [
@@ -97,13 +97,13 @@ def test_wrong_requests_change_nothing(tmp_path, requests):
     study = fermenter(tmp_path / "f.db", agent="Random")
     recorded, pending = (trial.number for trial in study.ask(2))
     study.tell(recorded, grown({}))
-    before = study._log.events(study._number)
+    before = events_of(tmp_path / "f.db")
     visitor = Visitor(tmp_path / "f.db")
     for _ in range(requests):
         path, data = draw.choice([of_a_trial(draw, recorded, pending), of_a_study(draw), of_a_description(draw)])
         answer = visitor.client.post(path, data={**data, "forgery": visitor.access.forgery})
         require_error(answer, tmp_path, (path, data))
-    assert study._log.events(study._number) == before
+    assert events_of(tmp_path / "f.db") == before
     assert studies_in(tmp_path / "f.db") == ["fermenter"]
 
 
@@ -195,8 +195,8 @@ def require_error(answer, tmp_path, sent):
 @pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_wrong_files_change_nothing(tmp_path, first):
     """Upload every second file, and paste the others."""
-    study = fermenter(tmp_path / "f.db", agent="Random")
-    before = study._log.events(study._number)
+    fermenter(tmp_path / "f.db", agent="Random")
+    before = events_of(tmp_path / "f.db")
     visitor = Visitor(tmp_path / "f.db")
     secret = {"forgery": visitor.access.forgery}
     for path, field, contents in (
@@ -208,7 +208,7 @@ def test_wrong_files_change_nothing(tmp_path, first):
             files = {"file": (HTML, content)} if index % 2 else None
             data = secret if files else {**secret, field: content.decode("utf-8", "replace")}
             require_error(visitor.client.post(path, data=data, files=files), tmp_path, content)
-    assert study._log.events(study._number) == before
+    assert events_of(tmp_path / "f.db") == before
     assert studies_in(tmp_path / "f.db") == ["fermenter"]
 
 

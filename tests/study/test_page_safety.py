@@ -17,7 +17,7 @@ from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.page import serve
 from cbo_gym.study.page.application import routes
 from cbo_gym.study.page.guard import HEADERS
-from tests.support.studies import FERMENTER, fermenter
+from tests.support.studies import FERMENTER, events_of, fermenter
 from tests.support.study_visitor import ADDRESS, YAML, Visitor, said
 
 TOKEN = "sixteen letters!"
@@ -35,14 +35,9 @@ def visitor(tmp_path):
     return Visitor(tmp_path / "f.db")
 
 
-def events(tmp_path):
-    study = load_study(storage=tmp_path / "f.db")
-    return study._log.events(study._number)
-
-
 def test_every_form_has_the_token_against_forgery(tmp_path, visitor):
     assert len(FORMS) == 8
-    before = events(tmp_path)
+    before = events_of(tmp_path / "f.db")
     for path in FORMS:
         if path == "/login":
             continue
@@ -52,7 +47,7 @@ def test_every_form_has_the_token_against_forgery(tmp_path, visitor):
             assert "another run of the server" in answer.text
         answer = visitor.client.post(path, json={"forgery": visitor.access.forgery})
         assert answer.status_code == 403
-    assert events(tmp_path) == before
+    assert events_of(tmp_path / "f.db") == before
     assert studies_in(tmp_path / "f.db") == ["fermenter"]
     for path in ("/new", "/studies/1", "/studies/1/trials/1"):
         html = visitor.get(path)
@@ -61,13 +56,13 @@ def test_every_form_has_the_token_against_forgery(tmp_path, visitor):
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost:8400", "?"])
 def test_a_form_of_another_site_does_nothing(tmp_path, visitor, origin):
-    before = events(tmp_path)
+    before = events_of(tmp_path / "f.db")
     for path in FORMS:
         visitor.post(path, {"value:titre": "1"}, 403, headers={"origin": origin})
     assert "sent from another site" in visitor.html
     visitor.post("/studies/1/trials/1/fail", {}, 403, headers={"sec-fetch-site": "cross-site"})
     visitor.post("/studies/1/trials/1/fail", {}, 403, headers={"sec-fetch-site": "same-site"})
-    assert events(tmp_path) == before
+    assert events_of(tmp_path / "f.db") == before
     visitor.post("/studies/1/trials/1/fail", headers={"origin": ADDRESS, "sec-fetch-site": "same-origin"})
 
 
@@ -162,7 +157,7 @@ def test_a_missing_page_is_404_and_no_other_file_is_served(visitor):
 
 @pytest.mark.parametrize("length", [4_000_001, 10_000_000])
 def test_long_input_is_refused(tmp_path, visitor, length):
-    before = events(tmp_path)
+    before = events_of(tmp_path / "f.db")
     cell = "1" * length
     for path, typed, files in (
         ("/studies/1/trials/1/tell", {"value:titre": cell}, None),
@@ -173,15 +168,15 @@ def test_long_input_is_refused(tmp_path, visitor, length):
         assert "larger than 4 MB" in visitor.post(path, typed, 413, files=files)
     answer = visitor.client.post("/studies/1/ask", content=(b"x" * 1_000_000 for _ in range(5)))  # of unknown length
     assert answer.status_code == 413
-    assert events(tmp_path) == before
+    assert events_of(tmp_path / "f.db") == before
 
 
 def test_a_table_that_is_too_large_is_refused(tmp_path, visitor):
     rows = "feed,ph,biomass,titre\n" + "1.5,6.25,1.75,0.5\n" * 60_000
-    before = events(tmp_path)
+    before = events_of(tmp_path / "f.db")
     visitor.get("/studies/1")
     assert "more than 50000 rows" in said(visitor.send("import", {}, 422, {"file": ("past.csv", rows)}))[0]
-    assert events(tmp_path) == before
+    assert events_of(tmp_path / "f.db") == before
 
 
 def test_no_code_is_run_that_a_study_names(tmp_path):
@@ -234,13 +229,13 @@ def test_a_form_of_a_database_that_was_replaced_records_nothing(tmp_path, visito
     visitor.get("/studies/1")
     create_study(name, storage=tmp_path / "other.db", agent="Random", **FERMENTER).ask()
     (tmp_path / "other.db").replace(tmp_path / "f.db")
-    before = events(tmp_path)
+    before = events_of(tmp_path / "f.db")
     html = visitor.send("tell-1", {"value:titre": "1"}, 503)
     assert "was replaced" in html
-    assert events(tmp_path) == before
+    assert events_of(tmp_path / "f.db") == before
     visitor.get("/studies/1")
     visitor.send("tell-1", {"value:titre": "1"})
-    assert len(events(tmp_path)) == 2
+    assert len(events_of(tmp_path / "f.db")) == 2
 
 
 def test_a_database_that_is_gone_is_not_made_again(tmp_path, visitor):

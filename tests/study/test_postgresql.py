@@ -19,7 +19,7 @@ from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.database import Database
 from cbo_gym.study.log import Log
 from tests.support.old_studies import tables, write_schema_1
-from tests.support.studies import FERMENTER, fermenter, grown, play
+from tests.support.studies import FERMENTER, events_of, fermenter, grown, play
 from tests.support.study_kills import check, states
 from tests.support.study_kills import play as kill
 from tests.support.study_postgresql import ESCAPED, PASSWORD, Server, binaries
@@ -86,9 +86,10 @@ def test_it_says_what_sqlite_says_in_every_encoding(server, tmp_path, encoding):
 
 def test_a_user_of_any_name_on_a_database_in_sql_ascii(server, monkeypatch):
     monkeypatch.setattr(getpass, "getuser", lambda: "Müller \udcfc")
-    study = fermenter(made(server, "users", "SQL_ASCII"), agent="Random")
+    url = made(server, "users", "SQL_ASCII")
+    study = fermenter(url, agent="Random")
     study.fail(study.ask(), "M\u00fcller")
-    assert [event.who for event in study._log.events(1)] == ["Müller \ufffd"] * 2
+    assert [event.who for event in events_of(url)] == ["Müller \ufffd"] * 2
 
 
 def test_threads_share_a_study_and_an_older_dump_in_its_place_is_noticed(url):
@@ -170,7 +171,7 @@ def test_processes_that_make_the_tables_at_once(url):
 
 def test_tables_of_version_1_become_those_of_today_once(url, tmp_path):
     study = scenario(tmp_path / "f.db")
-    write_schema_1(url, study)
+    write_schema_1(url, tmp_path / "f.db")
     assert at_once(open_it, [(url,)] * 4) == [["fermenter"]] * 4
     upgraded = load_study(storage=url)
     assert states(upgraded) == states(study)

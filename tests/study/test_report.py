@@ -12,7 +12,7 @@ from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.report import sections, style
-from tests.support.studies import fermenter, grown, lose_caches, play
+from tests.support.studies import events_of, fermenter, grown, lose_caches, play
 
 NAMES = ["overview", "now", "curve", "beliefs", "system", "trials", "provenance"]
 
@@ -76,17 +76,17 @@ def test_a_report_of_each_part(tmp_path):
 )
 def test_a_report_changes_nothing_and_previews_what_comes(tmp_path, agent, more, outcome):
     study = play(fermenter(tmp_path / "f.db", agent=agent, **more), 3, outcome)
-    events = study._log.events(study._number)
+    events = events_of(tmp_path / "f.db")
     previewed = words(of(study, preview=True)["now"])
     assert words(of(study, preview=True)["now"]) == previewed
-    assert study._log.events(study._number) == events
+    assert events_of(tmp_path / "f.db") == events
     undisturbed = load_study(storage=tmp_path / "f.db")
     lose_caches(tmp_path / "f.db")
     trial = study.ask()
     for name, value in trial.do.items():
         assert f"{name} = {value:.4g}" in previewed
     assert undisturbed.ask(2)[0].number == trial.number + 1
-    assert trial.do == study._units.native_values(study._units.read(undisturbed.trials[trial.number - 1].flat))
+    assert trial.do == undisturbed.pending[0].do
 
 
 def test_soft_parameters_have_a_line_each_that_follows_the_beliefs(tmp_path):

@@ -16,7 +16,7 @@ from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.suggesting import Suggester
-from tests.support.studies import FERMENTER, fermenter, grown, play
+from tests.support.studies import FERMENTER, events_of, fermenter, grown, play
 from tests.support.study_kills import replayed, states
 
 THREADS = 8
@@ -53,7 +53,7 @@ def test_threads_share_a_study(tmp_path, agent, rounds):
 
     with ThreadPoolExecutor(THREADS) as pool:
         answered = sorted(one for calls in pool.map(work, range(THREADS)) for one in calls)
-    events = study._log.events(study._number)
+    events = events_of(tmp_path / "f.db")
     found = [(event.kind, event.payload["trial"]) for event in events if event.kind in ("told", "failed", "corrected")]
     found += [("asked", one["number"]) for event in events if event.kind == "asked" for one in event.payload["trials"]]
     assert sorted(found) == answered
@@ -62,7 +62,7 @@ def test_threads_share_a_study(tmp_path, agent, rounds):
     assert [entry.number for entry in study.trials] == list(range(1, 2 * THREADS * rounds + 1))
     assert states(load_study(storage=tmp_path / "f.db")) == states(study)
     # The agent of a thread is the one that the log makes.
-    again = replayed(study, tmp_path / "again.db")
+    again = replayed(tmp_path / "f.db", tmp_path / "again.db")
     assert states(again) == states(study)
     assert again.ask().do == study.ask().do
 

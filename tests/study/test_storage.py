@@ -14,7 +14,7 @@ from cbo_gym.errors import ArgumentError, CBOGymError, MissingExtraError, Operat
 from cbo_gym.study import create_study, load_study, schema, studies_in
 from cbo_gym.study.log import Log
 from tests.support.old_studies import tables, write_schema_1
-from tests.support.studies import FERMENTER, fermenter, grown, lose_caches, play
+from tests.support.studies import FERMENTER, append, events_of, fermenter, grown, lose_caches, play
 from tests.support.study_kills import states
 
 
@@ -49,21 +49,23 @@ def edit(path, text):
 
 def test_a_file_of_version_1_is_upgraded_and_says_the_same(study, tmp_path):
     path = tmp_path / "old.db"
-    write_schema_1(path, study)
+    write_schema_1(path, tmp_path / "f.db")
     old = load_study(storage=path)
     assert states(old) == states(study)
-    assert old._log.events(1) == study._log.events(1)
+    assert events_of(path) == events_of(tmp_path / "f.db")
     assert old.ask().do == study.ask().do
     assert tables(path) == tables(tmp_path / "f.db")
 
 
 def test_an_upgrade_that_fails_changes_nothing(study, tmp_path, monkeypatch):
     path = tmp_path / "old.db"
-    write_schema_1(path, study)
+    write_schema_1(path, tmp_path / "f.db")
     before = tables(path)
 
+    upgrade = schema.STEPS[1]
+
     def half(connection):
-        schema._to_2(connection)
+        upgrade(connection)
         raise OSError("the power failed")
 
     with monkeypatch.context() as failing:
@@ -163,7 +165,7 @@ def test_what_others_changed_in_the_log_is_noticed(study, tmp_path, text, messag
 
 
 def test_an_event_of_a_kind_that_is_not_known_asks_for_an_upgrade(study, tmp_path):
-    assert study._log.append(1, study._log.events(1)[-1].position, [("photographed", {"trial": 1})])
+    append(tmp_path / "f.db", [("photographed", {"trial": 1})])
     with pytest.raises(
         OperationError, match=r"event \d+ has the kind 'photographed', unknown to this version; upgrade"
     ):
@@ -225,15 +227,16 @@ def test_an_agent_that_was_kept_after_another_event_or_in_another_study_is_not_u
     path = tmp_path / "f.db"
     study = fermenter(path, agent="GP-UCB")
     play(study, 4)
-    number, stamp, content = study._log.snapshot(1)
+    log = Log(path)
+    number, stamp, content = log.snapshot(1)
     lose_caches(path)
     wanted = load_study(storage=path).recommendation()
-    study._log.keep(1, number - 3, stamp, content)  # it would learn a round twice
+    log.keep(1, number - 3, stamp, content)  # it would learn a round twice
     assert load_study(storage=path).recommendation() == wanted
     other = create_study("other", storage=path, agent="GP-UCB", **{**FERMENTER, "direction": "minimize"})
     other.add_data([grown({"ph": 5.6}), grown({"ph": 7.0})], do=[{"ph": 5.6}, {"ph": 7.0}])
     other.ask()
     wanted = other.recommendation()
     lose_caches(path)
-    other._log.keep(2, 1, stamp, content)
+    log.keep(2, 1, stamp, content)
     assert load_study("other", storage=path).recommendation() == wanted

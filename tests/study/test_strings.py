@@ -11,7 +11,7 @@ from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.schema import digest
-from tests.support.studies import DOSING, FERMENTER, fermenter, grown
+from tests.support.studies import DOSING, FERMENTER, events_of, fermenter, grown
 from tests.support.study_visitor import Visitor
 
 LATIN_1, HALF, NUL = "M\udcfcller", "\ud83d", "a\0b"
@@ -95,7 +95,7 @@ def test_the_name_of_the_user_is_kept_as_far_as_it_is_text(tmp_path, monkeypatch
     monkeypatch.setattr(getpass, "getuser", lambda: user)
     study = fermenter(tmp_path / "f.db", agent="Random")
     study.ask()
-    [event] = load_study(storage=tmp_path / "f.db")._log.events(1)
+    [event] = events_of(tmp_path / "f.db")
     assert event.who == user.replace("\udcfc", "\ufffd").replace("\udcff", "\ufffd")[:200]
 
 

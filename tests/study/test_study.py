@@ -12,6 +12,7 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
 from cbo_gym.evaluation.play.blind import seeds_of
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study import create_study, load_study, studies_in
+from cbo_gym.study.log import Log
 from tests.support.studies import DOSING, FERMENTER, Robot, fermenter, grown, lose_caches, play
 
 
@@ -360,24 +361,22 @@ def test_no_code_is_run_that_a_database_names(tmp_path):
 
 
 def test_a_forged_cache_is_not_used(tmp_path, monkeypatch):
-    studies = [fermenter(tmp_path / f"{place}.db", agent="GP-UCB") for place in range(2)]
-    for place, study in enumerate(studies):
+    for index in range(2):
+        study = fermenter(tmp_path / f"{index}.db", agent="GP-UCB")
         for _ in range(3):
             trial = study.ask()
-            study.tell(trial, grown(trial.do) | {"titre": place + trial.number})
-    honest, other = studies
-    number, stamp, content = other._log.snapshot(other._number)  # it has learned something else
-    expected = load_study(storage=tmp_path / "0.db")._suggester
-    expected.catch_up(expected._history.read().events)
-    wanted = expected.recommend(None)
+            study.tell(trial, grown(trial.do) | {"titre": index + trial.number})
+    honest, other = (tmp_path / f"{index}.db" for index in range(2))
+    number, stamp, content = Log(other).snapshot(1)  # it has learned something else
+    wanted = load_study(storage=honest).recommendation()
 
-    honest._log.keep(honest._number, number, stamp.partition("\n")[0] + "\nforged", content)
-    found = load_study(storage=tmp_path / "0.db")
-    assert found.recommendation() == found._units.native_values(wanted)
+    Log(honest).keep(1, number, stamp.partition("\n")[0] + "\nforged", content)
+    found = load_study(storage=honest)
+    assert found.recommendation() == wanted
     assert found.ask().number == 4
     monkeypatch.setenv("CBO_GYM_KEY", str(tmp_path / "another key"))
-    honest._log.keep(honest._number, number, stamp, content)
-    assert load_study(storage=tmp_path / "0.db").recommendation() == found._units.native_values(wanted)
+    Log(honest).keep(1, number, stamp, content)
+    assert load_study(storage=honest).recommendation() == wanted
 
 
 @pytest.mark.parametrize("size", [1e29, 1e-320])

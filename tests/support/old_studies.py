@@ -4,7 +4,9 @@ import json
 
 import sqlalchemy as sql
 
+from cbo_gym.study import load_study
 from cbo_gym.study.database import Database
+from tests.support.studies import events_of, stored
 
 SCHEMA_1 = (
     "CREATE TABLE cbo_gym_schema (version INTEGER NOT NULL, PRIMARY KEY (version))",
@@ -19,18 +21,18 @@ SCHEMA_1 = (
 )
 
 
-def write_schema_1(storage, study):
-    """What is in a study, as version 1 kept it."""
-    database = Database(storage, create=True)
-    description = study._log.find(study.name).description
+def write_schema_1(storage, source):
+    """Write the only study of a database as version 1 kept it."""
+    database, name = Database(storage, create=True), load_study(storage=source).name
+    _, study = stored(source)
     types = {"serial": "INTEGER", "blob": "BLOB"} if database.is_sqlite else {"serial": "SERIAL", "blob": "BYTEA"}
     database.write_ahead()
     with database.transaction(writes=True) as connection:
         for text in SCHEMA_1:
             connection.execute(sql.text(text.format(**types)))
         added = sql.text("INSERT INTO studies (name, description, created) VALUES (:name, :description, :created)")
-        connection.execute(added, {"name": study.name, "description": description, "created": "2026-01-01T00:00:00"})
-        for event in study._log.events(study._number):
+        connection.execute(added, {"name": name, "description": study.description, "created": "2026-01-01T00:00:00"})
+        for event in events_of(source):
             row = {**vars(event), "payload": json.dumps(event.payload), "study": 1}
             connection.execute(
                 sql.text(

@@ -19,6 +19,8 @@ from cbo_gym.agents.baselines.random import Random
 from cbo_gym.envs.making import make_env
 from cbo_gym.envs.registration import custom_id
 from cbo_gym.study import create_study, load_study
+from cbo_gym.study.log import Log, Position
+from cbo_gym.study.units import Units
 from cbo_gym.task import Mode
 
 ROUNDS = 5
@@ -108,6 +110,25 @@ def lose_caches(path):
         connection.execute("DELETE FROM cbo_gym_snapshots")
 
 
+def stored(path):
+    """Return the log of a database, and the row of its only study."""
+    log = Log(path)
+    return log, log.find(None)
+
+
+def events_of(path):
+    """Return the events of the only study in a database."""
+    log, row = stored(path)
+    return log.events(row.number)
+
+
+def append(path, entries):
+    """Append events, as pairs of kind and payload, to the only study in a database."""
+    log, row = stored(path)
+    position = [Position(0, row.digest), *(event.position for event in log.events(row.number))][-1]
+    assert log.append(row.number, position, entries)
+
+
 class Robot:
     """Feeds a study with what an environment gives.
 
@@ -126,17 +147,18 @@ class Robot:
         task = make_task(self.env, seeds.data)
         self.observation, _ = self.env.reset(seed=seeds.noise)
         study = create_study("plant", storage=storage, agent=agent, horizon=rounds, seed=seeds.agent, **described(task))
-        units = study._units
+        self.units = Units(study.about, study.interface)
+        # Values of the initial data in the study's units would differ in the last digits.
         rounds = [
             {
-                "action": units.flat(past.action),  # in words, units would change the last digits
+                "action": self.units.flat(past.action),
                 "values": dict(zip(task.nodes, past.observation["nodes"].tolist(), strict=True)),
                 "context": None,
             }
             for past in task.initial_data
         ]
         if rounds:
-            study._append(lambda _: [("data", {"rounds": rounds})])
+            append(storage, [("data", {"rounds": rounds})])
         self.names = task.nodes
         self.study = study
 
@@ -151,7 +173,7 @@ class Robot:
 
     def play(self, trial):
         """The values that the trial gives."""
-        action = self.study._units.read(self.study._current_trials().entries[trial.number].flat)
+        action = self.units.read(self.study.trials[trial.number - 1].flat)
         self.observation, *_ = self.env.step(action)
         return dict(zip(self.names, np.asarray(self.observation["nodes"]).tolist(), strict=True))
 

@@ -10,8 +10,8 @@ from collections import Counter
 from pathlib import Path
 
 from cbo_gym.study import load_study
-from cbo_gym.study.log import Log, Position
-from tests.support.studies import grown
+from cbo_gym.study.log import Log
+from tests.support.studies import append, events_of, grown, stored
 
 WORKERS = 4
 PATIENCE = 300  # seconds for which a worker may finish its round
@@ -113,19 +113,17 @@ def check(storage, folder, said):
         if kind == "told":
             assert trials[number].status == "told"
             assert trials[number].values["titre"] == value
-    again = replayed(study, Path(folder, "again.db"))
+    again = replayed(storage, Path(folder, "again.db"))
     assert states(again) == states(study)
     assert again.ask().do == load_study(storage=storage).ask().do
     return len(trials), sum(entry.status == "told" for entry in trials.values())
 
 
-def replayed(study, path):
-    """A study whose log says the same, and beside which no agent was kept."""
+def replayed(source, path):
+    """Return a study whose log says the same as that of another one, and which has no snapshot of its agent."""
     log = Log(path, create=True)
-    log.create(study.name, study._log.find(study.name).description)
-    events = study._log.events(study._number)
-    made = log.find(study.name)
-    assert log.append(made.number, Position(0, made.digest), [(event.kind, event.payload) for event in events])
+    log.create(load_study(storage=source).name, stored(source)[1].description)
+    append(path, [(event.kind, event.payload) for event in events_of(source)])
     return load_study(storage=path)
 
 
