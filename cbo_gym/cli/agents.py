@@ -73,7 +73,8 @@ def _cards(names: list[str]) -> list[AgentCard]:
     from cbo_gym.agent_registry.finding import known_agents, require_unshared
     from cbo_gym.agent_registry.labels import expand
     from cbo_gym.agent_registry.zoo import zoo
-    from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, isolated_card
+    from cbo_gym.evaluation.play.players import LISTING_SECONDS, MAKING_SECONDS
+    from cbo_gym.referee.isolated import isolated_card
 
     libraries = [name for name, extra in EXTRA_OF.items() if extra in ("agents", "sb3", "optuna", "discovery")]
     # Without its libraries each agent is tried, so that its extra is named.

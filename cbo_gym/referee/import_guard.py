@@ -21,8 +21,8 @@ from cbo_gym.errors import OperationError
 VARIABLE = "CBO_GYM_ISOLATED"
 # Modules and packages of ``cbo_gym`` that agents need; all others are closed.
 OPEN = (
-    "_util", "actions", "agent", "agent_registry", "agents", "errors", "referee.channel", "referee.import_guard",
-    "referee.player", "referee.serialization", "scm", "task", "version",
+    "_util", "actions", "agent", "agent_registry", "agents", "errors", "referee.import_guard", "referee.player",
+    "referee.serialization", "scm", "task", "version",
 )  # fmt: skip
 _OPEN_PREFIXES = tuple(f"{name}." for name in OPEN)
 

@@ -9,18 +9,18 @@ from functools import cache
 
 import numpy as np
 
+from cbo_gym._util.processes.worker import Limits
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.aggregate import t_quantile, welch_half_width
 from cbo_gym.evaluation.metrics.regret import normalised_score
-from cbo_gym.evaluation.play.blind import secret_of, with_secret_instance
-from cbo_gym.evaluation.play.grid import Job, Player, guarded_cells, job_of, player_of
-from cbo_gym.evaluation.play.processes import Limits
+from cbo_gym.evaluation.play.grid import Job, Player, job_of, player_of
 from cbo_gym.evaluation.play.sweep import play_jobs
 from cbo_gym.evaluation.runs.recorded import recorded_actions, score_differences
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.curves import as_published
-from cbo_gym.referee.admission import admit, admit_env
+from cbo_gym.referee.admission import admit, admit_env, guarded_cells
+from cbo_gym.referee.blind import draw_instance
 from cbo_gym.referee.replay import Replay, play_planned, replays
 
 # Limits of a run of a third-party agent.
@@ -158,9 +158,9 @@ def blind_scores(
     playable = []
     for group in groups.values():
         agent, env = admit(group[0], allow)
-        drawn = [(seed, secret_of(secret_words, env, seed)) for seed in range(seeds)]
         try:
-            blind = [cells(with_secret_instance(env, s), seed, group[0].horizon, s) for seed, s in drawn]
+            drawn = [(seed, *draw_instance(secret_words, env, seed)) for seed in range(seeds)]
+            blind = [cells(instance, seed, group[0].horizon, secret) for seed, instance, secret in drawn]
         except ArgumentError as error:
             unplayable.append(f"not played blind: {error}")
             continue

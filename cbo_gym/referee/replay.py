@@ -17,16 +17,16 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from cbo_gym._util.processes.worker import NO_LIMITS, Limits
 from cbo_gym.errors import ArgumentError, CBOGymError
-from cbo_gym.evaluation.play.grid import Job, guarded_cells, job_of, player_of
-from cbo_gym.evaluation.play.processes import NO_LIMITS, Limits
+from cbo_gym.evaluation.play.grid import Job, job_of, player_of
 from cbo_gym.evaluation.play.sweep import play_jobs
 from cbo_gym.evaluation.runs.machine import describe_machine
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.evaluation.runs.revisions import code_of, is_current
 from cbo_gym.evaluation.store.curves import kept_curves
-from cbo_gym.referee.admission import admit
+from cbo_gym.referee.admission import admit, guarded_cells
 
 ROUND_TOLERANCE = 1e-3
 SCORE_TOLERANCE = 0.1

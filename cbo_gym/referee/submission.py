@@ -19,19 +19,21 @@ from typing import Annotated, Literal
 from packaging.version import Version
 from pydantic import Field, ValidationError
 
+from cbo_gym._util.processes.channel import DiedError
+from cbo_gym._util.processes.worker import Limits, RaisedError, Worker
 from cbo_gym._util.validation import StrictModel, field_errors
 from cbo_gym._util.yaml import read_yaml
+from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.labels import bare_name
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.play.processes import DiedError, Limits, RaisedError, Worker
 from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.evaluation.runs.suite_runs import describe_run, differences
 from cbo_gym.evaluation.store.codec import read_store_file
 from cbo_gym.evaluation.store.published import Published, put
 from cbo_gym.evaluation.suites import load
-from cbo_gym.referee.admission import admit_agent, admit_env
+from cbo_gym.referee.admission import admit_env
 from cbo_gym.referee.referee import Blind, blind_scores, drops, gains, replay_sample, rescore_runs
 from cbo_gym.referee.replay import Replay
 from cbo_gym.version import __version__

@@ -15,13 +15,13 @@ import numpy as np
 
 from cbo_gym._util.agent_state import StateError
 from cbo_gym._util.seal import is_ours, seal
+from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.finding import agent_of, known_agents
 from cbo_gym.agent_registry.labels import Spec, is_import_path
 from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, OperationError, message_of
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_of
-from cbo_gym.referee.admission import admit_agent
 from cbo_gym.study.expectation import expected_rewards
 from cbo_gym.study.log import Event
 from cbo_gym.study.trials import History, Trials

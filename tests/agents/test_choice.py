@@ -19,7 +19,7 @@ from cbo_gym.envs.making import make_env
 from cbo_gym.envs.registration import SEVERAL
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import MissingExtraError, UnsupportedModeError
-from cbo_gym.evaluation.play.isolated import IsolatedAgent
+from cbo_gym.referee.isolated import IsolatedAgent
 from cbo_gym.task import Mode
 from tests import record
 from tests.support.environments import FIRST_OF_MODE, IDS

@@ -4,7 +4,7 @@ import pytest
 
 from cbo_gym import evaluate
 from cbo_gym.agent_registry.labels import Spec
-from cbo_gym.evaluation.play.isolated import IsolatedAgent
+from cbo_gym.referee.isolated import IsolatedAgent
 
 pytestmark = pytest.mark.benchmark
 ROUNDS, ENV = 1500, "CBO/Dropwave-v0"

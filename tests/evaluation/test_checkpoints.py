@@ -16,6 +16,7 @@ import pytest
 from cbo_gym import evaluate, make_task, sweep
 from cbo_gym._util import seal
 from cbo_gym._util.agent_state import HEAD, StateError
+from cbo_gym._util.plain import read_plain, write_plain
 from cbo_gym.agent_registry.finding import create_agent, find_agent, modes_of
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
@@ -23,7 +24,6 @@ from cbo_gym.agents import GPUCB
 from cbo_gym.envs.making import make_env
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation import load_runs
-from cbo_gym.referee.serialization import from_plain, read_message, to_plain, write_message
 from tests.support.agents import Centre
 from tests.support.families import ALONE, TOGETHER, by_family
 from tests.support.runs import rounds_alike
@@ -225,10 +225,8 @@ def test_a_checkpoint_of_a_stranger_runs_nothing(tmp_path):
     path, made = tmp_path / "kept", tmp_path / "made"
     with pytest.raises(StopError):
         evaluate("GP-UCB", ENV, 100, horizon=6, checkpoint=path, checkpoint_every=2, callbacks=[stop_at(5)])
-    document = read_message(path.read_bytes())
-    forged = write_message(
-        to_plain({**from_plain(document), "agent": b64encode(HEAD + b"0" * 64 + pickle.dumps(Runs(made))).decode()})
-    )
+    sealed = b64encode(HEAD + b"0" * 64 + pickle.dumps(Runs(made))).decode()
+    forged = write_plain({**read_plain(path.read_bytes()), "agent": sealed})
     for content in (pickle.dumps(Runs(made)), b"[1]", b"PK\3\4", forged, forged[:-9]):
         path.write_bytes(content)
         with pytest.raises(ArgumentError, match=r"is not a checkpoint|not sealed with your key"):

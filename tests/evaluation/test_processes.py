@@ -8,7 +8,8 @@ import time
 import psutil
 import pytest
 
-from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
+from cbo_gym._util.processes.channel import DiedError
+from cbo_gym._util.processes.worker import Limits, Worker
 
 
 def test_calls_are_answered_and_a_death_ends_one_call_only():
@@ -70,7 +71,7 @@ def test_a_process_ends_with_its_worker():
 
 PARENT = """
 import sys
-from cbo_gym.evaluation.play.processes import Worker
+from cbo_gym._util.processes.worker import Worker
 worker = Worker()
 print(worker.call(eval, "__import__('os').getpid()"), flush=True)
 worker.call(eval, {doing!r})

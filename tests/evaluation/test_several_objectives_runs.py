@@ -10,11 +10,11 @@ import pytest
 from cbo_gym import evaluate, leaderboard
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.evaluation import load_published, load_runs, publish
-from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.play.sweep import plan, run_job
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.runs.recorded import recorded_actions, with_actions
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
+from cbo_gym.referee.isolated import IsolatedAgent
 from cbo_gym.referee.replay import replays
 from tests.support.runs import kept
 

@@ -7,13 +7,14 @@ import pytest
 
 from cbo_gym import evaluate
 from cbo_gym._util.yaml import Lines
+from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.labels import import_paths
 from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, publish
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.runs.results import name_of, save_run
-from cbo_gym.referee.admission import admit_agent, admit_env
+from cbo_gym.referee.admission import admit_env
 from cbo_gym.referee.replay import replays
 from cbo_gym.referee.submission import check_submission
 from cbo_gym.study.files import read_arguments
@@ -21,52 +22,65 @@ from cbo_gym.study.study import describe
 from tests.support.runs import all_published
 from tests.support.sources import package_sources
 
-#: what makes an object of a text, and the modules that may call it, each with texts of the caller's own or with what
+#: what makes an object of a text, and the modules that may use it, each with texts of the caller's own or with what
 #: the door let through
 MAKERS = {
-    "import_module": "agent_registry.finding agents.baselines.learned_graph agents.choice.auto modes _util.lazy "
-    "problems.build",
-    "find_agent": "agent_registry.cards agent_registry.finding referee.admission "
+    "importlib.import_module": "_util.lazy agent_registry.finding agents.baselines.learned_graph agents.choice.auto "
+    "evaluation.play.players modes problems.build",
+    "builtins.exec": "scm.straight_line",
+    "builtins.eval": "scm.formula",
+    "ast.literal_eval": "agent_registry.labels",
+    "pickle.loads": "_util.processes.serving study.page.thinker",
+    "cloudpickle.loads": "referee.player study.study",
+    "pickle.Unpickler": "_util.agent_state",
+    "gymnasium.make": "cli.environments envs.making",
+    "agent_registry.finding:find_agent": "agent_registry.admission agent_registry.cards cli.checks "
     "evaluation.play.grid evaluation.runs.revisions referee.player",
-    "create_agent": "agent_registry.finding evaluation.play.grid referee.player",
-    "make_env": "cli.environments envs.tasks evaluation.play.grid evaluation.play.runner integrations.opening testing",
-    "make": "agents.dynamic.restarted cli.environments envs.making testing",
-    "builder_of": "referee.admission problems.build",
-    "build_problem": "evaluation.report.plots modes problems.systems.contextual testing",
-    "load_problem": "problems.build",
-    "plan": "cli.runs evaluation.play.sweep",
-    "sweep": "",
-    "run_sweep": "cli.runs",
-    "evaluate": "agents.intervention_sets.parent_posterior cli.runs evaluation.play.sweep",
-    "exec": "scm.straight_line",
-    "eval": "problems.custom.expression scm.formula",
-    "_Unpickler": "_util.agent_state",
-    "loads": "referee.player referee.serialization.messages evaluation.play.processes evaluation.store.published "
-    "evaluation.runs.results agent_registry.zoo agent_registry.cards envs.registration study.log study.study",
-    "literal_eval": "agent_registry.labels",
-    "cell_of": "evaluation.play.grid",
-    "guarded_cells": "referee.referee referee.replay",
-    "player_of": "evaluation.play.grid referee.referee referee.replay",
-    "IsolatedAgent": "evaluation.play.isolated evaluation.play.sweep",
+    "agent_registry.finding:create_agent": "evaluation.play.grid referee.player",
+    "envs.making:make_env": "cli.environments envs.tasks evaluation.play.grid evaluation.play.runner "
+    "integrations.opening testing",
+    "problems.build:builder_of": "referee.admission",
+    "problems.build:build_problem": "evaluation.report.plots modes problems.systems.contextual testing",
+    "problems.build:load_problem": "",
+    "evaluation.play.grid:plan": "cli.runs evaluation.play.sweep",
+    "evaluation.play.grid:cell_of": "referee.admission",
+    "evaluation.play.grid:player_of": "referee.referee referee.replay",
+    "evaluation.play.sweep:sweep": "cli.runs",
+    "evaluation.play.runner:evaluate": "cli.runs evaluation.play.sweep",
+    "evaluation.play.players:isolate": "evaluation.play.sweep",
+    "referee.isolated:IsolatedAgent": "",
+    "referee.admission:guarded_cells": "referee.referee referee.replay",
+    "referee.admission:admit": "referee.referee referee.replay",
 }
-WHO_READS_RUNS = {"referee.referee", "referee.replay"}  # and makes something of what they name
 
 
-def calls():
-    """(module, called name) of every call in the package."""
-    for module, text in package_sources().items():
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call):
-                yield module.removeprefix("cbo_gym."), getattr(node.func, "id", getattr(node.func, "attr", ""))
+def uses():
+    """(module, what it uses) of every name in the package, by the module that defines it."""
+    trees = {module: ast.parse(text) for module, text in package_sources().items()}
+    names = {}
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                package = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+                names |= {f"{module}.{alias.asname or alias.name}": f"{package}{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.setdefault(f"{module}.{node.name}", f"{module}:{node.name}")
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name | ast.Attribute):
+                first, _, rest = ast.unparse(node).partition(".")
+                used = f"{names.get(f'{module}.{first}', f'builtins.{first}')}.{rest}".rstrip(".")
+                while used in names:
+                    used = names[used]
+                yield module.removeprefix("cbo_gym."), used.removeprefix("cbo_gym.")
 
 
-def test_every_caller_of_what_makes_objects_of_texts_is_known():
-    found = {}
-    for module, name in calls():
-        found.setdefault(name, set()).add(module)
-    unknown = {name: found.get(name, set()) - set(known.split()) for name, known in MAKERS.items()}
-    assert unknown == {name: set() for name in MAKERS}
-    assert found["admit"] == WHO_READS_RUNS
+def test_every_user_of_what_makes_objects_of_texts_is_known():
+    found = {name: set() for name in MAKERS}
+    for module, name in uses():
+        if name in found and not name.startswith(f"{module}:"):
+            found[name].add(module)
+    assert found == {name: set(known.split()) for name, known in MAKERS.items()}
 
 
 HOSTILE_AGENTS = [

@@ -1,23 +1,30 @@
 """Somebody else's agent in a process of its own: it is told plain data, and plays as it does in one process."""
 
 import json
+import os
+import pickle
+import pickletools
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
 from cbo_gym import evaluate, make_task
+from cbo_gym._util.plain import read_plain, write_plain
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError, CBOGymError, UnsupportedModeError
 from cbo_gym.evaluation import AgentError
-from cbo_gym.evaluation.play.blind import anonymous, secret_of, seeds_of, with_secret_instance
-from cbo_gym.evaluation.play.isolated import IsolatedAgent
+from cbo_gym.evaluation.play.runner import HIDDEN_ID
+from cbo_gym.evaluation.play.seeds import seeds_of
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
+from cbo_gym.referee.blind import draw_instance
 from cbo_gym.referee.import_guard import VARIABLE
-from cbo_gym.referee.serialization import from_plain, task_of, task_to_plain, to_plain
+from cbo_gym.referee.isolated import IsolatedAgent
+from cbo_gym.referee.serialization import pack
 from cbo_gym.scm.expression import trace
 from tests.support.agents import Centre
 from tests.support.environments import LAST_OF_MODE, ONE_OF_A_KIND
@@ -88,18 +95,15 @@ print(refused, registered, sorted(n for n in sys.modules if n.startswith("cbo_gy
 
 
 def test_what_leads_to_the_truth_is_closed_there():
-    import os
-
     words = [sys.executable, "-c", CLOSED]
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, VARIABLE: "1"})
     assert done.stdout.strip() == "5 [] []", done.stderr
 
 
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
-def test_a_task_is_told_whole_in_plain_data(env_id):
+def test_a_task_arrives_whole(env_id):
     task = make_task(gym.make(env_id), 100, horizon=2)
-    document = json.loads(json.dumps(task_to_plain(task)))
-    told = task_of(document)
+    told = pickle.loads(pack(task))
     assert type(told) is type(task)
     assert told.codec.space is told.action_space
     assert (told.action_space, told.observation_space) == (task.action_space, task.observation_space)
@@ -111,7 +115,6 @@ def test_a_task_is_told_whole_in_plain_data(env_id):
     if (known := getattr(task, "composition", None)) is not None:
         nodes = dict(zip(task.nodes, np.random.default_rng(4).random((len(task.nodes), 5)), strict=True))
         assert np.array_equal(told.composition(nodes), known(nodes))
-    assert json.dumps(task_to_plain(told)) == json.dumps(document) or len(task.graph.nodes) > 1  # sets have no order
 
 
 def test_a_composition_that_is_no_arithmetic_is_refused():
@@ -131,35 +134,57 @@ def test_a_composition_that_is_no_arithmetic_is_refused():
             trace(wrong, ["X"])
 
 
-def test_documents_that_were_tampered_with_are_refused():
-    document = task_to_plain(make_task(gym.make("CBO/ToyGraph-v0"), 100))
-    rng, text = np.random.default_rng(5), json.dumps(document)
+@pytest.mark.parametrize("env_id", LAST_OF_MODE.values())
+def test_what_is_sent_names_only_a_closed_list_of_classes(env_id):
+    task = make_task(gym.make(env_id), 100, horizon=2)
+    task.action_space.sample()
+    task.codec.hidden = task.action_space.hidden = gym.make(env_id)
+    sent = pack(("reset", (task, 100)))
+    strings = {string for _, string, _ in pickletools.genops(sent) if isinstance(string, str)}
+    modules = {string for string in strings if string.startswith("cbo_gym")}
+    assert {name.removeprefix("cbo_gym.").partition(".")[0] for name in modules} <= {
+        "task", "actions", "scm", "referee"
+    }  # fmt: skip
+    assert not strings & {"hidden", "_np_random", "PCG64"}
+
+
+@pytest.mark.parametrize(
+    "value", [object(), lambda: 0, os.system, gym.make, gym.Env, np.random.default_rng(3), np.array([object()])]
+)
+def test_nothing_else_is_sent(value):
+    with pytest.raises(ArgumentError, match="cannot be sent to an agent in a process of its own"):
+        pack(("act", ({"nodes": value},)))
+
+
+def test_answers_that_were_tampered_with_are_refused():
+    answer = {"a": np.linspace(0, 1, 5), 3: (1, [None, True, "text"], np.float64(0.5)), "nan": float("nan")}
+    written = write_plain(answer)
+    assert repr(read_plain(written)) == repr(answer)
+    rng = np.random.default_rng(5)
     refused = 0
     for _ in range(300):
-        places = sorted(rng.integers(len(text), size=2))
+        start, end = sorted(rng.integers(len(written), size=2))
         try:
-            from_plain(json.loads(text[: places[0]] + text[places[1] :]))
-        except (CBOGymError, json.JSONDecodeError):
+            read_plain(written[:start] + written[end:])
+        except ArgumentError:
             refused += 1
     assert refused > 200
     for wrong in (
-        {"kind": "os.system", "of": {}},
-        {"again": 7},
-        {"class": "x"},
-        {"eval": "1"},
-        {"kind": "Box", "of": {}},
-    ):
-        with pytest.raises(ArgumentError):
-            from_plain(wrong)
-    with pytest.raises(ArgumentError, match="cannot be sent"):
-        to_plain(object())
+        {"kind": "os.system", "of": {}}, {}, {"eval": "1"}, {"array": ["O", [1], "AAAA"]}, {"map": [[[1], 2]]},
+        {"array": ["<f8", [10**30], ""]}, {"array": [{}, [1], ""]}, {"number": ["<f8", [2], ""]}, {"map": 3},
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match="not plain data"):
+            read_plain(json.dumps(wrong).encode())
+    for value in (object(), {1: {2}}, np.array([object()]), np.datetime64(1, "s")):
+        with pytest.raises(ArgumentError, match="not plain data"):
+            write_plain(value)
 
 
 def test_an_isolated_agent_is_not_told_whether_its_play_is_blind():
     spec = Spec.parse("CBO/Dropwave-v0")
-    secret = secret_of("the referee's words", spec, 7)
+    instance, secret = draw_instance("the referee's words", spec, 7)
     said = []
-    for env, more in ((spec, {}), (with_secret_instance(spec, secret), {"secret": secret})):
+    for env, more in ((spec, {}), (instance, {"secret": secret})):
         with pytest.raises(CBOGymError, match="called") as caught:
             isolated("tests.support.agents:Names", str(env), horizon=2, **more)
         said.append(str(caught.value).partition("called ")[2])
@@ -169,18 +194,15 @@ def test_an_isolated_agent_is_not_told_whether_its_play_is_blind():
 def test_blind_play_tells_neither_the_environment_nor_the_seed():
     assert seeds_of(7, "")[:2] == (7, 7)
     spec = Spec.parse("CBO/Dropwave-v0")
-    secret = secret_of("the referee's words", spec, 7)
+    instance, secret = draw_instance("the referee's words", spec, 7)
     hidden = seeds_of(7, secret)
     assert hidden == seeds_of(7, secret) != seeds_of(8, secret)
     assert 7 not in hidden
-    assert (
-        with_secret_instance(spec, secret)
-        == with_secret_instance(spec, secret)
-        != with_secret_instance(spec, secret_of("other words", spec, 7))
-    )
+    assert draw_instance("the referee's words", spec, 7) == (instance, secret)
+    assert instance != draw_instance("other words", spec, 7)[0] != draw_instance("other words", spec, 8)[0]
     with pytest.raises(ArgumentError, match="at least 8 characters"):
-        secret_of("short", spec, 7)
-    task = anonymous(make_task(gym.make("CBO/Dropwave-v0", instance=3), 100))
-    assert "Dropwave" not in json.dumps(task_to_plain(task))
-    run = isolated("tests.support.agents:Centre", str(with_secret_instance(spec, secret)), horizon=2, secret=secret)
+        draw_instance("short", spec, 7)
+    task = replace(make_task(gym.make("CBO/Dropwave-v0", instance=3), 100), env_id=HIDDEN_ID)
+    assert b"Dropwave" not in pack(task)
+    run = isolated("tests.support.agents:Centre", str(instance), horizon=2, secret=secret)
     assert (run.secret, run.isolated) == (secret, True)

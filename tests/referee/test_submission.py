@@ -15,12 +15,12 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
 from cbo_gym.evaluation.compare.pairwise import compare
 from cbo_gym.evaluation.compare.provenance import incomplete_rows
-from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.recorded import _pack, recorded_actions, with_actions
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.suites import Suite
+from cbo_gym.referee.isolated import IsolatedAgent
 from cbo_gym.referee.referee import Blind, _min_loss, drops, gains, rescore_runs
 from cbo_gym.referee.replay import Replay, compare_runs
 from cbo_gym.referee.submission import check_submission, enter, read_card

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cbo_gym.evaluation.play.blind import seeds_of
+from cbo_gym.evaluation.play.seeds import seeds_of
 from tests.support.families import by_family
 from tests.support.studies import PAIRS, ROUNDS, SEED, Robot, played
 

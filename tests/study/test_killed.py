@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from cbo_gym.evaluation.play.blind import seeds_of
+from cbo_gym.evaluation.play.seeds import seeds_of
 from cbo_gym.study import load_study
 from cbo_gym.study.log import Log
 from tests.support.studies import PAIRS, SEED, Robot, fermenter, played

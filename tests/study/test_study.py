@@ -9,7 +9,7 @@ import pytest
 
 from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
-from cbo_gym.evaluation.play.blind import seeds_of
+from cbo_gym.evaluation.play.seeds import seeds_of
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.log import Log

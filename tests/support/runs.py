@@ -9,10 +9,10 @@ import polars as pl
 from cbo_gym import evaluate
 from cbo_gym.evaluation import Run, load_published
 from cbo_gym.evaluation.play.grid import cell_of
-from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.play.sweep import run_job
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, name_of, save_run
 from cbo_gym.evaluation.suites import Suite
+from cbo_gym.referee.isolated import IsolatedAgent
 
 
 def made_up_run(agent, seed, rewards, env="CBO/Dropwave-v0", mode="soft", **more):
@@ -67,7 +67,7 @@ class _Kept(IsolatedAgent):
 
 def check_here(monkeypatch):
     """Submissions are played in this process; a third-party agent still in one of its own, for all runs."""
-    monkeypatch.setattr("cbo_gym.evaluation.play.sweep.IsolatedAgent", cache(_Kept))
+    monkeypatch.setattr("cbo_gym.evaluation.play.sweep.isolate", cache(_Kept))
     for module in ("referee", "replay"):
         monkeypatch.setattr(f"cbo_gym.referee.{module}.play_jobs", _play_jobs)
         monkeypatch.setattr(f"cbo_gym.referee.{module}.guarded_cells", lambda: cell_of)

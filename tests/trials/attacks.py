@@ -47,7 +47,7 @@ for content in forged:
 
 CHECKPOINT = """
 from base64 import b64encode
-from cbo_gym.referee.serialization import from_plain, read_message, to_plain, written
+from cbo_gym._util.plain import read_plain, write_plain
 
 class StopError(Exception):
     pass
@@ -60,9 +60,9 @@ how = {"horizon": 4, "checkpoint": "kept", "checkpoint_every": 2}
 try:
     evaluate("Random", "CBO/Dropwave-v0", 0, **how, callbacks=[stop])
 except StopError:
-    kept = from_plain(read_message(Path("kept").read_bytes()))
+    kept = read_plain(Path("kept").read_bytes())
 for one in forged:
-    for content in (one, written(to_plain({**kept, "agent": b64encode(one).decode()}))):
+    for content in (one, write_plain({**kept, "agent": b64encode(one).decode()})):
         Path("kept").write_bytes(content)
         try:
             evaluate("Random", "CBO/Dropwave-v0", 0, **how)

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 
+from cbo_gym._util.processes.channel import DiedError
+from cbo_gym._util.processes.worker import Limits, Worker
 from cbo_gym.agent_registry import finding as specs
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import CBOGymError
-from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
 
 MEMORY = 4096.0  # MiB of the process; a quarter is more than it holds between two cases
 REFUSAL, MAKING = 2.0, 10.0  # seconds of the processor's time

@@ -64,7 +64,7 @@ class AnswersAhead(Random):
     """Sends the answers of many rounds when it is asked for the first."""
 
     def act(self, observation):
-        from cbo_gym.referee import channel
+        from cbo_gym._util.processes import channel
 
         action = super().act(observation)
         content = b'{"value":[0.5,0.5]}'

@@ -32,7 +32,7 @@ HUNGRY = [f"tests.trials.hostile:Does(what={what!r})" for what in NEEDS_A_LIMIT_
 SWEEP = """
 import json, sys
 from pathlib import Path
-from cbo_gym.evaluation.play.processes import Limits
+from cbo_gym._util.processes.worker import Limits
 from cbo_gym.evaluation.play.sweep import plan, run_jobs
 words = json.loads(sys.argv[1])
 jobs = [job for agent, seed in words["pairs"] for job in plan([agent], [words["env"]], [seed], Path(words["folder"]),

@@ -7,7 +7,7 @@ import pytest
 
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.evaluation import load_runs
-from cbo_gym.evaluation.play.isolated import LISTING_SECONDS
+from cbo_gym.evaluation.play.players import LISTING_SECONDS
 from tests.trials.helpers import end_of, environment, python, say
 
 pytestmark = pytest.mark.slow

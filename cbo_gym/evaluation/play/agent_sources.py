@@ -24,7 +24,7 @@ from cbo_gym.agent_registry.finding import agent_of, known_agents, modes_of
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.errors import ArgumentError, CBOGymError, short_repr
-from cbo_gym.evaluation.play.isolated import describe_isolated
+from cbo_gym.evaluation.play.players import describe_isolated
 from cbo_gym.evaluation.runs.revisions import modules_of, stamps_of
 from cbo_gym.evaluation.runs.typed_code import DIGITS, WORD
 

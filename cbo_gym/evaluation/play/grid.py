@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,17 +18,12 @@ from cbo_gym.envs.making import env_spec, make_env, rounds_of
 from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.play.agent_sources import SentAgent, import_path, labelled_agents, sent_agent
-from cbo_gym.evaluation.play.blind import secret_of, with_secret_instance
-from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, describe_isolated
-from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
+from cbo_gym.evaluation.play.players import LISTING_SECONDS, MAKING_SECONDS, describe_isolated, draw_instance
 from cbo_gym.evaluation.play.runner import problem_of
 from cbo_gym.evaluation.runs.recorded import Recorded
-from cbo_gym.evaluation.runs.results import Recommend, last_line, recommendation_rounds, run_name
+from cbo_gym.evaluation.runs.results import Recommend, recommendation_rounds, run_name
 from cbo_gym.evaluation.runs.revisions import forget_sources, is_of_package, is_our_own, modules_of, sources
 from cbo_gym.evaluation.suites import Suite
-
-# Limits of making an environment that a file names.
-MAKING = Limits(time_limit=300, memory_limit=8192)
 
 
 class Player(NamedTuple):
@@ -218,8 +213,8 @@ def _cells(envs: Iterable[Spec], seeds: Sequence[int], horizon: int | None, blin
             first = cell_of(env, 0, horizon)
             yield [first._replace(seed=seed) for seed in seeds]
         else:
-            secrets = [(seed, secret_of(blind, env, seed)) for seed in seeds]
-            yield [cell_of(with_secret_instance(env, secret), seed, horizon, secret) for seed, secret in secrets]
+            drawn = [(seed, *draw_instance(blind, env, seed)) for seed in seeds]
+            yield [cell_of(instance, seed, horizon, secret) for seed, instance, secret in drawn]
 
 
 def _environments(envs: Any, horizon: int | None) -> list[Spec]:
@@ -245,25 +240,3 @@ def cell_of(env: Spec, seed: int, horizon: int | None, secret: str = "") -> Cell
     instance: Any = make_env(env, horizon)
     instance.close()
     return Cell(env, seed, secret, str(instance.unwrapped.mode), instance.spec.max_episode_steps, problem_of(instance))
-
-
-def guarded_cells() -> Callable[[Spec, int, int, str], Cell]:
-    """Return a function like :func:`cell_of` for environments that an untrusted file names.
-
-    It makes each environment in a process with limits of time and memory, once for all seeds.
-    """
-    worker = Worker(MAKING)
-
-    @cache
-    def first(env: Spec, horizon: int) -> Cell:
-        try:
-            return Cell(env, 0, "", *worker.call(_describe_cell, (env, horizon)))
-        except DiedError as error:
-            raise ArgumentError(f"cannot make the environment {env}: {last_line(str(error))}") from error
-
-    return lambda env, seed, horizon, secret: first(env, horizon)._replace(seed=seed, secret=secret)
-
-
-def _describe_cell(arguments: tuple[Spec, int]) -> tuple[str, int, object]:
-    env, horizon = arguments
-    return cell_of(env, 0, horizon)[3:]

@@ -17,12 +17,12 @@ import numpy as np
 from cbo_gym._util.agent_state import StateError
 from cbo_gym._util.arguments import whole_number
 from cbo_gym._util.files import write_bytes
+from cbo_gym._util.plain import read_plain, write_plain
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, message_of
-from cbo_gym.evaluation.play.blind import Seeds
-from cbo_gym.evaluation.play.isolated import PlayerError
+from cbo_gym.evaluation.play.players import PlayerError
+from cbo_gym.evaluation.play.seeds import Seeds
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.modes import Feedback
-from cbo_gym.referee.serialization import from_plain, read_message, to_plain, write_message
 from cbo_gym.task import Action, Observation, Task
 
 # Columns of a checkpoint: values that cannot be recomputed, and rewards for comparison.
@@ -58,7 +58,7 @@ class Checkpoint:
         """Write the rounds so far as plain data, and the agent's state after them, in one step."""
         kept = {name: columns[name] for name in (*KEPT, "reset_seconds")}
         state = b64encode(agent).decode()
-        write_bytes(self.path, write_message(to_plain({"about": dict(self.about), "columns": kept, "agent": state})))
+        write_bytes(self.path, write_plain({"about": self.about, "columns": kept, "agent": state}))
 
     def read(self) -> tuple[Columns, bytes] | None:
         """Read the rounds and the agent's state; None if there is no file.
@@ -70,7 +70,7 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            kept = from_plain(read_message(self.path.read_bytes()))
+            kept = read_plain(self.path.read_bytes())
             about, columns, agent = dict(kept["about"]), dict(kept["columns"]), b64decode(kept["agent"])
         except (ArgumentError, KeyError, TypeError, ValueError) as error:
             raise ArgumentError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,19 @@ from cbo_gym.envs.tasks import make_task
 from cbo_gym.envs.wrappers import OracleInfo, wrappers_of
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.evaluation.metrics import regret
-from cbo_gym.evaluation.play.blind import anonymous, seeds_of
 from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound, Sampled
-from cbo_gym.evaluation.play.isolated import IsolatedAgent
+from cbo_gym.evaluation.play.players import IsolatedPlayer
 from cbo_gym.evaluation.play.playing import Checkpoint, Playing
+from cbo_gym.evaluation.play.seeds import seeds_of
 from cbo_gym.evaluation.runs.provenance import provenance_fields
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS, Recommend, Run, recommendation_rounds
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, sources
 from cbo_gym.modes import Feedback
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.task import Action, Observation, Task
+
+# Replaces the environment's id in the task of an isolated agent, and in blind play.
+HIDDEN_ID = "the environment"
 
 
 def evaluate(
@@ -64,7 +68,7 @@ def evaluate(
         batch: Number of actions that the agent chooses at a time, by its ``act_batch``, before it learns the outcome of
             any; the last batch may be smaller. ``Run.by_batch`` has a row for each.
         label: Name of the agent in the results; None for its name with its parameters, or its class.
-        secret: Secret of blind play, see :mod:`cbo_gym.evaluation.play.blind`; empty for ordinary play.
+        secret: Secret of blind play, empty for ordinary play.
         callbacks: Each is called after every round with a :class:`PlayedRound`, in the order of the rounds, after the
             agent has learned from the whole batch.
         checkpoint: File to which the run is saved, and from which it resumes if the file exists; it is removed when the
@@ -93,7 +97,7 @@ def evaluate(
     try:
         seeds = seeds_of(seed_number(seed), secret)
         task = make_task(instance, seeds.data)
-        modules = agent.modules if isinstance(agent, IsolatedAgent) else modules_of(agent, spec_of_agent)
+        modules = agent.modules if isinstance(agent, IsolatedPlayer) else modules_of(agent, spec_of_agent)
         code = sources(modules, problem_of(instance), spec)
         asked = recommendation_rounds(recommend, task.horizon, whole_number("batch", batch, at_least=1))
         if batch > 1:
@@ -105,7 +109,8 @@ def evaluate(
                 if not isinstance(callback, Sampled) or callback.is_due(number, task.horizon):
                     callback(PlayedRound(*where_played, number, task.horizon, *after))
 
-        agent_task = anonymous(task) if secret or isinstance(agent, IsolatedAgent) else task
+        hidden = secret or isinstance(agent, IsolatedPlayer)
+        agent_task = replace(task, env_id=HIDDEN_ID) if hidden else task
         where = f"{label} on {task.env_id}, seed {seed}"
         playing = Playing(agent, where, instance, agent_task, seeds, asked, batch, hear)
         about: dict[str, Any] = {"agent": label, "env": str(spec), "seed": int(seed), "horizon": task.horizon}
@@ -132,7 +137,7 @@ def evaluate(
         initial_expected=initial_expected,
         initial_reward=initial_reward,
         choices=oracle.feedback.codec.choices,
-        isolated=isinstance(agent, IsolatedAgent),
+        isolated=isinstance(agent, IsolatedPlayer),
         secret=secret,
         table=table,
     )

@@ -1,9 +1,9 @@
 """Sweeps: many runs, a grid of agents, environments and seeds, played in parallel and resumable.
 
 Processes on this machine or the workers of a Dask cluster play the runs, each as a call to another process
-(:mod:`cbo_gym.evaluation.play.processes`), so that a failure of one run does not end the others. The process that
+(:mod:`cbo_gym._util.processes`), so that a failure of one run does not end the others. The process that
 called :func:`sweep` writes the results, so that workers need no shared folder. A third-party agent has one more process
-(:mod:`cbo_gym.evaluation.play.isolated`). A process that made a third-party problem is not used again, because the
+(:mod:`cbo_gym.referee.isolated`). A process that made a third-party problem is not used again, because the
 problem may have changed its global state: modules, settings of NumPy and torch, the working directory, threads.
 """
 
@@ -24,12 +24,14 @@ from threading import Lock
 from typing import Any, Literal, get_args
 
 from cbo_gym._util.arguments import require_word, whole_number
+from cbo_gym._util.processes.channel import DiedError
+from cbo_gym._util.processes.serving import say
+from cbo_gym._util.processes.worker import NO_LIMITS, Limits, Worker
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound, Sampled
 from cbo_gym.evaluation.play.grid import Job, plan, seeds_in
-from cbo_gym.evaluation.play.isolated import IsolatedAgent
-from cbo_gym.evaluation.play.processes import NO_LIMITS, DiedError, Limits, Worker
+from cbo_gym.evaluation.play.players import isolate
 from cbo_gym.evaluation.play.runner import evaluate
 from cbo_gym.evaluation.runs.folder import require_writable, resumed_run
 from cbo_gym.evaluation.runs.locking import lock_folder
@@ -48,7 +50,6 @@ from cbo_gym.evaluation.runs.results import (
 from cbo_gym.evaluation.runs.revisions import package_stamp
 from cbo_gym.evaluation.runs.suite_runs import warn_of_others
 from cbo_gym.evaluation.suites import Suite
-from cbo_gym.referee.player import say
 
 Backend = Literal["local", "dask"]
 ALL_ROUNDS = 2**31
@@ -112,7 +113,7 @@ def sweep(
         memory_limit: Resident memory of a run's process in MiB; None for no limit. A run that uses more is stored as
             failed.
         blind: Secret words of a referee for blind play: instances of the environments and all noise follow from them,
-            and tasks name no id; see :mod:`cbo_gym.evaluation.play.blind`. None for ordinary play.
+            and tasks name no id; see :mod:`cbo_gym.referee.blind`. None for ordinary play.
         batch: Number of actions that agents choose at a time, see :func:`cbo_gym.evaluation.evaluate`.
         checkpoint_every: Rounds between checkpoints, which are written next to a run's file, so that a run that was
             interrupted resumes there. None for no checkpoints.
@@ -358,7 +359,7 @@ def _agent(job: Job) -> Iterator[Any]:
     if job.recorded is not None or not job.isolated:
         yield job.recorded or (job.sent.agent() if job.sent else job.agent)
         return
-    with closing(IsolatedAgent(job.sent.payload if job.sent else job.agent)) as agent:
+    with closing(isolate(job.sent.payload if job.sent else job.agent)) as agent:
         yield agent
 
 

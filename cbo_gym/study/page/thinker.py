@@ -10,9 +10,10 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from cbo_gym._util.arguments import require_positive
+from cbo_gym._util.processes.channel import DiedError
+from cbo_gym._util.processes.worker import Limits, RaisedError, Worker
 from cbo_gym._util.yaml import Lines
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
-from cbo_gym.evaluation.play.processes import DiedError, Limits, RaisedError, Worker
 from cbo_gym.study.files import read_arguments
 from cbo_gym.study.report import sections
 from cbo_gym.study.study import Study, create_study

@@ -22,12 +22,15 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import cloudpickle
+import psutil
 
-from cbo_gym.errors import ArgumentError
-from cbo_gym.referee.channel import (
+from cbo_gym._util.plain import read_plain
+from cbo_gym._util.processes.channel import (
     FAILED,
     INTERIM,
     MAX_MESSAGE_BYTES,
@@ -37,7 +40,7 @@ from cbo_gym.referee.channel import (
     receive,
     send,
 )
-from cbo_gym.referee.serialization import from_plain, read_message
+from cbo_gym.errors import ArgumentError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -56,7 +59,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB
 START = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import ctypes; "
     "sys.platform == 'linux' and ctypes.CDLL(None).prctl(4, 0); sys.path[:] = {path!r}; "
-    "from cbo_gym.referee.player import serve; serve()"
+    "from cbo_gym._util.processes.serving import serve; serve({listening})"
 )
 
 
@@ -113,6 +116,8 @@ class Worker:
             repeated in a new process, because the earlier calls may hold that memory.
         max_answer_bytes: Largest size of an answer.
         variables: Environment variables of the process, in addition to those of this one.
+        listening: Whether a thread of the process ends a call when the caller dies, which the kernel does on Linux.
+            Waiting for a thread takes as long as a short call.
     """
 
     def __init__(
@@ -120,9 +125,11 @@ class Worker:
         limits: Limits = NO_LIMITS,
         *,
         max_answer_bytes: int = MAX_MESSAGE_BYTES,
-        variables: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] = MappingProxyType({}),
+        listening: bool = True,
     ) -> None:
-        self._limits, self._max_answer_bytes, self._variables = limits, max_answer_bytes, variables or {}
+        self._limits, self._max_answer_bytes = limits, max_answer_bytes
+        self._start = partial(start_process, variables, listening)
         self._process: _Process | None = None
         self._finalizer: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
@@ -141,13 +148,13 @@ class Worker:
         """Return ``function(item)``.
 
         Args:
-            function: Function that returns values that :func:`cbo_gym.referee.serialization.to_plain` can write.
+            function: Function that returns plain data, see :mod:`cbo_gym._util.plain`.
             item: The argument of the function.
             keep: Whether the process is used for the next call, with all changes that this call makes in it.
-            hear: Called with each message that the call sends by :func:`cbo_gym.referee.player.say`; the process is
-                ended if ``hear`` raises.
+            hear: Called with each message that the call sends by :func:`~cbo_gym._util.processes.serving.say`; the
+                process is ended if ``hear`` raises.
             time_limit: Seconds, instead of the worker's own limit.
-            pack: Pickles function and item; ``pickle.dumps`` is faster if both are importable.
+            pack: Pickles function and item.
 
         Raises:
             RaisedError: if the function raises an error, after which the process is ended.
@@ -190,7 +197,7 @@ class Worker:
             if self._closed:
                 raise DiedError("stopped")
             if self._process is None:
-                self._process = _Process(self._variables)
+                self._process = _Process(self._start())
                 self._finalizer = weakref.finalize(self, end_process, self._process.popen)
                 # A fork of this process must not end the worker when it exits.
                 self._finalizer.atexit = False
@@ -214,8 +221,8 @@ class _Process:
         exceeded_memory: Whether the process exceeded the memory limit.
     """
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        self.popen = start_process(variables)
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        self.popen = popen
         self.kill_reason: DiedError | None = None
         self.exceeded_memory = False
         self._limits = NO_LIMITS
@@ -241,7 +248,10 @@ class _Process:
             while (received := receive(self.popen.stdout, max_bytes)) is not None:
                 if received[0] != call_id:
                     raise GarbledError("its process gave an answer that was not asked for")
-                kind, content = _read(received[1])
+                try:
+                    kind, content = read_plain(received[1])
+                except (ArgumentError, TypeError, ValueError) as error:
+                    raise GarbledError(f"its process gave an answer that cannot be read: {error}") from error
                 if kind != INTERIM:
                     return kind, content
                 if hear is not None:
@@ -269,27 +279,15 @@ class _Process:
             kill(self.popen)
 
 
-def _read(answer: bytes) -> tuple[str, Any]:
-    try:
-        kind, content = from_plain(read_message(answer))
-    except (ArgumentError, TypeError, ValueError) as error:
-        raise GarbledError(f"its process gave an answer that cannot be read: {error}") from error
-    return kind, content
-
-
-def start_process(variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a process in its own group that receives calls through its standard streams.
-
-    Args:
-        variables: Environment variables, in addition to those of this process.
-    """
+def start_process(variables: Mapping[str, str], listening: bool) -> subprocess.Popen[bytes]:
+    """Start a process in its own group that receives calls through its standard streams; see :class:`Worker`."""
     # Python ignores entries of other types.
     path = [entry for entry in sys.path if isinstance(entry, str)]
     # The pipes are open files of this process, which others must not open.
     guard_process()
     return _Starter.executor.submit(
         subprocess.Popen,
-        [sys.executable, "-P", "-c", START.format(path=path)],
+        [sys.executable, "-P", "-c", START.format(path=path, listening=listening)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         # Workers run in parallel, so each uses one thread.
@@ -323,10 +321,8 @@ if HAS_GROUPS:
     os.register_at_fork(after_in_child=_Starter.renew)
 
 
-def _with_descendants(pid: int) -> list[Any]:
+def _family(pid: int) -> list[Any]:
     """Return a process and its descendants, or nothing if the process has ended."""
-    import psutil
-
     try:
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]
@@ -336,10 +332,8 @@ def _with_descendants(pid: int) -> list[Any]:
 
 def _resident(pid: int) -> float:
     """Return the resident memory in MiB of a process and its descendants."""
-    import psutil
-
     total = 0
-    for process in _with_descendants(pid):
+    for process in _family(pid):
         # The process may just have ended.
         with suppress(psutil.Error):
             total += process.memory_info().rss
@@ -347,28 +341,19 @@ def _resident(pid: int) -> float:
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and its descendants, with the rest of their process groups."""
-    import psutil
-
-    family = _with_descendants(process.pid)
-    leaders = {process.pid} | {member.pid for member in family if _leads_a_group(member.pid)}
+    """Kill a process and its descendants, with the rest of the process groups that they lead."""
+    family = _family(process.pid)
+    leaders = {process.pid}
+    for pid in (member.pid for member in family) if HAS_GROUPS else ():
+        # The process may just have ended. Another group must not be killed: it could be that of the caller.
+        with suppress(OSError):
+            leaders |= {pid} & {os.getpgid(pid)}
     for member in family:
         with suppress(psutil.Error):
             member.kill()
     for pid in leaders if HAS_GROUPS else ():
         with suppress(OSError):
             os.killpg(pid, signal.SIGKILL)
-
-
-def _leads_a_group(pid: int) -> bool:
-    """Return whether the process leads its group. Another group must not be killed: it could be that of the caller."""
-    if not HAS_GROUPS:
-        return False
-    try:
-        return os.getpgid(pid) == pid
-    # The process may just have ended.
-    except OSError:
-        return False
 
 
 def describe_end(status: int) -> str:

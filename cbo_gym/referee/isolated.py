@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import pickle
-from base64 import b64decode
 from typing import Any
 
 from cbo_gym import errors
+from cbo_gym._util.processes.channel import DiedError
+from cbo_gym._util.processes.worker import LateError, RaisedError, Worker
 from cbo_gym.agent_registry.cards import AgentCard, card_of
 from cbo_gym.agent_registry.finding import display_name
 from cbo_gym.agent_registry.labels import Spec
-from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
-from cbo_gym.evaluation.play.processes import DiedError, LateError, RaisedError, Worker
+from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.evaluation.play.players import MAKING_SECONDS, IsolatedPlayer, PlayerError
 from cbo_gym.referee.import_guard import VARIABLE
 from cbo_gym.referee.player import play
-from cbo_gym.referee.serialization import task_to_plain
+from cbo_gym.referee.serialization import pack
 from cbo_gym.task import Action, Info, Observation, Task
 
 # In bytes; an action of any environment takes far less.
 MAX_ANSWER_BYTES = 2**26
-# Seconds to import and make an agent: one that is named, and one that a pattern matches.
-MAKING_SECONDS = 300
-LISTING_SECONDS = 30
 # Errors that keep their class; others become a PlayerError.
 KINDS: dict[str, type[CBOGymError]] = {
     kind.__name__: kind
@@ -29,22 +26,14 @@ KINDS: dict[str, type[CBOGymError]] = {
 }
 
 
-class PlayerError(OperationError):
-    """An error that an agent raised in its own process; the message begins with its class; its traceback is a note."""
-
-
-class IsolatedAgent:
+class IsolatedAgent(IsolatedPlayer):
     """An agent in a process of its own, used like any other agent.
 
-    Its answers are numbers, lists and dicts, which feedback reads as it reads any action.
+    Feedback reads its answers as it reads any action.
 
     Args:
         agent: Name or import path with parameters, or a pickle of the agent. Its code is run in the new process.
         seconds: Time limit for importing and making it.
-
-    Attributes:
-        modules: Modules in which the agent is defined, as its own process reports them.
-        modes: Feedback modes that it declares; empty if it declares none.
 
     Raises:
         ArgumentError: if there is no such agent, it does not take the parameters, or takes too long or ends its process
@@ -61,7 +50,7 @@ class IsolatedAgent:
         self.modes = tuple(map(str, description["modes"]))
 
     def reset(self, task: Task, seed: int) -> None:
-        self._ask("reset", task_to_plain(task), seed)
+        self._ask("reset", task, seed)
 
     def act(self, observation: Observation) -> Action:
         return self._ask("act", observation)
@@ -73,10 +62,10 @@ class IsolatedAgent:
         self._ask("update", action, observation, reward, info)
 
     def state(self) -> bytes:
-        return b64decode(self._ask("state"), validate=True)
+        return bytes.fromhex(self._ask("state"))
 
     def restore(self, state: bytes, task: Task) -> None:
-        self._ask("restore", state, task_to_plain(task))
+        self._ask("restore", state, task)
 
     def recommend(self) -> Action:
         return self._ask("recommend")
@@ -87,13 +76,6 @@ class IsolatedAgent:
 
     def _ask(self, name: str, *arguments: Any) -> Any:
         return _ask(self._worker, None, name, *arguments)
-
-
-def describe_isolated(agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the modules and modes of an agent, found in a process of its own; raises as :class:`IsolatedAgent`."""
-    isolated = IsolatedAgent(agent, seconds)
-    isolated.close()
-    return isolated.modules, isolated.modes
 
 
 def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
@@ -109,7 +91,7 @@ def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
 
 
 def _worker() -> Worker:
-    return Worker(max_answer_bytes=MAX_ANSWER_BYTES, variables={VARIABLE: "1"})
+    return Worker(max_answer_bytes=MAX_ANSWER_BYTES, variables={VARIABLE: "1"}, listening=False)
 
 
 def _begin(worker: Worker, task: str, seconds: float, name: str, argument: Any) -> Any:
@@ -138,7 +120,7 @@ def _ask(worker: Worker, seconds: float | None, name: str, *arguments: Any) -> A
         CBOGymError: one of :data:`KINDS` if the agent raises it, else a :class:`PlayerError`.
     """
     try:
-        return worker.call(play, (name, arguments), time_limit=seconds, pack=pickle.dumps)
+        return worker.call(play, (name, arguments), time_limit=seconds, pack=pack)
     except RaisedError as raised:
         kind = KINDS.get(raised.kind)
         error = kind(raised.message) if kind else PlayerError(f"{raised.kind}: {raised.message}")

@@ -1,0 +1,95 @@
+"""What an isolated agent receives: pickles of a closed list of classes, each object made again from its arguments.
+
+So nothing else that an object holds, such as a cached value or the generator of a space, leads to an environment.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import fields
+from io import BytesIO
+from types import BuiltinFunctionType, FunctionType, MappingProxyType
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from cbo_gym import task as tasks
+from cbo_gym.actions import codec as codecs
+from cbo_gym.actions.costs import Costs
+from cbo_gym.actions.domains import Domains
+from cbo_gym.actions.spaces import CellBox, GridBox, SparseBox, SuperArmSpace
+from cbo_gym.errors import ArgumentError
+from cbo_gym.referee.player import play
+from cbo_gym.scm import components, noise
+from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.expression import Expression, trace
+
+# Classes and the arguments that make an object again, which are its attributes; of dataclasses, those of __init__.
+_DATACLASSES = (
+    tasks.SoftTask, tasks.HardTask, tasks.ContextualTask, tasks.AggregatedTask, tasks.MaskedTask, tasks.DiscreteTask,
+    tasks.AdversarialTask, tasks.DynamicTask, tasks.SubsetTask, tasks.GraphKnowledge, tasks.Constraint, tasks.Objective,
+    noise.Zero, noise.Normal, noise.Uniform, noise.GaussianMixture, noise.Arcsine, noise.TruncatedNormal,
+    noise.Empirical, noise.Discrete, noise.DistributionFamily, components.Linear, components.Polynomial,
+    components.Periodic, components.Tanh, components.Sum, Costs, Expression,
+)  # fmt: skip
+_CODEC = ("space", "domains")
+_CHOICES = (*_CODEC, "key", "sets", "choices")
+_ARGUMENTS: dict[type, tuple[str, ...]] = {
+    **{kind: tuple(field.name for field in fields(kind) if field.init) for kind in _DATACLASSES},
+    spaces.Box: ("low", "high", "dtype"), spaces.Discrete: ("n", "start"), spaces.Dict: ("spaces",),
+    SparseBox: ("null", "max_interventions"), GridBox: ("dim", "levels"), CellBox: ("dim",),
+    SuperArmSpace: ("arms", "size"), Domains: ("intervals",), CausalDiagram: (
+        "nodes", "directed", "bidirected", "allow_cycles"
+    ),
+    codecs.BoxCodec: _CODEC, codecs.SparseCodec: _CODEC, codecs.GridCodec: _CODEC, codecs.CellCodec: _CODEC,
+    codecs.SuperArmCodec: (*_CODEC, "arms"), codecs.ChoiceCodec: _CHOICES, codecs.PolicyCodec: _CHOICES,
+    codecs.ArmCodec: ("space", "arms", "choices"),
+}  # fmt: skip
+# Classes whose objects pickle as they are; those of NumPy's numbers and their types do too.
+_VALUES = (np.ndarray, tasks.Mode, tasks.Round)
+
+
+def pack(value: Any) -> bytes:
+    """Pickle what is sent to an isolated agent; the known composition of a task step by step.
+
+    Raises:
+        ArgumentError: if the value contains an object of another class, or a function.
+    """
+    buffer = BytesIO()
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    return buffer.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, MappingProxyType):
+            return dict, (dict(value),)
+        if type(value) in _ARGUMENTS:
+            return _make, (type(value), _arguments(value))
+        if type(value) in _VALUES or isinstance(value, np.generic | np.dtype) or _may_be_named(value):
+            return NotImplemented
+        raise ArgumentError(
+            f"an object of type {type(value).__qualname__} cannot be sent to an agent in a process of its own; use the "
+            "classes of cbo_gym, or play the agent with cbo_gym.evaluate"
+        )
+
+
+def _may_be_named(value: Any) -> bool:
+    """Return whether a pickle may name this class or function."""
+    if not isinstance(value, type | FunctionType | BuiltinFunctionType):
+        return False
+    return str(value.__module__).partition(".")[0] == "numpy" or value in (*_ARGUMENTS, *_VALUES, dict, _make, play)
+
+
+def _arguments(value: Any) -> dict[str, Any]:
+    arguments = {name: getattr(value, name) for name in _ARGUMENTS[type(value)]}
+    if isinstance(value, Domains) and value.named:
+        arguments["intervals"] = dict(zip(value.names, value.intervals, strict=True))
+    if arguments.get("composition") is not None:
+        arguments["composition"] = trace(arguments["composition"], value.nodes[:-1])
+    return arguments
+
+
+def _make(kind: type, arguments: dict[str, Any]) -> Any:
+    return kind(**arguments)
