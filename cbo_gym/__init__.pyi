@@ -3,6 +3,7 @@ from .envs.tasks import make_task as make_task
 from .errors import UnsupportedModeError as UnsupportedModeError
 from .evaluation.compare.leaderboard import leaderboard as leaderboard
 from .evaluation.play.runner import evaluate as evaluate
+from .evaluation.play.sweep import Execution as Execution
 from .evaluation.play.sweep import sweep as sweep
 from .integrations.botorch_function import botorch_function as botorch_function
 from .integrations.optuna_objective import optuna_objective as optuna_objective

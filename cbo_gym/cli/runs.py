@@ -188,7 +188,7 @@ def sweep(
     """
     from cbo_gym._util.progress import progress_bar
     from cbo_gym.evaluation.play.callbacks import Sampled
-    from cbo_gym.evaluation.play.sweep import plan
+    from cbo_gym.evaluation.play.sweep import Execution, plan
     from cbo_gym.evaluation.play.sweep import sweep as run_sweep
     from cbo_gym.evaluation.runs.results import last_line
 
@@ -234,19 +234,21 @@ def sweep(
                 out,
                 horizon=horizon,
                 recommend=when,
-                skip_published=skip_published,
-                n_jobs=jobs,
-                backend=cast("Backend", backend),
-                address=address,
-                time_limit=time_limit,
-                memory_limit=memory_limit,
-                blind=blind,
                 batch=batch,
-                checkpoint_every=checkpoint_every,
+                n_jobs=jobs,
                 # Workers of a cluster report whole runs only.
                 callbacks=[Sampled(show_round, PROGRESS_STEPS)] if address is None else (),
-                on_start=start,
-                on_run=end,
+                execution=Execution(
+                    backend=cast("Backend", backend),
+                    address=address,
+                    time_limit=time_limit,
+                    memory_limit=memory_limit,
+                    checkpoint_every=checkpoint_every,
+                    blind=blind,
+                    skip_published=skip_published,
+                    on_start=start,
+                    on_run=end,
+                ),
             )
         except KeyboardInterrupt:
             total = progress.tasks[bar].total

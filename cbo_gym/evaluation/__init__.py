@@ -7,7 +7,7 @@ with naming_the_extra("cbo_gym.evaluation"):
     from cbo_gym.evaluation.play.callbacks import PlayedRound
     from cbo_gym.evaluation.play.playing import AgentError
     from cbo_gym.evaluation.play.runner import evaluate
-    from cbo_gym.evaluation.play.sweep import sweep
+    from cbo_gym.evaluation.play.sweep import Execution, sweep
     from cbo_gym.evaluation.runs.folder import DamagedRunWarning, load_runs
     from cbo_gym.evaluation.runs.results import Run, load_run
     from cbo_gym.evaluation.store.published import load_published, publish
@@ -15,6 +15,7 @@ with naming_the_extra("cbo_gym.evaluation"):
 __all__ = [
     "AgentError",
     "DamagedRunWarning",
+    "Execution",
     "Leaderboard",
     "PlayedRound",
     "Run",

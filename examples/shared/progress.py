@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cbo_gym._util.progress import progress_bar
-from cbo_gym.evaluation.play.sweep import Job, run_jobs
+from cbo_gym.evaluation.play.sweep import Execution, Job, run_jobs
 from cbo_gym.evaluation.runs.results import Run, load_run
 
 
@@ -24,10 +24,9 @@ def run_with_progress(jobs: Sequence[Job], n_jobs: int = -1) -> list[Run]:
     """
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=len(jobs))
-        run_jobs(
-            jobs,
-            n_jobs=n_jobs,
+        execution = Execution(
             on_start=lambda total, to_do: progress.advance(bar, total - to_do),
             on_run=lambda run: progress.advance(bar),
         )
+        run_jobs(jobs, n_jobs=n_jobs, execution=execution)
     return [load_run(job.path) for job in jobs]

@@ -11,7 +11,7 @@ import gymnasium as gym
 import polars as pl
 import pytest
 
-from cbo_gym import evaluate, leaderboard, make_task, sweep
+from cbo_gym import Execution, evaluate, leaderboard, make_task, sweep
 from cbo_gym.agents import GPUCB
 from cbo_gym.envs.making import env_spec
 from cbo_gym.envs.wrappers import FlattenAction
@@ -87,7 +87,7 @@ def test_what_cannot_be_sent_plays_here(tmp_path):
     assert ended(tmp_path) == [("mine", 0, "finished"), ("mine", 1, "finished")]
     assert not any(run.isolated for run in load_runs(tmp_path))
     with pytest.warns(UserWarning, match="plays in this process"), pytest.raises(ArgumentError, match="cluster"):
-        sweep({"mine": agent}, ENV, 3, tmp_path, horizon=2, backend="dask", address="tcp://127.0.0.1:9")
+        sweep({"mine": agent}, ENV, 3, tmp_path, horizon=2, execution=Execution("dask", "tcp://127.0.0.1:9"))
 
 
 def test_sent_or_not_it_plays_the_same(tmp_path):

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from cbo_gym import evaluate, leaderboard, sweep
+from cbo_gym import Execution, evaluate, leaderboard, sweep
 from cbo_gym.agent_registry.finding import create_agent, find_agent, modes_of
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents import GPUCB, MCBO
@@ -161,4 +161,4 @@ def test_what_a_callback_raises_ends_the_sweep(tmp_path):
     with pytest.raises(KeyError, match="mine"):
         sweep("Random", ENV, 2, tmp_path, horizon=3, callbacks=[fail])
     with pytest.raises(ArgumentError, match="callbacks are called in this process"):
-        sweep("Random", ENV, 2, tmp_path, callbacks=[print], backend="dask", address="tcp://127.0.0.1:9")
+        sweep("Random", ENV, 2, tmp_path, callbacks=[print], execution=Execution("dask", "tcp://127.0.0.1:9"))

@@ -13,7 +13,7 @@ from threading import Lock
 import numpy as np
 import pytest
 
-from cbo_gym import evaluate, make_task, sweep
+from cbo_gym import Execution, evaluate, make_task, sweep
 from cbo_gym._util import seal
 from cbo_gym._util.agent_state import HEAD, StateError
 from cbo_gym._util.plain import read_plain, write_plain
@@ -148,18 +148,19 @@ def test_a_checkpoint_is_of_one_run(tmp_path):
 
 @pytest.mark.parametrize("agent", ["Random", pytest.param(Centre(), marks=pytest.mark.slow)])
 def test_a_sweep_goes_on_at_its_checkpoints(tmp_path, agent):
+    saving = Execution(checkpoint_every=2)
     with pytest.raises(StopError):
-        sweep(agent, ENV, 1, tmp_path / "cut", horizon=120, checkpoint_every=2, callbacks=[stop_at(5)])
+        sweep(agent, ENV, 1, tmp_path / "cut", horizon=120, callbacks=[stop_at(5)], execution=saving)
     assert len(list(Path(tmp_path, "cut").glob("*.checkpoint"))) == 1
     heard = []
-    sweep(agent, ENV, 1, tmp_path / "cut", horizon=120, checkpoint_every=2, callbacks=[heard.append])
+    sweep(agent, ENV, 1, tmp_path / "cut", horizon=120, callbacks=[heard.append], execution=saving)
     assert 3 <= heard[0].round < 120
     assert heard[0].round % 2 == 1
     (run,) = load_runs(tmp_path / "cut")
     assert rounds_alike(evaluate(agent, ENV, 0, horizon=120), run)
     assert not list(Path(tmp_path, "cut").glob("*.checkpoint"))
     with pytest.raises(ArgumentError, match="a cluster's workers share no folder"):
-        sweep("Random", ENV, 1, tmp_path, checkpoint_every=2, backend="dask", address="tcp://127.0.0.1:9")
+        Execution("dask", "tcp://127.0.0.1:9", checkpoint_every=2)
 
 
 class Runs:

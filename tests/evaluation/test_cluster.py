@@ -2,13 +2,14 @@ import os
 import signal
 import sys
 import time
+from dataclasses import replace
 
 import psutil
 import pytest
 from distributed import Client, LocalCluster
 from typer.testing import CliRunner
 
-from cbo_gym import evaluate, sweep
+from cbo_gym import Execution, evaluate, sweep
 from cbo_gym.cli import app
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.play import cluster as cluster_module
@@ -49,8 +50,8 @@ def test_a_killed_worker_loses_no_run(cluster, tmp_path):
             os.kill(killed[0], signal.SIGKILL)
 
     words = ([agent], ["CBO/Dropwave-v0"], range(5), folder)
-    options = {"horizon": 8, "backend": "dask", "address": cluster.scheduler_address}
-    count = sweep(*words, **options, on_run=on_run)
+    dask = Execution("dask", cluster.scheduler_address)
+    count = sweep(*words, horizon=8, execution=replace(dask, on_run=on_run))
     assert count == {"finished": 5, "failed": 0, "skipped": 0, "resumed": 0}
     assert sorted(run.seed for run in ended) == list(range(5))
     runs = list(load_runs(folder))
@@ -60,7 +61,7 @@ def test_a_killed_worker_loses_no_run(cluster, tmp_path):
     assert killed[0] not in worker_pids(cluster)
     assert not psutil.pid_exists(killed[1]), "the run outlived the worker that asked for it"
 
-    assert sweep(*words, **options)["resumed"] == 5
+    assert sweep(*words, horizon=8, execution=dask)["resumed"] == 5
 
 
 def test_the_command_line_plays_on_a_cluster_as_on_this_machine(cluster, tmp_path):
@@ -81,7 +82,7 @@ def test_the_command_line_plays_on_a_cluster_as_on_this_machine(cluster, tmp_pat
 def test_a_missing_dask_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(RuntimeError, match=r"pip install 'cbo-gym\[dask\]'"):
-        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address="tcp://127.0.0.1:9")
+        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, execution=Execution("dask", "tcp://127.0.0.1:9"))
 
 
 def test_workers_with_several_threads_are_refused(tmp_path):
@@ -89,14 +90,14 @@ def test_workers_with_several_threads_are_refused(tmp_path):
         LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as crowded,
         pytest.raises(RuntimeError, match="--nthreads 1"),
     ):
-        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address=crowded.scheduler_address)
+        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, execution=Execution("dask", crowded.scheduler_address))
     assert not list(tmp_path.iterdir())
 
 
 def test_other_versions_on_the_workers_are_refused(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(revisions, "_version_of", lambda module: "other")
     with pytest.raises(RuntimeError, match=r"cbo_gym is .*\+.*, here it is other\+.* \(on tcp://.*, tcp://.*\)"):
-        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address=cluster.scheduler_address)
+        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, execution=Execution("dask", cluster.scheduler_address))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_other_versions_on_the_workers_are_refused(cluster, tmp_path, monkeypatc
 def test_a_scheduler_that_is_not_there_is_named(tmp_path, monkeypatch, address, reason):
     monkeypatch.setattr(cluster_module, "ANSWER_SECONDS", 0.2)
     with pytest.raises(RuntimeError, match=f"no Dask scheduler answers at {address!r}: .*{reason}"):
-        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address=address)
+        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, execution=Execution("dask", address))
     assert not list(tmp_path.iterdir())
 
 
@@ -127,4 +128,4 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path, monkeypatch, address, 
 )
 def test_backend_and_address_go_together(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
-        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, **options)
+        Execution(**options)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cbo_gym import evaluate, sweep
+from cbo_gym import Execution, evaluate, sweep
 from cbo_gym.envs.registry import entries, find_entry
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_run, load_runs
 from cbo_gym.evaluation.play.sweep import plan, run_jobs
@@ -26,12 +26,12 @@ def finished(folder):
 def test_a_grid_runs_once(tmp_path):
     ended = []
     arguments = (["Random"], ["CBO/Dropwave-v0", "CBO/Ackley-v0"], range(2), tmp_path)
-    count = sweep(*arguments, horizon=3, n_jobs=1, on_run=ended.append)
+    count = sweep(*arguments, horizon=3, n_jobs=1, execution=Execution(on_run=ended.append))
     assert count == {"finished": 4, "failed": 0, "skipped": 0, "resumed": 0}
     grid = [(env, seed) for env in arguments[1] for seed in range(2)]
     assert [(run.env, run.seed) for run in ended] == grid, "one process plays in the order of the grid"
     assert {(run.env, run.seed) for run in finished(tmp_path)} == set(grid)
-    again = sweep(*arguments, horizon=3, n_jobs=1, on_run=ended.append)
+    again = sweep(*arguments, horizon=3, n_jobs=1, execution=Execution(on_run=ended.append))
     assert again == {"finished": 4, "failed": 0, "skipped": 0, "resumed": 4}
     assert len(ended) == 4
 
@@ -94,7 +94,7 @@ def test_however_a_run_dies_it_is_a_failed_one_and_the_others_finish(tmp_path):
 def test_a_run_that_takes_too_long_or_too_much_is_a_failed_one(tmp_path):
     for agent, limit in (("Hangs", {"time_limit": 2}), ("Swallows", {"memory_limit": 700})):
         grid = ([f"tests.support.agents:{agent}"], ["CBO/Dropwave-v0"], [0])
-        count = sweep(*grid, tmp_path, horizon=3, n_jobs=1, **limit)
+        count = sweep(*grid, tmp_path, horizon=3, n_jobs=1, execution=Execution(**limit))
         assert count["failed"] == 1
     hung, full = sorted(load_runs(tmp_path), key=lambda run: run.agent)
     assert hung.error == "took longer than the time limit of 2 s"
@@ -143,8 +143,9 @@ def test_an_edited_agent_is_played_again_and_an_unchanged_one_is_not(tmp_path, m
 def test_a_folder_that_is_none_is_noticed_before_anything_is_played(tmp_path, where):
     (tmp_path / "file").write_text("text")
     started = []
+    execution = Execution(on_start=lambda *n: started.append(n))
     with pytest.raises(RuntimeError, match="give a folder for the runs"):
-        sweep([AGENT], ["CBO/Dropwave-v0"], [0], tmp_path / where, horizon=1, on_start=lambda *n: started.append(n))
+        sweep([AGENT], ["CBO/Dropwave-v0"], [0], tmp_path / where, horizon=1, execution=execution)
     assert started == []
 
 
@@ -195,8 +196,6 @@ def test_parameters_may_be_lists(tmp_path):
         ({"seeds": [1.7]}, "seeds must be a whole number"),
         ({"seeds": []}, "at least one"),
         ({"horizon": 0}, "horizon must be at least 1"),
-        ({"time_limit": 0}, "time_limit must be a number above 0"),
-        ({"memory_limit": 0}, "memory_limit must be a number above 0"),
     ],
 )
 def test_bad_grids_are_refused_before_anything_runs(tmp_path, change, message):
@@ -204,6 +203,12 @@ def test_bad_grids_are_refused_before_anything_runs(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         sweep(**grid, n_jobs=1)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("limit", ["time_limit", "memory_limit"])
+def test_a_limit_is_above_zero(limit):
+    with pytest.raises(ValueError, match=f"{limit} must be a number above 0"):
+        Execution(**{limit: 0})
 
 
 def test_patterns_stand_for_what_is_installed_and_registered(tmp_path):
@@ -256,11 +261,6 @@ def test_a_killed_sweep_resumes_and_loses_no_finished_run(tmp_path):
         assert path.read_bytes() == content
 
 
-def test_the_local_backend_has_a_former_name(tmp_path):
-    count = sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=1, n_jobs=1, backend="joblib")
-    assert count["finished"] == 1
-
-
 INTERRUPTED = """
 import os, signal, threading
 from cbo_gym import evaluate, sweep
@@ -292,7 +292,7 @@ def test_a_failed_run_leaves_a_finished_one_of_another_sweep_alone(tmp_path):
         assert to_do == 1
         save_run(job.path, others)
 
-    count = sweep(*grid, tmp_path, horizon=1, n_jobs=1, on_start=meanwhile)
+    count = sweep(*grid, tmp_path, horizon=1, n_jobs=1, execution=Execution(on_start=meanwhile))
     assert (count["finished"], count["failed"]) == (1, 0)
     assert load_run(job.path) == others
 

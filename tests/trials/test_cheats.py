@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from cbo_gym import sweep
+from cbo_gym import Execution, sweep
 from cbo_gym.evaluation import load_runs
 from tests.trials.cheats import CHEATS, AsksAnotherInterpreter
 from tests.trials.helpers import python, say
@@ -35,7 +35,7 @@ def regrets(folder):
 def test_cheats_score_as_random_play_does(tmp_path):
     sweep(["Random", *NAMES, INTERPRETER], [ENV], SEEDS, tmp_path / "plain", horizon=ROUNDS, recommend="end")
     sweep(["Random", *NAMES, INTERPRETER], [ENV], SEEDS, tmp_path / "blind", horizon=ROUNDS, recommend="end",
-          blind="words of the referee")  # fmt: skip
+          execution=Execution(blind="words of the referee"))  # fmt: skip
     plain, blind = regrets(tmp_path / "plain"), regrets(tmp_path / "blind")
     for agent in (*NAMES, INTERPRETER):
         say(agent, f"known {plain[agent].mean():.3f}", f"blind {blind[agent].mean():.3f}")

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 import pytest
 from distributed import Client
 
-from cbo_gym import sweep
+from cbo_gym import Execution, sweep
 from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import load_run, load_runs
 from cbo_gym.evaluation.play import cluster as cluster_module
@@ -38,6 +38,9 @@ class Cluster:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.address = f"tcp://127.0.0.1:{self.port}"
+
+    def execution(self, **how):
+        return Execution("dask", self.address, **how)
 
     def dask(self, *words, path=()):
         variables, no = environment(self.mark, path), subprocess.DEVNULL
@@ -97,7 +100,7 @@ def test_dask(cluster, tmp_path):
             killed.append("scheduler")
 
     with pytest.raises(OperationError, match="went away"):
-        sweep(folder=folder, backend="dask", address=cluster.address, on_run=on_run, **GRID)
+        sweep(folder=folder, execution=cluster.execution(on_run=on_run), **GRID)
     before = kept(folder)
     assert killed == ["worker", "scheduler"]
     assert len(before) >= 20
@@ -106,7 +109,7 @@ def test_dask(cluster, tmp_path):
     scheduler.wait()
     left = end_of(cluster.mark)
     scheduler, workers = cluster.scheduler(), [cluster.worker(), cluster.worker()]
-    count = sweep(folder=folder, backend="dask", address=cluster.address, **GRID)
+    count = sweep(folder=folder, execution=cluster.execution(), **GRID)
     after = kept(folder)
     lost = sum(after.get(path) != content for path, content in before.items())
     sweep(folder=tmp_path / "whole", n_jobs=2, **GRID)
@@ -149,7 +152,7 @@ def test_workers_with_another_package_or_none_are_named_before_anything_is_playe
     scheduler = cluster.scheduler()
     addresses = cluster.workers(*(packages[name] for name in workers))
     folder = tmp_path / "runs"
-    grid = {"folder": folder, "seeds": range(4), "horizon": 3, "backend": "dask", "address": cluster.address}
+    grid = {"folder": folder, "seeds": range(4), "horizon": 3, "execution": cluster.execution()}
     start, error = time.monotonic(), ""
     try:
         count = sweep(["trial_agents:Mine"], [ENV], **grid)
@@ -177,7 +180,7 @@ def test_workers_with_another_package_or_none_are_named_before_anything_is_playe
 def test_a_run_of_a_worker_that_came_later_with_other_code_is_said_to_be_one(cluster, packages, tmp_path):
     cluster.scheduler()
     cluster.workers(packages[HERE])
-    grid = {"folder": tmp_path / "runs", "seeds": range(12), "horizon": 3, "backend": "dask"}
+    grid = {"folder": tmp_path / "runs", "seeds": range(12), "horizon": 3}
     ended = []
 
     def on_run(run):
@@ -186,7 +189,7 @@ def test_a_run_of_a_worker_that_came_later_with_other_code_is_said_to_be_one(clu
             cluster.worker(packages[OTHER])
 
     with pytest.warns(UserWarning, match="with other code") as said:
-        sweep(["trial_agents:Mine"], [ENV], on_run=on_run, address=cluster.address, **grid)
+        sweep(["trial_agents:Mine"], [ENV], execution=cluster.execution(on_run=on_run), **grid)
     others = sum(run.sources != ended[0].sources for run in load_runs(tmp_path / "runs"))
     say(
         "a worker that comes later, with another package",
@@ -199,18 +202,19 @@ def test_a_run_of_a_worker_that_came_later_with_other_code_is_said_to_be_one(clu
 def test_a_worker_that_answers_nothing_and_a_cluster_without_workers_are_said(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster_module, "PATIENCE", 3)
     cluster.scheduler()
-    grid = {"agents": [AGENT], "envs": [ENV], "seeds": [0], "folder": tmp_path / "runs", "backend": "dask"}
+    grid = {"agents": [AGENT], "envs": [ENV], "seeds": [0], "folder": tmp_path / "runs"}
+    grid["execution"] = cluster.execution()
     with pytest.raises(OperationError, match=f"{cluster.address} has no workers"):
-        sweep(address=cluster.address, **grid)
+        sweep(**grid)
     (address,) = cluster.workers(ROOT)
     (worker,) = (process for process in alive(cluster.mark) if "worker" in process.cmdline())
     worker.suspend()
     start = time.monotonic()
     with pytest.raises(OperationError, match=f"no answer within 3 s \\(on {address}\\)"):
-        sweep(address=cluster.address, **grid)
+        sweep(**grid)
     seconds = time.monotonic() - start
     worker.resume()
-    count = sweep(address=cluster.address, **grid)
+    count = sweep(**grid)
     say("a worker that is suspended", f"said after {seconds:.1f} s of 3", f"resumed: {count}")
     assert seconds < 10
     assert count["finished"] == 1

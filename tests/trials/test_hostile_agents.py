@@ -32,12 +32,11 @@ HUNGRY = [f"tests.trials.hostile:Does(what={what!r})" for what in NEEDS_A_LIMIT_
 SWEEP = """
 import json, sys
 from pathlib import Path
-from cbo_gym._util.processes.worker import Limits
-from cbo_gym.evaluation.play.sweep import plan, run_jobs
+from cbo_gym.evaluation.play.sweep import Execution, plan, run_jobs
 words = json.loads(sys.argv[1])
 jobs = [job for agent, seed in words["pairs"] for job in plan([agent], [words["env"]], [seed], Path(words["folder"]),
         words["horizon"])]
-run_jobs(jobs, n_jobs=2, limits=Limits(**words["limits"]))
+run_jobs(jobs, n_jobs=2, execution=Execution(**words["limits"]))
 """
 
 

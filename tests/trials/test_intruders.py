@@ -16,9 +16,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reas
 
 SWEEP = """
 import json, sys
-from cbo_gym import sweep
+from cbo_gym import Execution, sweep
 agent, how = sys.argv[1], json.loads(sys.argv[2])
-print(json.dumps(sweep(agent, "CBO/Dropwave-v0", 1, "runs", horizon=4, recommend="end", n_jobs=1, **how)))
+how = {"horizon": 4, "recommend": "end", "n_jobs": 1, "execution": Execution(**how)}
+print(json.dumps(sweep(agent, "CBO/Dropwave-v0", 1, "runs", **how)))
 """
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import psutil
 import pytest
 
-from cbo_gym import sweep
+from cbo_gym import Execution, sweep
 from tests.trials.helpers import say
 
 pytestmark = pytest.mark.slow
@@ -48,7 +48,7 @@ def test_many_short_runs(tmp_path):
             seen[len(ends)] = held(process)
 
     start = time.perf_counter()
-    count = sweep(seeds=range(100, 100 + RUNS), folder=tmp_path / "runs", on_run=on_run, **GRID)
+    count = sweep(seeds=range(100, 100 + RUNS), folder=tmp_path / "runs", execution=Execution(on_run=on_run), **GRID)
     seconds = time.perf_counter() - start
     gc.collect()
     after, first, last = held(process), seen[WARM], seen[RUNS - WARM]

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -57,6 +57,65 @@ ALL_ROUNDS = 2**31
 WAIT_SECONDS = 0.5
 
 
+@dataclass(frozen=True)
+class Execution:
+    """Where and within which limits the runs of a sweep are played, what is skipped, and who hears of it.
+
+    Args:
+        backend: ``"local"`` for processes on this machine; ``"dask"`` for a cluster.
+        address: Address of the Dask scheduler: ``"tcp://host:8786"``.
+        time_limit: Seconds that a run may take, the start of its process included; None for no limit. A run that takes
+            longer is stored as failed.
+        memory_limit: Resident memory of a run's process in MiB; None for no limit. A run that uses more is stored as
+            failed.
+        checkpoint_every: Rounds between checkpoints, which are written next to a run's file, so that a run that was
+            interrupted resumes there. None for no checkpoints.
+        blind: Secret words of a referee for blind play: instances of the environments and all noise follow from them,
+            and tasks name no id; see :mod:`cbo_gym.referee.blind`. None for ordinary play.
+        skip_published: Folder or file of published results; runs that it has are left out of the grid, with any
+            code. None leaves nothing out.
+        on_start: Called once with the number of runs in the grid and the number still to play.
+        on_run: Called with each run that ends, in the order of ending.
+
+    Raises:
+        ArgumentError: if a limit is not above 0, the backend is unknown or does not go with the address, or checkpoints
+            are wanted on a cluster.
+    """
+
+    backend: Backend = "local"
+    address: str | None = None
+    time_limit: float | None = None
+    memory_limit: float | None = None
+    checkpoint_every: int | None = None
+    blind: str | None = None
+    skip_published: Path | str | None = None
+    on_start: Callable[[int, int], object] | None = None
+    on_run: Callable[[Run], object] | None = None
+
+    def __post_init__(self) -> None:
+        require_word("backend", self.backend, get_args(Backend))
+        if (self.backend == "dask") != (self.address is not None):
+            raise ArgumentError(
+                f"give the address of a scheduler with the backend dask, and only then; given {self.address!r}"
+            )
+        if self.checkpoint_every is not None:
+            whole_number("checkpoint_every", self.checkpoint_every, at_least=1)
+            if self.address is not None:
+                raise ArgumentError(
+                    "checkpoints are written where a run is played, and a cluster's workers share no folder"
+                )
+        # Raises for a bad limit.
+        _ = self.limits
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of a run."""
+        return Limits(self.time_limit, self.memory_limit)
+
+
+ON_THIS_MACHINE = Execution()
+
+
 def sweep(
     agents: Any,
     envs: Any,
@@ -65,18 +124,10 @@ def sweep(
     *,
     horizon: int | None = None,
     recommend: Recommend = "every",
-    skip_published: Path | str | None = None,
-    n_jobs: int = -1,
-    backend: Backend = "local",
-    address: str | None = None,
-    time_limit: float | None = None,
-    memory_limit: float | None = None,
-    blind: str | None = None,
     batch: int = 1,
-    checkpoint_every: int | None = None,
+    n_jobs: int = -1,
     callbacks: Iterable[Callback] = (),
-    on_start: Callable[[int, int], None] | None = None,
-    on_run: Callable[[Run], None] | None = None,
+    execution: Execution = ON_THIS_MACHINE,
 ) -> dict[str, int]:
     """Run every agent on every environment with every seed, one process per run at a time.
 
@@ -103,69 +154,34 @@ def sweep(
         folder: Folder in which the runs are stored.
         horizon: Number of rounds; None for that of the suite, else the registered one.
         recommend: Rounds after which agents are asked for recommendations, see :func:`cbo_gym.evaluation.evaluate`.
-        skip_published: Folder or file of published results; runs that it has are left out of the grid, with any
-            code. None leaves nothing out.
-        n_jobs: Processes at a time; -1 for one per core. On a cluster, the workers decide.
-        backend: ``"local"`` for processes on this machine (formerly ``"joblib"``); ``"dask"`` for a cluster.
-        address: Address of the Dask scheduler: ``"tcp://host:8786"``.
-        time_limit: Seconds that a run may take, the start of its process included; None for no limit. A run that takes
-            longer is stored as failed.
-        memory_limit: Resident memory of a run's process in MiB; None for no limit. A run that uses more is stored as
-            failed.
-        blind: Secret words of a referee for blind play: instances of the environments and all noise follow from them,
-            and tasks name no id; see :mod:`cbo_gym.referee.blind`. None for ordinary play.
         batch: Number of actions that agents choose at a time, see :func:`cbo_gym.evaluation.evaluate`.
-        checkpoint_every: Rounds between checkpoints, which are written next to a run's file, so that a run that was
-            interrupted resumes there. None for no checkpoints.
+        n_jobs: Processes at a time; -1 for one per core. On a cluster, the workers decide.
         callbacks: Each is called in this process with every :class:`PlayedRound` of all runs, one call at a time. An
             exception in a callback ends the sweep.
-        on_start: Called once with the number of runs in the grid and the number still to play.
-        on_run: Called with each run that ends, in the order of ending.
+        execution: Limits, cluster, checkpoints, blind play and progress.
 
     Returns:
         The numbers of runs of the grid that are ``finished``, ``failed`` and ``skipped``, and that were ``resumed``.
 
     Raises:
-        ArgumentError: before anything runs, if an agent or an environment cannot be made, a seed is invalid, a limit
-            is not above 0, or the backend is unknown or does not go with the address.
+        ArgumentError: before anything runs, if an agent or an environment cannot be made, a seed is invalid, or there
+            are callbacks on a cluster.
         OperationError: before anything runs, if runs cannot be written to the folder; during the sweep, if they no
             longer can, or if the cluster is not available or not fit.
     """
-    # The former name of local.
-    if backend == "joblib":
-        backend = "local"
-    require_word("backend", backend, get_args(Backend))
-    if (backend == "dask") != (address is not None):
-        raise ArgumentError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
     seeds = None if seeds is None else seeds_in(seeds)
     callbacks = list(callbacks)
-    if callbacks and address is not None:
+    if callbacks and execution.address is not None:
         raise ArgumentError("callbacks are called in this process, which the workers of a cluster cannot reach")
-    if checkpoint_every is not None:
-        whole_number("checkpoint_every", checkpoint_every, at_least=1)
-        if address is not None:
-            raise ArgumentError(
-                "checkpoints are written where a run is played, and a cluster's workers share no folder"
-            )
-    jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend, skip_published, blind, batch)
-    jobs = [replace(job, checkpoint_every=checkpoint_every) for job in jobs]
+    folder, blind = Path(folder), execution.blind
+    jobs = plan(agents, envs, seeds, folder, horizon, recommend, execution.skip_published, blind, batch)
     if isinstance(envs, Suite) and blind is None:
-        warn_of_others(envs, Path(folder), {job.path for job in jobs}, seeds, horizon)
-    limits = Limits(time_limit, memory_limit)
-    return run_jobs(
-        jobs, n_jobs=n_jobs, address=address, limits=limits, callbacks=callbacks, on_start=on_start, on_run=on_run
-    )
+        warn_of_others(envs, folder, {job.path for job in jobs}, seeds, horizon)
+    return run_jobs(jobs, n_jobs=n_jobs, callbacks=callbacks, execution=execution)
 
 
 def run_jobs(
-    jobs: Sequence[Job],
-    *,
-    n_jobs: int = -1,
-    address: str | None = None,
-    limits: Limits = NO_LIMITS,
-    callbacks: Sequence[Callback] = (),
-    on_start: Callable[[int, int], None] | None = None,
-    on_run: Callable[[Run], None] | None = None,
+    jobs: Sequence[Job], *, n_jobs: int = -1, callbacks: Sequence[Callback] = (), execution: Execution = ON_THIS_MACHINE
 ) -> dict[str, int]:
     """Play the jobs of :func:`plan`, of one grid or several, and store their runs; otherwise as :func:`sweep`."""
     processes = process_count(n_jobs)
@@ -173,22 +189,23 @@ def run_jobs(
         require_writable(folder)
     stored = {job: run.status for job in jobs if (run := resumed_run(job.path)) is not None}
     to_do = [job for job in jobs if stored.get(job, "failed") == "failed"]
-    if on_start:
-        on_start(len(jobs), len(to_do))
+    if execution.on_start:
+        execution.on_start(len(jobs), len(to_do))
     count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
     count.update(status for status in stored.values() if status != "failed")
-    if address is None:
-        playing = _on_this_machine(to_do, processes, limits, callbacks)
+    to_do = [replace(job, checkpoint_every=execution.checkpoint_every) for job in to_do]
+    if execution.address is None:
+        playing = _on_this_machine(to_do, processes, execution.limits, callbacks)
     else:
-        playing = _on_cluster(to_do, address, limits)
+        playing = _on_cluster(to_do, execution.address, execution.limits)
     of_other_code = 0
     with closing(playing) as ended:
         for job, played in ended:
             run = _store(job, played)
             count[run.status] += 1
             of_other_code += dict(job.sources) != run.sources
-            if on_run:
-                on_run(run)
+            if execution.on_run:
+                execution.on_run(run)
     if of_other_code:
         warnings.warn(
             f"{of_other_code} runs were played with other code than at the start of the sweep: it was edited, or a "
