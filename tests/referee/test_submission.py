@@ -118,6 +118,11 @@ def test_an_honest_submission_is_verified_and_enters(file, card, tmp_path, monke
     assert board.unverified == ()
     assert set(board.per_env["env"]) == {f"{env}, T={ROUNDS}{end}" for env in ENVS for end in ("", ", blind")}
     assert set(board.per_env.filter(pl.col("env").str.ends_with("blind"))["agent"]) == {AGENT, "Random"}
+    assert set(board.overall["agent"]) == {AGENT}, "Random was played blind only"
+    assert set(board.overall.filter(pl.col("group") != "all modes")["of"]) == {1}
+    ordinary = [run for run in load_published(path) if not run.secret]
+    assert board.overall.equals(leaderboard(ordinary).overall)
+    assert set(leaderboard([run for run in load_published(path) if run.secret]).overall["agent"]) == {AGENT, "Random"}
 
 
 def test_what_cannot_be_played_again_is_unverified_and_never_ranked(file, card, tmp_path, here):

@@ -20,7 +20,7 @@ from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.gap import GAPS
 from cbo_gym.evaluation.metrics.registry import METRICS, numbers_of
 from cbo_gym.evaluation.metrics.regret import normalised_score, selection_frequencies
-from cbo_gym.evaluation.runs.counted import env_label, newest
+from cbo_gym.evaluation.runs.counted import BLIND, env_label, newest
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, kind_of, last_line
 from cbo_gym.evaluation.store.published import runs_in
 from cbo_gym.evaluation.store.together import combine_runs
@@ -59,6 +59,9 @@ class Leaderboard:
 
     A failed seed scores 0, as random play does, if another seed of the agent on that environment finished. Otherwise
     an agent could gain by failing on bad seeds.
+
+    Blind runs are not compared over environments, unless there are no others, because a store has only those of
+    submitted agents.
 
     Attributes:
         per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
@@ -195,7 +198,8 @@ def leaderboard(
     table = _without_empty_types(numbers[[row_of[id(run)] for run in runs]])
     finishes = (pl.col("status") == "finished").any().over("env", "agent")
     scored = failures_as_random(table, finishes)
-    compared = [_compare(group, rows) for group, rows in _groups(scored.filter(pl.col("score").is_not_null()))]
+    finished = without_blind(scored.filter(pl.col("score").is_not_null()))
+    compared = [_compare(group, rows) for group, rows in _groups(finished)]
     overall, profiles, improvement = (
         pl.concat(tables, how="vertical_relaxed") for tables in zip(*compared, strict=True)
     )
@@ -240,6 +244,12 @@ def failures_as_random(table: pl.DataFrame, where: bool | pl.Expr = True) -> pl.
     """Give runs that failed, in a table of :func:`final_numbers`, the scores of random play."""
     failed = (pl.col("status") == "failed") & where
     return table.with_columns(pl.when(failed).then(0.0).otherwise(pl.col(name)).alias(name) for name in SCORES)
+
+
+def without_blind(rows: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the rows of environments that are played blind, unless there are no others."""
+    ordinary = rows.filter(~pl.col("env").str.ends_with(BLIND))
+    return ordinary if ordinary.height else rows
 
 
 def require_scales(runs: Iterable[Run]) -> None:

@@ -20,7 +20,7 @@ from cbo_gym.errors import ArgumentError, nearby
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, RUNS_LISTED_BY, failures_as_random, final_numbers
 from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width
 from cbo_gym.evaluation.metrics.registry import METRICS
-from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.evaluation.runs.counted import newest, without_blind_runs
 from cbo_gym.evaluation.runs.results import Run
 
 #: Metrics that every run has and that are comparable among environments.
@@ -82,15 +82,15 @@ def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
     A seed that only one of them finished counts too: the failed run scores as random play.
 
     Args:
-        runs: runs of any agents. Unverified ones are left out; if several versions of the package played the same run,
-            the newest counts.
+        runs: runs of any agents. Unverified ones are left out, and blind ones unless all are blind; if several versions
+            of the package played the same run, the newest counts.
         agent: label, or a name or pattern that matches a single label.
         other: label, name or pattern, as ``agent``.
 
     Raises:
         ArgumentError: if a name matches no agent or several, or both match the same; if the agents share no seed.
     """
-    counted = newest(run for run in runs if not run.unverified)
+    counted = without_blind_runs(newest(run for run in runs if not run.unverified))
     labels = sorted({run.agent for run in counted})
     first, second = (_label(name, labels) for name in (agent, other))
     if first == second:

@@ -13,7 +13,7 @@ from string import ascii_lowercase
 import numpy as np
 import polars as pl
 
-from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, without_blind
 from cbo_gym.evaluation.metrics.aggregate import CONFIDENCE
 
 FEWEST_AGENTS = FEWEST_ENVS = 3
@@ -63,7 +63,7 @@ class Ranking:
 
 def ranking(board: Leaderboard, group: str) -> Ranking | str:
     """Rank a group's agents; return a sentence instead if there are too few agents or environments to test."""
-    rows = board.per_env.filter(pl.col("score").is_not_null())
+    rows = without_blind(board.per_env.filter(pl.col("score").is_not_null()))
     if group != ALL_MODES:
         rows = rows.filter(pl.col("mode") == group)
     complete = board.overall.filter(pl.col("group") == group, pl.col("envs") == pl.col("of"))

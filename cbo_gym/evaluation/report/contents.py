@@ -18,6 +18,7 @@ from cbo_gym.evaluation.report import curves, plots, tables
 from cbo_gym.evaluation.report.curves import CurvesFigure, Looks
 from cbo_gym.evaluation.report.palette import file_names, looks
 from cbo_gym.evaluation.report.tables import CaptionedTable, Table
+from cbo_gym.evaluation.runs.counted import without_blind_runs
 from cbo_gym.evaluation.runs.results import Run
 
 #: Columns that fit a page.
@@ -129,7 +130,8 @@ def _group(board: Leaderboard, group: str, file: str, ranked: Ranking | str, sty
         "scores": partial(plots.score_intervals, board, group, styles),
         "improvement": partial(plots.improvement_matrix, board, group),
     }
-    if timed := [run for run in board.runs if has_targets(run) and group in (ALL_MODES, run.mode)]:
+    runs = without_blind_runs(board.runs)
+    if timed := [run for run in runs if has_targets(run) and group in (ALL_MODES, run.mode)]:
         draw["targets"] = partial(plots.draw_targets, timed, styles)
     if isinstance(ranked, Ranking):
         draw["ranks"] = partial(plots.critical_differences, ranked, styles)

@@ -12,7 +12,7 @@ import polars as pl
 
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import printable
-from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, final_numbers
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, final_numbers, without_blind
 from cbo_gym.evaluation.compare.significance import Ranking
 from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width
 from cbo_gym.evaluation.metrics.gap import BUDGETS, EXPECTED, SURVEY
@@ -148,7 +148,9 @@ def with_ranks(table: Table, ranking: Ranking | str) -> Table:
 
 def _failures(board: Leaderboard, group: str, agent: str) -> str:
     """Return ``(3 failed, scored as random play)``; empty if no seed failed."""
-    of_agent = board.per_env.filter(pl.col("agent") == agent, pl.col("mode").eq(group) | (group == ALL_MODES))
+    of_agent = without_blind(board.per_env).filter(
+        pl.col("agent") == agent, pl.col("mode").eq(group) | (group == ALL_MODES)
+    )
     failed = of_agent.filter(pl.col("seeds") > 0)["failed"].sum()
     return f"({failed} failed, scored as random play)" if failed else ""
 

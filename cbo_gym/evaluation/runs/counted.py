@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,9 @@ from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.runs.revisions import revisions_of
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
+
+# End of the labels of environments that are played blind.
+BLIND = ", blind"
 
 
 def newest(runs: Iterable[Run]) -> list[Run]:
@@ -41,7 +44,12 @@ def env_label(run: Run) -> str:
     batches = f" in batches of {run.batch}" if run.batch > 1 else ""
     if not run.secret:
         return f"{run.env}, T={run.horizon}{batches}"
-    return f"{without_keywords(run.env, INSTANCE_KEYWORD)}, T={run.horizon}{batches}, blind"
+    return f"{without_keywords(run.env, INSTANCE_KEYWORD)}, T={run.horizon}{batches}{BLIND}"
+
+
+def without_blind_runs(runs: Sequence[Run]) -> Sequence[Run]:
+    """Leave out blind runs, unless there are no others."""
+    return [run for run in runs if not run.secret] or runs
 
 
 @lru_cache(maxsize=2**14)
