@@ -162,10 +162,10 @@ def replay(
     allow: AllowOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Play one published run again and compare: the status is 1 if it differs or cannot be played here.
+    """Play one published run again and compare: the status is 1 unless the curves agree.
 
     On other hardware, or with other libraries or code, a run may part from the stored one although nothing is wrong.
-    verify compares groups of runs, which decides such cases.
+    verify compares groups of runs, which decides such cases. The status is also 1 if the run cannot be played here.
 
     Example: [b]cbo-gym replay 5f2c1e0b9a77[/b]
     """
@@ -179,7 +179,7 @@ def replay(
         print_json({"id": outcome.run.id, **_document(outcome)})
     else:
         _print_replays([outcome])
-    if outcome.verdict in ("skipped", "differs"):
+    if outcome.verdict not in ("identical", "agrees"):
         raise typer.Exit(1)
 
 

@@ -105,11 +105,12 @@ def test_a_published_run_is_played_again_by_its_id(here, played, monkeypatch):
     run = next(run for run in load_published(here / "results") if run.seed == 2)
     found = {
         "identical": Replay(run, "identical", (), ""),
+        "agrees": Replay(run, "agrees", ("machine",), "from round 2 on, by at most 1e-12"),
         "parts": Replay(run, "differs", ("machine",), "from round 2 on", parted=True),
         "differs": Replay(run, "differs", (), "from round 2 on"),
     }
     for verdict, one in found.items():
         monkeypatch.setattr("cbo_gym.referee.replay.replays", lambda runs, one=one, **_: iter([one] * (runs == [run])))
-        said = invoke("replay", run.id[:10], "--store", "results", code=int(verdict == "differs"))
+        said = invoke("replay", run.id[:10], "--store", "results", code=int(verdict in ("parts", "differs")))
         assert f"1 runs: 1 {verdict}" in said
     assert "no published run has the id 0000000" in invoke("replay", "0000000", "--store", "results", code=2)
