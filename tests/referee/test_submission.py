@@ -199,7 +199,7 @@ def test_fields_are_worked_out_anew_too(file, said):
     assert "optimum_standard_error is given as" in said([replace(run, optimum_standard_error=0.5) for run in runs])
     assert "initial_reward is given as" in said([replace(run, initial_reward=7.0) for run in runs])
     assert "it has no actions" in said([replace(run, actions="", recommendations="") for run in runs])
-    assert "not of 4 rounds" in said([replace(run, actions=run.actions[:7]) for run in runs])
+    assert "cannot be read as those of 4 rounds" in said([replace(run, actions=run.actions[:7]) for run in runs])
     outside = _pack(np.full((ROUNDS, 2), 2.0))
     assert "cannot be played" in said([replace(run, actions=outside) for run in runs])
 
