@@ -92,8 +92,7 @@ def ranking() -> dict[str, list[Result]]:
 
 def provenance() -> str:
     """Return the source of the results: the first line of :data:`RESULTS`."""
-    with RESULTS.open(encoding="utf-8") as lines:
-        return next(lines).lstrip("# ").strip()
+    return RESULTS.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
 
 
 def play() -> None:

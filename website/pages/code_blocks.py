@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from sybil import Document
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
@@ -86,18 +87,16 @@ def _page_environment(folder: Path) -> Iterator[dict[str, Any]]:
     import matplotlib
 
     main = ModuleType("__main__")  # pickle finds the classes of the page there
-    replaced, modules, columns = sys.modules["__main__"], set(sys.modules), os.environ.get("COLUMNS")
-    sys.modules["__main__"], os.environ["COLUMNS"] = main, COLUMNS
-    sys.path.insert(0, str(folder))
-    try:
-        with chdir(folder), matplotlib.rc_context({"backend": "agg"}):
+    replaced, modules = sys.modules["__main__"], set(sys.modules)
+    environment, path = patch.dict(os.environ, COLUMNS=COLUMNS), patch.object(sys, "path", [str(folder), *sys.path])
+    with chdir(folder), matplotlib.rc_context({"backend": "agg"}), environment, path:
+        sys.modules["__main__"] = main
+        try:
             yield vars(main)
-    finally:
-        sys.path.remove(str(folder))
-        sys.modules["__main__"] = replaced
-        for module in {path.stem for path in folder.glob("*.py")} - modules:
-            sys.modules.pop(module, None)
-        os.environ.pop("COLUMNS") if columns is None else os.environ.update(COLUMNS=columns)
+        finally:
+            sys.modules["__main__"] = replaced
+            for module in {path.stem for path in folder.glob("*.py")} - modules:
+                sys.modules.pop(module, None)
 
 
 def _run_python(code: CodeType, namespace: dict[str, Any]) -> Output:

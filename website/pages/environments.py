@@ -22,7 +22,7 @@ from website.common.markdown import ALL
 from website.common.markdown import table as table_of
 from website.common.svg import light_and_dark, size_of
 from website.maths.equations import Equation, equations_html, equations_of
-from website.pages.agent_results import Result, milliseconds, provenance, ranking
+from website.pages.agent_results import ROUNDS, milliseconds, provenance, ranking
 from website.pages.pictures import Pictures, pictures_of
 from website.papers.contents import papers
 
@@ -103,10 +103,9 @@ def pages() -> dict[str, str]:
 
 def navigation() -> list[dict[str, Any]]:
     """The pages by mode, after the table and the gallery."""
-    groups: list[dict[str, Any]] = [{"All environments": "environments.md"}, {"Gallery": f"{FOLDER}/gallery.md"}]
-    for mode, members in _by_mode().items():
-        groups.append({f"{mode.capitalize()} mode": [{env.name: env.page} for env in members]})
-    return groups
+    groups = {f"{mode.capitalize()} mode": [{env.name: env.page} for env in own] for mode, own in _by_mode().items()}
+    first = {"All environments": "environments.md", "Gallery": f"{FOLDER}/gallery.md"}
+    return [{title: entry} for title, entry in (first | groups).items()]
 
 
 def _by_mode() -> dict[Mode, list[Environment]]:
@@ -362,11 +361,6 @@ def published_tables() -> list[dict[str, Any]]:
     return tables + read_yaml(Path(__file__).parent / "published.yaml")
 
 
-def own_results() -> dict[str, list[Result]]:
-    """Results of ``make agent-results`` without keywords: id -> its agents, the best first."""
-    return {spec: rows for rows in ranking().values() if (spec := f"CBO/{rows[0].short}") == rows[0].id}
-
-
 def _results(env: Environment) -> Iterator[str]:
     theirs = [fact for fact in published_tables() if env.entry.id in fact["environments"]]
     for fact in theirs:
@@ -375,14 +369,14 @@ def _results(env: Environment) -> Iterator[str]:
         yield table_of(["method", *fact["columns"]], rows)
     if not theirs:
         yield "**Published**: no figures are on record for this environment."
-    ours = own_results().get(env.entry.id)
+    ours = ranking().get(f"{env.entry.id}, T={ROUNDS}")
     if ours is None:
         command = f"cbo-gym sweep runs -a '*' -e {env.entry.id}"
         yield f"**Ours**: none of this environment are committed. To play every agent on it: `{command}`."
         return
     yield (
-        "**Ours**: score of the action recommended after 50 rounds; 1 is the optimum, 0 a random action, ± half the "
-        f"95 % t-interval. From {provenance()}"
+        f"**Ours**: score of the action recommended after {ROUNDS} rounds; 1 is the optimum, 0 a random action, ± half "
+        f"the 95 % t-interval. From {provenance()}"
     )
     rows = []
     for result in ours:

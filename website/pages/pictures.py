@@ -66,8 +66,8 @@ def graph_of(feedback: Feedback) -> Picture:
         for role, meaning in meanings.items()
         if role in roles.values()
     ]
-    action_labels = {Mode.MASKED: "base arm", Mode.HARD: "where it can be set", Mode.CONTEXTUAL: "where it can be set"}
-    action_labels[Mode.DYNAMIC] = action_labels[Mode.HARD]
+    action_labels = {Mode.MASKED: "base arm"}
+    action_labels |= dict.fromkeys((Mode.HARD, Mode.CONTEXTUAL, Mode.DYNAMIC), "where it can be set")
     if lines:
         key.append(({"facecolor": ACTION}, action_labels.get(feedback.mode, "parameter")))
     return Picture(feedback.scm.diagram, boxes, key=key)

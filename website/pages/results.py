@@ -22,8 +22,7 @@ def navigation(others: Sequence[Any]) -> list[Any]:
 
 def published_parts() -> Parts:
     """Name of a file of published results -> its runs, without those of the README's table."""
-    files = [path for path in sorted(own_store().glob("*.parquet")) if path.stem != SHOWCASE]
-    return {path.stem: load_published(path) for path in files}
+    return {path.stem: load_published(path) for path in sorted(own_store().glob("*.parquet")) if path.stem != SHOWCASE}
 
 
 def pages(parts: Parts, others: Collection[str] = ()) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from cbo_gym._util.files import write_text
 from cbo_gym._util.yaml import read_yaml
+from cbo_gym.agent_registry.zoo import zoo
 from website.common.paths import ROOT
 
 PROMISES = Path(__file__).parent / "surface.yaml"
@@ -84,29 +85,19 @@ def listing() -> str:
 
 
 def page(module: str) -> str:
-    """The reference of a module, as Markdown for mkdocstrings."""
+    """The reference of a module, as Markdown for mkdocstrings; the agents of the zoo have pages of their own."""
     parts = [f"---\ntitle: {module}\n---", f"# {module}", f"{modules()[module][:1].upper()}{modules()[module][1:]}"]
+    elsewhere = {}
     if module == "cbo_gym.agents":
-        return "\n\n".join([*parts, *_agents()])
+        elsewhere = {path.partition(":")[2]: f"../agents/{name}.md" for name, path in zoo().items()}
+        links = [f"[{name}]({address})" for name, address in elsewhere.items()]
+        parts.append(f"Agents have pages of their own: {', '.join(links)}.")
     for name in names(module):
         value = getattr(import_module(module), name)
         home, called = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
-        if called and home.startswith("cbo_gym"):
+        if called and home.startswith("cbo_gym") and name not in elsewhere:
             parts.append(f"## {name} {{ #{name} }}\n\n::: {home}.{called}")
     return "\n\n".join([*parts, ""])
-
-
-def _agents() -> Iterator[str]:
-    """Agents have pages of their own; their base classes stand here."""
-    from cbo_gym import agents
-    from cbo_gym.agent_registry.zoo import zoo
-
-    links = [f"[{path.partition(':')[2]}](../agents/{name}.md)" for name, path in zoo().items()]
-    yield f"Agents have pages of their own: {', '.join(links)}."
-    for name in agents.__all__:
-        if all(path.partition(":")[2] != name for path in zoo().values()):
-            yield f"## {name} {{ #{name} }}\n\n::: {getattr(agents, name).__module__}.{name}"
-    yield ""
 
 
 def pages() -> dict[str, str]:

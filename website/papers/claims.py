@@ -6,9 +6,9 @@ verdict takes the first so many pairs and no more, whatever else has been played
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, compress
 from typing import Annotated, Literal, TypeVar
 
 import numpy as np
@@ -152,12 +152,7 @@ def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
         ArgumentError: if a run has no recommendation after the rounds of a claim by ``simple_regret``.
     """
     finished = [run for run in newest(runs) if run.status == "finished" and not run.unverified]
-    return [
-        _judge_env(
-            claim, env, _runs_of(finished, claim.better, env), _runs_of(finished, claim.worse, claim.worse_env or env)
-        )
-        for env in claim.envs
-    ]
+    return [_judge_env(claim, env, finished) for env in claim.envs]
 
 
 def correct_together(judged: Sequence[JudgedT]) -> list[JudgedT]:
@@ -212,17 +207,21 @@ def _runs_of(runs: Iterable[Run], agent: str, env: str) -> dict[RunKey, Run]:
     return {(run.horizon, run.seed, match.groups()): run for run, match in own if match}
 
 
-def _judge_env(claim: Claim, env: str, better: Mapping[RunKey, Run], worse: Mapping[RunKey, Run]) -> Judgement:
+def _judge_env(claim: Claim, env: str, runs: Sequence[Run]) -> Judgement:
+    better, worse = _runs_of(runs, claim.better, env), _runs_of(runs, claim.worse, claim.worse_env or env)
     both = [key for key in better if key in worse]
     if not both:
         return _judgement(claim, env, "not run", np.empty(0), 1.0, 0)
     longest = max(horizon for horizon, _, _ in both)
     rounds = min(claim.after or longest, longest)
+    # a unit is a seed and the instance of a family; settings are averaged
+    counts_units = [start.endswith(SEED) for start in env.split("*")[:-1]]
     units: dict[tuple[int, tuple[str, ...]], list[float]] = defaultdict(list)
     for key in both:
-        if key[0] == longest:
+        horizon, seed, values = key
+        if horizon == longest:
             lost = regret_after(worse[key], claim, rounds) - regret_after(better[key], claim, rounds)
-            units[_unit(key, env)].append(lost)
+            units[seed, tuple(compress(values, counts_units))].append(lost)
     differences = np.array([np.mean(units[unit]) for unit in sorted(units)])
     return _judgement(claim, env, *_decide(claim, differences), _p_value(claim, differences), rounds)
 
@@ -233,13 +232,6 @@ def _judgement(claim: Claim, env: str, verdict: Verdict, counted: np.ndarray, p_
         claim=claim, env=env, by=claim.by, verdict=verdict, corrected=verdict, p_value=p_value, pairs=len(counted),
         rounds=rounds, difference=float(counted.mean()) if len(counted) else np.nan, low=low, high=high,
     )  # fmt: skip
-
-
-def _unit(key: RunKey, env: str) -> tuple[int, tuple[str, ...]]:
-    """The unit of a run: its seed and the instance of a family, but not its settings."""
-    _, seed, values = key
-    before = env.split("*")[:-1]
-    return seed, tuple(value for value, start in zip(values, before, strict=True) if start.endswith(SEED))
 
 
 def _decide(claim: Claim, differences: np.ndarray) -> tuple[Verdict, np.ndarray]:

@@ -131,12 +131,10 @@ def printed_numbers(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
 
 def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:
     """Runtime-to-target curves over all environments of the paper, as the leaderboard has them."""
-    paths = {mode: targets_path(suite, mode) for mode in Mode}
-    available = {mode: path for mode, path in paths.items() if f"{path}.svg" in drawn}
-    shown = [
-        f"{mode.capitalize()} mode:\n\n{image(path.removeprefix('papers/'), f'How soon, {mode} mode')}"
-        for mode, path in available.items()
-    ]
+    shown = []
+    for mode in Mode:
+        if f"{(path := targets_path(suite, mode))}.svg" in drawn:
+            shown += [f"{mode.capitalize()} mode:", image(path.removeprefix("papers/"), f"How soon, {mode} mode")]
     return ["## How soon", note("targets"), *shown] if shown else []
 
 

@@ -144,13 +144,12 @@ def play(wanted: Iterable[RequestedRun], folder: Path, jobs: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [paper.suite for paper in papers()]
-    parser.add_argument("suite", choices=names, metavar="SUITE", help=f"of the paper: {', '.join(names)}")
+    of_suites = {paper.suite: paper for paper in papers()}
+    parser.add_argument("suite", choices=of_suites, metavar="SUITE", help=f"of the paper: {', '.join(of_suites)}")
     parser.add_argument("--play", action="store_true", help="play the missing runs")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time; -1 for one a core")
     arguments = parser.parse_args()
-    paper = next(paper for paper in papers() if paper.suite == arguments.suite)
-    folder = ROOT / "runs" / "pages" / paper.suite
+    paper, folder = of_suites[arguments.suite], ROOT / "runs" / "pages" / arguments.suite
     wanted = missing(paper, load_published(ROOT / "results", suite=paper.suite))
     hours = estimate(wanted, folder) / 3600.0 if wanted else 0.0
     count = len(requested_runs(paper))
