@@ -13,21 +13,26 @@ from cbo_gym.task import Action, Info, Observation
 
 
 class TS(ArmAgent):
-    """Thompson sampling for rewards in [0, 1]. Plays discrete tasks."""
+    """Thompson sampling for rewards in [0, 1]. Plays discrete tasks.
+
+    Attributes:
+        successes: 1 plus the number of successes of each arm; a reward r is a success with probability r.
+        failures: 1 plus the number of failures of each arm.
+    """
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        self._successes = np.ones(len(self.task.arms))
-        self._failures = np.ones(len(self.task.arms))
+        self.successes = np.ones(len(self.task.arms))
+        self.failures = np.ones(len(self.task.arms))
 
     def act(self, observation: Observation) -> Action:
-        drawn = self.rng.beta(self._successes[self.considered], self._failures[self.considered])
+        drawn = self.rng.beta(self.successes[self.considered], self.failures[self.considered])
         return self.considered[drawn.argmax()]
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         success = reward == 1.0 or (reward > 0.0 and self.rng.random() < reward)
-        (self._successes if success else self._failures)[int(action)] += 1.0
+        (self.successes if success else self.failures)[int(action)] += 1.0
 
 
 class POMISTS(TS):

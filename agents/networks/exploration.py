@@ -80,7 +80,7 @@ class Exploration:
         self.device = device
         self.spent = 0
         self._generator = torch.Generator().manual_seed(seed)
-        self._explorers = deque([*also, self._drawn_optimum, self._edge, self._farthest])
+        self._explorers = deque([*also, self._drawn_optimum, self.edge, self._farthest])
         parents = enumerate(network.parents[network.task.reward])
         indirect = [column for column, parent in parents if parent not in network.settable.names]
         self._edges = deque((column, sign) for column in indirect for sign in (1.0, -1.0))
@@ -108,7 +108,7 @@ class Exploration:
                 self._explorers.rotate(-1)
                 if (exploring := explore(played, best, seed)) is not None:
                     return exploring
-        return action if self.network.noisy else self._nudge(action)
+        return action if self.network.noisy else self.nudge(action)
 
     def _farthest(self, played: list[Action], best: float, seed: int) -> Action | None:
         """Return the action whose reward inputs are farthest from the data; None if no better reward is plausible."""
@@ -121,7 +121,7 @@ class Exploration:
         with torch.no_grad():
             return features.decode(point) if distance(features.inputs(point)[None, None]) > 0.0 else None
 
-    def _edge(self, played: list[Action], best: float, seed: int) -> Action | None:
+    def edge(self, played: list[Action], best: float, seed: int) -> Action | None:
         """Return the action that drives a parent of the reward to its next extreme.
 
         Extremes are skipped if they were played, or if no reward above ``best`` is plausible beyond them; None if all
@@ -167,7 +167,7 @@ class Exploration:
             device=self.device,
         )
 
-    def _nudge(self, action: Action) -> Action:
+    def nudge(self, action: Action) -> Action:
         """Return an action close to ``action``, whose values are reflected at 0 and 1."""
         features = self.network.features
         point = features.encode(action)

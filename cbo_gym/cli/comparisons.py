@@ -140,7 +140,7 @@ def print_leaderboard(
     elif form is Format.CSV:
         sys.stdout.write(csv_of(board.frames[table or BoardTable.overall]))
     else:
-        _print_board(board)
+        print_board(board)
     if page is not None and form is Format.TEXT:
         say(f"Report: {page}", whole=True)
 
@@ -175,7 +175,7 @@ def _document(board: Leaderboard) -> dict[str, object]:
     }
 
 
-def _print_board(board: Leaderboard) -> None:
+def print_board(board: Leaderboard) -> None:
     from cbo_gym.evaluation.compare.provenance import completeness, incomplete_rows, provenance_sentences
     from cbo_gym.evaluation.metrics.registry import METRICS
     from cbo_gym.evaluation.report.tables import (

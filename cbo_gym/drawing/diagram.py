@@ -93,7 +93,7 @@ class Picture:
         self._diagram, self._key, self._title = diagram, list(key), tuple(title)
         if diagram.bidirected:
             self._key.append(({"color": CONFOUNDING, "linestyle": DASHES}, "confounded"))
-        self._boxes = {name: (boxes or {}).get(name, Box()) for name in diagram.nodes}
+        self.boxes = {name: (boxes or {}).get(name, Box()) for name in diagram.nodes}
         self.sheet = sheet_for(diagram, self._sizes())
         # Whole, even numbers of pixels: video encoders ask for them.
         height = self.sheet.above + self.sheet.below
@@ -106,7 +106,7 @@ class Picture:
         self._draw()
 
     def _sizes(self) -> Sizes:
-        boxes = self._boxes.values()
+        boxes = self.boxes.values()
         labels = [(name, NAME_SIZE, True) for name in self._diagram.nodes]
         labels += [(line.widest, LINE_SIZE, False) for box in boxes for line in box.lines]
         valued = any(box.value is not None for box in boxes)
@@ -131,7 +131,7 @@ class Picture:
             for pair in sorted(map(sorted, self._diagram.bidirected)):
                 self._draw_chord(pair[0], pair[1], True)
         self.texts: list[Text] = []
-        for name, box in self._boxes.items():
+        for name, box in self.boxes.items():
             self._draw_box(name, box)
         self._draw_title()
         if self._key:

@@ -15,6 +15,7 @@ from cbo_gym.agents import Random
 from cbo_gym.agents.intervention_sets.acquisition import log_augmented_ei_factor, log_expected_improvement
 from cbo_gym.agents.intervention_sets.cbo import CBO, coverage
 from cbo_gym.agents.intervention_sets.ccbo import CCBO
+from cbo_gym.agents.intervention_sets.set_models import EmptySetModel, SetModel
 from cbo_gym.agents.surrogates.causal.causal_prior import (
     CausalGP,
     CausalKernel,
@@ -263,7 +264,9 @@ def toy_rounds(points: list[tuple[float, float]]) -> tuple[Round, ...]:
 @pytest.mark.parametrize(
     ("scaling", "count", "epsilon"), [("multiply", 8, 0.25), ("divide", 5, 0.5), ("divide", 40, 0.0)]
 )
-def test_epsilon_by_hand_and_how_it_is_used(scaling: str, count: int, epsilon: float) -> None:
+def test_epsilon_by_hand_and_how_it_is_used(
+    scaling: str, count: int, epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A hull of half of the domain from 4 of at most 8 observations: 0.5 x 4 / 8; divided it is at most 1/2."""
     _, task = make(TOY, 0, 1)
     corners = [(-5.0, -5.0), (5.0, -5.0), (-5.0, 20.0), (-4.0, -4.0)]
@@ -275,8 +278,9 @@ def test_epsilon_by_hand_and_how_it_is_used(scaling: str, count: int, epsilon: f
     expected = epsilon or 0.01 / (40 / 80)
     assert agent.epsilon == pytest.approx(expected)
     if epsilon:
-        for model in agent._explored:  # their search costs time and is not what is tested
-            model.maximise = lambda *_: ({"target": 1}, 0.0)
+        # The search of the models costs time and is not what is tested.
+        for kind in (SetModel, EmptySetModel):
+            monkeypatch.setattr(kind, "maximise", lambda *_: ({"target": 1}, 0.0))
         observing = [not task.targets[agent.act({})["target"]] for _ in range(80)]
         assert np.mean(observing) == pytest.approx(expected, abs=3 * math.sqrt(expected * (1 - expected) / 80))
     agent = CBO(scaling=scaling, max_observations=4)
@@ -308,17 +312,19 @@ def test_the_empty_set_is_exploited_where_it_is_best() -> None:
     assert not agent.recommend()["target"]
 
 
-def test_rewards_of_the_empty_set_after_the_last_observation_change_no_prior() -> None:
+def test_rewards_of_the_empty_set_after_the_last_observation_change_no_prior(monkeypatch: pytest.MonkeyPatch) -> None:
     _, task = make(TOY, 0, 1)
     agent = CBO(max_observations=len(task.initial_data))
     agent.reset(task, 0)
     known = sum(not task.targets[int(past.action["target"])] for past in task.initial_data)
+    make_effects, effects = CBO.make_effects, []
+    monkeypatch.setattr(CBO, "make_effects", lambda self: effects.append(make_effects(self)) or effects[-1])
     agent = CBO(max_observations=known + 1)
     agent.reset(task, 0)
     for past in toy_rounds([(0.0, 0.0)] * 3):
         agent.update(*past, {})
     assert len(agent.history) == len(task.initial_data) + 3
-    assert len(agent._effects.observations) == known + 1
+    assert len(effects[-1].observations) == known + 1
 
 
 def test_observations_give_the_noise_of_rewards() -> None:

@@ -117,8 +117,7 @@ def test_bounds_inside_an_arm_are_wider_than_those_that_compare_arms(index: str,
     play(agent, env, task, 0)
     context = np.array([0.4])
     action = agent.act({"context": context})
-    arm = agent._played
-    assert arm is not None
+    arm = next(arm for arm in agent.arms if arm.scope == action["scope"])
     plays = 19 if index == "posterior" else 1 + len(arm.rounds)
     width = times * math.sqrt(0.3 * math.log(2 * 1 * plays / 0.1))
     grid = torch.linspace(0.0, 1.0, 1001, dtype=torch.float64)

@@ -111,8 +111,8 @@ def test_a_reward_between_0_and_1_counts_in_part() -> None:
     agent.reset(task, 0)
     for _ in range(400):
         agent.update(3, {"nodes": np.zeros(3)}, 0.25, {})
-    assert agent._successes[3] - 1 == pytest.approx(100, abs=40)
-    assert agent._successes[3] + agent._failures[3] == 402
+    assert agent.successes[3] - 1 == pytest.approx(100, abs=40)
+    assert agent.successes[3] + agent.failures[3] == 402
     for reward in (-0.1, 1.5, math.nan):
         with pytest.raises(ArgumentError, match=r"TS needs rewards in \[0, 1\]; CBO/IVBandit-v0 gave"):
             agent.update(3, {"nodes": np.zeros(3)}, reward, {})

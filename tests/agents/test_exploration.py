@@ -106,12 +106,12 @@ def test_the_edge_is_the_extreme_of_a_parent_beyond_which_more_is_plausible() ->
     exploration, played = Exploration(network, seed=0), [round_.action for round_ in agent.history]
     grid = torch.cartesian_prod(*2 * [torch.linspace(0.0, 1.0, 101, dtype=torch.float64)])
     for extreme in (torch.amax, torch.amin):  # the greatest radius comes first
-        found = exploration._edge(played, -1.0, seed=0)
+        found = exploration.edge(played, -1.0, seed=0)
         reached = radius.mean(torch.as_tensor(found)[None])[0]
         assert (reached - extreme(radius.mean(grid), 0)).abs() < 0.01 * span
-    assert exploration._edge(played, 100.0, seed=0) is None
+    assert exploration.edge(played, 100.0, seed=0) is None
     hard = started(MCBO(), "CBO/ToyGraph-v0")  # hard mode sets the parents themselves
-    assert hard.exploration._edge([past.action for past in hard.history], -100.0, seed=0) is None
+    assert hard.exploration.edge([past.action for past in hard.history], -100.0, seed=0) is None
 
 
 def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() -> None:
@@ -132,7 +132,7 @@ def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() 
 @pytest.mark.parametrize("corner", [0.0, 1.0])
 def test_at_the_edge_of_the_box_an_action_beside_it_lies_inside(corner) -> None:
     agent = started(MCBO(), "CBO/Dropwave-v0")
-    beside = Exploration(agent.network, seed=0)._nudge(np.array([corner, 0.5]))
+    beside = Exploration(agent.network, seed=0).nudge(np.array([corner, 0.5]))
     assert 0.0 < beside[0] < 1.0
     assert abs(beside[0] - corner) < 0.01
 

@@ -17,6 +17,7 @@ from cbo_gym.drawing.edges import curve_of
 from cbo_gym.drawing.layout import lay_out
 from cbo_gym.drawing.sheet import Circle, Layers, Sheet, Sizes, sheet_for
 from cbo_gym.envs.picture import picture_of
+from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.scm import CausalDiagram, Linear, SeparableSEM, Uniform
 from tests.support.environments import ONE_OF_A_KIND
 
@@ -24,6 +25,13 @@ from tests.support.environments import ONE_OF_A_KIND
 LARGE = [("CBO/CoCaLarge-v0", {}), ("CBO/BinaryTree-v0", {"depth": 6})]
 CASES = [(env_id, {}) for env_id in ONE_OF_A_KIND] + [("CBO/BinaryTree-v0", {"depth": 4}), LARGE[1]]
 SLOW_IF_LARGE = [pytest.param(*case, marks=[pytest.mark.slow] if case in LARGE else []) for case in CASES]
+
+
+def drawn(env: Any, action: Any) -> Picture:
+    """The picture of an environment after a round in which ``action`` was played."""
+    base = env.unwrapped
+    action = base.to_intervention(action)
+    return picture_of(Snapshot(base.feedback, base.spec.id, base.round, base.total_reward, base.values, action))
 
 
 def played(env_id: str, render_mode: str, rounds: int = 3, **kwargs: Any) -> Any:
@@ -192,7 +200,7 @@ def extents(picture: Picture) -> tuple[np.ndarray, list[str]]:
 def test_no_two_labels_overlap(env_id: str, kwargs: dict[str, Any]) -> None:
     env = played(env_id, "rgb_array", **kwargs).unwrapped
     env.values |= dict.fromkeys(env.scm.nodes, -123456.0)  # the longest that values can be
-    picture = picture_of(env._snapshot())
+    picture = drawn(env, env.action_space.sample())
     boxes, texts = extents(picture)
     assert [(texts[i], texts[j]) for i, j in overlapping(boxes)] == []
     width, height = picture.figure.get_size_inches() * picture.figure.dpi
@@ -222,8 +230,8 @@ def lines_of(env_id: str, action: Any) -> dict[str, list[tuple[str, bool]]]:
     env = gym.make(env_id, render_mode="rgb_array")
     env.reset(seed=0)
     env.step(action)
-    drawn = picture_of(env.unwrapped._snapshot())._boxes
-    return {name: [(line.label, line.used) for line in box.lines] for name, box in drawn.items() if box.lines}
+    boxes = drawn(env, action).boxes
+    return {name: [(line.label, line.used) for line in box.lines] for name, box in boxes.items() if box.lines}
 
 
 def test_the_picture_shows_a_soft_action_where_it_acts() -> None:
@@ -248,9 +256,13 @@ def test_the_picture_shows_the_arms_that_were_chosen_and_their_signals() -> None
 def test_vectorised_environments_show_each_its_own_action() -> None:
     envs = gym.make_vec("CBO/GPBandit1-v0", 2, vectorization_mode="vector_entry_point", render_mode="rgb_array")
     envs.reset(seed=0)
-    envs.step(np.array([[[0.0], [0.5]], [[0.5], [1.0]]]))
-    shown = [picture_of(envs.unwrapped._snapshot(i))._boxes["Y"].lines[0].label for i in range(2)]
-    assert shown == ["a0 in [0.00, 0.50]", "a0 in [0.50, 1.00]"]
+    actions = np.array([[[0.0], [0.5]], [[0.5], [1.0]]])
+    envs.step(actions)
+    for index, pixels in enumerate(envs.render()):
+        env = gym.make("CBO/GPBandit1-v0", render_mode="rgb_array")
+        env.reset(seed=index)
+        env.step(actions[index])
+        np.testing.assert_array_equal(pixels, env.render())
 
 
 def test_a_bare_diagram_can_be_plotted(tmp_path: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 from cbo_gym import evaluate
 from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import Run, load_published, load_run, publish
-from cbo_gym.evaluation.play.sweep import _store, plan
+from cbo_gym.evaluation.play.sweep import plan, store_run
 from cbo_gym.evaluation.runs.folder import resumed_run, run_files
 from cbo_gym.evaluation.runs.locking import LOCK, WaitingWarning, lock_folder
 from cbo_gym.evaluation.runs.results import name_of, save_run
@@ -101,7 +101,7 @@ def sweeps(folder, number, me):
     """One process has played a run to its end, the others have failed with the same."""
     (job,) = plan(["Random"], ["CBO/ToyGraph-v0"], [number], folder, 3)
     run = replace(load_run(folder / "run"), seed=number, sources=dict(job.sources))
-    return _store(job, run if me == 0 else replace(run, status="failed", error=f"of {me}")).status
+    return store_run(job, run if me == 0 else replace(run, status="failed", error=f"of {me}")).status
 
 
 @pytest.mark.slow

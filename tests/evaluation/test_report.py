@@ -13,7 +13,7 @@ import pytest
 
 from cbo_gym import leaderboard
 from cbo_gym._util.files import csv_cell
-from cbo_gym.cli.comparisons import _print_board
+from cbo_gym.cli.comparisons import print_board
 from cbo_gym.cli.output import console
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.report import page as report
@@ -92,7 +92,7 @@ def test_awkward_labels_survive_in_every_format(awkward):
         assert len({len(re.findall(r"(?<!\\)&", row)) for row in body}) == 1
         assert not re.search(r"(?<!\\)[#%]", tex.partition("\n")[2])
     with console.capture() as shown:
-        _print_board(board)
+        print_board(board)
     assert "<b>A" in shown.get()
 
 

@@ -74,9 +74,9 @@ def test_constants_of_the_instances(name):
 @each
 def test_equal_seeds_give_equal_instances(name):
     build, *_ = BUILDERS[name]
-    ssem._instance.cache_clear()
+    ssem.draw_instance.cache_clear()
     first = given(build(instance_seed=5))
-    ssem._instance.cache_clear()
+    ssem.draw_instance.cache_clear()
     assert first == given(build(instance_seed=5))
     assert first["components"] != given(build(instance_seed=6))["components"]
 

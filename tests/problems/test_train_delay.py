@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cbo_gym.problems import SuperArms
-from cbo_gym.problems.systems.train_delay import SHAPES, _load_fit, train_delay
+from cbo_gym.problems.systems.train_delay import SHAPES, load_fit, train_delay
 from cbo_gym.scm import Intervention, Linear, Tanh
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ def plain_map(fitted, y, b):
 
 
 def test_the_network():
-    problem, fitted = train_delay(), _load_fit()
+    problem, fitted = train_delay(), load_fit()
     graph = problem.scm.diagram.subgraph(problem.scm.nodes[:-1]).graph
     assert graph.number_of_nodes() == 20
     assert graph.number_of_edges() == len(fitted["edges"]) == 62
@@ -70,7 +70,7 @@ def test_the_network():
 
 def test_there_is_one_solution_for_every_signal():
     """Plain iteration of the file's equations from far apart ends at the model's solution."""
-    problem, fitted = train_delay(), _load_fit()
+    problem, fitted = train_delay(), load_fit()
     assert problem.scm.contraction < 0.8
     rng = np.random.default_rng(0)
     corners = rng.integers(0, 2, (50, 20)).astype(float)
@@ -88,7 +88,7 @@ def test_there_is_one_solution_for_every_signal():
 
 
 def test_the_file_holds_no_hourly_values():
-    fitted = _load_fit()
+    fitted = load_fit()
     assert set(fitted) == {"unit_minutes", "stations", "edges", "errors_minutes"}
     assert all(len(station["quantiles"]) == 21 for station in fitted["stations"])
 

@@ -16,7 +16,7 @@ from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
 from cbo_gym.evaluation.compare.pairwise import compare
 from cbo_gym.evaluation.compare.provenance import incomplete_rows
 from cbo_gym.evaluation.runs.counted import env_label
-from cbo_gym.evaluation.runs.recorded import _pack, recorded_actions, with_actions
+from cbo_gym.evaluation.runs.recorded import pack_rows, recorded_actions, with_actions
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.suites import Suite
@@ -200,7 +200,7 @@ def test_fields_are_worked_out_anew_too(file, said):
     assert "initial_reward is given as" in said([replace(run, initial_reward=7.0) for run in runs])
     assert "it has no actions" in said([replace(run, actions="", recommendations="") for run in runs])
     assert "cannot be read as those of 4 rounds" in said([replace(run, actions=run.actions[:7]) for run in runs])
-    outside = _pack(np.full((ROUNDS, 2), 2.0))
+    outside = pack_rows(np.full((ROUNDS, 2), 2.0))
     assert "cannot be played" in said([replace(run, actions=outside) for run in runs])
 
 

@@ -201,7 +201,7 @@ def run_jobs(
     of_other_code = 0
     with closing(playing) as ended:
         for job, played in ended:
-            run = _store(job, played)
+            run = store_run(job, played)
             count[run.status] += 1
             of_other_code += dict(job.sources) != run.sources
             if execution.on_run:
@@ -229,7 +229,7 @@ def play_jobs(
     return [runs[id(job)] for job in jobs]
 
 
-def _store(job: Job, run: Run) -> Run:
+def store_run(job: Job, run: Run) -> Run:
     """Store a run under its own name, because its code may be newer than the job; keep a finished run."""
     path = job.folder / name_of(run)
     try:

@@ -63,7 +63,8 @@ def with_actions(run: Run) -> Run:
         return run
     played = recorded_actions(run)
     recommended = [numbers for numbers in played.recommended if numbers is not None]
-    return replace(run, actions=_pack([numbers for numbers, _ in played.actions]), recommendations=_pack(recommended))
+    actions = pack_rows([numbers for numbers, _ in played.actions])
+    return replace(run, actions=actions, recommendations=pack_rows(recommended))
 
 
 def recorded_actions(run: Run) -> Recorded:
@@ -85,7 +86,7 @@ def recorded_actions(run: Run) -> Recorded:
     return Recorded(list(zip(actions, chosen, strict=True)), recommended)
 
 
-def _pack(rows: Sequence[Sequence[float]]) -> str:
+def pack_rows(rows: Sequence[Sequence[float]]) -> str:
     """Return rows as base 64, padded with NaN to one length."""
     filled = np.full((len(rows), max(map(len, rows), default=0)), np.nan, dtype="<f8")
     for index, row in enumerate(rows):

@@ -99,7 +99,7 @@ class _Instance:
 
 
 @lru_cache(maxsize=64)
-def _instance(family: _Family, seed: int) -> _Instance:
+def draw_instance(family: _Family, seed: int) -> _Instance:
     """Return the first accepted draw of a seed's random stream.
 
     A system is accepted if its payoff differs from its first-degree Taylor polynomial by more than a tenth of the
@@ -175,7 +175,7 @@ def _problem(
     for argument, function in (("activation", activation), ("payoff", payoff)):
         if not isinstance(function, Component | None):
             raise ArgumentError(f"{argument} must be None or a Component such as Tanh(); given {short_repr(function)}")
-    instance = _instance(family, instance_seed)
+    instance = draw_instance(family, instance_seed)
     sem = SeparableSEM(
         instance.signals,
         instance.components,

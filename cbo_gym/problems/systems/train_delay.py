@@ -51,7 +51,7 @@ def _combine(coefficients: dict[str, float]) -> Component:
 
 
 @cache
-def _load_fit() -> dict[str, Any]:
+def load_fit() -> dict[str, Any]:
     content = Path(str(files("cbo_gym.problems.systems"))).joinpath(FILE_NAME).read_text(encoding="utf-8")
     return yaml.safe_load(content)
 
@@ -69,7 +69,7 @@ def train_delay() -> Problem:
     KASW Kassel-Wilhelmshoehe, LEIN Leinefelde, NEUD Neudietendorf, NORD Nordhausen, NORT Northeim, SAAL Saalfeld,
     WEIM Weimar.
     """
-    sem = network_sem(_load_fit())
+    sem = network_sem(load_fit())
     return Problem(
         name="TrainDelay",
         scm=sem,
