@@ -80,7 +80,7 @@ def _link(match: re.Match[str]) -> str:
 
 
 def write() -> None:
-    """Write all of them."""
+    """Write the notebooks of all tutorials."""
     NOTEBOOKS.mkdir(exist_ok=True)
     for page in sorted(PAGES.glob("*.md")):
         (NOTEBOOKS / f"{page.stem}.ipynb").write_text(notebook_of(page), encoding="utf-8")
