@@ -28,7 +28,7 @@ StepInfo = dict[str, Any]
 
 
 class Mode(StrEnum):
-    """The feedback modes: the meaning of actions and observations. Each is a module of ``cbo_gym.modes``."""
+    """The feedback modes: the meaning of actions and observations. Each is a folder of ``cbo_gym.modes``."""
 
     SOFT = "soft"
     HARD = "hard"

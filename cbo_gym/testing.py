@@ -28,10 +28,11 @@ from cbo_gym.envs import CausalBanditEnv, CausalBanditVectorEnv
 from cbo_gym.envs.making import make_env
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
-from cbo_gym.modes import Feedback, make_feedback
-from cbo_gym.modes.base import Description
-from cbo_gym.modes.choice import ChoiceInterface
-from cbo_gym.modes.oracles import SeveralObjectivesOracle, oracle_for
+from cbo_gym.modes import make_dynamics, oracle_for
+from cbo_gym.modes.base.choice import ChoiceInterface
+from cbo_gym.modes.base.dynamics import Dynamics
+from cbo_gym.modes.base.interface import Description
+from cbo_gym.modes.oracles import SeveralObjectivesOracle
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.task import Action, Mode, Observation, Task
 
@@ -104,7 +105,7 @@ def _play(agent: Any, env_label: str, seed: int, rounds: int, overwrite: bool = 
         with _require_unchanged("the observation", observation, acting), _naming(acting):
             action = agent.act(observation)
         try:
-            env.unwrapped.feedback.decode(action)
+            env.unwrapped.dynamics.decode(action)
         except InvalidAction as error:
             raise ContractError(f"{acting} gave an action that is not in {env.action_space}: {error}") from error
         played = deepcopy(action)
@@ -159,7 +160,7 @@ def _recommend(agent: Any, env: Any, task: Task, may_refuse: bool = False) -> An
         raise ContractError(f"{_name(agent)}.recommend() raised {error!r}, although something was played") from error
     if task.objectives:
         try:
-            env.unwrapped.feedback.read_recommendation(recommended)
+            env.unwrapped.dynamics.read_recommendation(recommended)
         except InvalidAction as error:
             raise ContractError(f"{_name(agent)}.recommend() gave actions that are not in {space}: {error}") from error
     elif not _contains(space, recommended):
@@ -262,54 +263,54 @@ def check_problem(problem: str | Problem, *, mode: Mode | str | None = None, see
         ContractError: naming the broken rule.
         ArgumentError: if the problem cannot be built, or does not fit ``mode``, or fits no mode.
     """
-    for feedback in _playable(problem, mode, parameters):
-        _check_rounds(feedback, seed)
-        _check_codec(feedback, seed)
-        _check_environments(problem, feedback, parameters, seed)
-        _check_rewards(feedback, seed)
+    for dynamics in _playable(problem, mode, parameters):
+        _check_rounds(dynamics, seed)
+        _check_codec(dynamics, seed)
+        _check_environments(problem, dynamics, parameters, seed)
+        _check_rewards(dynamics, seed)
 
 
-def _playable(problem: str | Problem, mode: Mode | str | None, parameters: dict[str, Any]) -> list[Feedback]:
+def _playable(problem: str | Problem, mode: Mode | str | None, parameters: dict[str, Any]) -> list[Dynamics]:
     if mode is not None:
-        return [make_feedback(problem, mode, **parameters)]
+        return [make_dynamics(problem, mode, **parameters)]
     built = build_problem(problem, **parameters)
     playable, refusals = [], []
     for each in Mode:
         try:
-            feedback = make_feedback(built, each)
+            dynamics = make_dynamics(built, each)
         except ArgumentError as error:
             refusals.append(str(error))
             continue
-        if isinstance(feedback, ChoiceInterface) and not any(feedback.codec.sets):
+        if isinstance(dynamics, ChoiceInterface) and not any(dynamics.codec.sets):
             refusals.append(f"nothing can be set in {each} mode")
         else:
-            playable.append(feedback)
+            playable.append(dynamics)
     if not playable:
         raise ArgumentError(f"{built.name} fits no mode: {'; '.join(refusals)}")
     return playable
 
 
-def _some_actions(feedback: Feedback, count: int, seed: int) -> Actions:
-    space = batch_space(feedback.action_space, count)
+def _some_actions(dynamics: Dynamics, count: int, seed: int) -> Actions:
+    space = batch_space(dynamics.action_space, count)
     space.seed(seed)
     return space.sample()
 
 
-def _split(feedback: Feedback, actions: Actions, count: int) -> list[Action]:
-    return [deepcopy(action) for action in iterate(batch_space(feedback.action_space, count), actions)]
+def _split(dynamics: Dynamics, actions: Actions, count: int) -> list[Action]:
+    return [deepcopy(action) for action in iterate(batch_space(dynamics.action_space, count), actions)]
 
 
-def _check_rounds(feedback: Feedback, seed: int) -> None:
-    scm, where = feedback.scm, f"{feedback.problem.name} in {feedback.mode} mode"
-    actions = _some_actions(feedback, SAMPLES, seed)
+def _check_rounds(dynamics: Dynamics, seed: int) -> None:
+    scm, where = dynamics.scm, f"{dynamics.problem.name} in {dynamics.mode} mode"
+    actions = _some_actions(dynamics, SAMPLES, seed)
     noise = scm.draw_noise(np.random.default_rng(seed), SAMPLES)
-    batch = feedback.decode_batch(actions)
+    batch = dynamics.decode_batch(actions)
     with _naming_mechanisms(f"{where}, on arrays"):
-        together = feedback.play(noise, batch)
-        again = feedback.play(noise, feedback.decode_batch(actions))
-    for row, action in enumerate(_split(feedback, actions, SAMPLES)):
+        together = dynamics.play(noise, batch)
+        again = dynamics.play(noise, dynamics.decode_batch(actions))
+    for row, action in enumerate(_split(dynamics, actions, SAMPLES)):
         with _naming_mechanisms(f"{where}, on single numbers"):
-            single = feedback.play(tuple(float(column[row]) for column in noise), feedback.decode(action))
+            single = dynamics.play(tuple(float(column[row]) for column in noise), dynamics.decode(action))
         for name, value in single.items():
             column = np.broadcast_to(together[name], SAMPLES)
             if not isinstance(value, float | int | np.number | np.ndarray):
@@ -324,18 +325,18 @@ def _check_rounds(feedback: Feedback, seed: int) -> None:
                 raise ContractError(f"{where}: {name} differs between two rounds with the same noise and action")
 
 
-def _check_codec(feedback: Feedback, seed: int) -> None:
-    codec, where = feedback.codec, f"{feedback.problem.name} in {feedback.mode} mode"
+def _check_codec(dynamics: Dynamics, seed: int) -> None:
+    codec, where = dynamics.codec, f"{dynamics.problem.name} in {dynamics.mode} mode"
     rng = np.random.default_rng(seed)
     for point in rng.random((SAMPLES, codec.dim)):
-        if not _contains(feedback.action_space, codec.to_action(point)):
+        if not _contains(dynamics.action_space, codec.to_action(point)):
             raise ContractError(f"{where}: the codec makes {codec.to_action(point)!r} of a point, not an action")
-    for action in _split(feedback, _some_actions(feedback, SAMPLES, seed), SAMPLES):
+    for action in _split(dynamics, _some_actions(dynamics, SAMPLES, seed), SAMPLES):
         if _frozen_numbers(codec.to_action(codec.to_point(action))) != _frozen_numbers(action):
             raise ContractError(f"{where}: the point of {action!r} leads to another action")
-        restored = feedback.decode(codec.from_record(codec.to_record(action)))
-        meant = feedback.decode(action)
-        if not _close(feedback.describe(restored), feedback.describe(meant)):
+        restored = dynamics.decode(codec.from_record(codec.to_record(action)))
+        meant = dynamics.decode(action)
+        if not _close(dynamics.describe(restored), dynamics.describe(meant)):
             raise ContractError(f"{where}: the record of {action!r} leads to another intervention")
         codec.to_string(codec.to_record(action))
         codec.to_numbers(action)
@@ -352,20 +353,20 @@ def _close(first: Description, second: Description) -> bool:
     )
 
 
-def _check_environments(problem: str | Problem, feedback: Feedback, parameters: dict[str, Any], seed: int) -> None:
-    where = f"{feedback.problem.name} in {feedback.mode} mode"
-    scalars = [CausalBanditEnv(problem, mode=feedback.mode, **parameters) for _ in range(2)]
-    both = CausalBanditVectorEnv(2, problem, mode=feedback.mode, **parameters)
+def _check_environments(problem: str | Problem, dynamics: Dynamics, parameters: dict[str, Any], seed: int) -> None:
+    where = f"{dynamics.problem.name} in {dynamics.mode} mode"
+    scalars = [CausalBanditEnv(problem, mode=dynamics.mode, **parameters) for _ in range(2)]
+    both = CausalBanditVectorEnv(2, problem, mode=dynamics.mode, **parameters)
     observations, _ = both.reset(seed=seed)
     firsts = [env.reset(seed=seed + index)[0] for index, env in enumerate(scalars)]
     _require_same_observations(where, firsts, observations)
     for number in range(3):
-        actions = _some_actions(feedback, 2, seed + number)
-        steps = [env.step(action) for env, action in zip(scalars, _split(feedback, actions, 2), strict=True)]
+        actions = _some_actions(dynamics, 2, seed + number)
+        steps = [env.step(action) for env, action in zip(scalars, _split(dynamics, actions, 2), strict=True)]
         observations, rewards, *_ = both.step(actions)
         for observation, _, *_ in steps:
             if not scalars[0].observation_space.contains(observation):
-                raise ContractError(f"{where}: the observation {observation} is outside {feedback.observation_space}")
+                raise ContractError(f"{where}: the observation {observation} is outside {dynamics.observation_space}")
         _require_same_observations(where, [step[0] for step in steps], observations)
         if not np.allclose([step[1] for step in steps], rewards, rtol=1e-9, atol=1e-9):
             raise ContractError(
@@ -379,14 +380,14 @@ def _require_same_observations(where: str, singles: list[Observation], together:
             raise ContractError(f"{where}: experiment {index} of the vectorised environment has another observation")
 
 
-def _check_rewards(feedback: Feedback, seed: int) -> None:
-    where = f"{feedback.problem.name} in {feedback.mode} mode"
-    oracle = oracle_for(feedback)
-    actions = _split(feedback, _some_actions(feedback, RANDOM_ACTIONS, seed), RANDOM_ACTIONS)
+def _check_rewards(dynamics: Dynamics, seed: int) -> None:
+    where = f"{dynamics.problem.name} in {dynamics.mode} mode"
+    oracle = oracle_for(dynamics)
+    actions = _split(dynamics, _some_actions(dynamics, RANDOM_ACTIONS, seed), RANDOM_ACTIONS)
     if isinstance(oracle, SeveralObjectivesOracle):
         width = np.ptp(oracle.expected_vectors(actions, tolerance=np.inf).value, axis=0)
         if idle := [
-            str(objective) for objective, w in zip(feedback.problem.outcomes.objectives, width, strict=True) if w <= 0.0
+            str(objective) for objective, w in zip(dynamics.problem.outcomes.objectives, width, strict=True) if w <= 0.0
         ]:
             raise ContractError(f"{where}: under {RANDOM_ACTIONS} random actions {idle[0]} has one expected value")
         return
@@ -395,26 +396,26 @@ def _check_rewards(feedback: Feedback, seed: int) -> None:
         raise ContractError(
             f"{where}: {RANDOM_ACTIONS} random actions all have the expected reward {expected.value[0]}"
         )
-    best = feedback.known_maximiser()
+    best = dynamics.known_maximiser()
     if best is not None:
         reached = oracle.expected_rewards([best], tolerance=np.inf)
         above = expected.value - reached.value - 6.0 * (expected.standard_error + reached.standard_error)
         if above.max() > 1e-9 * np.ptp(expected.value):
             better = actions[int(above.argmax())]
-            claimed = "optimal_do" if feedback.mode is Mode.HARD else "optimal_action"
+            claimed = "optimal_do" if dynamics.mode is Mode.HARD else "optimal_action"
             raise ContractError(
                 f"{where}: {claimed} has the expected reward {reached.value[0]}, and {better!r} "
                 f"{expected.value[above.argmax()]}"
             )
-    _check_composition(feedback, where, seed)
+    _check_composition(dynamics, where, seed)
 
 
-def _check_composition(feedback: Feedback, where: str, seed: int) -> None:
-    composition, scm = feedback.problem.composition, feedback.scm
+def _check_composition(dynamics: Dynamics, where: str, seed: int) -> None:
+    composition, scm = dynamics.problem.composition, dynamics.scm
     if composition is None or scm.reward in {variable.name for variable in scm.noisy}:
         return
     noise = scm.draw_noise(np.random.default_rng(seed), SAMPLES)
-    values = feedback.play(noise, feedback.decode_batch(_some_actions(feedback, SAMPLES, seed)))
+    values = dynamics.play(noise, dynamics.decode_batch(_some_actions(dynamics, SAMPLES, seed)))
     nodes = {name: np.broadcast_to(values[name], SAMPLES) for name in scm.nodes[:-1]}
     if not np.allclose(composition(nodes), values[scm.reward], rtol=1e-9, atol=1e-9):
         raise ContractError(f"{where}: the composition does not give the reward")

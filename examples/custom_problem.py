@@ -58,7 +58,7 @@ def main() -> None:
         oracle = oracle_of(env)
         optimum = oracle.optimum
         print(f"{env_id}: optimum {optimum.value:.4g} +- {optimum.standard_error:.1g} "
-              f"at {oracle.feedback.codec.to_record(optimum.action)}")  # fmt: skip
+              f"at {oracle.dynamics.codec.to_record(optimum.action)}")  # fmt: skip
 
     # A file is named in an environment's parameters, so that sweeps and the command line take it too:
     # cbo-gym show "CBO/Custom-v0(problem='greenhouse.yaml')"

@@ -92,7 +92,7 @@ def regrets(name: str, game: str, adversary: str, seed: int, rounds: int) -> np.
     env, agent = f"CBO/{game}-v0", Watched(name)
     opponent: Any = adversary
     if adversary == "informed":
-        opponent = Informed(agent, gym.make(env).unwrapped.feedback.game, seed)
+        opponent = Informed(agent, gym.make(env).unwrapped.dynamics.game, seed)
     run = cbo_gym.evaluate(agent, env, seed, horizon=rounds, recommend="end", label=name, adversary=opponent)
     return run.table["average_regret"].to_numpy()
 

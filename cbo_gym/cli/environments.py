@@ -138,29 +138,29 @@ def show(
 
 def _describe_env(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
     """Return the JSON document of an environment."""
-    from cbo_gym.modes.contextual.dynamics import name_scope
+    from cbo_gym.modes.contextual.interface import name_scope
     from cbo_gym.problems.modes.contextual import Contexts
     from cbo_gym.problems.modes.discrete import arms_of
     from cbo_gym.problems.modes.dynamic import Slices
     from cbo_gym.problems.variations.graph_knowledge import describe_knowledge
 
-    feedback, problem, entry = oracle.feedback, oracle.problem, find_entry(spec.name)
-    codec, domains, scm = feedback.codec, problem.domains, feedback.scm
+    dynamics, problem, entry = oracle.dynamics, oracle.problem, find_entry(spec.name)
+    codec, domains, scm = dynamics.codec, problem.domains, dynamics.scm
     settable = (problem.data(Slices) or problem).manipulable if codec.choices else {}
     contexts = problem.data(Contexts)
     scopes = contexts.scopes if codec.choices and contexts else ()
     names = domains.names if domains.named else [f"action[{i}]" for i in range(len(domains.names))]
     best = oracle.optimum
     # With a wrong graph the best action may not be offered.
-    true_codec = feedback.truth.codec
+    true_codec = dynamics.truth.codec
     record = to_record(true_codec, best.action)
     return {
         "id": str(spec),
         "description": problem.description,
-        "mode": feedback.mode.value,
+        "mode": dynamics.mode.value,
         "horizon": horizon,
-        "action_space": str(feedback.action_space),
-        "observation_space": str(feedback.observation_space),
+        "action_space": str(dynamics.action_space),
+        "observation_space": str(dynamics.observation_space),
         "actions": [_bounds(name, ends) for name, ends in zip(names, domains.intervals, strict=True)],
         "settable": [_bounds(name, ends) for name, ends in settable.items()],
         "scopes": [name_scope(scope) for scope in scopes],
@@ -276,7 +276,7 @@ def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
     with progress_bar() as progress:
         for entry in progress.track(wanted, description="optima"):
             oracle = oracle_of(gym.make(entry.id))
-            solution, codec = oracle.find_optimum(), oracle.feedback.codec
+            solution, codec = oracle.find_optimum(), oracle.dynamics.codec
             record = to_record(codec, solution.action)
             optimum = RecordedOptimum(
                 value=solution.value,

@@ -1,4 +1,4 @@
-"""Gymnasium environments: a scalar and a vectorised class, which play any feedback."""
+"""Gymnasium environments: a scalar and a vectorised class, which play any mode."""
 
 from cbo_gym._util.lazy import attach_stub
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentTypeError
-from cbo_gym.modes import Feedback
-from cbo_gym.modes.oracles import Oracle, oracle_for
+from cbo_gym.modes import oracle_for
+from cbo_gym.modes.base.dynamics import Dynamics
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
@@ -24,10 +25,10 @@ def oracle_of(env: Any) -> Oracle:
         ArgumentTypeError: if it is not an environment of this package.
     """
     base = env.unwrapped
-    feedback = getattr(base, "feedback", None)
-    if not isinstance(feedback, Feedback):
+    dynamics = getattr(base, "dynamics", None)
+    if not isinstance(dynamics, Dynamics):
         raise ArgumentTypeError(f"an oracle needs an environment of cbo_gym; given {type(base).__name__}")
-    return oracle_for(feedback, _transform_optimum(_find_recorded(base.spec), feedback))
+    return oracle_for(dynamics, _transform_optimum(_find_recorded(base.spec), dynamics))
 
 
 def _find_recorded(spec: Any) -> RecordedOptimum | None:
@@ -42,16 +43,15 @@ def _find_recorded(spec: Any) -> RecordedOptimum | None:
     return entry.optimum if given == registered else None
 
 
-def _transform_optimum(recorded: RecordedOptimum | None, feedback: Feedback) -> RecordedOptimum | None:
+def _transform_optimum(recorded: RecordedOptimum | None, dynamics: Dynamics) -> RecordedOptimum | None:
     """Return the optimum of an instance, given that of the published problem."""
-    transform = feedback.truth.problem.transform
+    transform = dynamics.truth.problem.transform
     if recorded is None or transform is None:
         return recorded
     scale, to_new = transform.reward.slope, transform.reward.to_new
-    names = [old for old, new in transform.names.items() if new in feedback.problem.action_names]
     changes = {
         "value": float(to_new(recorded.value)),
-        "action": transform.record(recorded.action, feedback.mode, names),
+        "action": dynamics.transform_record(transform, recorded.action),
         "standard_error": scale * recorded.standard_error,
         # A bend changes the distribution of random actions, so that their mean must be estimated again.
         "random_value": float(to_new(recorded.random_value)) if transform.keeps_measure else None,

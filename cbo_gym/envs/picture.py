@@ -9,7 +9,7 @@ import numpy as np
 from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import ACTION, OUTLINE, PLAIN, SET, UNUSED
 from cbo_gym.envs.snapshot import Snapshot
-from cbo_gym.modes.base import Interface
+from cbo_gym.modes.base.interface import Interface
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.task import Mode
 
@@ -23,7 +23,7 @@ def draw(state: Snapshot) -> np.ndarray:
 
 def picture_of(state: Snapshot) -> Picture:
     """Return the picture before it is drawn as pixels."""
-    entries = state.feedback.node_entries(state.intervention, state.values)
+    entries = state.dynamics.node_entries(state.intervention, state.values)
     boxes = {
         name: Box(
             state.value(name),
@@ -31,19 +31,19 @@ def picture_of(state: Snapshot) -> Picture:
             COLOURS[role],
             name in state.intervened,
         )
-        for name, role in roles_of(state.feedback).items()
+        for name, role in roles_of(state.dynamics).items()
     }
-    return Picture(state.feedback.scm.diagram, boxes, (state.title, state.score), _key(state, boxes))
+    return Picture(state.dynamics.scm.diagram, boxes, (state.title, state.score), _key(state, boxes))
 
 
-def roles_of(feedback: Interface) -> dict[str, str]:
+def roles_of(interface: Interface) -> dict[str, str]:
     """Return the role of each node, a key of ``COLOURS``."""
-    affected = feedback.affected_nodes()
-    data = feedback.problem.data(Contexts) if feedback.looks_ahead else None
+    affected = interface.affected_nodes()
+    data = interface.problem.data(Contexts) if interface.looks_ahead else None
     contexts = data.names if data else ()
-    roles = dict.fromkeys(feedback.scm.nodes, "other")
+    roles = dict.fromkeys(interface.scm.nodes, "other")
     roles |= dict.fromkeys(contexts, "context") | dict.fromkeys(affected, "acted on")
-    return roles | {feedback.scm.reward: "reward"}
+    return roles | {interface.scm.reward: "reward"}
 
 
 # The same in every round, so that the pictures of an experiment have the same size.
@@ -58,8 +58,8 @@ def _key(state: Snapshot, boxes: dict[str, Box]) -> list[tuple[dict[str, Any], s
     if lines:
         key.append(({"facecolor": ACTION}, "the action"))
     else:
-        when = "set, now or when implemented" if state.feedback.mode is Mode.DYNAMIC else "set this round"
+        when = "set, now or when implemented" if state.dynamics.mode is Mode.DYNAMIC else "set this round"
         key.append(({"facecolor": PLAIN, "edgecolor": SET, "linewidth": 2}, when))
-    if state.feedback.mode is Mode.MASKED:
+    if state.dynamics.mode is Mode.MASKED:
         key.append(({"facecolor": UNUSED}, "not chosen"))
     return key

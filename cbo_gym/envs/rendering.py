@@ -45,7 +45,7 @@ def render(state: Snapshot, render_mode: str) -> str | np.ndarray:
 
 
 def _table(state: Snapshot) -> str:
-    scm, affected, cut = state.feedback.scm, state.feedback.affected_nodes(), state.intervened
+    scm, affected, cut = state.dynamics.scm, state.dynamics.affected_nodes(), state.intervened
     diagram = scm.diagram
     rows: list[tuple[str, ...]] = [("", "node", "value", "action", "parents", "confounded with")]
     for name in scm.nodes:

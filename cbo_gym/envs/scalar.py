@@ -14,7 +14,7 @@ from cbo_gym.actions import Space
 from cbo_gym.envs.objectives import finite_rewards, reward_space
 from cbo_gym.envs.rendering import RENDER_MODES, render, require_render_mode
 from cbo_gym.envs.snapshot import Snapshot
-from cbo_gym.modes import make_feedback
+from cbo_gym.modes import make_dynamics
 from cbo_gym.modes.oracles.constrained import require_feasible
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention, System
@@ -83,7 +83,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             0 for the system as published, see :mod:`cbo_gym.problems.variations.instance`.
 
     Attributes:
-        feedback: Meaning of actions and observations.
+        dynamics: Meaning of actions and observations.
         problem: The problem that is played.
         scm: Its system.
         mode: The feedback mode.
@@ -109,22 +109,22 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         **parameters: Any,
     ) -> None:
         require_render_mode(render_mode)
-        self.feedback = make_feedback(problem, mode, **parameters)
-        require_feasible(self.feedback)
-        self.mode = self.feedback.mode
-        self.problem = self.feedback.problem
-        self.scm = self.feedback.scm
+        self.dynamics = make_dynamics(problem, mode, **parameters)
+        require_feasible(self.dynamics)
+        self.mode = self.dynamics.mode
+        self.problem = self.dynamics.problem
+        self.scm = self.dynamics.scm
         self.render_mode = render_mode
-        self.action_space: Space = self.feedback.action_space
-        self.observation_space = self.feedback.observation_space  # type: ignore[assignment]
-        self._observed = itemgetter(*self.feedback.nodes)
+        self.action_space: Space = self.dynamics.action_space
+        self.observation_space = self.dynamics.observation_space  # type: ignore[assignment]
+        self._observed = itemgetter(*self.dynamics.nodes)
         # Looked up once: a step takes a few microseconds.
-        self._decode, self._play = self.feedback.decode, self.feedback.play
-        self._describe, self._after = self.feedback.describe, self.feedback.after
+        self._decode, self._play = self.dynamics.decode, self.dynamics.play
+        self._describe, self._after = self.dynamics.describe, self.dynamics.after
         self._reward_of = self.problem.outcomes.reward
-        self._before = self.feedback.before if self.feedback.looks_ahead else None
-        self._remembers = self.feedback.remembers
-        self._priced = self.feedback.costs is not None
+        self._before = self.dynamics.before if self.dynamics.looks_ahead else None
+        self._remembers = self.dynamics.remembers
+        self._priced = self.dynamics.costs is not None
         self._several = bool(self.problem.outcomes.objectives)
         if self._several:
             self.reward_space = reward_space(self.problem.outcomes)
@@ -137,7 +137,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._intervention: Intervention | None = None
         self._noise: NoiseStream | None = None
         self._last_noise: tuple[float, ...] = ()
-        self._memory = self._last_memory = self.feedback.start()
+        self._memory = self._last_memory = self.dynamics.start()
 
     def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[Observation, StepInfo]:
         """Start an experiment. Without a seed the random stream of the noise continues.
@@ -147,11 +147,11 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         """
         super().reset(seed=None if seed is None else seed_number(seed, at_most=MAX_NOISE_SEED))
         self._begin()
-        observation = self.feedback.empty_observation()
+        observation = self.dynamics.empty_observation()
         if self._before:
             observation |= self._before(self._stream().peek())
         if self._remembers:
-            observation |= self.feedback.observe_memory(self._memory)
+            observation |= self.dynamics.observe_memory(self._memory)
         return observation, {"round": 0, "intervention": {}}
 
     def step(self, action: Action) -> tuple[Observation, Any, bool, bool, StepInfo]:
@@ -167,7 +167,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         """
         intervention = played = self._decode(action)
         if self._remembers:
-            intervention = self.feedback.situate(intervention, self._memory)
+            intervention = self.dynamics.situate(intervention, self._memory)
         stream = self._noise or self._stream()
         noise = stream.draw()
         try:
@@ -177,8 +177,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             raise
         if self._remembers:
             self._last_memory = self._memory
-            self._memory = self.feedback.remember(self._memory, intervention, values)
-            observation |= self.feedback.observe_memory(self._memory)
+            self._memory = self.dynamics.remember(self._memory, intervention, values)
+            observation |= self.dynamics.observe_memory(self._memory)
         self._last_noise = noise
         self.values = values
         self._intervention = intervention
@@ -190,10 +190,10 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         """Return the ``info`` of a round: the decoded action, the intervention after earlier rounds, and the values."""
         info = {"round": self.round, "intervention": self._describe(situated)}
         if self._several:
-            objectives = self.feedback.objectives(values, played)
+            objectives = self.dynamics.objectives(values, played)
             info["objectives"] = {name: float(value) for name, value in objectives.items()}
         if self._priced:
-            info["cost"] = self.feedback.cost(played)
+            info["cost"] = self.dynamics.cost(played)
         return info
 
     def to_intervention(self, action: Action) -> Intervention:
@@ -202,7 +202,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         Raises:
             gymnasium.error.InvalidAction: if it is not an element of the action space.
         """
-        return self.feedback.situate(self._decode(action), self._memory)
+        return self.dynamics.situate(self._decode(action), self._memory)
 
     def counterfactual(self, action: Action) -> tuple[Observation, Any, bool, bool, StepInfo]:
         """Return the outcome of the last round if another action had been played, with the same noise.
@@ -230,10 +230,10 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
         intervention = played = self._decode(action)
         if self._remembers:
-            intervention = self.feedback.situate(intervention, self._last_memory)
+            intervention = self.dynamics.situate(intervention, self._last_memory)
         values, observation, reward = self._outcome(self._last_noise, intervention, self._stream())
         if self._remembers:
-            observation |= self.feedback.observe_memory(self.feedback.remember(self._last_memory, intervention, values))
+            observation |= self.dynamics.observe_memory(self.dynamics.remember(self._last_memory, intervention, values))
         return observation, reward, False, False, self._info(played, intervention, values)
 
     def _outcome(
@@ -241,7 +241,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
     ) -> tuple[Values, Observation, Any]:
         values = self._play(noise, intervention)
         if self._several:
-            reward: Any = finite_rewards(self.problem.outcomes, self.feedback.objectives(values, intervention), ())
+            reward: Any = finite_rewards(self.problem.outcomes, self.dynamics.objectives(values, intervention), ())
         else:
             reward = float(self._reward_of(values))
             if not isfinite(reward):
@@ -276,7 +276,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             ("mode", self.mode),
             ("rounds", self.spec.max_episode_steps if self.spec else "-"),
             ("actions", self.action_space),
-            ("observations", ", ".join(self.feedback.observation_space)),
+            ("observations", ", ".join(self.dynamics.observation_space)),
             ("reward", self.scm.reward),
             ("played so far", self.round),
         ]
@@ -286,4 +286,4 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
 
     def _snapshot(self) -> Snapshot:
         env_id = self.spec.id if self.spec else None
-        return Snapshot(self.feedback, env_id, self.round, self.total_reward, self.values, self._intervention)
+        return Snapshot(self.dynamics, env_id, self.round, self.total_reward, self.values, self._intervention)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cbo_gym.modes import Feedback
+from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.scm import Intervention
 
 MISSING = "-"
@@ -17,7 +17,7 @@ class Snapshot:
     """An experiment after a round.
 
     Args:
-        feedback: feedback of the environment.
+        dynamics: dynamics of the environment.
         env_id: id of the environment; None for an unregistered one.
         round: number of rounds played.
         total_reward: sum of their rewards; an array with several objectives.
@@ -25,7 +25,7 @@ class Snapshot:
         intervention: intervention of the last action; None before the first.
     """
 
-    feedback: Feedback
+    dynamics: Dynamics
     env_id: str | None
     round: int
     total_reward: Any
@@ -39,19 +39,19 @@ class Snapshot:
 
     @property
     def title(self) -> str:
-        return self.env_id or f"{self.feedback.problem.name} ({self.feedback.mode} mode)"
+        return self.env_id or f"{self.dynamics.problem.name} ({self.dynamics.mode} mode)"
 
     @property
     def score(self) -> str:
         """Rewards of the last round and so far, in a line."""
         if self.round == 0:
             return "round 0   no reward yet"
-        if self.feedback.problem.outcomes.objectives and self.intervention is not None:
-            objectives = self.feedback.objectives(dict(self.values), self.intervention)
+        if self.dynamics.problem.outcomes.objectives and self.intervention is not None:
+            objectives = self.dynamics.objectives(dict(self.values), self.intervention)
             return "   ".join(
                 [f"round {self.round}", *(f"{name} {float(value):.4g}" for name, value in objectives.items())]
             )
-        reward, total = float(self.feedback.problem.outcomes.reward(self.values)), self.total_reward
+        reward, total = float(self.dynamics.problem.outcomes.reward(self.values)), self.total_reward
         return f"round {self.round}   reward {reward:.4g}   total {total:.4g}   mean {total / self.round:.4g}"
 
     def value(self, name: str) -> str:

@@ -18,8 +18,8 @@ from cbo_gym.envs.making import env_spec, make_env
 from cbo_gym.envs.registry import InitialData, find_entry, is_custom
 from cbo_gym.envs.scalar import CausalBanditEnv
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.modes import Feedback
-from cbo_gym.modes.base import Interface
+from cbo_gym.modes.base.dynamics import Dynamics
+from cbo_gym.modes.base.interface import Interface
 from cbo_gym.task import Action, Observation, Round, Task
 
 # Key of the initial data's random stream, which is apart from the rounds' noise.
@@ -62,18 +62,18 @@ def make_task(
     if horizon is None:
         raise ArgumentError("give a horizon; the environment has no max_episode_steps")
     horizon = whole_number("horizon", horizon, at_least=1)
-    feedback = base.feedback
+    dynamics = base.dynamics
     try:
         sizes = _sizes(base) if initial_data is None else InitialData.model_validate(initial_data)
     except ValidationError as error:
         raise ArgumentError(f"cannot read initial_data: {field_errors(error, InitialData)}") from error
-    drawn = feedback.random_fields(_generator(seed), sizes.observational)
+    drawn = dynamics.random_fields(_generator(seed), sizes.observational)
     env_id = spec.id if spec else base.problem.name
-    return task_of(feedback, env_id, horizon, _draw_initial_data(feedback, seed, sizes), drawn)
+    return task_of(dynamics, env_id, horizon, _draw_initial_data(dynamics, seed, sizes), drawn)
 
 
 def task_of(
-    feedback: Interface,
+    interface: Interface,
     env_id: str,
     horizon: int,
     initial_data: tuple[Round, ...],
@@ -82,31 +82,31 @@ def task_of(
     """Return the task of an interface, with the rounds that an agent gets before it acts.
 
     Args:
-        feedback: interface of any mode.
+        interface: interface of any mode.
         env_id: name of the environment in the task.
         horizon: number of rounds.
         initial_data: the rounds before the first action.
         drawn: more fields of the mode's task, from :meth:`Interface.random_fields`.
     """
-    problem = feedback.problem
-    noise = feedback.exogenous()
-    known_noise = {name: noise[name] for name in feedback.nodes if name in noise}
-    task = feedback.task_class(
+    problem = interface.problem
+    noise = interface.exogenous()
+    known_noise = {name: noise[name] for name in interface.nodes if name in noise}
+    task = interface.task_class(
         env_id=env_id,
-        mode=feedback.mode,
-        graph=feedback.knowledge,
-        nodes=feedback.nodes,
-        reward=feedback.nodes[-1],
+        mode=interface.mode,
+        graph=interface.knowledge,
+        nodes=interface.nodes,
+        reward=interface.nodes[-1],
         horizon=horizon,
-        action_space=feedback.action_space,
-        observation_space=feedback.observation_space,
-        codec=feedback.codec,
+        action_space=interface.action_space,
+        observation_space=interface.observation_space,
+        codec=interface.codec,
         noise=known_noise if problem.noise_known else None,
         initial_data=initial_data,
-        costs=feedback.costs,
+        costs=interface.costs,
         constraints=problem.outcomes.constraints,
         objectives=problem.outcomes.objectives,
-        **feedback.task_fields(),
+        **interface.task_fields(),
         **(drawn or {}),
     )
     # A copy, so that agents cannot change the environment.
@@ -120,7 +120,7 @@ def _sizes(env: CausalBanditEnv) -> InitialData:
         return entry.initial_data
     if env.spec is None or not (entry or is_custom(env.spec.id)):
         return InitialData(observational=0, random=0)
-    observational, random = env.feedback.usual_initial_data
+    observational, random = env.dynamics.usual_initial_data
     return InitialData(observational=observational, random="2q+1" if random is None else random)
 
 
@@ -129,24 +129,24 @@ def _generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(INITIAL_DATA_STREAM,)))
 
 
-def _draw_initial_data(feedback: Feedback, seed: int, sizes: InitialData) -> tuple[Round, ...]:
+def _draw_initial_data(dynamics: Dynamics, seed: int, sizes: InitialData) -> tuple[Round, ...]:
     rng = _generator(seed)
     random = None if sizes.random == "2q+1" else sizes.random
-    actions = feedback.initial_actions(rng, sizes.observational, random)
+    actions = dynamics.initial_actions(rng, sizes.observational, random)
     count = len(next(iter(actions.values())) if isinstance(actions, dict) else actions)
     if count == 0:
         return ()
-    intervention = feedback.decode_batch(actions)
-    values = feedback.play(feedback.scm.draw_noise(rng, count), intervention)
-    nodes = np.broadcast_to(feedback.scm.stack(values, feedback.nodes), (count, len(feedback.nodes)))
-    outcomes = feedback.problem.outcomes
+    intervention = dynamics.decode_batch(actions)
+    values = dynamics.play(dynamics.scm.draw_noise(rng, count), intervention)
+    nodes = np.broadcast_to(dynamics.scm.stack(values, dynamics.nodes), (count, len(dynamics.nodes)))
+    outcomes = dynamics.problem.outcomes
     rewards: Any
     if outcomes.objectives:
-        rewards = outcomes.rewards(feedback.objectives(values, intervention), (count,))
+        rewards = outcomes.rewards(dynamics.objectives(values, intervention), (count,))
     else:
         rewards = np.broadcast_to(outcomes.reward(values), count).tolist()
-    single = iterate(batch_space(feedback.action_space, count), actions)
-    observations = feedback.after(nodes, {name: np.broadcast_to(value, count) for name, value in values.items()})
+    single = iterate(batch_space(dynamics.action_space, count), actions)
+    observations = dynamics.after(nodes, {name: np.broadcast_to(value, count) for name, value in values.items()})
     return tuple(
         Round(action, {key: value[i].copy() for key, value in observations.items()}, rewards[i])
         for i, action in enumerate(single)

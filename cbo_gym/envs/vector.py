@@ -23,8 +23,8 @@ from cbo_gym.envs.rendering import render, require_render_mode
 from cbo_gym.envs.scalar import NOISE_BLOCK, CausalBanditEnv
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.errors import ArgumentError
-from cbo_gym.modes import make_feedback
-from cbo_gym.modes.base import Memory
+from cbo_gym.modes import make_dynamics
+from cbo_gym.modes.base.dynamics import Memory
 from cbo_gym.modes.oracles.constrained import require_feasible
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
@@ -79,15 +79,15 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             None if max_episode_steps is None else whole_number("max_episode_steps", max_episode_steps, at_least=1)
         )
         self.render_mode = render_mode
-        self.feedback = make_feedback(problem, mode, **parameters)
-        require_feasible(self.feedback)
-        self.mode = self.feedback.mode
-        self.problem = self.feedback.problem
-        self.scm = self.feedback.scm
+        self.dynamics = make_dynamics(problem, mode, **parameters)
+        require_feasible(self.dynamics)
+        self.mode = self.dynamics.mode
+        self.problem = self.dynamics.problem
+        self.scm = self.dynamics.scm
         most = MAX_DRAWS // (NOISE_BLOCK * max(1, len(self.scm.noisy)))
         self.num_envs = whole_number("num_envs", num_envs, at_least=1, at_most=most)
-        self.single_action_space = self.feedback.action_space
-        self.single_observation_space = self.feedback.observation_space
+        self.single_action_space = self.dynamics.action_space
+        self.single_observation_space = self.dynamics.observation_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._several = self.problem.outcomes.objectives
@@ -106,7 +106,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         # Number of rounds whose noise has been drawn.
         self._drawn = 0
         self._last_noise: Draws = ()
-        self._memory = self._last_memory = self.feedback.start()
+        self._memory = self._last_memory = self.dynamics.start()
 
     def _no_reward(self) -> np.ndarray:
         return np.zeros((self.num_envs, len(self._several)) if self._several else self.num_envs)
@@ -128,7 +128,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             old if item is None else seeding.np_random(item)[0] for item, old in zip(seeds, kept, strict=True)
         ]
         self._begin()
-        empty = {key: np.tile(value, (self.num_envs, 1)) for key, value in self.feedback.empty_observation().items()}
+        empty = {key: np.tile(value, (self.num_envs, 1)) for key, value in self.dynamics.empty_observation().items()}
         return self._with_next(empty, self._memory), self._info({})
 
     def _seeds(self, seed: Any) -> list[int | None]:
@@ -159,7 +159,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         intervention, paid = self._decode(actions, self._memory)
         noise = self._next_noise()
         values, observation, reward = self._outcome(noise, intervention)
-        memory = self.feedback.remember(self._memory, intervention, values)
+        memory = self.dynamics.remember(self._memory, intervention, values)
         observation = self._with_next(observation, memory, ahead=1)
         self._last_memory, self._memory = self._memory, memory
         self._round += 1
@@ -168,7 +168,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._total_reward += reward
         self._truncated = self._round == self.max_episode_steps
         self._intervention = intervention
-        info = self._info(self.feedback.describe_batch(intervention)) | paid | self._by_name(values, intervention)
+        info = self._info(self.dynamics.describe_batch(intervention)) | paid | self._by_name(values, intervention)
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
     def counterfactual(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
@@ -185,9 +185,9 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
         intervention, paid = self._decode(actions, self._last_memory)
         values, observation, reward = self._outcome(self._last_noise, intervention)
-        memory = self.feedback.remember(self._last_memory, intervention, values)
+        memory = self.dynamics.remember(self._last_memory, intervention, values)
         false, truncated = np.zeros(self.num_envs, dtype=bool), np.full(self.num_envs, self._truncated)
-        info = self._info(self.feedback.describe_batch(intervention)) | paid | self._by_name(values, intervention)
+        info = self._info(self.dynamics.describe_batch(intervention)) | paid | self._by_name(values, intervention)
         return self._with_next(observation, memory), reward, false, truncated, info
 
     def to_intervention(self, actions: Actions) -> Intervention:
@@ -201,51 +201,51 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
     def _decode(self, actions: Actions, memory: Memory) -> tuple[Intervention, StepInfo]:
         """Return the interventions and the costs (as in ``info``) of actions, after the rounds in ``memory``."""
         copied = copy_action(self.single_action_space, actions)
-        intervention = self.feedback.decode_batch(copied)
+        intervention = self.dynamics.decode_batch(copied)
         for column in copied.values() if isinstance(copied, dict) else [copied]:
             if len(column) != self.num_envs:
                 raise gym.error.InvalidAction(
                     f"give one action for each of {self.num_envs} environments; given {len(column)}"
                 )
         paid: StepInfo = {}
-        if self.feedback.costs is not None:
-            cost = np.array(np.broadcast_to(self.feedback.cost(intervention), self.num_envs), dtype=float)
+        if self.dynamics.costs is not None:
+            cost = np.array(np.broadcast_to(self.dynamics.cost(intervention), self.num_envs), dtype=float)
             paid = {"cost": cost, "_cost": np.ones(self.num_envs, dtype=bool)}
-        return self.feedback.situate(intervention, memory), paid
+        return self.dynamics.situate(intervention, memory), paid
 
     def _by_name(self, values: Values, intervention: Intervention) -> StepInfo:
         """Return the entries of ``info`` for several objectives."""
         if not self._several:
             return {}
         objectives: StepInfo = {}
-        for name, value in self.feedback.objectives(values, intervention).items():
+        for name, value in self.dynamics.objectives(values, intervention).items():
             objectives[name] = np.array(np.broadcast_to(value, self.num_envs), dtype=float)
             objectives[f"_{name}"] = np.ones(self.num_envs, dtype=bool)
         return {"objectives": objectives, "_objectives": np.ones(self.num_envs, dtype=bool)}
 
     def _outcome(self, noise: Draws, intervention: Intervention) -> tuple[Values, Observations, np.ndarray]:
-        values = self.feedback.play(noise, intervention)
-        nodes = np.empty((self.num_envs, len(self.feedback.nodes)))
-        for index, name in enumerate(self.feedback.nodes):
+        values = self.dynamics.play(noise, intervention)
+        nodes = np.empty((self.num_envs, len(self.dynamics.nodes)))
+        for index, name in enumerate(self.dynamics.nodes):
             nodes[:, index] = values[name]
         if self._several:
-            objectives = self.feedback.objectives(values, intervention)
+            objectives = self.dynamics.objectives(values, intervention)
             return (
                 values,
-                self.feedback.after(nodes, values),
+                self.dynamics.after(nodes, values),
                 finite_rewards(self.problem.outcomes, objectives, (self.num_envs,)),
             )
         reward = np.empty(self.num_envs)
         reward[:] = self.problem.outcomes.reward(values)
         if not np.isfinite(reward).all():
             raise not_finite(self.scm.reward, f"gives {reward[np.argmin(np.isfinite(reward))]}")
-        return values, self.feedback.after(nodes, values), reward
+        return values, self.dynamics.after(nodes, values), reward
 
     def _with_next(self, observation: Observations, memory: Memory, ahead: int = 0) -> Observations:
         """Return the observation with the context of a future round and the memory before it."""
-        if self.feedback.looks_ahead:
-            observation |= self.feedback.before(self._next_noise(ahead))
-        for key, value in self.feedback.observe_memory(memory).items():
+        if self.dynamics.looks_ahead:
+            observation |= self.dynamics.before(self._next_noise(ahead))
+        for key, value in self.dynamics.observe_memory(memory).items():
             observation[key] = np.tile(value, (self.num_envs, 1)) if value.ndim == 1 else value
         return observation
 
@@ -280,4 +280,4 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         values = {name: float(np.broadcast_to(value, self.num_envs)[index]) for name, value in self._values.items()}
         intervention = None if self._intervention is None else self._intervention.at(index)
         env_id = self.spec.id if self.spec else None
-        return Snapshot(self.feedback, env_id, self._round, self._total_reward[index], values, intervention)
+        return Snapshot(self.dynamics, env_id, self._round, self._total_reward[index], values, intervention)

@@ -30,11 +30,11 @@ def codec_of(env: gym.Env[Observation, Action]) -> Codec:
         ArgumentTypeError: if they are of a type that cbo_gym does not have.
     """
     space = env.action_space
-    feedback = getattr(env.unwrapped, "feedback", None)
-    if feedback is not None and feedback.action_space == space:
-        return feedback.codec
+    dynamics = getattr(env.unwrapped, "dynamics", None)
+    if dynamics is not None and dynamics.action_space == space:
+        return dynamics.codec
     unit = spaces.Box(0.0, 1.0, space.shape, dtype=np.float64)
-    if feedback is not None and isinstance(space, spaces.Box) and len(space.shape) == 1 and space == unit:
+    if dynamics is not None and isinstance(space, spaces.Box) and len(space.shape) == 1 and space == unit:
         return BoxCodec(space, Domains([(0.0, 1.0)] * space.shape[0]))
     raise ArgumentTypeError(f"no flat view of the action space {space}; only those of cbo_gym's environments have one")
 
@@ -138,7 +138,7 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
 
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, StepInfo]:
         # The oracle evaluates the very action that is played.
-        action_played = self.oracle.feedback.read(action)
+        action_played = self.oracle.dynamics.read(action)
         intervention = self.env.unwrapped.to_intervention(action_played)  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(action_played)
         info |= _expectations(self.oracle, intervention, self._last_observation)
@@ -176,7 +176,7 @@ class VectorOracleInfo(VectorWrapper):
             observation, reward, terminated, truncated, info = self.env.step(actions)
         else:
             # The oracle evaluates the very actions that are played.
-            actions_played = self.oracle.feedback.read_batch(actions)
+            actions_played = self.oracle.dynamics.read_batch(actions)
             intervention = self.env.unwrapped.to_intervention(actions_played)  # type: ignore[attr-defined]
             observation, reward, terminated, truncated, info = self.env.step(actions_played)
             for key, number in _expectations(self.oracle, intervention, self._last_observation).items():

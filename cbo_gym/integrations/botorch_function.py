@@ -46,11 +46,11 @@ class CausalTestFunction(SyntheticTestFunction):
 
     def __init__(self, env: Any, seed: int = 0, negate: bool = False, **env_parameters: Any) -> None:
         base = open_env(env, env_parameters)
-        self._feedback = base.feedback
-        require_function(self._feedback)
+        self._dynamics = base.dynamics
+        require_function(self._dynamics)
         self._oracle = oracle_of(base)
         self._rng = np.random.default_rng(seed_number(seed, at_most=MAX_NOISE_SEED))
-        self.dim = self._feedback.codec.dim
+        self.dim = self._dynamics.codec.dim
         self._bounds = [(0.0, 1.0)] * self.dim
         self.continuous_inds = list(range(self.dim))
         super().__init__(negate=negate)
@@ -64,7 +64,7 @@ class CausalTestFunction(SyntheticTestFunction):
     @property
     def optimizers(self) -> Tensor:
         """A point that reaches the optimal value, ``1 x dim``."""
-        return torch.as_tensor(self._feedback.codec.to_point(self._oracle.optimum.action))[None]
+        return torch.as_tensor(self._dynamics.codec.to_point(self._oracle.optimum.action))[None]
 
     def forward(self, X: Tensor, noise: bool = True) -> Tensor:  # noqa: N803  (BoTorch's name)
         """Return rewards of rounds, or expected rewards without ``noise``."""
@@ -77,8 +77,8 @@ class CausalTestFunction(SyntheticTestFunction):
         return self._values(X, lambda intervention, _: self._oracle.mean_of(intervention).value)
 
     def _play(self, intervention: Intervention, count: int) -> Floats:
-        noise = self._feedback.scm.draw_noise(self._rng, count)
-        return self._feedback.problem.outcomes.reward(self._feedback.play(noise, intervention))
+        noise = self._dynamics.scm.draw_noise(self._rng, count)
+        return self._dynamics.problem.outcomes.reward(self._dynamics.play(noise, intervention))
 
     def _values(self, X: Tensor, rewards: Callable[[Intervention, int], Floats]) -> Tensor:  # noqa: N803
         if X.shape[-1:] != (self.dim,) or not ((X >= 0.0) & (X <= 1.0)).all():
@@ -86,7 +86,7 @@ class CausalTestFunction(SyntheticTestFunction):
         points = X.detach().cpu().double().reshape(-1, self.dim).numpy()
         if not len(points):
             return X.new_empty(X.shape[:-1])
-        intervention = self._feedback.decode_batch(self._feedback.codec.to_action(points))
+        intervention = self._dynamics.decode_batch(self._dynamics.codec.to_action(points))
         values = np.broadcast_to(rewards(intervention, len(points)), len(points))
         return torch.tensor(values).to(X).reshape(X.shape[:-1])
 

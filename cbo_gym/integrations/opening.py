@@ -9,7 +9,7 @@ from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.envs.making import env_spec, make_env
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.modes import Feedback
+from cbo_gym.modes.base.dynamics import Dynamics
 
 
 def open_env(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
@@ -29,24 +29,24 @@ def open_env(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
     return base
 
 
-def require_function(feedback: Feedback) -> None:
+def require_function(dynamics: Dynamics) -> None:
     """Refuse a mode in which the reward is not a function of a point of the codec's unit box.
 
     Raises:
         ArgumentError: for the contextual mode, several objectives, or rounds that depend on earlier ones.
     """
-    if feedback.problem.outcomes.objectives:
+    if dynamics.problem.outcomes.objectives:
         raise ArgumentError(
-            f"{feedback.problem.name} has several objectives, and this function gives one number; give an agent to "
+            f"{dynamics.problem.name} has several objectives, and this function gives one number; give an agent to "
             "cbo_gym.evaluate, or step the environment"
         )
-    if feedback.remembers:
+    if dynamics.remembers:
         raise ArgumentError(
-            f"a round of {feedback.problem.name} depends on those before it, so that it is not a function of a point; "
-            f"give an agent to cbo_gym.evaluate, or take another mode than {feedback.mode}"
+            f"a round of {dynamics.problem.name} depends on those before it, so that it is not a function of a point; "
+            f"give an agent to cbo_gym.evaluate, or take another mode than {dynamics.mode}"
         )
-    if feedback.looks_ahead:
+    if dynamics.looks_ahead:
         raise ArgumentError(
-            f"the best action in {feedback.problem.name} depends on the context, which a function of a point does not "
-            f"observe; give an agent to cbo_gym.evaluate, or take another mode than {feedback.mode}"
+            f"the best action in {dynamics.problem.name} depends on the context, which a function of a point does not "
+            f"observe; give an agent to cbo_gym.evaluate, or take another mode than {dynamics.mode}"
         )

@@ -87,9 +87,9 @@ class OptunaObjective:
 
     def __init__(self, env: Any, seed: int = 0, **env_parameters: Any) -> None:
         self.env = open_env(env, env_parameters)
-        require_function(self.env.feedback)
+        require_function(self.env.dynamics)
         self.env.reset(seed=seed_number(seed, at_most=MAX_NOISE_SEED))
-        self._codec = self.env.feedback.codec
+        self._codec = self.env.dynamics.codec
 
     def __call__(self, trial: Any) -> float:
         action = suggest(self._codec, trial)

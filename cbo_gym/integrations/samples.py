@@ -11,7 +11,7 @@ import polars as pl
 from cbo_gym._util.arguments import MAX_NOISE_SEED, seed_number, whole_number
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, did_you_mean, short_repr
 from cbo_gym.integrations.opening import open_env
-from cbo_gym.modes import Feedback
+from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action
@@ -59,39 +59,39 @@ def sample(
     """
     n = whole_number("n", n, at_least=1)
     seed = seed_number(seed, at_most=MAX_NOISE_SEED)
-    feedback = open_env(env, env_parameters).feedback
+    dynamics = open_env(env, env_parameters).dynamics
     if not isinstance(do, Mapping | None):
         raise ArgumentTypeError(f"do must be a mapping, {{variable: value}}; given {type(do).__name__}")
-    hard = {name: _values(feedback, name, value, n) for name, value in (do or {}).items()}
-    soft, run = _system_of_action(feedback, action, hard)
+    hard = {name: _values(dynamics, name, value, n) for name, value in (do or {}).items()}
+    soft, run = _system_of_action(dynamics, action, hard)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLES_STREAM,)))
-    columns = {name: np.empty(n) for name in feedback.scm.nodes}
+    columns = {name: np.empty(n) for name in dynamics.scm.nodes}
     step = max(1, BLOCK // max(np.size(column) for column in [0.0, *soft]))
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
         now = {name: (True, value[rows] if isinstance(value, np.ndarray) else value) for name, value in hard.items()}
-        values = run(feedback.scm.draw_noise(rng, rows.stop - start), Intervention(soft, now))
+        values = run(dynamics.scm.draw_noise(rng, rows.stop - start), Intervention(soft, now))
         for name, column in columns.items():
             column[rows] = values[name]
     return pl.DataFrame(columns)
 
 
 def _system_of_action(
-    feedback: Feedback, action: Action | None, hard: dict[str, Floats]
+    dynamics: Dynamics, action: Action | None, hard: dict[str, Floats]
 ) -> tuple[Sequence[Floats], Callable[[Draws, Intervention], Values]]:
     """Return the soft parameters of an action and the function that runs the system; add the set values to ``hard``."""
     if action is None:
-        return feedback.problem.to_native(feedback.problem.null_action).tolist(), feedback.scm.propagate
-    played = feedback.decode(action)
+        return dynamics.problem.to_native(dynamics.problem.null_action).tolist(), dynamics.scm.propagate
+    played = dynamics.decode(action)
     if both := sorted(set(played.hard) & set(hard)):
         raise ArgumentError(f"the action sets {both} already; leave them out of do")
     hard |= {name: value for name, (_, value) in played.hard.items()}
-    return (played.expand() if feedback.own_axes else played).soft, feedback.play
+    return (played.expand() if dynamics.own_axes else played).soft, dynamics.play
 
 
-def _values(feedback: Feedback, name: str, value: Floats, n: int) -> Floats:
+def _values(dynamics: Dynamics, name: str, value: Floats, n: int) -> Floats:
     """Return the values that ``do`` sets a variable to: a number, or one for each of ``n`` samples."""
-    *settable, reward = feedback.scm.nodes
+    *settable, reward = dynamics.scm.nodes
     if name not in settable:
         hint = ", which is the reward" if name == reward else did_you_mean(name, settable)
         raise ArgumentError(f"do cannot set {name!r}{hint}; it can set {settable}")

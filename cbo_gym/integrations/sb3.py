@@ -47,7 +47,7 @@ class VecEnv(BaseVecEnv):
         env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **parameters)
         assert isinstance(env, CausalBanditVectorEnv)
         self._env = env
-        self._actions = PolicyActions(env.feedback.codec, discrete)
+        self._actions = PolicyActions(env.dynamics.codec, discrete)
         super().__init__(num_envs, env.single_observation_space, self._actions.space)
         self._seed = seed
         # Actions between step_async and step_wait.

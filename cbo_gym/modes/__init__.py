@@ -1,17 +1,23 @@
-"""Feedback: the meaning of actions and observations. One pure module per mode, named after it."""
+"""Feedback modes: the meaning of actions and observations. One folder per mode, named after it.
+
+The folder of a mode has an interface, from which a study is made; dynamics, which an environment plays; and, where the
+expected rewards of the mode are its own, an oracle. Its ``__init__.py`` names them ``INTERFACE``, ``DYNAMICS`` and
+``ORACLE``.
+"""
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from cbo_gym.actions import Costs
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr, shorten
-from cbo_gym.modes.base import Feedback, Region
+from cbo_gym.modes.base.dynamics import Dynamics
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
+from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.problems.variations.constraints import constrain, require_known
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS, with_knowledge
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, transform_problem
@@ -20,11 +26,11 @@ from cbo_gym.task import Mode
 # Keywords of the outcomes of rounds, which every problem takes.
 OUTCOME_KEYWORDS = ("constraints", "costs")
 
-__all__ = ["OUTCOME_KEYWORDS", "Feedback", "Region", "feedback_class", "make_feedback"]
+__all__ = ["make_dynamics", "oracle_for"]
 
 
-def feedback_class(mode: Mode | str) -> type[Feedback]:
-    """Return the class of a mode, ``FEEDBACK`` of its module.
+def classes_of(mode: Mode | str) -> Any:
+    """Return the folder of a mode as a module, with the classes ``INTERFACE``, ``DYNAMICS`` and ``ORACLE``.
 
     Raises:
         ArgumentError: if there is no such mode.
@@ -34,10 +40,15 @@ def feedback_class(mode: Mode | str) -> type[Feedback]:
         raise ArgumentError(
             f"mode must be one of {', '.join(known)}; given {short_repr(mode)}{did_you_mean(mode, known)}"
         )
-    return import_module(f"cbo_gym.modes.{Mode(mode).value}.dynamics").FEEDBACK
+    return import_module(f"cbo_gym.modes.{Mode(mode).value}")
 
 
-def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -> Feedback:
+def oracle_for(dynamics: Dynamics, recorded: RecordedOptimum | None = None) -> Oracle:
+    """Return the oracle of a problem in a mode."""
+    return classes_of(dynamics.mode).ORACLE(dynamics, recorded=recorded)
+
+
+def make_dynamics(problem: str | Problem, mode: Mode | str, **parameters: Any) -> Dynamics:
     """Return a problem in a mode.
 
     Args:
@@ -52,11 +63,11 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     Raises:
         ArgumentError: if the problem cannot be built or does not fit the mode, or a parameter is unknown.
     """
-    mode_class = feedback_class(mode)
+    dynamics_class: type[Dynamics] = classes_of(mode).DYNAMICS
     instance = parameters.pop(INSTANCE_KEYWORD, 0)
     of_graph = {name: parameters.pop(name) for name in GRAPH_KEYWORDS if name in parameters}
     of_outcomes = {name: parameters.pop(name) for name in OUTCOME_KEYWORDS if name in parameters}
-    own = [name for name, p in inspect.signature(mode_class).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    own = dynamics_class.keywords()
     known = [*own, *builder_parameters(problem)]
     if unknown := sorted(set(parameters) - set(known)):
         of_all = (*OUTCOME_KEYWORDS, *GRAPH_KEYWORDS, INSTANCE_KEYWORD)
@@ -68,27 +79,27 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in own})
     built = _with_outcomes(built, of_outcomes)
     of_mode = {key: value for key, value in parameters.items() if key in own}
-    _require_one_objective(built, mode_class, instance)
-    truth = mode_class(built, **of_mode)  # which checks names as the user knows them
-    if (transformed := transform_problem(built, mode_class.mode, instance)) is not built:
-        truth = mode_class(transformed, **of_mode)
+    _require_one_objective(built, dynamics_class, instance)
+    truth = dynamics_class(built, **of_mode)  # which checks names as the user knows them
+    if (transformed := transform_problem(built, dynamics_class.instances, instance)) is not built:
+        truth = dynamics_class(transformed, **of_mode)
     if (known_problem := with_knowledge(built, **of_graph)) is built:
         return truth
-    feedback = mode_class(transform_problem(known_problem, mode_class.mode, instance, built), **of_mode)
-    require_known(known_problem.outcomes, feedback.knowledge)
-    feedback.truth = truth
-    return feedback
+    dynamics = dynamics_class(transform_problem(known_problem, dynamics_class.instances, instance, built), **of_mode)
+    require_known(known_problem.outcomes, dynamics.knowledge)
+    dynamics.truth = truth
+    return dynamics
 
 
-def _require_one_objective(problem: Problem, mode_class: type[Feedback], instance: object) -> None:
+def _require_one_objective(problem: Problem, dynamics_class: type[Dynamics], instance: object) -> None:
     """Raise ArgumentError if the mode or the instance does not support several objectives."""
     if not problem.outcomes.objectives:
         return
-    if not mode_class.several_objectives:
-        played = [mode.value for mode in Mode if feedback_class(mode).several_objectives]
+    if not dynamics_class.several_objectives:
+        played = [mode.value for mode in Mode if classes_of(mode).DYNAMICS.several_objectives]
         raise ArgumentError(
             f"{problem.name} has several objectives, which are played in the modes {', '.join(played)}; "
-            f"in {mode_class.mode} mode a round has one reward"
+            f"in {dynamics_class.mode} mode a round has one reward"
         )
     if instance != 0:
         raise ArgumentError(f"instances transform one reward; {problem.name} has several objectives: set instance=0")

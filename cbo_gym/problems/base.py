@@ -46,8 +46,12 @@ class ModeData(ABC):
     def check(self, problem: Any) -> None:
         """Raise ArgumentError if the data do not fit the problem's system."""
 
-    def transform(self, transform: Transform) -> ModeData:
-        """Return the data of a transformed problem; raise ArgumentError if they cannot be transformed."""
+    def transform(self, transform: Transform) -> ModeData | None:
+        """Return the data of a transformed problem, None if they do not fit it.
+
+        Raises:
+            ArgumentError: if they cannot be transformed.
+        """
         raise ArgumentError(
             f"a problem with {type(self).__name__} has no instances, because these data cannot be transformed; "
             "leave instance at 0"

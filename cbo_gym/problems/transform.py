@@ -13,14 +13,11 @@ from cbo_gym.scm.noise import multiply
 from cbo_gym.scm.system import System
 from cbo_gym.scm.transform import TransformedSystem
 from cbo_gym.scm.units import SAME, TransformedComposition, Unit
-from cbo_gym.task import Mode
 
 # Key of the instances' random streams, which are apart from other streams of small numbers.
 INSTANCE_STREAM = 7
 # Random streams of an instance.
 TRANSFORM, NODES, DOMAINS, SETS, ARMS, CONTEXTS = range(6)
-# Modes in which variables are set to any value.
-SETTING = (Mode.HARD, Mode.CONTEXTUAL, Mode.DYNAMIC)
 # An action as the registry writes it.
 Record = Any
 Item = TypeVar("Item")
@@ -71,27 +68,11 @@ class Transform:
         """Return native values by variable."""
         return {self.names[name]: float(self.unit(name).to_new(value)) for name, value in values.items()}
 
-    def record(self, record: Record, mode: Mode, parameters: Sequence[str]) -> Record:
-        """Return an action as the registry writes it.
-
-        Args:
-            record: The action in the published problem.
-            mode: Mode in which it is played.
-            parameters: Names of the soft parameters; empty if they have none of their own.
-        """
+    def record(self, record: Record) -> Record:
+        """Return an action as the registry writes it: words, values of variables, or soft parameters in [0, 1]."""
         if isinstance(record, str):
             return self.describe_policy(record)
-        if isinstance(record, Mapping):
-            pairs = () if mode in SETTING else zip(parameters, self.coordinates, strict=False)
-            units = {name: unit for name, (_, unit) in pairs}
-            soft = {
-                self.names[name]: float(units[name].to_new(value)) for name, value in record.items() if name in units
-            }
-            return soft | self.values({name: value for name, value in record.items() if name not in units})
-        if mode is Mode.AGGREGATED:
-            ends = np.sort([self.point(end) for end in np.reshape(record, (2, -1)).tolist()], axis=0)
-            return ends.ravel().tolist()
-        return list(self.point(record))
+        return self.values(record) if isinstance(record, Mapping) else list(self.point(record))
 
     def describe_policy(self, policy: str) -> str:
         """Return the description of a policy, in words of the published problem."""

@@ -29,7 +29,7 @@ KINDS: dict[str, type[CBOGymError]] = {
 class IsolatedAgent(IsolatedPlayer):
     """An agent in a process of its own, used like any other agent.
 
-    Feedback reads its answers as it reads any action.
+    Dynamics read its answers as they read any action.
 
     Args:
         agent: Name or import path with parameters, or a pickle of the agent. Its code is run in the new process.

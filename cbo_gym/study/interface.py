@@ -10,12 +10,12 @@ from typing import Any
 from cbo_gym._util.yaml import KeyPath
 from cbo_gym.actions import Costs
 from cbo_gym.errors import ArgumentError, did_you_mean
-from cbo_gym.modes.aggregated.dynamics import AggregatedInterface
-from cbo_gym.modes.base import Interface
-from cbo_gym.modes.contextual.dynamics import ContextualInterface
-from cbo_gym.modes.discrete.dynamics import DiscreteInterface
-from cbo_gym.modes.hard.dynamics import HardInterface
-from cbo_gym.modes.soft.dynamics import SoftInterface
+from cbo_gym.modes.aggregated.interface import AggregatedInterface
+from cbo_gym.modes.base.interface import Interface
+from cbo_gym.modes.contextual.interface import ContextualInterface
+from cbo_gym.modes.discrete.interface import DiscreteInterface
+from cbo_gym.modes.hard.interface import HardInterface
+from cbo_gym.modes.soft.interface import SoftInterface
 from cbo_gym.problems.base import MAX_TARGETS, ProblemStatement, gaussian_noise, minimal_targets
 from cbo_gym.problems.custom.custom import read_scopes
 from cbo_gym.problems.modes.contextual import Contexts

@@ -11,7 +11,7 @@ from gymnasium.error import InvalidAction
 from cbo_gym._util.arguments import is_finite_number, number_in
 from cbo_gym.actions.codec import UNSET, ArmCodec, CellCodec, ChoiceCodec
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
-from cbo_gym.modes.base import Interface
+from cbo_gym.modes.base.interface import Interface
 from cbo_gym.study.description import MAX_MAGNITUDE, Description
 from cbo_gym.task import Action, Observation
 

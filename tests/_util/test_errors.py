@@ -23,7 +23,7 @@ from cbo_gym.errors import (
 from cbo_gym.evaluation import AgentError, leaderboard, sweep
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.suites import load as load_suite
-from cbo_gym.modes import feedback_class, make_feedback
+from cbo_gym.modes import classes_of, make_dynamics
 from cbo_gym.problems import build_problem
 
 MANY = [Run(f"Agent-{number}", "CBO/Dropwave-v0", 0, 1, "soft") for number in range(50)]
@@ -122,7 +122,7 @@ def test_a_long_list_is_replaced_by_the_command_that_prints_it():
     [
         (lambda: create_agent("mcb"), "no agent is called 'mcb'; .*did you mean 'MCBO'"),
         (lambda: create_agent("tests.support.agents:Center"), "no attribute 'Center'.*did you mean 'Centre'"),
-        (lambda: make_feedback("tests.support.agents:center", "soft"), "no problem builder .* did you mean 'Centre'"),
+        (lambda: make_dynamics("tests.support.agents:center", "soft"), "no problem builder .* did you mean 'Centre'"),
         (lambda: create_agent("MCBO(bta=1.0)"), r"cannot create MCBO.*unexpected.*'bta'; did you mean 'beta'\?$"),
         (lambda: make_env(Spec("CBO/Alpin2-v0")), "cannot make .*CBO/Alpin2-v0: .*did you mean 'CBO/Alpine2-v0'"),
         (lambda: make_env(Spec.parse("CBO/Alpine2-v0(noise_st=1.0)")), r"noise_st; did you mean 'noise_std'\?"),
@@ -131,7 +131,7 @@ def test_a_long_list_is_replaced_by_the_command_that_prints_it():
         (lambda: gym.make("CBO/Alpine2-v0", constraint=[]), "did you mean 'constraints'"),
         (lambda: gym.make("CBO/Alpine2-v0", mode="sofft"), "given 'sofft'; did you mean 'soft'"),
         (lambda: build_problem(ALPINE2, noise_st=1.0), "did you mean 'noise_std'"),
-        (lambda: feedback_class("agregated"), "did you mean 'aggregated'"),
+        (lambda: classes_of("agregated"), "did you mean 'aggregated'"),
     ],
 )
 def test_misspelt_names_are_answered(build, message):
@@ -141,14 +141,14 @@ def test_misspelt_names_are_answered(build, message):
 
 def test_a_parameter_is_checked_against_those_of_the_mode_and_of_the_builder():
     with pytest.raises(ArgumentError) as raised:
-        make_feedback(ALPINE2, "aggregated", max_interventions=2)
+        make_dynamics(ALPINE2, "aggregated", max_interventions=2)
     assert str(raised.value) == (
         "alpine2 in aggregated mode has no parameter max_interventions; it takes arity, integral, noise_std, points, "
         "and as every environment constraints, costs, graph, graph_missing, graph_added, graph_reversed, "
         "graph_omitted, graph_seed, graph_candidates, instance"
     )
     with pytest.raises(ArgumentError, match=r"Alpine2 in hard mode has no parameter noise_std; it takes"):
-        make_feedback(build_problem(ALPINE2), "hard", noise_std=1.0)
+        make_dynamics(build_problem(ALPINE2), "hard", noise_std=1.0)
 
 
 def test_what_a_builder_cannot_take_is_an_argument_error():

@@ -24,7 +24,7 @@ COUNTS = {
     "cbo_gym.agents.baselines.learned_graph": 2,
     "cbo_gym.agents.cells.gpoo": 1,
     "cbo_gym.agents.super_arms.ssem_ucb": 1,
-    "cbo_gym.modes.soft.dynamics": 1,
+    "cbo_gym.modes.soft.interface": 1,
     "cbo_gym.scm.scopes.policy_scopes": 1,
 }
 

@@ -105,7 +105,7 @@ def test_the_network_learns_the_game() -> None:
         action = agent.act(observation)
         observation, reward, _, _, info = env.step(action)
         agent.update(action, observation, reward, info)
-    truth = env.unwrapped.feedback.game.rewards
+    truth = env.unwrapped.dynamics.game.rewards
     with torch.no_grad():
-        thought = [agent.optimistic_rewards(agent.with_move(move)).numpy() for move in env.unwrapped.feedback.moves]
+        thought = [agent.optimistic_rewards(agent.with_move(move)).numpy() for move in env.unwrapped.dynamics.moves]
     assert np.abs(np.array(thought).T - truth).mean() < 0.05

@@ -101,7 +101,7 @@ def test_ga_lcb_finds_the_graph_and_then_the_best_subset():
     agent = agents.GALCB(rounds=200)
     actions, _ = play(agent, env, task, 100)
     assert task.graph.diagram is None
-    true = env.unwrapped.feedback.problem.scm.diagram
+    true = env.unwrapped.dynamics.problem.scm.diagram
     assert {name: set(own) for name, own in agent.causes.items()} == {n: set(true.parents(n)) for n in true.nodes}
     np.testing.assert_array_equal(agent.active, [[0, 0, 0, 1]])
     np.testing.assert_array_equal(actions[-1], [0, 0, 0, 1])

@@ -48,7 +48,7 @@ def test_a_step_is_no_slower_than_pendulum(benchmark, env_id):
     env = gym.make(env_id, max_episode_steps=LONG)
     env.reset(seed=0)
     benchmark(env.step, env.action_space.sample())
-    points = getattr(env.unwrapped.feedback, "representative_points", None)
+    points = getattr(env.unwrapped.dynamics, "representative_points", None)
     # A single point costs the array operations of many, and the rate is promised for up to ten nodes and the reward.
     if points == 1 or len(env.unwrapped.scm.nodes) > 11:
         return

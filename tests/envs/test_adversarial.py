@@ -61,13 +61,13 @@ def test_only_the_adaptive_adversary_depends_on_actions_before() -> None:
 
 def test_the_informed_adversary_replies_to_the_very_action() -> None:
     env = bare(THREE, adversary="informed")
-    rewards = env.feedback.game.rewards
+    rewards = env.dynamics.game.rewards
     worst, known = [], []
     for action in sampled(env) * 5:
         imagined = env.action_space.sample()
         earned = [(action, env.step(action)[1]), (imagined, env.counterfactual(imagined)[1])]
         for played, reward in earned:
-            own = rewards[env.feedback.game.index_of(played.tolist())]
+            own = rewards[env.dynamics.game.index_of(played.tolist())]
             worst.append(bool(np.isclose(reward, own.min())))
             known.append(np.isclose(own, own.min()).mean())
     expected = np.mean(0.8 + 0.2 * np.array(known))
@@ -198,13 +198,13 @@ def test_a_task_tells_what_the_adversary_may_do_and_initial_data_what_it_did() -
 def test_a_picture_shows_the_move_at_the_nodes_that_it_enters() -> None:
     env = gym.make(THREE, render_mode="rgb_array", adversary=[[0.0, 1 / 3, 1.0]]).unwrapped
     env.reset(seed=0)
-    before = env.feedback.node_entries(None, {})
+    before = env.dynamics.node_entries(None, {})
     env.step(np.zeros(4))
-    played = env.feedback.against(env.feedback.decode(np.zeros(4)), np.array([0.0, 1 / 3, 1.0]))
-    after = env.feedback.node_entries(played, env.values)
+    played = env.dynamics.against(env.dynamics.decode(np.zeros(4)), np.array([0.0, 1 / 3, 1.0]))
+    after = env.dynamics.node_entries(played, env.values)
     assert [entry.label for entry in before["X1"]] == ["x1 = -", "z1 = - (adversary)"]
     assert [entry.label for entry in after["X1"]] == ["x1 = 0.0", "z1 = 0.67 (adversary)"]
     assert [entry.label for entry in after["X2"]] == ["x2 = 0.0", "z2 = 2.00 (adversary)"]
     assert [entry.label for entry in after["Y"]] == ["x3 = 0.0"]
-    assert env.feedback.affected_nodes() == {"X0": "x0, z0", "X1": "x1, z1", "X2": "x2, z2", "Y": "x3"}
+    assert env.dynamics.affected_nodes() == {"X0": "x0, z0", "X1": "x1, z1", "X2": "x2, z2", "Y": "x3"}
     assert env.render().any()

@@ -15,7 +15,7 @@ from cbo_gym.actions.cells import representative_points
 from cbo_gym.envs import CausalBanditEnv, oracle_of
 from cbo_gym.envs.registry import InitialData
 from cbo_gym.envs.wrappers import OracleInfo, VectorOracleInfo
-from cbo_gym.modes import make_feedback
+from cbo_gym.modes import make_dynamics
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems.systems.function_networks import alpine2
 from cbo_gym.problems.systems.hard_graphs import toy_graph
@@ -143,7 +143,7 @@ def test_bad_keywords(keywords: dict[str, Any], message: str) -> None:
 
 def test_a_problem_without_parameters_has_no_aggregated_mode() -> None:
     with pytest.raises(ValueError, match="ToyGraph has no soft parameters, so no aggregated mode"):
-        make_feedback(toy_graph(), "aggregated")
+        make_dynamics(toy_graph(), "aggregated")
 
 
 def test_the_task_tells_the_partition_and_the_kernel() -> None:
@@ -173,9 +173,9 @@ def test_the_oracle_averages_over_the_points(env_id: str) -> None:
     env.action_space.seed(0)
     cells = [env.action_space.sample() for _ in range(3)]
     found = oracle_of(env).expected_rewards(cells).value
-    soft = Oracle(make_feedback(env.problem, "soft"))
+    soft = Oracle(make_dynamics(env.problem, "soft"))
     for cell, value in zip(cells, found, strict=True):
-        points = representative_points(cell, env.feedback.representative_points)
+        points = representative_points(cell, env.dynamics.representative_points)
         assert value == pytest.approx(soft.expected_rewards(list(points)).value.mean(), rel=1e-12)
 
 
@@ -185,9 +185,9 @@ def test_the_oracle_averages_noise_out_at_every_point() -> None:
     cell = np.array([[0.45, 0.5], [0.5, 0.6]])
     oracle = oracle_of(env)
     found = oracle.expected_rewards([cell])
-    soft = Oracle(make_feedback(env.problem, "soft")).expected_rewards(list(representative_points(cell, 5)))
+    soft = Oracle(make_dynamics(env.problem, "soft")).expected_rewards(list(representative_points(cell, 5)))
     assert abs(found.value[0] - soft.value.mean()) < 5 * (found.standard_error[0] + soft.standard_error.mean())
-    scalar = oracle.mean_of(env.feedback.decode(cell))
+    scalar = oracle.mean_of(env.dynamics.decode(cell))
     assert scalar.value.shape == ()
     assert scalar.value == pytest.approx(found.value[0], abs=5 * found.standard_error[0])
 

@@ -11,7 +11,7 @@ import pytest
 from cbo_gym import make_task
 from cbo_gym.envs.registry import InitialData, entries
 from cbo_gym.envs.wrappers import FlattenAction, OracleInfo, VectorOracleInfo
-from cbo_gym.modes import make_feedback
+from cbo_gym.modes import make_dynamics
 from cbo_gym.problems import Contexts
 from tests.support.invalid_actions import check_refused, check_vector_refused
 
@@ -44,7 +44,7 @@ def test_contexts_do_not_depend_on_what_is_played(env_id: str, block: int) -> No
 @every_env
 def test_a_context_is_what_its_round_shows_if_nothing_upstream_is_set(env_id: str) -> None:
     env = bare(env_id)
-    observe = env.feedback.variable_sets().index(frozenset())
+    observe = env.dynamics.variable_sets().index(frozenset())
     places = [env.scm.nodes.index(name) for name in env.problem.data(Contexts).names]
     seen = env.reset(seed=1)[0]["context"]
     for _ in range(5):
@@ -57,7 +57,7 @@ def test_a_context_is_what_its_round_shows_if_nothing_upstream_is_set(env_id: st
 def test_an_intervention_keeps_the_noise_of_the_context_and_changes_what_is_downstream() -> None:
     """On CoCaLarge the bystanders reach C5 and C6: the natural values were seen, others come out."""
     env = bare("CBO/CoCaLarge-v0")
-    everything = next(i for i, chosen in enumerate(env.feedback.variable_sets()) if len(chosen) == 29)
+    everything = next(i for i, chosen in enumerate(env.dynamics.variable_sets()) if len(chosen) == 29)
     names = list(env.problem.data(Contexts).names)
     seen = dict(zip(names, env.reset(seed=5)[0]["context"], strict=True))
     nodes = dict(zip(env.scm.nodes, env.step({"scope": everything, "values": np.ones(29)})[0]["nodes"], strict=True))
@@ -91,7 +91,7 @@ def test_there_are_no_initial_data() -> None:
 
 def test_a_problem_without_contexts() -> None:
     with pytest.raises(ValueError, match="ToyGraph has no contexts, so it has no contextual mode"):
-        make_feedback("cbo_gym.problems.systems.hard_graphs:toy_graph", "contextual")
+        make_dynamics("cbo_gym.problems.systems.hard_graphs:toy_graph", "contextual")
 
 
 def test_info_with_the_oracle_is_of_the_context() -> None:

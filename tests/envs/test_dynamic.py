@@ -19,7 +19,7 @@ Z = 2  # the place of {Z} among the targets of Stat
 
 def do_z(env, value):
     """The action that sets Z of Stat."""
-    low, high = env.feedback.manipulable["Z"]
+    low, high = env.dynamics.manipulable["Z"]
     return {"target": Z, "values": np.array([0.5, (value - low) / (high - low)])}
 
 
@@ -90,7 +90,7 @@ def test_the_vector_environment_is_the_scalar_one_bit_for_bit(env_id: str, trial
     seen, _ = together.reset(seed=7)
     singles = [env.reset(seed=7 + i)[0] for i, env in enumerate(alone)]
     together.action_space.seed(1)
-    for _ in range(3 * together.feedback.slices.count + 2):
+    for _ in range(3 * together.dynamics.slices.count + 2):
         for key in seen:
             np.testing.assert_array_equal(seen[key], [single[key] for single in singles])
         actions = together.action_space.sample()

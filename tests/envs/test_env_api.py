@@ -21,7 +21,7 @@ from cbo_gym.problems.systems.hard_graphs import complete_graph
 from tests.support.environments import EVERY_ID, FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
 
 NOISY = [env_id for env_id in ONE_OF_A_KIND if gym.make(env_id).unwrapped.scm.noisy]
-BY_NOISE = [env_id for env_id in NOISY if not gym.make(env_id).unwrapped.feedback.remembers]  # and the action alone
+BY_NOISE = [env_id for env_id in NOISY if not gym.make(env_id).unwrapped.dynamics.remembers]  # and the action alone
 DISCRETE = kinds_of("discrete")
 CONTINUOUS = [env_id for env_id in BY_NOISE if env_id not in ("CBO/TrainDelay-v0", *DISCRETE)]  # whose noise has atoms
 
@@ -74,7 +74,7 @@ def test_spaces(env_id: str) -> None:
         assert (box.high == 1).all()
     nodes = env.observation_space["nodes"]
     assert nodes.dtype == np.float64
-    assert nodes.shape == (len(env.feedback.nodes),)
+    assert nodes.shape == (len(env.dynamics.nodes),)
     more = {
         "aggregated": {"aggregate"},
         "contextual": {"context"},
@@ -140,7 +140,7 @@ def test_reset_gives_zeros_and_round_zero(env_id: str) -> None:
     env.step(env.action_space.sample())
     observation, info = env.reset()
     assert not observation["nodes"].any()
-    assert observation["nodes"].shape == (len(env.feedback.nodes),)
+    assert observation["nodes"].shape == (len(env.dynamics.nodes),)
     assert info == {"round": 0, "intervention": {}}
     assert env.round == 0
     assert env.total_reward == 0.0
@@ -155,7 +155,7 @@ def test_an_observation_holds_the_observed_variables_in_causal_order_with_the_re
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
         nodes = observation["nodes"]
         assert observation in env.observation_space
-        assert nodes.tolist() == [float(env.values[name]) for name in env.feedback.nodes]
+        assert nodes.tolist() == [float(env.values[name]) for name in env.dynamics.nodes]
         assert type(reward) is float
         assert reward == nodes[-1]
         assert (terminated, truncated) == (False, False)

@@ -215,7 +215,7 @@ def test_a_context_that_fails_between_blocks_of_noise_leaves_the_round_to_be_pla
 
     for _ in range(block + 2):
         with monkeypatch.context() as patch:
-            patch.setattr(tried.unwrapped.feedback, "before", fails)
+            patch.setattr(tried.unwrapped.dynamics, "before", fails)
             with pytest.raises(OperationError, match="no context"):
                 tried.step(actions)
         np.testing.assert_array_equal(tried.step(actions)[1], spared.step(actions)[1])

@@ -55,7 +55,7 @@ def test_the_true_graph_is_not_in_what_is_told_instead(graph):
 
 def test_observations_follow_the_order_that_is_told():
     plain, sorted_ = gym.make(PSA), gym.make(PSA, graph="hidden")
-    names = sorted_.unwrapped.feedback.nodes
+    names = sorted_.unwrapped.dynamics.nodes
     assert names == ("Age", "Aspirin", "BMI", "Cancer", "Statin", "Y")
     places = [plain.unwrapped.scm.nodes.index(name) for name in names]
     vector = gym.make_vec(PSA, 2, vectorization_mode="vector_entry_point", graph="hidden")
@@ -207,10 +207,10 @@ def test_rewards_and_optimum_are_those_of_the_true_problem(graph):
     known, other = oracle_of(gym.make(TOY)), oracle_of(gym.make(TOY, **graph))
     assert other.optimum.value == known.optimum.value == find_entry(TOY).optimum.value
     assert other.optimum.random_value == known.optimum.random_value
-    assert other.feedback.truth.knowledge.diagram == known.feedback.knowledge.diagram
+    assert other.dynamics.truth.knowledge.diagram == known.dynamics.knowledge.diagram
     setting = {"target": np.int64(1), "values": np.array([0.3, 0.6])}
-    name = "X0" if len(other.feedback.problem.targets) == 3 else "X1"
-    same = known.feedback.codec.from_record({name: other.feedback.codec.to_record(setting)[name]})
+    name = "X0" if len(other.dynamics.problem.targets) == 3 else "X1"
+    same = known.dynamics.codec.from_record({name: other.dynamics.codec.to_record(setting)[name]})
     np.testing.assert_allclose(other.expected_rewards([setting])[0], known.expected_rewards([same])[0], rtol=1e-6)
 
 

@@ -106,7 +106,7 @@ def test_the_corners_of_the_box_are_valid(env_id: str) -> None:
             action[int(corner)] = corner
         elif env.mode == "masked":
             action[:] = 0
-            action[: int(corner * env.feedback.super_arm_size)] = 1
+            action[: int(corner * env.dynamics.super_arm_size)] = 1
         elif env.mode == "discrete":
             action = int(corner * (env.action_space.n - 1))
         else:

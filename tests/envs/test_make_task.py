@@ -42,7 +42,7 @@ def test_contents(env_id: str) -> None:
     assert entry is not None
     env = gym.make(entry.id)
     task, problem = make_task(env, seed=0), env.unwrapped.problem
-    whole = env.unwrapped.feedback.whole_graph()
+    whole = env.unwrapped.dynamics.whole_graph()
     assert whole.nodes == problem.scm.nodes or entry.mode == "dynamic"
     assert task.env_id == entry.id
     assert task.mode == entry.mode
@@ -165,7 +165,7 @@ def test_nothing_done_to_a_task_reaches_the_environment(env_id: str) -> None:
         assert str(action) == str(twin.action_space.sample())
         np.testing.assert_array_equal(env.step(action)[0]["nodes"], twin.step(action)[0]["nodes"])
         point = np.full(again.codec.dim, 0.7)
-        assert str(again.codec.to_action(point)) == str(twin.unwrapped.feedback.codec.to_action(point))
+        assert str(again.codec.to_action(point)) == str(twin.unwrapped.dynamics.codec.to_action(point))
 
 
 @pytest.mark.parametrize("env_id", SOFT_IDS)

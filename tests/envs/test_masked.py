@@ -12,7 +12,7 @@ import cbo_gym
 from cbo_gym.actions import SuperArmSpace
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.envs.registry import InitialData
-from cbo_gym.modes import make_feedback
+from cbo_gym.modes import make_dynamics
 from cbo_gym.problems.systems.function_networks import ackley, alpine2
 from cbo_gym.problems.systems.hard_graphs import toy_graph
 from cbo_gym.problems.systems.ssem import ssem_periodic
@@ -32,13 +32,13 @@ def test_the_limit_must_be_from_one_to_the_number_of_arms(size: Any) -> None:
 
 def test_a_problem_without_soft_parameters_has_no_masked_mode() -> None:
     with pytest.raises(ValueError, match="ToyGraph has no soft parameters, so no masked mode"):
-        make_feedback(toy_graph(), "masked")
+        make_dynamics(toy_graph(), "masked")
 
 
 @pytest.mark.parametrize("mode", ["soft", "aggregated"])
 def test_a_masked_problem_has_no_mode_of_continuous_actions(mode: str) -> None:
     with pytest.raises(ValueError, match=f"SSEMPeriodic is a masked problem, with parameters 0 or 1; no {mode} mode"):
-        make_feedback(ssem_periodic(), mode)
+        make_dynamics(ssem_periodic(), mode)
 
 
 @pytest.mark.parametrize("env_id", ["CBO/SSEMPeriodic-v0", "CBO/TrainDelay-v0", "CBO/Alpine2-Masked-v0"])
@@ -106,10 +106,10 @@ def test_a_masked_network_is_the_network_at_the_actions_drawn(name: str) -> None
 
 
 def test_a_signal_that_enters_several_nodes_confounds_them() -> None:
-    masked = make_feedback(ackley(), "masked")
+    masked = make_dynamics(ackley(), "masked")
     assert masked.scm.diagram.bidirected == {frozenset({"X0", "X1"})}
     assert masked.scm.action_nodes == {"X0": tuple(range(6)), "X1": tuple(range(6))}
-    assert make_feedback(alpine2(), "masked").scm.diagram.bidirected == frozenset()
+    assert make_dynamics(alpine2(), "masked").scm.diagram.bidirected == frozenset()
     assert masked.super_arm_size == 3
 
 

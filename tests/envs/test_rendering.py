@@ -31,7 +31,7 @@ def drawn(env: Any, action: Any) -> Picture:
     """The picture of an environment after a round in which ``action`` was played."""
     base = env.unwrapped
     action = base.to_intervention(action)
-    return picture_of(Snapshot(base.feedback, base.spec.id, base.round, base.total_reward, base.values, action))
+    return picture_of(Snapshot(base.dynamics, base.spec.id, base.round, base.total_reward, base.values, action))
 
 
 def played(env_id: str, render_mode: str, rounds: int = 3, **kwargs: Any) -> Any:

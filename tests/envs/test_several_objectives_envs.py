@@ -26,7 +26,7 @@ def test_rewards_are_arrays_of_the_reward_space_and_info_has_them_by_name(env_id
         assert not terminated
         assert not truncated
         total += reward
-        nodes = dict(zip(env.unwrapped.feedback.nodes, observation["nodes"], strict=True)) | {"cost": info.get("cost")}
+        nodes = dict(zip(env.unwrapped.dynamics.nodes, observation["nodes"], strict=True)) | {"cost": info.get("cost")}
         for one, number in zip(objectives, reward, strict=True):
             assert number == one.sign * info["objectives"][one.name] == one.sign * nodes[one.name]
     np.testing.assert_allclose(env.unwrapped.total_reward, total)

@@ -84,7 +84,7 @@ def test_wrappers_name_what_they_need():
 
 def test_the_codec_is_that_of_the_actions_outside_of_the_wrappers():
     env = gym.make("CBO/ToyGraph-v0")
-    codec = env.unwrapped.feedback.codec
+    codec = env.unwrapped.dynamics.codec
     assert codec_of(env) is codec_of(OracleInfo(env)) is codec
     flat = codec_of(FlattenAction(env))
     assert (flat.dim, flat.choices) == (codec.dim, ())
@@ -104,7 +104,7 @@ def test_oracle_info_adds_the_truth_and_changes_nothing_else(env_id):
     for _ in range(3):
         action = plain.action_space.sample()
         seen = {key: value.copy() for key, value in handed.items()}
-        truth = oracle.expected_in_round(oracle.feedback.decode(action), seen).value
+        truth = oracle.expected_in_round(oracle.dynamics.decode(action), seen).value
         for value in handed.values():
             value[:] = np.nan  # what an agent does to its observations is nothing to the wrapper
         ours, theirs = telling.step(action), plain.step(action)
@@ -114,7 +114,7 @@ def test_oracle_info_adds_the_truth_and_changes_nothing_else(env_id):
         told = ours[4]
         assert set(told) == {*theirs[4], "expected_reward", "instant_regret"}
         assert told["expected_reward"] == truth
-        best = oracle.best_in_round(plain.unwrapped.feedback.decode(action), seen)
+        best = oracle.best_in_round(plain.unwrapped.dynamics.decode(action), seen)
         assert told["instant_regret"] == best - truth
 
 

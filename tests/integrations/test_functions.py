@@ -30,7 +30,7 @@ def test_a_study_plays_the_environment_in_the_system_s_words(env_id) -> None:
     study.optimize(objective, n_trials=8)
     env = gym.make(env_id)
     env.reset(seed=5)
-    codec = env.unwrapped.feedback.codec
+    codec = env.unwrapped.dynamics.codec
     domains = dict(zip(codec.domains.names, codec.domains.intervals, strict=True))
     for trial in study.trials:
         assert trial.value == env.step(codec.to_action(np.array(trial.user_attrs["point"])))[1]
@@ -63,7 +63,7 @@ def test_on_a_noisy_system_the_model_s_trial_is_better_than_the_luckiest() -> No
         study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
         study.optimize(objective, n_trials=60)
         oracle = oracle_of(objective.env)
-        lucky = objective.env.feedback.codec.to_action(np.array(study.best_trial.user_attrs["point"]))
+        lucky = objective.env.dynamics.codec.to_action(np.array(study.best_trial.user_attrs["point"]))
         model, luck = oracle.expected_rewards([objective.recommend(study), lucky]).value
         gaps.append((model - luck) / (oracle.optimum.value - oracle.optimum.random_value))
     assert np.mean(gaps) > 0.1  # 0.28 with a 95 % interval of 0.19
@@ -76,7 +76,7 @@ def test_a_test_function_gives_rounds_and_expected_rewards(env_id) -> None:
     assert not function.is_minimization_problem
     points = torch.rand(3, 1, function.dim, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     env = gym.make(env_id)
-    codec, oracle = env.unwrapped.feedback.codec, oracle_of(env)
+    codec, oracle = env.unwrapped.dynamics.codec, oracle_of(env)
     actions = [codec.to_action(point) for point in points[:, 0].numpy()]
     expected = oracle.expected_rewards(actions).value
     optimum = oracle.optimum

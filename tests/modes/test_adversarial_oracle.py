@@ -10,8 +10,8 @@ import pytest
 
 from cbo_gym.envs import oracle_of
 from cbo_gym.evaluation import evaluate
-from cbo_gym.modes import make_feedback
-from cbo_gym.modes.oracles import AdversarialOracle, oracle_for
+from cbo_gym.modes import make_dynamics, oracle_for
+from cbo_gym.modes.adversarial.oracle import AdversarialOracle
 from cbo_gym.problems import Adversary, Problem
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise
 
@@ -60,7 +60,7 @@ def test_the_recorded_optimum_is_the_best_of_all_actions_against_one_move() -> N
     worst = found.mean(axis=0).round(9).argmin()
     assert oracle.optimum.value == pytest.approx(found[:, worst].max(), abs=1e-9)
     assert oracle.optimum.random_value == pytest.approx(found[:, worst].mean(), abs=1e-9)
-    np.testing.assert_allclose(oracle.expected_against(oracle.feedback.all_actions(), LEVELS[:, None]).value, found)
+    np.testing.assert_allclose(oracle.expected_against(oracle.dynamics.all_actions(), LEVELS[:, None]).value, found)
 
 
 def test_noise_is_averaged_out() -> None:
@@ -71,7 +71,7 @@ def test_noise_is_averaged_out() -> None:
     ]
     scm = StructuralCausalModel(variables, "Y")
     problem = Problem("Product", scm, "", "", action_domains=[(0.0, 1.0), (-1.0, 1.0)], modes=[Adversary(1)])
-    oracle = oracle_for(make_feedback(problem, "adversarial"))
+    oracle = oracle_for(make_dynamics(problem, "adversarial"))
     found = oracle.expected_against(LEVELS[:, None], LEVELS[:, None])
     np.testing.assert_allclose(found.value, 1.0 + np.outer(LEVELS, 2.0 * LEVELS - 1.0), atol=0.01)
     assert (found.standard_error > 0).all()

@@ -8,8 +8,8 @@ from cbo_gym import make_task
 from cbo_gym.envs import oracle_of
 from cbo_gym.envs.wrappers import OracleInfo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.modes import make_feedback
-from cbo_gym.modes.oracles import ConstrainedOracle, oracle_for
+from cbo_gym.modes import make_dynamics, oracle_for
+from cbo_gym.modes.oracles import ConstrainedOracle
 from cbo_gym.problems import Problem
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.problems.systems.building import read_equations
@@ -27,7 +27,7 @@ def two_parameters(constraints=(), noise=0.5):
 
 def test_the_best_feasible_action_by_hand_and_on_a_grid():
     """E[Y] = a0 + 2 a1 - (2 a0 - 1)^2 - 0.25; W <= 1 leaves a1 = 1 - a0, so 2 - a0 - (2 a0 - 1)^2, best at 3 / 8."""
-    oracle = oracle_for(make_feedback(two_parameters([Constraint("W", "<=", 1.0)]), "soft"))
+    oracle = oracle_for(make_dynamics(two_parameters([Constraint("W", "<=", 1.0)]), "soft"))
     best = oracle.optimum
     assert best.action == pytest.approx([0.375, 0.625], abs=2e-3)
     assert best.value == pytest.approx(2 - 0.375 - 0.0625 - 0.25, abs=1e-3)
@@ -41,14 +41,14 @@ def test_the_best_feasible_action_by_hand_and_on_a_grid():
 
 def test_what_is_missed_is_in_native_units_and_zero_where_met():
     limits = [Constraint("W", "<=", 1.0), Constraint("M", ">=", 0.0)]
-    oracle = oracle_for(make_feedback(two_parameters(limits), "soft"))
+    oracle = oracle_for(make_dynamics(two_parameters(limits), "soft"))
     missed = oracle.violations([np.array([0.25, 1.0]), np.array([0.75, 0.1]), np.array([1.0, 1.0])])
     np.testing.assert_allclose(missed, [[0.25, 0.5], [0.0, 0.0], [1.0, 0.0]], atol=1e-3)
     assert oracle.violations([]).shape == (0, 2)
 
 
 def test_a_random_action_is_a_feasible_one():
-    oracle = oracle_for(make_feedback(two_parameters([Constraint("M", ">=", 0.5)]), "soft"))
+    oracle = oracle_for(make_dynamics(two_parameters([Constraint("M", ">=", 0.5)]), "soft"))
     a = np.linspace(0.75, 1.0, 2001)
     assert oracle.optimum.random_value == pytest.approx(np.mean(a + 1 - (2 * a - 1) ** 2 - 0.25), abs=0.03)
 

@@ -10,9 +10,9 @@ import pytest
 
 from cbo_gym.envs import oracle_of
 from cbo_gym.envs.registry import entries, find_entry
-from cbo_gym.modes import make_feedback
-from cbo_gym.modes.contextual.oracle import _maximise_each
-from cbo_gym.modes.oracles import ContextualOracle, Oracle
+from cbo_gym.modes import make_dynamics
+from cbo_gym.modes.contextual.oracle import ContextualOracle, _maximise_each
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import Contexts
 from tests.support.environments import ONE_OF_A_KIND
 
@@ -30,11 +30,11 @@ def oracle_on(env_id: str, **parameters) -> ContextualOracle:
 
 
 def some_contexts(oracle, count: int, seed: int = 0) -> np.ndarray:
-    return oracle.feedback.natural_contexts(oracle.scm.draw_noise(np.random.default_rng(seed), count))
+    return oracle.dynamics.natural_contexts(oracle.scm.draw_noise(np.random.default_rng(seed), count))
 
 
 def sampled(oracle, count: int) -> list:
-    space = oracle.feedback.action_space
+    space = oracle.dynamics.action_space
     space.seed(1)
     return [space.sample() for _ in range(count)]
 
@@ -45,7 +45,7 @@ def test_the_mean_over_contexts_of_the_reward_in_context_is_the_expected_reward(
     oracle = oracle_on(env_id)
     contexts = some_contexts(oracle, 400)
     for action in sampled(oracle, 3):
-        intervention = oracle.feedback.decode(action)
+        intervention = oracle.dynamics.decode(action)
         inside = oracle.mean_given(intervention, contexts, tolerance=np.inf).value
         outside = oracle.expected_rewards([action], tolerance=np.inf)
         error = np.hypot(inside.std() / np.sqrt(400), outside.standard_error[0]) + 1e-9
@@ -60,15 +60,15 @@ def test_rewards_in_context_against_rejection(env_id: str, width: float) -> None
     """Of many free simulations those with a context near c are kept."""
     oracle = oracle_on(env_id)
     noise = oracle.scm.draw_noise(np.random.default_rng(2), 1_000_000)
-    natural = oracle.feedback.natural_contexts(noise)
+    natural = oracle.dynamics.natural_contexts(noise)
     for action in sampled(oracle, 3):
         context = some_contexts(oracle, 1, seed=int(1e6 * action["values"][0]))[0]
         scale = natural.std(axis=0)
         near = (np.abs(natural - context) < width * np.maximum(scale, 0.1)).all(axis=1)
         assert near.sum() > 200
         part = tuple(column[near] for column in noise)
-        rewards = oracle.scm.propagate(part, oracle.feedback.decode(action))["Y"] * np.ones(near.sum())
-        estimate = oracle.mean_given(oracle.feedback.decode(action), context)
+        rewards = oracle.scm.propagate(part, oracle.dynamics.decode(action))["Y"] * np.ones(near.sum())
+        estimate = oracle.mean_given(oracle.dynamics.decode(action), context)
         error = np.hypot(rewards.std() / np.sqrt(near.sum()), estimate.standard_error)
         slope = width * np.maximum(scale, 0.1).sum()  # the reward changes by about this within the window
         assert abs(rewards.mean() - estimate.value) < 4 * error + 0.5 * slope
@@ -97,7 +97,7 @@ def test_the_search_finds_what_theory_knows(env_id: str) -> None:
     oracle = oracle_on(env_id)
     contexts = some_contexts(oracle, 8)
     told = dataclasses.replace(oracle.problem.data(Contexts), best_response=None)
-    unknown = make_feedback(oracle.problem.with_data(told), "contextual")
+    unknown = make_dynamics(oracle.problem.with_data(told), "contextual")
     found = ContextualOracle(unknown, recorded=find_entry(env_id).optimum).best_given(contexts)
     known = oracle.best_given(contexts)
     gap = oracle.optimum.value - oracle.optimum.random_value
@@ -133,12 +133,12 @@ def test_recorded_optima_are_reached_by_the_best_response_and_not_beaten(env_id:
     best = oracle.optimum
     assert (best.value, best.action) == (entry.optimum.value, entry.optimum.action)
     contexts = some_contexts(oracle, 36, seed=7)
-    response = ContextualOracle(oracle.feedback, seed=3)._best_response(contexts)
+    response = ContextualOracle(oracle.dynamics, seed=3)._best_response(contexts)
     reached = oracle.mean_given(response, contexts, tolerance=np.inf)
     error = reached.value.std() / 6 + reached.standard_error.max() + best.standard_error + 1e-9
     assert abs(reached.value.mean() - best.value) < 4 * error
     for action in sampled(oracle, 20):
-        random = oracle.mean_given(oracle.feedback.decode(action), contexts, tolerance=np.inf)
+        random = oracle.mean_given(oracle.dynamics.decode(action), contexts, tolerance=np.inf)
         slack = 5 * random.standard_error + 0.01 * (best.value - best.random_value)
         assert (random.value <= reached.value + slack).all()
     assert best.standard_error < 0.01 * (best.value - best.random_value)
@@ -150,9 +150,9 @@ def test_recorded_optima_are_reached_by_the_best_response_and_not_beaten(env_id:
 def test_psa_contextual_2_costs_blind_actions_what_the_paper_says() -> None:
     """The best action for all contexts, by the plain oracle's search: 0.0057 a round behind the best policy."""
     oracle = oracle_on("CBO/PSAContextual2-v0")
-    blind = Oracle(oracle.feedback).find_optimum()
+    blind = Oracle(oracle.dynamics).find_optimum()
     assert blind.value == pytest.approx(-0.0057, abs=2e-4)
-    chosen = oracle.feedback.describe(oracle.feedback.decode(blind.action))
+    chosen = oracle.dynamics.describe(oracle.dynamics.decode(blind.action))
     assert set(chosen) == {"Aspirin", "Statin"}
 
 
@@ -161,7 +161,7 @@ def test_without_the_best_scope_theory_does_not_apply() -> None:
     names = oracle.problem.data(Contexts).names
     contexts = some_contexts(oracle, 4)
     known = oracle.problem.data(Contexts).best_response(dict(zip(names, contexts.T, strict=True)))
-    assert frozenset(known) not in oracle.feedback.variable_sets()
+    assert frozenset(known) not in oracle.dynamics.variable_sets()
     c1, c6 = (contexts[:, names.index(name)] for name in ("C1", "C6"))
     found = oracle.best_given(contexts, tolerance=np.inf).value
     noise = np.random.default_rng(0)

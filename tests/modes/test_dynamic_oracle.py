@@ -10,22 +10,22 @@ import pytest
 
 from cbo_gym.envs import CausalBanditEnv, oracle_of
 from cbo_gym.envs.registry import entries
-from cbo_gym.modes import make_feedback
-from cbo_gym.modes.oracles import DynamicOracle, oracle_for
+from cbo_gym.modes import make_dynamics, oracle_for
+from cbo_gym.modes.dynamic.oracle import DynamicOracle
 
 ENTRIES = [entry for entry in entries() if entry.mode == "dynamic"]
 
 
 def oracle_on(name, trials=1, **parameters):
-    return oracle_for(make_feedback(f"cbo_gym.problems.systems.dynamic:{name}", "dynamic", trials=trials, **parameters))
+    return oracle_for(make_dynamics(f"cbo_gym.problems.systems.dynamic:{name}", "dynamic", trials=trials, **parameters))
 
 
-def grid_actions(feedback, points):
+def grid_actions(dynamics, points):
     """All actions whose values lie on a grid, without repetitions."""
-    count = len(feedback.manipulable)
+    count = len(dynamics.manipulable)
     found = []
-    for place, chosen in enumerate(feedback.codec.sets):
-        members = [i for i, name in enumerate(feedback.manipulable) if name in chosen]
+    for place, chosen in enumerate(dynamics.codec.sets):
+        members = [i for i, name in enumerate(dynamics.manipulable) if name in chosen]
         for values in product(np.linspace(0.0, 1.0, points), repeat=len(members)):
             whole = np.full(count, 0.5)
             whole[members] = values
@@ -38,7 +38,7 @@ def test_two_slices_by_brute_force(name: str) -> None:
     """Every pair of grid actions is played in an environment; no pair is better than the best sequence."""
     oracle = oracle_on(name, slices=2)
     env = CausalBanditEnv(f"cbo_gym.problems.systems.dynamic:{name}", mode="dynamic", trials=1, slices=2)
-    actions = grid_actions(oracle.feedback, 7)
+    actions = grid_actions(oracle.dynamics, 7)
     best = -np.inf
     for first in actions:
         env.reset(seed=0)
@@ -62,7 +62,7 @@ def test_the_best_of_stat_is_known() -> None:
 
 def test_the_myopic_best_hangs_on_what_was_implemented() -> None:
     oracle = oracle_on("ind")
-    low, high = oracle.feedback.manipulable["X"]
+    low, high = oracle.dynamics.manipulable["X"]
     bad = {"target": 3, "values": np.array([1.0, 1.0])}  # X = Z = 3
     after_bad, after_best = oracle.past_of([bad]), oracle.past_of([oracle.best_after(oracle.past_of([])).action])
     gain = oracle.best_after(after_best).value - oracle.best_after(after_bad).value
@@ -102,7 +102,7 @@ def test_with_noise_the_expectation_is_that_of_many_rounds() -> None:
     oracle = oracle_on("stat", trials=1, slices=2, trial_noise=1.0)
     first, second = ({"target": place, "values": np.array([0.7, 0.2])} for place in (1, 2))
     estimate = oracle.mean_of(
-        oracle.feedback.situate(oracle.feedback.decode(second), oracle.past_of([first])), tolerance=0.01
+        oracle.dynamics.situate(oracle.dynamics.decode(second), oracle.past_of([first])), tolerance=0.01
     )
     env = CausalBanditEnv("cbo_gym.problems.systems.dynamic:stat", mode="dynamic", trials=1, slices=2, trial_noise=1.0)
     rewards = []
@@ -117,10 +117,10 @@ def test_with_noise_the_expectation_is_that_of_many_rounds() -> None:
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
 def test_recorded_optima_are_not_beaten_by_random_sequences(entry) -> None:
     oracle = oracle_of(gym.make(entry.id))
-    best, space = oracle.optimum, oracle.feedback.action_space
+    best, space = oracle.optimum, oracle.dynamics.action_space
     assert best.value == entry.optimum.value
-    assert f"slice {oracle.feedback.slices.count - 1}: do(" in best.action
+    assert f"slice {oracle.dynamics.slices.count - 1}: do(" in best.action
     space.seed(4)
-    values = [oracle.value_of([space.sample() for _ in range(oracle.feedback.slices.count)]) for _ in range(200)]
+    values = [oracle.value_of([space.sample() for _ in range(oracle.dynamics.slices.count)]) for _ in range(200)]
     assert max(values) <= best.value + 1e-9
     assert np.mean(values) == pytest.approx(best.random_value, abs=5 * np.std(values) / 200**0.5)

@@ -1,4 +1,4 @@
-"""Feedback: one class a mode, without state; batches mean what their actions mean one by one."""
+"""Dynamics: one class a mode, without state; batches mean what their actions mean one by one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from cbo_gym.modes import Feedback, feedback_class, make_feedback
+from cbo_gym.modes import classes_of, make_dynamics
+from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.problems import build_problem
 from cbo_gym.task import ContextualTask, Mode, Task
 from tests.support.environments import FIRST_OF_MODE, ONE_OF_A_KIND
@@ -20,132 +21,136 @@ from tests.support.environments import FIRST_OF_MODE, ONE_OF_A_KIND
 every_mode = pytest.mark.parametrize("env_id", FIRST_OF_MODE.values(), ids=FIRST_OF_MODE.keys())
 
 
-def feedback_of(env_id: str) -> Feedback:
-    return gym.make(env_id).unwrapped.feedback  # type: ignore[attr-defined, no-any-return]
+def dynamics_of(env_id: str) -> Dynamics:
+    return gym.make(env_id).unwrapped.dynamics  # type: ignore[attr-defined, no-any-return]
 
 
-def sampled(feedback: Feedback, count: int) -> list[Any]:
-    feedback.action_space.seed(0)
-    return [feedback.action_space.sample() for _ in range(count)]
+def sampled(dynamics: Dynamics, count: int) -> list[Any]:
+    dynamics.action_space.seed(0)
+    return [dynamics.action_space.sample() for _ in range(count)]
 
 
-def stacked(feedback: Feedback, actions: list[Any]) -> Any:
-    return concatenate(feedback.action_space, actions, create_empty_array(feedback.action_space, len(actions)))
+def stacked(dynamics: Dynamics, actions: list[Any]) -> Any:
+    return concatenate(dynamics.action_space, actions, create_empty_array(dynamics.action_space, len(actions)))
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_mode_is_a_module_and_a_class_named_after_it(mode: Mode) -> None:
-    kind = feedback_class(mode)
-    module = import_module(f"cbo_gym.modes.{mode.value}.dynamics")
-    assert kind is module.FEEDBACK is feedback_class(mode.value)
-    assert kind.__name__ == f"{mode.capitalize()}Feedback"
-    assert kind.mode is mode
-    assert not inspect.isabstract(kind)
-    assert issubclass(kind.task_class, Task)
-    assert kind.task_class.__name__ == f"{mode.capitalize()}Task"
+def test_a_mode_is_a_folder_that_names_its_classes(mode: Mode) -> None:
+    folder = classes_of(mode)
+    assert folder is classes_of(mode.value) is import_module(f"cbo_gym.modes.{mode.value}")
+    interface, dynamics = folder.INTERFACE, folder.DYNAMICS
+    assert interface.__name__ == f"{mode.capitalize()}Interface"
+    assert dynamics.__name__ == f"{mode.capitalize()}Dynamics"
+    assert issubclass(dynamics, interface)
+    assert not issubclass(interface, Dynamics)
+    assert interface.mode is dynamics.mode is mode
+    assert not inspect.isabstract(interface)
+    assert not inspect.isabstract(dynamics)
+    assert issubclass(interface.task_class, Task)
+    assert interface.task_class.__name__ == f"{mode.capitalize()}Task"
 
 
 @pytest.mark.parametrize("mode", ["warm", "", None, 3, "SOFT"])
 def test_an_unknown_mode_is_refused(mode: Any) -> None:
     with pytest.raises(ValueError, match=f"mode must be one of soft, hard, .*; given {mode!r}"):
-        feedback_class(mode)
+        classes_of(mode)
 
 
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_a_batch_means_what_its_actions_mean(env_id: str) -> None:
     """Decoded, described and played with common noise, together and one by one."""
-    feedback = feedback_of(env_id)
-    actions = sampled(feedback, 5)
-    together = feedback.decode_batch(stacked(feedback, actions))
-    described = feedback.describe_batch(together)
-    noise = feedback.scm.draw_noise(np.random.default_rng(0), 5)
-    values = feedback.play(noise, together)
-    nodes = np.broadcast_to(feedback.scm.stack(values), (5, len(feedback.scm.nodes)))
+    dynamics = dynamics_of(env_id)
+    actions = sampled(dynamics, 5)
+    together = dynamics.decode_batch(stacked(dynamics, actions))
+    described = dynamics.describe_batch(together)
+    noise = dynamics.scm.draw_noise(np.random.default_rng(0), 5)
+    values = dynamics.play(noise, together)
+    nodes = np.broadcast_to(dynamics.scm.stack(values), (5, len(dynamics.scm.nodes)))
     for i, action in enumerate(actions):
-        alone = feedback.decode(action)
-        told = feedback.describe(alone)
+        alone = dynamics.decode(action)
+        told = dynamics.describe(alone)
         assert {name for name in described if not name.startswith("_") and described[f"_{name}"][i]} == set(told)
         for name, value in told.items():
             np.testing.assert_allclose(described[name][i], value, rtol=1e-15)
-        one = feedback.play(tuple(float(column[i]) for column in noise), alone)
-        np.testing.assert_allclose(feedback.scm.stack(one), nodes[i], rtol=1e-12, atol=1e-12)
+        one = dynamics.play(tuple(float(column[i]) for column in noise), alone)
+        np.testing.assert_allclose(dynamics.scm.stack(one), nodes[i], rtol=1e-12, atol=1e-12)
 
 
 @every_mode
 def test_it_keeps_no_state(env_id: str) -> None:
     """The same noise and action give the same round, whatever was asked before, in another process as well."""
-    feedback = feedback_of(env_id)
-    copied: Feedback = pickle.loads(pickle.dumps(feedback))
-    actions = sampled(feedback, 4)
-    noise = tuple(float(column[0]) for column in feedback.scm.draw_noise(np.random.default_rng(1), 1))
+    dynamics = dynamics_of(env_id)
+    copied: Dynamics = pickle.loads(pickle.dumps(dynamics))
+    actions = sampled(dynamics, 4)
+    noise = tuple(float(column[0]) for column in dynamics.scm.draw_noise(np.random.default_rng(1), 1))
 
-    def played(of: Feedback, action: Any) -> list[float]:
+    def played(of: Dynamics, action: Any) -> list[float]:
         return [float(value) for value in of.play(noise, of.decode(action)).values()]
 
-    first = [played(feedback, action) for action in actions]
-    feedback.all_actions()
-    feedback.regions()
-    feedback.known_maximiser()
-    feedback.before(noise)
-    assert [played(feedback, action) for action in reversed(actions)] == first[::-1]
+    first = [played(dynamics, action) for action in actions]
+    dynamics.all_actions()
+    dynamics.regions()
+    dynamics.known_maximiser()
+    dynamics.before(noise)
+    assert [played(dynamics, action) for action in reversed(actions)] == first[::-1]
     assert [played(copied, action) for action in actions] == first
 
 
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_what_is_seen_lies_in_the_observation_space(env_id: str) -> None:
-    feedback = feedback_of(env_id)
-    noise = tuple(float(column[0]) for column in feedback.scm.draw_noise(np.random.default_rng(1), 1))
-    values = feedback.play(noise, feedback.decode(sampled(feedback, 1)[0]))
-    after = feedback.after(np.array([values[name] for name in feedback.nodes], dtype=float), values)
-    before = feedback.before(noise)
-    assert bool(before) == feedback.looks_ahead == issubclass(feedback.task_class, ContextualTask)
-    assert {**after, **before, **feedback.observe_memory(feedback.start())} in feedback.observation_space
-    empty = feedback.empty_observation()
-    assert empty in feedback.observation_space
+    dynamics = dynamics_of(env_id)
+    noise = tuple(float(column[0]) for column in dynamics.scm.draw_noise(np.random.default_rng(1), 1))
+    values = dynamics.play(noise, dynamics.decode(sampled(dynamics, 1)[0]))
+    after = dynamics.after(np.array([values[name] for name in dynamics.nodes], dtype=float), values)
+    before = dynamics.before(noise)
+    assert bool(before) == dynamics.looks_ahead == issubclass(dynamics.task_class, ContextualTask)
+    assert {**after, **before, **dynamics.observe_memory(dynamics.start())} in dynamics.observation_space
+    empty = dynamics.empty_observation()
+    assert empty in dynamics.observation_space
     assert not any(value.any() for value in empty.values())
 
 
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_regions_or_a_list_make_up_the_action_space(env_id: str) -> None:
-    feedback = feedback_of(env_id)
-    every, regions = feedback.all_actions(), feedback.regions()
+    dynamics = dynamics_of(env_id)
+    every, regions = dynamics.all_actions(), dynamics.regions()
     assert (every is None) == bool(regions)
     if every is not None:
-        assert all(action in feedback.action_space for action in every[:: max(1, len(every) // 50)])
+        assert all(action in dynamics.action_space for action in every[:: max(1, len(every) // 50)])
     for region in regions[:5]:
         batch = region.to_actions(np.random.default_rng(0).random((3, region.dim)))
-        space = batch_space(feedback.action_space, 3)
-        assert all(action in feedback.action_space for action in iterate(space, batch))
+        space = batch_space(dynamics.action_space, 3)
+        assert all(action in dynamics.action_space for action in iterate(space, batch))
 
 
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_initial_actions_come_in_the_sizes_asked_for(env_id: str) -> None:
-    feedback = feedback_of(env_id)
-    if feedback.looks_ahead:
+    dynamics = dynamics_of(env_id)
+    if dynamics.looks_ahead:
         with pytest.raises(ValueError, match="contextual mode has no initial data; given observational=2, random=3"):
-            feedback.initial_actions(np.random.default_rng(0), 2, 3)
+            dynamics.initial_actions(np.random.default_rng(0), 2, 3)
         return
-    if feedback.mode == "dynamic":  # whole time series instead, which the task holds
+    if dynamics.mode == "dynamic":  # whole time series instead, which the task holds
         with pytest.raises(ValueError, match="dynamic mode has no initial interventions; given random=3"):
-            feedback.initial_actions(np.random.default_rng(0), 2, 3)
+            dynamics.initial_actions(np.random.default_rng(0), 2, 3)
         return
-    targets = len(feedback.problem.targets) - 1 if feedback.mode == "hard" else 1
-    twice = [feedback.initial_actions(np.random.default_rng(0), 2, 3) for _ in range(2)]
-    actions = list(iterate(batch_space(feedback.action_space, 2 + 3 * targets), twice[0]))
+    targets = len(dynamics.problem.targets) - 1 if dynamics.mode == "hard" else 1
+    twice = [dynamics.initial_actions(np.random.default_rng(0), 2, 3) for _ in range(2)]
+    actions = list(iterate(batch_space(dynamics.action_space, 2 + 3 * targets), twice[0]))
     assert len(actions) == 2 + 3 * targets
-    assert all(action in feedback.action_space for action in actions)
+    assert all(action in dynamics.action_space for action in actions)
     assert str(twice[0]) == str(twice[1])
-    nothing = [feedback.describe(feedback.decode(action)) for action in actions[:2]]
+    nothing = [dynamics.describe(dynamics.decode(action)) for action in actions[:2]]
     assert str(nothing[0]) == str(nothing[1])
 
 
 def test_a_problem_plays_in_every_mode_that_it_has_parts_for() -> None:
     problem = build_problem("cbo_gym.problems.systems.function_networks:alpine2")
-    assert [make_feedback(problem, mode).mode for mode in ("soft", "hard", "aggregated", "masked")] == [
+    assert [make_dynamics(problem, mode).mode for mode in ("soft", "hard", "aggregated", "masked")] == [
         Mode.SOFT, Mode.HARD, Mode.AGGREGATED, Mode.MASKED
     ]  # fmt: skip
     with pytest.raises(ValueError, match="Alpine2 has no contexts, so it has no contextual mode"):
-        make_feedback(problem, "contextual")
+        make_dynamics(problem, "contextual")
     env = gym.make("CBO/Alpine2-v0", mode="hard")
     assert env.unwrapped.mode is Mode.HARD  # type: ignore[attr-defined]
 
@@ -153,13 +158,13 @@ def test_a_problem_plays_in_every_mode_that_it_has_parts_for() -> None:
 @every_mode
 def test_without_sizes_initial_actions_come_in_the_usual_ones(env_id: str) -> None:
     """By mode: those of problems of one's own, and how many random ones stand for "as many as a fit needs"."""
-    feedback = feedback_of(env_id)
-    mode = feedback.mode
+    dynamics = dynamics_of(env_id)
+    mode = dynamics.mode
     usual = {"soft": (0, None), "adversarial": (0, None), "hard": (10, 2), "dynamic": (10, 0)}
-    assert feedback.usual_initial_data == usual.get(mode, (0, 0))
+    assert dynamics.usual_initial_data == usual.get(mode, (0, 0))
     if mode in ("soft", "aggregated", "masked"):
-        actions = feedback.initial_actions(np.random.default_rng(0), 0, None)
-        assert len(actions) == 2 * feedback.scm.action_dim + 1
+        actions = dynamics.initial_actions(np.random.default_rng(0), 0, None)
+        assert len(actions) == 2 * dynamics.scm.action_dim + 1
     if mode == "hard":
-        actions = feedback.initial_actions(np.random.default_rng(0), 10, None)
-        assert len(actions["target"]) == 10 + 2 * (len(feedback.problem.targets) - 1)
+        actions = dynamics.initial_actions(np.random.default_rng(0), 10, None)
+        assert len(actions["target"]) == 10 + 2 * (len(dynamics.problem.targets) - 1)

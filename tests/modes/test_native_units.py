@@ -14,7 +14,8 @@ from cbo_gym import custom_problem, load_problem, make_task
 from cbo_gym.cli import app
 from cbo_gym.envs import oracle_of
 from cbo_gym.envs.wrappers import FlattenAction
-from cbo_gym.modes import Feedback, make_feedback
+from cbo_gym.modes import make_dynamics
+from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.problems import Contexts, Problem
 from cbo_gym.problems.systems.contextual import contextual_network
 from cbo_gym.problems.systems.function_networks import dropwave, rosenbrock
@@ -76,8 +77,8 @@ def test_info_tells_parameters_by_name_in_native_units(mode: str, loaded: bool, 
     assert list(told) == ["heat", "price"]
     if mode == "soft":
         assert [type(value) for value in told.values()] == [float, float]
-    feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
-    assert feedback.describe(feedback.decode(action)) == expected
+    dynamics = env.unwrapped.dynamics  # type: ignore[attr-defined]
+    assert dynamics.describe(dynamics.decode(action)) == expected
 
 
 def test_what_the_mechanisms_take_is_what_is_told(path: str) -> None:
@@ -136,13 +137,13 @@ def test_limits_targets_and_wrappers_tell_native_units(mode: str, keywords, acti
 
 def test_built_in_problems_without_names_are_told_by_node() -> None:
     """Rosenbrock's inner parameters enter two mechanisms each."""
-    soft = make_feedback(rosenbrock(), "soft")
+    soft = make_dynamics(rosenbrock(), "soft")
     told = soft.describe(soft.decode(np.array([0.0, 0.25, 0.5, 0.75, 1.0])))
     assert told == {"X0": (-2.0, -1.0), "X1": (-1.0, 0.0), "X2": (0.0, 1.0), "Y": (1.0, 2.0)}
-    cells = make_feedback(dropwave(), "aggregated")
+    cells = make_dynamics(dropwave(), "aggregated")
     told = cells.describe(cells.decode(np.array([[0.0, 0.25], [0.5, 1.0]])))
     assert told == {"X0": ((-5.12, 0.0), (-2.56, 5.12))}
-    arms = make_feedback(dropwave(), "masked")
+    arms = make_dynamics(dropwave(), "masked")
     assert arms.describe(arms.decode(np.array([0, 1]))) == {"z0": 0, "z1": 1}
 
 
@@ -172,7 +173,7 @@ RECORDS: dict[str, tuple[Any, str]] = {
 
 @every_mode
 def test_records_and_words(mode: str, path: str) -> None:
-    codec = make_feedback(path, mode).codec
+    codec = make_dynamics(path, mode).codec
     action, _ = ACTIONS[mode]
     record, words = RECORDS[mode]
     assert codec.to_record(action) == record
@@ -181,12 +182,12 @@ def test_records_and_words(mode: str, path: str) -> None:
 
 
 def test_records_without_names_and_of_choices(path: str) -> None:
-    soft = make_feedback(dropwave(), "soft").codec
+    soft = make_dynamics(dropwave(), "soft").codec
     assert soft.to_record(np.array([0.5, 0.25])) == [0.5, 0.25]
     assert soft.to_string([0.5, 0.25]) == "a0 = 0, a1 = -2.56, which is the action [0.5, 0.25]"
-    arms = make_feedback(dropwave(), "masked").codec
+    arms = make_dynamics(dropwave(), "masked").codec
     assert arms.to_string([0.0, 1.0]) == "the super arm {z1}, which is the action [0, 1]"
-    hard = make_feedback(path, "hard").codec
+    hard = make_dynamics(path, "hard").codec
     assert hard.to_record({"target": 2, "values": np.array([0.5, 0.75])}) == {"Growth": 1.5}
     assert hard.to_string({"Growth": 1.5}) == "do(Growth = 1.5)"
     assert hard.to_record({"target": 0, "values": np.array([0.5, 0.75])}) == {}
@@ -203,7 +204,7 @@ def test_records_without_names_and_of_choices(path: str) -> None:
 )
 def test_a_record_that_does_not_fit_is_refused(mode: str, record: dict[str, float], message: str, path: str) -> None:
     with pytest.raises(ValueError, match=message):
-        make_feedback(path, mode).codec.from_record(record)
+        make_dynamics(path, mode).codec.from_record(record)
 
 
 def same(ours: Any, theirs: Any) -> None:
@@ -217,21 +218,21 @@ def same(ours: Any, theirs: Any) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-15)
 
 
-def sampled(feedback: Feedback, count: int) -> list[Any]:
-    feedback.action_space.seed(0)
-    return [feedback.action_space.sample() for _ in range(count)]
+def sampled(dynamics: Dynamics, count: int) -> list[Any]:
+    dynamics.action_space.seed(0)
+    return [dynamics.action_space.sample() for _ in range(count)]
 
 
 @pytest.mark.parametrize("mode", [*MODES, "hard"])
 def test_records_lead_back_to_their_actions(mode: str, path: str) -> None:
     for problem in (path, by_functions()) if mode != "hard" else (path,):
-        feedback = make_feedback(problem, mode)
-        codec = feedback.codec
-        for action in sampled(feedback, 100):
+        dynamics = make_dynamics(problem, mode)
+        codec = dynamics.codec
+        for action in sampled(dynamics, 100):
             back = codec.from_record(codec.to_record(action))
-            assert back in feedback.action_space
+            assert back in dynamics.action_space
             if mode == "hard":  # values without effect are not recorded
-                described = [feedback.describe(feedback.decode(one)) for one in (back, action)]
+                described = [dynamics.describe(dynamics.decode(one)) for one in (back, action)]
                 same(*described)
                 assert back["target"] == action["target"]
             else:
@@ -243,12 +244,12 @@ def test_records_lead_back_to_their_actions(mode: str, path: str) -> None:
 def test_the_record_of_an_optimum_leads_back_to_it(mode: str, path: str) -> None:
     oracle = oracle_of(made(mode, path))
     best = oracle.optimum
-    codec = oracle.feedback.codec
+    codec = oracle.dynamics.codec
     back = codec.from_record(codec.to_record(best.action))
-    assert back in oracle.feedback.action_space
+    assert back in oracle.dynamics.action_space
     same(
-        oracle.feedback.describe(oracle.feedback.decode(back)),
-        oracle.feedback.describe(oracle.feedback.decode(best.action)),
+        oracle.dynamics.describe(oracle.dynamics.decode(back)),
+        oracle.dynamics.describe(oracle.dynamics.decode(best.action)),
     )
     values = oracle.expected_rewards([back, best.action], tolerance=np.inf).value
     assert values[0] == pytest.approx(values[1], rel=1e-12)
@@ -274,7 +275,7 @@ def test_show_speaks_native_units(path: str) -> None:
     for mode in ("Aggregated", "Masked"):
         words = shown(f"CBO/Custom-{mode}-v0(problem={path!r})")
         oracle = oracle_of(made(mode.lower(), path))
-        codec = oracle.feedback.codec
+        codec = oracle.dynamics.codec
         assert f"reached at {codec.to_string(codec.to_record(oracle.optimum.action))} random action" in words
         assert "Growth <- Light, heat" in words
     hard = shown(f"CBO/Custom-Hard-v0(problem={path!r})")
@@ -287,19 +288,19 @@ def test_show_speaks_native_units(path: str) -> None:
 
 def test_a_contextual_network_keeps_the_names_of_its_parameters(path: str) -> None:
     problem = contextual_network(path, contexts=[0])
-    feedback: Any = make_feedback(problem, "contextual")
-    assert feedback.contexts.names == ("heat",)
-    assert feedback.problem.manipulable == {"price": (0.0, 8.0)}
-    assert set(feedback.scm.nodes) == {"heat", "price", "Light", "Growth", "Bill", "Yield"}
-    assert feedback.codec.choices == ("{price | heat}", "{}")
-    assert feedback.describe(feedback.decode({"scope": 0, "values": np.array([0.5])})) == {"price": 4.0}
-    assert feedback.codec.to_record({"scope": 0, "values": np.array([0.5])}) == {"price": 4.0}
-    assert feedback.codec.to_string({"price": 4.0}) == "do(price = 4)"
+    dynamics: Any = make_dynamics(problem, "contextual")
+    assert dynamics.contexts.names == ("heat",)
+    assert dynamics.problem.manipulable == {"price": (0.0, 8.0)}
+    assert set(dynamics.scm.nodes) == {"heat", "price", "Light", "Growth", "Bill", "Yield"}
+    assert dynamics.codec.choices == ("{price | heat}", "{}")
+    assert dynamics.describe(dynamics.decode({"scope": 0, "values": np.array([0.5])})) == {"price": 4.0}
+    assert dynamics.codec.to_record({"scope": 0, "values": np.array([0.5])}) == {"price": 4.0}
+    assert dynamics.codec.to_string({"price": 4.0}) == "do(price = 4)"
     env = made("contextual", problem)
     context = env.reset(seed=0)[0]["context"]
     assert 10.0 < context[0] < 30.0
     observation, *_, info = env.step({"scope": 0, "values": np.array([0.5])})
-    values = dict(zip(feedback.scm.nodes, observation["nodes"], strict=True))
+    values = dict(zip(dynamics.scm.nodes, observation["nodes"], strict=True))
     assert (values["heat"], values["price"]) == (context[0], 4.0)
     assert values["Bill"] == pytest.approx(0.001 * (context[0] - 10) ** 2)
     assert info["intervention"] == {"price": 4.0}
@@ -317,8 +318,8 @@ def test_names_must_be_different_and_as_many_as_coordinates() -> None:
     named = Problem(**fields, action_names=("x", "y"))  # type: ignore[arg-type]
     assert named.domains.names == ("x", "y")
     assert named.domains.named
-    feedback = make_feedback(named, "soft")
-    assert feedback.describe(feedback.decode(np.array([0.0, 0.5]))) == {"x": -5.12, "y": 0.0}
+    dynamics = make_dynamics(named, "soft")
+    assert dynamics.describe(dynamics.decode(np.array([0.0, 0.5]))) == {"x": -5.12, "y": 0.0}
 
 
 def test_a_picture_and_a_table_name_the_parameters(path: str) -> None:

@@ -11,8 +11,9 @@ from cbo_gym.envs import CausalBanditEnv, oracle_of
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.envs.wrappers import FlattenAction
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.modes import make_feedback
-from cbo_gym.modes.oracles import ContextualOracle, Estimate, Oracle, oracle_for
+from cbo_gym.modes import make_dynamics, oracle_for
+from cbo_gym.modes.contextual.oracle import ContextualOracle
+from cbo_gym.modes.oracles import Estimate, Oracle
 from cbo_gym.problems import Problem, SuperArms
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.problems.systems.function_networks import alpine2
@@ -43,11 +44,11 @@ def test_recorded_optima_are_reached_and_not_beaten_by_random_actions(env_id):
     oracle = oracle_on(env_id)
     best = oracle.optimum
     assert best.value == find_entry(env_id).optimum.value
-    reached = type(oracle)(oracle.feedback, seed=77).expected_rewards([best.action], tolerance=0.0)
+    reached = type(oracle)(oracle.dynamics, seed=77).expected_rewards([best.action], tolerance=0.0)
     error = np.hypot(best.standard_error, reached.standard_error[0])
     rounding = 1e-9 * (best.value - best.random_value)
     assert abs(reached.value[0] - best.value) <= 5 * error + rounding
-    space = oracle.feedback.action_space
+    space = oracle.dynamics.action_space
     space.seed(1)
     actions = [space.sample() for _ in range(200)]
     counting = oracle.meets_constraints(actions)  # all of them, where there are no constraints
@@ -68,7 +69,7 @@ def test_recorded_optima_are_reached_and_not_beaten_by_random_actions(env_id):
 def test_the_search_finds_what_theory_knows(env_id):
     oracle = oracle_on(env_id)
     unknown = dataclasses.replace(oracle.problem, optimal_action=None)
-    found = Oracle(make_feedback(unknown, "soft")).find_optimum()
+    found = Oracle(make_dynamics(unknown, "soft")).find_optimum()
     assert found.value == pytest.approx(oracle.optimum.value, rel=1e-5, abs=1e-4)
 
 
@@ -132,7 +133,7 @@ def test_the_search_is_not_caught_by_one_of_many_local_optima():
     peaks = [0.184, 0.484, 0.792]  # of |sqrt(10 a) sin(10 a)|: the noise moves them little
     combinations_of_peaks = np.array(list(product(peaks, repeat=6)))
     oracle = oracle_of(env)
-    best = oracle.mean_of(env.feedback.decode_batch(combinations_of_peaks)).value.max()
+    best = oracle.mean_of(env.dynamics.decode_batch(combinations_of_peaks)).value.max()
     assert best < oracle.optimum.value < 1.01 * best
 
 
@@ -147,10 +148,10 @@ def test_recorded_optima_are_not_beaten_by_a_climb_from_them(env_id):
     """By a simplex on noise of its own; the comparison is on noise that neither has met."""
     oracle = oracle_on(env_id)
     best, start = oracle.optimum, np.array(oracle.optimum.action)
-    climbed_on, compared_on = (Oracle(oracle.feedback, seed=seed) for seed in (11, 23))
+    climbed_on, compared_on = (Oracle(oracle.dynamics, seed=seed) for seed in (11, 23))
 
     def means(which, points, count):
-        return which._replicates(oracle.feedback.decode_batch(np.clip(points, 0, 1)), count)
+        return which._replicates(oracle.dynamics.decode_batch(np.clip(points, 0, 1)), count)
 
     towards_the_middle = np.where(start > 0.5, -0.01, 0.01)
     found = minimize(
@@ -172,7 +173,7 @@ def test_recorded_optima_are_not_beaten_by_a_climb_from_them(env_id):
 def test_a_cardinality_limit_is_respected_and_costs_reward():
     limited = oracle_on("CBO/Alpine2-v0", max_interventions=2)
     best = limited.optimum
-    assert best.action in limited.feedback.action_space
+    assert best.action in limited.dynamics.action_space
     # null is sqrt(5) sin(5); two of six factors can be set, the first one enters negated
     null, peak, trough = (np.sqrt(x) * np.sin(x) for x in (5.0, 7.917052684666207, 4.815842317845935))
     candidates = [-peak * trough * null**4, -trough * trough * null**4, -peak * peak * null**4, -(null**6)]
@@ -185,7 +186,7 @@ def test_estimates_agree_with_plain_monte_carlo():
     actions = [env.action_space.sample() for _ in range(10)]
     estimate = oracle_of(env).expected_rewards(actions)
     for i, action in enumerate(actions):
-        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.feedback.decode(action))["Y"]
+        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.dynamics.decode(action))["Y"]
         error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
         assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
 
@@ -235,7 +236,7 @@ def test_the_first_pass_drops_no_action_that_may_be_best():
     sem = SeparableSEM(signals, {(1, 0): Linear(0.001)}, node_noise=Normal(0.0, 1.0))
     arms = SuperArms(size=6, exogenous=sem.exogenous)
     problem = Problem("Close", sem, "", "", action_domains=[(0.0, 1.0)] * 7, modes=[arms])
-    best = Oracle(make_feedback(problem, "masked")).find_optimum()
+    best = Oracle(make_dynamics(problem, "masked")).find_optimum()
     assert best.action.tolist() == [0, 1, 1, 1, 1, 1, 1]
     assert best.value == pytest.approx(sum(1.0 + 0.02 * i for i in range(1, 7)) / 2, abs=5 * best.standard_error + 1e-9)
 
@@ -264,14 +265,14 @@ def test_the_oracle_of_an_environment_knows_its_recorded_optimum(env_id, monkeyp
     for env in (scalar, scalar.unwrapped, FlattenAction(gym.make(env_id)), vector):
         oracle = oracle_of(env)
         assert isinstance(oracle, ContextualOracle) == (entry.mode == "contextual")
-        assert oracle.feedback is env.unwrapped.feedback
-        assert oracle.problem is oracle.feedback.problem
+        assert oracle.dynamics is env.unwrapped.dynamics
+        assert oracle.problem is oracle.dynamics.problem
         best = oracle.optimum
         assert (best.value, best.random_value) == (entry.optimum.value, entry.optimum.random_value)
-        assert oracle.feedback.codec.to_record(best.action) == (
+        assert oracle.dynamics.codec.to_record(best.action) == (
             entry.optimum.action if entry.mode != "hard" else pytest.approx(entry.optimum.action)
         )
-    assert type(oracle_for(oracle.feedback)) is type(oracle)
+    assert type(oracle_for(oracle.dynamics)) is type(oracle)
 
 
 def test_what_is_not_the_registered_environment_has_no_recorded_optimum():
@@ -282,14 +283,14 @@ def test_what_is_not_the_registered_environment_has_no_recorded_optimum():
     ):
         assert found.optimum.value < 0.8 < registered.value
     hard = oracle_on("CBO/Dropwave-v0", mode="hard")  # sets the radius itself
-    assert set(hard.feedback.codec.to_record(hard.optimum.action)) == {"X0"}
+    assert set(hard.dynamics.codec.to_record(hard.optimum.action)) == {"X0"}
 
 
 def test_other_objects_are_refused():
     for env in (gym.make("CartPole-v1"), gym.make_vec("CartPole-v1", num_envs=2)):
         with pytest.raises(ArgumentTypeError, match="an oracle needs an environment of cbo_gym; given"):
             oracle_of(env)
-    with pytest.raises(ArgumentTypeError, match=r"an Oracle needs a Feedback; given TimeLimit.*oracle_of"):
+    with pytest.raises(ArgumentTypeError, match=r"an Oracle needs a Dynamics; given TimeLimit.*oracle_of"):
         Oracle(gym.make("CBO/Dropwave-v0"))
 
 

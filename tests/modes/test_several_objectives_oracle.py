@@ -95,13 +95,13 @@ def test_recorded_fronts_are_reached_and_dominated_by_no_random_action(env_id: s
     entry, front = find_entry(env_id), oracle.front
     assert (oracle.optimum.value, len(front.actions)) == (entry.optimum.value, len(entry.optimum.front))
     assert non_dominated(front.vectors).all()
-    reached = type(oracle)(oracle.feedback, seed=77).expected_vectors(front.actions, tolerance=0.0)
+    reached = type(oracle)(oracle.dynamics, seed=77).expected_vectors(front.actions, tolerance=0.0)
     width = np.ptp(front.vectors, axis=0)
     assert (np.abs(reached.value - front.vectors) <= 1e-3 * width + 5 * reached.standard_error + 1e-5).all()
     together = oracle.expected_rewards([front.actions]).value[0]
     share = 0.97 if len(oracle.reference) == 2 else 0.9  # that so few points of a curve, or of a surface, dominate
     assert share * oracle.optimum.value < together <= oracle.optimum.value * 1.001
-    space = oracle.feedback.action_space
+    space = oracle.dynamics.action_space
     space.seed(1)
     random = oracle.expected_vectors([space.sample() for _ in range(100)])
     joined = hypervolume(np.concatenate([front.vectors, random.value]), oracle.reference)
@@ -155,14 +155,14 @@ def test_fronts_as_pymoo_finds_them(env_id: str) -> None:
 
     oracle = oracle_on(env_id)
     found = []
-    for region in oracle.feedback.regions():
+    for region in oracle.dynamics.regions():
         if region.dim == 0:
             found.append(oracle.expected_vectors([oracle._action_at(region, np.zeros(0))]).value)
             continue
 
         class Means(Problem):
             def _evaluate(self, points, out, region=region, **_):
-                batch = oracle.feedback.decode_batch(region.to_actions(points))
+                batch = oracle.dynamics.decode_batch(region.to_actions(points))
                 out["F"] = -oracle.replicates(batch, 64, len(points)).mean(axis=1)
 
         problem = Means(n_var=region.dim, n_obj=oracle.reference.size, xl=0.0, xu=1.0)

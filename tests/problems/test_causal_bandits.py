@@ -10,8 +10,8 @@ import pytest
 
 import cbo_gym
 from cbo_gym.errors import ArgumentError
-from cbo_gym.modes import make_feedback
-from cbo_gym.modes.oracles import Oracle, oracle_for
+from cbo_gym.modes import make_dynamics, oracle_for
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import Arms, Problem
 from cbo_gym.problems.modes.discrete import arms_of
 from cbo_gym.problems.systems.causal_bandits import (
@@ -34,7 +34,7 @@ def sets(*written: str) -> set[frozenset[str]]:
 
 def expected(problem: Problem) -> np.ndarray:
     """Of every arm."""
-    return oracle_for(make_feedback(problem, "discrete")).expected_rewards(list(range(len(arms_of(problem))))).value
+    return oracle_for(make_dynamics(problem, "discrete")).expected_rewards(list(range(len(arms_of(problem))))).value
 
 
 def summed(
@@ -161,7 +161,7 @@ def system(noise: Discrete | Normal) -> StructuralCausalModel:
 def test_expectations_over_finite_noise_are_exact_and_others_are_not() -> None:
     arms = [{}, {"X": 0.0}, {"X": 0.5, "W": 3.0}]
     for noise, is_exact in ((Discrete([0.0, 0.5, 1.0], [0.5, 0.2, 0.3]), True), (Normal(0.4, 0.01), False)):
-        oracle = Oracle(make_feedback(Problem("P", system(noise), "", "", modes=[Arms(arms)]), "discrete"))
+        oracle = Oracle(make_dynamics(Problem("P", system(noise), "", "", modes=[Arms(arms)]), "discrete"))
         found = oracle.expected_rewards([2, 0, 1, 0], tolerance=1.0)
         assert (found.standard_error.max() == 0.0) == is_exact
         assert found.value == pytest.approx([0.2, 0.3, 0.0, 0.3], abs=1e-12 if is_exact else 0.01)
@@ -204,9 +204,9 @@ def test_a_system_of_ones_own_has_arms_in_python_and_in_yaml(tmp_path) -> None:
     own = cbo_gym.custom_problem(mechanisms, reward="Y", noise=noise, arms=[{}, {"X": 1.0}])
     assert expected(own).tolist() == [0.5, 1.0]
     with pytest.raises(ArgumentError, match="Custom lists no arms that set variables, so it has no discrete mode"):
-        make_feedback(cbo_gym.custom_problem(mechanisms, reward="Y", noise=noise), "discrete")
+        make_dynamics(cbo_gym.custom_problem(mechanisms, reward="Y", noise=noise), "discrete")
     with pytest.raises(ArgumentError, match="arms must be a list of mappings"):
         cbo_gym.custom_problem(mechanisms, reward="Y", noise=noise, arms={"X": 1.0})
-    one = make_feedback(cbo_gym.custom_problem(mechanisms, reward="Y", noise=noise, arms=[{"X": 1.0}]), "discrete")
+    one = make_dynamics(cbo_gym.custom_problem(mechanisms, reward="Y", noise=noise, arms=[{"X": 1.0}]), "discrete")
     with pytest.raises(ArgumentError, match="has no arm that only observes; give observational=0"):
         one.initial_actions(np.random.default_rng(0), 1, 0)

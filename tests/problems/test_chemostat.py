@@ -114,7 +114,7 @@ def test_the_optimum_is_the_edge_without_rotifers_where_nitrogen_does_not_matter
     assert ENTRY.optimum.action[1:] == [0.0, 0.0]
     steps = np.linspace(0.0, 1.0, 6)
     actions = [np.array([n, j, a]) for n in (0.0, 1.0) for j in steps for a in steps]
-    estimate = Oracle(env.feedback).expected_rewards(actions, tolerance=1e-3)
+    estimate = Oracle(env.dynamics).expected_rewards(actions, tolerance=1e-3)
     grid = estimate.value.reshape(2, 6, 6)
     assert np.isfinite(grid).all()
     assert (np.diff(grid, axis=1) < 0).all()  # more juveniles, more deaths

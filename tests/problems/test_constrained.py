@@ -38,10 +38,10 @@ def test_synthetic_2_has_its_limit_at_the_logarithm_of_fifty():
 
 def test_health_is_best_where_the_bmi_is_at_its_limit():
     env = gym.make(IDS[2])
-    feedback, best = env.unwrapped.feedback, oracle_of(env).optimum
+    dynamics, best = env.unwrapped.dynamics, oracle_of(env).optimum
     calories = -400 + 800 * best.action["values"][0]
-    noise = feedback.scm.draw_noise(np.random.default_rng(0), 2**20)
-    naturally = dict(zip([v.name for v in feedback.scm.noisy], noise, strict=True))
+    noise = dynamics.scm.draw_noise(np.random.default_rng(0), 2**20)
+    naturally = dict(zip([v.name for v in dynamics.scm.noisy], noise, strict=True))
     rest = (naturally["BMR"] + 6.8 * naturally["Age"] - 5 * naturally["Height"]) / 13.7
     metres = naturally["Height"] / 100
     by_hand = brentq(lambda c: np.mean((rest + c * 150 / 7716) / metres**2) - 25, -400, 400)

@@ -129,7 +129,7 @@ def test_the_expectation_is_finite_and_plain_monte_carlo_agrees(env_id: str, cha
     env = gym.make(env_id, **changed).unwrapped
     actions = [np.array(find_entry(env_id).optimum.action), *np.random.default_rng(0).random((3, env.scm.action_dim))]
     estimate = monte_carlo_agrees(env, actions)
-    everywhere = env.feedback.decode_batch(np.random.default_rng(1).random((20_000, env.scm.action_dim)))
+    everywhere = env.dynamics.decode_batch(np.random.default_rng(1).random((20_000, env.scm.action_dim)))
     random = env.scm.sample(20_000, np.random.default_rng(9), everywhere)["Y"]
     assert estimate.value[0] > random.mean() + 20 * random.std() / np.sqrt(20_000)
 
@@ -181,7 +181,7 @@ def test_dgm_optimum_beats_every_combination_of_peaks_and_troughs(env_id: str) -
     recorded = find_entry(env_id).optimum
     corners = [np.array(c) for c in itertools.product([0.4815842, 0.7917053], repeat=6)]
     corners += [np.array([1.0, *rest]) for rest in itertools.product([0.4815842, 0.7917053], repeat=5)]
-    values = Oracle(env.feedback, seed=5).expected_rewards(corners, tolerance=0.5).value
+    values = Oracle(env.dynamics, seed=5).expected_rewards(corners, tolerance=0.5).value
     assert values.max() == pytest.approx(recorded.value, rel=1e-2)
     assert values.max() <= recorded.value
     assert np.abs(corners[int(values.argmax())] - recorded.action).max() < 0.01

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize
 
-from cbo_gym.modes import make_feedback
+from cbo_gym.modes import make_dynamics
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import Problem
 from cbo_gym.problems.systems.function_networks import (
@@ -242,4 +242,4 @@ def test_inner_nodes_can_be_set_to_what_actions_can_reach(build: Callable[..., P
 def test_the_best_hard_intervention_is_at_the_end_of_the_chain(build: Callable[..., Problem], best: float) -> None:
     # Alpine2: 2.80813^5 at X4 times the factor at x = 5; Rosenbrock: X2 = 0 and the last term at x = y = -2
     problem = build()
-    assert Oracle(make_feedback(problem, "hard")).find_optimum().value == pytest.approx(best, abs=1e-6)
+    assert Oracle(make_dynamics(problem, "hard")).find_optimum().value == pytest.approx(best, abs=1e-6)

@@ -24,20 +24,20 @@ EXACT, OF_CELLS = 1e-9, 1e-5  # cells are no points
 
 def same_action(one, other, transform, rng):
     """An action of the published task, and the same one turned, as interventions."""
-    published, instance = one.feedback, other.feedback
+    published, instance = one.dynamics, other.dynamics
     if published.mode is Mode.AGGREGATED:
         corner = rng.uniform(0.01, 0.98, published.scm.action_dim)
         action = np.array([corner, corner + 1e-9])  # a cell that is bent has other points
     else:
         action = published.read(one.action_space.sample())
-    record = transform.record(published.codec.to_record(action), published.mode, list(published.problem.action_names))
+    record = instance.transform_record(transform, published.codec.to_record(action))
     turned = instance.read(instance.codec.from_record(record))
     both = [published.decode(action), instance.decode(turned)]
     if published.mode is Mode.ADVERSARIAL:
         move = published.moves[1]
         turned_move = np.array(transform.point([*action, *move])[len(action) :])
         return published.against(both[0], move), instance.against(both[1], turned_move)
-    return [feedback.situate(do, feedback.start()) for feedback, do in zip((published, instance), both, strict=True)]
+    return [dynamics.situate(do, dynamics.start()) for dynamics, do in zip((published, instance), both, strict=True)]
 
 
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
@@ -49,8 +49,8 @@ def test_an_instance_is_the_same_task_turned(env_id):
     tolerance = OF_CELLS if published.mode is Mode.AGGREGATED else EXACT
     for _ in range(3):
         before, after = same_action(published, instance, transform, rng)
-        was = published.feedback.play(noise, before.expand())
-        now = instance.feedback.play(noise, after.expand())
+        was = published.dynamics.play(noise, before.expand())
+        now = instance.dynamics.play(noise, after.expand())
         for name in published.scm.nodes:
             expected = np.asarray(transform.unit(name).to_new(np.asarray(was[name])))
             size = 1.0 + np.abs(expected).max()
@@ -69,7 +69,7 @@ def test_the_optimum_of_an_instance_is_known(env_id):
     if transform.keeps_measure:
         at_random = transform.reward.to_new(published.optimum.random_value)
         assert instance.optimum.random_value == pytest.approx(at_random, rel=1e-12)
-    if isinstance(instance.optimum.action, str) or instance.feedback.mode is Mode.DYNAMIC:
+    if isinstance(instance.optimum.action, str) or instance.dynamics.mode is Mode.DYNAMIC:
         return
     (earned,) = instance.expected_rewards([instance.optimum.action]).value
     (before,) = published.expected_rewards([published.optimum.action]).value
@@ -115,13 +115,13 @@ def test_instances_differ_and_come_again():
 @pytest.mark.parametrize("told", [{"graph": "hidden"}, {"graph": "wrong"}, {"constraints": ["X0 <= 3"]}])
 def test_what_is_told_goes_with_the_turn(told):
     env = gym.make("CBO/ToyGraph-v0", instance=4, **told)
-    task, feedback = make_task(env, 100), env.unwrapped.feedback
+    task, dynamics = make_task(env, 100), env.unwrapped.dynamics
     assert set(task.nodes) == {"V1", "V2", "R"}
-    assert feedback.problem.transform == feedback.truth.problem.transform
-    assert list(feedback.problem.manipulable) == list(feedback.truth.problem.manipulable)
+    assert dynamics.problem.transform == dynamics.truth.problem.transform
+    assert list(dynamics.problem.manipulable) == list(dynamics.truth.problem.manipulable)
     if "constraints" in told:
         (limit,) = task.constraints
-        unit = feedback.problem.transform.unit("X0")
+        unit = dynamics.problem.transform.unit("X0")
         assert limit.threshold == unit.to_new(3.0)
         assert limit.side == (">=" if unit.reflected else "<=")
 
@@ -129,12 +129,12 @@ def test_what_is_told_goes_with_the_turn(told):
 @pytest.mark.parametrize("reference", [{}, {"X1": 0.5}])
 def test_costs_go_with_the_turn(reference):
     costs = {"base": 1.0, "variables": {"X0": 2.0}, "per_unit": {"X1": 3.0}, "reference": reference}
-    one, other = (gym.make("CBO/ToyGraph-v0", instance=k, costs=costs).unwrapped.feedback for k in (0, 4))
+    one, other = (gym.make("CBO/ToyGraph-v0", instance=k, costs=costs).unwrapped.dynamics for k in (0, 4))
     transform = other.problem.transform
     action = {"target": 1, "values": np.array([0.3, 0.8])}
     for target in range(len(one.problem.targets)):
         action["target"] = target
-        turned = other.codec.from_record(transform.record(one.codec.to_record(action), one.mode, []))
+        turned = other.codec.from_record(other.transform_record(transform, one.codec.to_record(action)))
         assert other.cost(other.decode(turned)) == pytest.approx(one.cost(one.decode(action)))
 
 

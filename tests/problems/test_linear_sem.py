@@ -35,7 +35,7 @@ def matrices(problem, subset):
 @made
 def test_rounds_and_expected_rewards_are_those_of_matrix_algebra(env_id, keywords):
     envs = gym.make_vec(env_id, num_envs=200, vectorization_mode="vector_entry_point", **keywords)
-    problem = envs.unwrapped.feedback.problem
+    problem = envs.unwrapped.dynamics.problem
     rng = np.random.default_rng(0)
     subsets = rng.integers(2, size=(200, problem.scm.action_dim)).astype(np.int8)
     envs.reset(seed=100)
@@ -57,7 +57,7 @@ def test_rounds_and_expected_rewards_are_those_of_matrix_algebra(env_id, keyword
 @made
 def test_the_optimum_is_that_of_all_subsets(env_id, keywords):
     oracle = oracle_of(gym.make(env_id, **keywords))
-    every = oracle.feedback.all_actions()
+    every = oracle.dynamics.all_actions()
     values = oracle.expected_rewards(list(every)).value
     assert len(every) == 2 ** every.shape[1]
     assert oracle.find_optimum().value == pytest.approx(values.max(), abs=1e-12)

@@ -100,6 +100,6 @@ def test_with_noise_it_still_is_and_plain_monte_carlo_agrees_with_the_oracle(noi
     lower, upper = np.maximum(best - 0.02, 0.0), best + 0.1
     actions = [best, *np.random.default_rng(0).random((3, 3)), *np.where(np.eye(3), lower, best)]
     actions += list(np.where(np.eye(3), upper, best))
-    estimate = Oracle(env.feedback).expected_rewards(actions, tolerance=1e-3)
+    estimate = Oracle(env.dynamics).expected_rewards(actions, tolerance=1e-3)
     assert (estimate.value[0] > estimate.value[1:] + 5 * estimate.standard_error[1:]).all()
     monte_carlo_agrees(env, actions[:4])

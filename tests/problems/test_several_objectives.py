@@ -10,7 +10,7 @@ from scipy.stats import truncnorm
 from cbo_gym import sample
 from cbo_gym.actions import Costs
 from cbo_gym.errors import ArgumentError
-from cbo_gym.modes import make_feedback
+from cbo_gym.modes import make_dynamics
 from cbo_gym.problems import Problem
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.problems.systems.hard_graphs import toy_graph
@@ -120,7 +120,7 @@ def test_what_objectives_must_be() -> None:
 
 def test_other_modes_and_instances_refuse_several_objectives() -> None:
     with pytest.raises(ArgumentError, match="several objectives, which are played in the modes soft, hard"):
-        make_feedback("cbo_gym.problems.systems.several_objectives:alpine2_cost", "aggregated")
+        make_dynamics("cbo_gym.problems.systems.several_objectives:alpine2_cost", "aggregated")
     with pytest.raises(ArgumentError, match="set instance=0"):
         gym.make("CBO/MOCBO1-v0", instance=3)
     with pytest.raises(ArgumentError, match="several objectives cannot have constraints"):

@@ -207,7 +207,7 @@ def test_fields_are_worked_out_anew_too(file, said):
 def better(run):
     """The run of somebody who wrote down the optimum in place of what was played."""
     env = gym.make(run.env, max_episode_steps=run.horizon)
-    codec = oracle_of(env).feedback.codec
+    codec = oracle_of(env).dynamics.codec
     best = oracle_of(env).optimum.action
     flat = codec.to_flat(best)
     table = run.table.with_columns(

@@ -233,9 +233,9 @@ def method_of(mode: str, name: str) -> Method:
     if name in VECTOR:
         return Method(space, envs.step, good, envs)
     if OF_FEEDBACK[name]:
-        return Method(space, getattr(envs.unwrapped.feedback, name), good, envs)
+        return Method(space, getattr(envs.unwrapped.dynamics, name), good, envs)
     single = {key: value[0] for key, value in good.items()} if isinstance(good, dict) else good[0]
     env: Any = gym.make(env_id, **parameters)
     env.reset(seed=4)
     env.action_space.seed(1)
-    return Method(space, getattr(env.unwrapped.feedback, name), single, env)
+    return Method(space, getattr(env.unwrapped.dynamics, name), single, env)

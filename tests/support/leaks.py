@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import gymnasium as gym
 
 from cbo_gym.envs.registry import EnvEntry
-from cbo_gym.modes import Feedback
+from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.oracles import Optimum, Oracle
 from cbo_gym.problems import Problem
 from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.scm import System, Variable
 
 FORBIDDEN = (
-    Problem, System, Variable, Feedback, gym.Env, Oracle, Optimum, EnvEntry, RecordedOptimum,
+    Problem, System, Variable, Dynamics, gym.Env, Oracle, Optimum, EnvEntry, RecordedOptimum,
 )  # fmt: skip
 
 

@@ -79,8 +79,8 @@ DOSING = {
 
 def hidden(env_id):
     """The problem of an environment, with its noise, kernel and composition hidden from agents."""
-    feedback = make_env(Spec.parse(env_id)).unwrapped.feedback
-    return replace(feedback.problem, noise_known=False, composition=None, kernel=None, name="plant")
+    dynamics = make_env(Spec.parse(env_id)).unwrapped.dynamics
+    return replace(dynamics.problem, noise_known=False, composition=None, kernel=None, name="plant")
 
 
 def described(task):

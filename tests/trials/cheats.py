@@ -42,7 +42,7 @@ def best_of(env):
     from cbo_gym.envs import oracle_of
 
     oracle = oracle_of(env)
-    return oracle.feedback.codec.from_record(oracle.optimum.action)
+    return oracle.dynamics.codec.from_record(oracle.optimum.action)
 
 
 class AsksTheOracle(Cheat):
@@ -95,7 +95,7 @@ class PatchesTheOracle(Cheat):
             score = oracle.score
 
             def scored(actions, *more):
-                best = oracle.feedback.codec.from_record(oracle.optimum.action)
+                best = oracle.dynamics.codec.from_record(oracle.optimum.action)
                 return score([best] * len(actions), *more)
 
             oracle.score = scored
@@ -132,7 +132,7 @@ for env_id in ("CBO/Dropwave-v0", "CBO/Alpine2-v0", "CBO/Ackley-v0", "CBO/Rosenb
 else:
     raise SystemExit("no system looks like this")
 oracle = oracle_of(env)
-print(*oracle.feedback.codec.to_flat(oracle.feedback.codec.from_record(oracle.optimum.action)))
+print(*oracle.dynamics.codec.to_flat(oracle.dynamics.codec.from_record(oracle.optimum.action)))
 """
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cbo_gym.agent_registry.finding import find_agent, known_agents
 from cbo_gym.envs.registry import entries
-from cbo_gym.modes import OUTCOME_KEYWORDS, feedback_class
+from cbo_gym.modes import OUTCOME_KEYWORDS, classes_of
 from cbo_gym.problems.build import builder_parameters
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS, KEYWORDS
 from tests.trials.fuzzing import Case, Workplace
@@ -68,7 +68,7 @@ VALUES = NUMBERS + TEXTS + COLLECTIONS + OTHERS
 
 
 def keywords_of_environment(entry):
-    own = inspect.signature(feedback_class(entry.mode)).parameters.values()
+    own = inspect.signature(classes_of(entry.mode).DYNAMICS).parameters.values()
     of_mode = [parameter.name for parameter in own if parameter.kind is parameter.KEYWORD_ONLY]
     return [*dict.fromkeys([*builder_parameters(entry.problem), *of_mode, *GENERAL])]
 

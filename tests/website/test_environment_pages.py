@@ -35,8 +35,8 @@ ROUNDS = 40
 
 def played(one: Environment) -> tuple[dict[str, Any], dict[str, Any]]:
     """Random rounds: the values of all variables, and of the other symbols of the formulas."""
-    feedback, rng = one.feedback, np.random.default_rng(7)
-    scm, domains = feedback.scm, feedback.problem.domains
+    dynamics, rng = one.dynamics, np.random.default_rng(7)
+    scm, domains = dynamics.scm, dynamics.problem.domains
     noise = scm.draw_noise(rng, ROUNDS)
     drawn = {v.name: column for v, column in zip(scm.noisy, noise, strict=True)}
     if one.entry.mode is Mode.MASKED:
@@ -54,7 +54,7 @@ def played(one: Environment) -> tuple[dict[str, Any], dict[str, Any]]:
 @pytest.mark.parametrize("one", EVERY)
 def test_every_node_has_an_equation_which_the_code_fulfils(one: Environment) -> None:
     values, given = played(one)
-    scm = one.feedback.scm
+    scm = one.dynamics.scm
     assert [equation.name for equation in one.equations if equation.observed] == list(scm.nodes)
     truth = dict(values)
     if isinstance(scm, SeparableSEM):  # errors of observation are in the reward and in no other equation
@@ -130,7 +130,7 @@ def test_landscapes_hold_the_optimum_and_nothing_above_it(env_id: str) -> None:
     one = next(one for one in ALL if one.entry.id == env_id)
     best = one.entry.optimum
     assert best is not None
-    found = landscapes.landscape_of(one.feedback, best)
+    found = landscapes.landscape_of(one.dynamics, best)
     shown = [np.concatenate([curve.y for curve in panel.curves]) for panel in found.panels if panel.curves]
     shown += [panel.values.ravel() for panel in found.panels if panel.values.size]
     shown += [np.array([bar[1] for bar in panel.bars]) for panel in found.panels if panel.bars]
@@ -147,7 +147,7 @@ def test_landscapes_hold_the_optimum_and_nothing_above_it(env_id: str) -> None:
 
 def test_an_environment_without_a_recorded_optimum_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Environment(ALL[0].entry.model_copy(update={"optimum": None}))
-    assert landscapes.landscape_of(one.feedback, None) is None
+    assert landscapes.landscape_of(one.dynamics, None) is None
     monkeypatch.setitem(one.__dict__, "pictures", DRAWN._replace(landscape=""))
     text = environment_pages.page(one)
     assert f"`cbo-gym optimum {one.entry.id}` computes it" in text
@@ -156,7 +156,7 @@ def test_an_environment_without_a_recorded_optimum_has_a_page(monkeypatch: pytes
 
 def test_a_picture_has_a_twin_for_dark_pages() -> None:
     one = next(one for one in ALL if one.entry.id == "CBO/CompleteGraph-v0")
-    svg = svg_of(graph_of(one.feedback).figure)
+    svg = svg_of(graph_of(one.dynamics).figure)
     width, height = size_of(svg)
     assert width > height > 100
     assert "#2b3440" in svg

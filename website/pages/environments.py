@@ -14,7 +14,8 @@ from typing import Any
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.actions.sets import to_string
 from cbo_gym.envs.registry import EnvEntry, entries
-from cbo_gym.modes import Feedback, make_feedback
+from cbo_gym.modes import make_dynamics
+from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.scm import SeparableSEM, Zero
 from cbo_gym.task import Mode
@@ -50,13 +51,13 @@ class Environment:
         return f"{FOLDER}/{self.name}.md"
 
     @cached_property
-    def feedback(self) -> Feedback:
-        return make_feedback(**self.entry.make_kwargs)
+    def dynamics(self) -> Dynamics:
+        return make_dynamics(**self.entry.make_kwargs)
 
     @property
     def symbols(self) -> list[str]:
         """Symbols of the soft parameters in formulas, unlike any variable."""
-        scm, names = self.feedback.scm, self.feedback.problem.domains.names
+        scm, names = self.dynamics.scm, self.dynamics.problem.domains.names
         if self.entry.mode is Mode.MASKED:
             return [f"x{i}" for i in range(scm.action_dim)]
         return [f"a({name})" if name in scm.nodes else name for name in names]
@@ -64,16 +65,16 @@ class Environment:
     @cached_property
     def equations(self) -> list[Equation]:
         """One for every variable."""
-        return equations_of(self.feedback.scm, self.symbols)
+        return equations_of(self.dynamics.scm, self.symbols)
 
     @cached_property
     def pictures(self) -> Pictures:
-        return pictures_of(self.entry, self.feedback)
+        return pictures_of(self.entry, self.dynamics)
 
     @property
     def mode_description(self) -> str:
         """The first line of the mode's docstring."""
-        return _plain((inspect.getdoc(type(self.feedback)) or "").split("\n")[0])
+        return _plain((inspect.getdoc(type(self.dynamics)) or "").split("\n")[0])
 
     @property
     def picture_names(self) -> list[str]:
@@ -125,8 +126,8 @@ def table() -> str:
         if best and best.standard_error:
             value += f" ({best.standard_error:.1g})"
         at_random = f"{without_rounding_error(best.random_value, best):.4g}" if best else ""
-        system = f"{env.feedback.problem.description} <small>{', '.join(entry.tags)}</small>"
-        numbers = [str(len(env.feedback.scm.nodes)), str(entry.horizon), value, at_random]
+        system = f"{env.dynamics.problem.description} <small>{', '.join(entry.tags)}</small>"
+        numbers = [str(len(env.dynamics.scm.nodes)), str(entry.horizon), value, at_random]
         rows.append([f"[`{entry.id}`]({env.page})", entry.mode, *numbers, system])
     header = ["environment", "mode", "nodes", "rounds", "optimum", "random action", "system"]
     return (
@@ -153,7 +154,7 @@ def _card(family: str, members: Sequence[Environment]) -> str:
     pictures = "".join(
         f'<span class="card-picture">{_images(first, picture, "")}</span>' for picture in first.picture_names
     )
-    about = f'<span class="card-text">{escape(first.feedback.problem.description)}</span>'
+    about = f'<span class="card-text">{escape(first.dynamics.problem.description)}</span>'
     links = " ".join(f'<a href="{env.name}.html">{env.name}</a>' for env in members)
     return (
         f'<div class="environment-card"><a class="card-title" href="{first.name}.html">{family}{pictures}</a>{about}'
@@ -181,7 +182,7 @@ def without_rounding_error(value: float, best: RecordedOptimum) -> float:
 
 def page(env: Environment) -> str:
     """The page with all its sections; those without content are left out."""
-    description = env.feedback.problem.description
+    description = env.dynamics.problem.description
     parts = [
         f'---\ntitle: {env.name}\ndescription: "{description}"\n---',
         f"# {env.entry.id}",
@@ -196,7 +197,7 @@ def page(env: Environment) -> str:
 
 
 def _facts(env: Environment) -> str:
-    entry, initial, outcomes = env.entry, env.entry.initial_data, env.feedback.problem.outcomes
+    entry, initial, outcomes = env.entry, env.entry.initial_data, env.dynamics.problem.outcomes
     data = []
     if initial.observational:
         data.append(f"{initial.observational} observations")
@@ -227,7 +228,7 @@ def _figure(env: Environment, picture: str, caption: str) -> str:
 
 
 def _graph(env: Environment) -> Iterator[str]:
-    diagram = env.feedback.scm.diagram
+    diagram = env.dynamics.scm.diagram
     hidden = [" and ".join(sorted(pair)) for pair in sorted(diagram.bidirected, key=sorted)]
     yield _figure(env, "graph", f"The causal diagram of {env.name}.")
     sentences = [f"{_count_of(len(diagram.nodes), 'observed node')}, {_count_of(len(diagram.directed), 'edge')}."]
@@ -244,7 +245,7 @@ def _count_of(count: int, what: str) -> str:
 
 
 def _equations(env: Environment) -> Iterator[str]:
-    scm = env.feedback.scm
+    scm = env.dynamics.scm
     sentences = ["Traced from the code that is run; numbers are rounded to five digits."]
     if env.entry.mode is Mode.MASKED:
         sentences.append("The super arm is x, 0 or 1 for each base arm.")
@@ -254,7 +255,7 @@ def _equations(env: Environment) -> Iterator[str]:
                 f"Signals and nodes are seen with normal errors of the standard deviations {signals:.3g} and "
                 f"{nodes:.3g}; the reward is of the nodes as seen."
             )
-    elif env.feedback.problem.action_domains:
+    elif env.dynamics.problem.action_domains:
         null = env.entry.mode in (Mode.HARD, Mode.CONTEXTUAL)
         sentences.append("Parameters are in native units" + (", at their null values here." if null else "."))
     yield " ".join(sentences)
@@ -262,24 +263,24 @@ def _equations(env: Environment) -> Iterator[str]:
 
 
 def _spaces(env: Environment) -> Iterator[str]:
-    sections, spaces = dict(_mode_sections(env.feedback)), env.feedback.observation_space
+    sections, spaces = dict(_mode_sections(env.dynamics)), env.dynamics.observation_space
     yield f"### Action space\n\n{sections['Action space']}"
     yield from _actions(env)
     yield f"### Observation space\n\n{sections['Observation space']}"
     sizes = ", ".join(f"`{key}`: {_count_of(box.shape[0], 'number')}" for key, box in spaces.items())
-    yield f"Here {sizes}; the nodes are {_code_list(env.feedback.scm.nodes)}."
+    yield f"Here {sizes}; the nodes are {_code_list(env.dynamics.scm.nodes)}."
     yield f"### Reward\n\n{sections['Reward']}"
 
 
 def _actions(env: Environment) -> Iterator[str]:
-    feedback = env.feedback
-    yield f"Here `{feedback.action_space}`."
-    if len(feedback.domains):
+    dynamics = env.dynamics
+    yield f"Here `{dynamics.action_space}`."
+    if len(dynamics.domains):
         yield _coordinates(env)
-    if feedback.codec.choices:
-        offered, what = list(feedback.codec.choices), f"{getattr(feedback.codec, 'key', 'set of variable')}s"
+    if dynamics.codec.choices:
+        offered, what = list(dynamics.codec.choices), f"{getattr(dynamics.codec, 'key', 'set of variable')}s"
         if env.entry.mode is Mode.DISCRETE:
-            offered = [feedback.codec.to_string(dict(arm)) for arm in feedback.codec.arms]
+            offered = [dynamics.codec.to_string(dict(arm)) for arm in dynamics.codec.arms]
             what = "actions"
         shown = [f"{i}: `{name}`" for i, name in enumerate(offered[:MAX_LISTED])]
         more = f", and {len(offered) - MAX_LISTED} more" if len(offered) > MAX_LISTED else ""
@@ -287,14 +288,14 @@ def _actions(env: Environment) -> Iterator[str]:
 
 
 def _coordinates(env: Environment) -> str:
-    feedback, domains = env.feedback, env.feedback.domains
-    taken, chosen = feedback.scm.action_nodes, bool(feedback.codec.choices)
+    dynamics, domains = env.dynamics, env.dynamics.domains
+    taken, chosen = dynamics.scm.action_nodes, bool(dynamics.codec.choices)
     rows = []
     for i, (name, (low, high)) in enumerate(zip(domains.names, domains.intervals, strict=True)):
         acts_on = [name] if chosen else [node for node, own in taken.items() if i in own]
         label, ends = name, f"{low:g} to {high:g}"
         if env.entry.mode is Mode.MASKED:
-            label, ends = feedback.codec.arms[i], "0 or 1"
+            label, ends = dynamics.codec.arms[i], "0 or 1"
         coordinate = COORDINATES.get(env.entry.mode, "[{}]").format(i)
         rows.append([f"`{coordinate}`", f"`{label}`", ends, ", ".join(f"`{node}`" for node in acts_on)])
     return table_of(["coordinate", "name", "native range", "acts on"], rows, left=ALL)
@@ -307,7 +308,7 @@ def _code_list(names: Sequence[str]) -> str:
 
 
 def _optimum(env: Environment) -> Iterator[str]:
-    best, codec, limits = env.entry.optimum, env.feedback.codec, env.feedback.problem.outcomes.constraints
+    best, codec, limits = env.entry.optimum, env.dynamics.codec, env.dynamics.problem.outcomes.constraints
     if best is None:
         yield f"None is recorded; `cbo-gym optimum {env.entry.id}` computes it."
         return
@@ -336,7 +337,7 @@ def _landscape(env: Environment) -> Iterator[str]:
     if not env.pictures.landscape:
         yield "No landscape is drawn without a recorded optimum."
         return
-    marked = "" if env.feedback.problem.outcomes.objectives else " The optimum is marked."
+    marked = "" if env.dynamics.problem.outcomes.objectives else " The optimum is marked."
     yield _figure(env, "landscape", env.pictures.caption + marked)
 
 
@@ -415,9 +416,9 @@ def _parse_docstring(path: str) -> tuple[str, dict[str, str]]:
     return _plain(about.strip()), arguments
 
 
-def _mode_sections(feedback: Feedback) -> list[tuple[str, str]]:
+def _mode_sections(dynamics: Dynamics) -> list[tuple[str, str]]:
     """Return the headings and paragraphs of the mode's docstring."""
-    doc = textwrap.dedent(inspect.getdoc(type(feedback)) or "")
+    doc = textwrap.dedent(inspect.getdoc(type(dynamics)) or "")
     parts = re.split(r"^## (.+)$", doc, flags=re.MULTILINE)
     return [(title.strip(), _plain(section.strip())) for title, section in zip(parts[1::2], parts[2::2], strict=True)]
 
@@ -425,7 +426,7 @@ def _mode_sections(feedback: Feedback) -> list[tuple[str, str]]:
 def _keywords(env: Environment) -> Iterator[str]:
     meanings = _docstring(env)[1]
     own = inspect.signature(resolve_name(env.entry.problem)).parameters
-    mode = [p for p in inspect.signature(type(env.feedback).__init__).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    mode = [p for p in inspect.signature(type(env.dynamics).__init__).parameters.values() if p.kind is p.KEYWORD_ONLY]
     rows = []
     for parameter in [*own.values(), *mode]:
         default = "required" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
@@ -437,7 +438,7 @@ def _keywords(env: Environment) -> Iterator[str]:
         return
     yield "Given to `gym.make` after the id. If *here* is empty, the default holds."
     yield table_of(["keyword", "default", "here", "meaning"], rows, left=ALL)
-    for title, section in _mode_sections(env.feedback):
+    for title, section in _mode_sections(env.dynamics):
         if title == "Arguments" and mode:
             yield f"Of the mode: {section}"
 
@@ -445,7 +446,7 @@ def _keywords(env: Environment) -> Iterator[str]:
 def _source(env: Environment) -> Iterator[str]:
     entry, (module, name) = env.entry, env.entry.problem.split(":")
     yield f"{entry.paper}, {entry.section}."
-    if (cited := env.feedback.problem.citation) and entry.paper not in cited:
+    if (cited := env.dynamics.problem.citation) and entry.paper not in cited:
         yield f"The problem: {cited}."
     yield f"Built by `{name}` in `{module}`."
     related = [other for other in environments() if other.family == env.family and other is not env]

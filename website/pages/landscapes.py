@@ -10,9 +10,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cbo_gym.modes import Feedback, make_feedback
-from cbo_gym.modes.contextual.dynamics import ContextualFeedback
-from cbo_gym.modes.oracles import ContextualOracle, Oracle
+from cbo_gym.modes import make_dynamics
+from cbo_gym.modes.base.dynamics import Dynamics
+from cbo_gym.modes.contextual.dynamics import ContextualDynamics
+from cbo_gym.modes.contextual.oracle import ContextualOracle
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.modes.oracles.plain import Optimum
 from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.scm import Intervention
@@ -73,9 +75,9 @@ class Landscape:
     levels: dict[str, float]
 
 
-def landscape_of(feedback: Feedback, recorded: RecordedOptimum | None) -> Landscape | None:
+def landscape_of(dynamics: Dynamics, recorded: RecordedOptimum | None) -> Landscape | None:
     """The slices of an environment in its mode; None without a recorded optimum."""
-    views: dict[Mode, Callable[[Feedback, RecordedOptimum], Landscape]] = {
+    views: dict[Mode, Callable[[Dynamics, RecordedOptimum], Landscape]] = {
         Mode.SOFT: _parameters,
         Mode.AGGREGATED: _cells,
         Mode.HARD: _targets,
@@ -83,8 +85,8 @@ def landscape_of(feedback: Feedback, recorded: RecordedOptimum | None) -> Landsc
         Mode.CONTEXTUAL: _contexts,
         Mode.DISCRETE: _arms,
     }
-    view = _front if recorded and recorded.front else views.get(feedback.mode)
-    return view(feedback, recorded) if view and recorded else None
+    view = _front if recorded and recorded.front else views.get(dynamics.mode)
+    return view(dynamics, recorded) if view and recorded else None
 
 
 def _levels(best: Optimum | RecordedOptimum) -> dict[str, float]:
@@ -94,10 +96,10 @@ def _levels(best: Optimum | RecordedOptimum) -> dict[str, float]:
 # Several objectives ------------------------------------------------------------------------------------------
 
 
-def _front(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+def _front(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     """The recorded Pareto front, a panel a pair of objectives."""
     names = [
-        f"E[{'' if objective.sign > 0 else '-'}{objective.name}]" for objective in feedback.problem.outcomes.objectives
+        f"E[{'' if objective.sign > 0 else '-'}{objective.name}]" for objective in dynamics.problem.outcomes.objectives
     ]
     panels = []
     for (x_label, x), (y_label, y) in combinations(zip(names, np.array(recorded.front).T, strict=True), 2):
@@ -111,19 +113,19 @@ def _front(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
 # Soft and aggregated -----------------------------------------------------------------------------------------
 
 
-def _parameters(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
-    oracle = CoarseOracle(feedback, recorded=recorded)
+def _parameters(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
+    oracle = CoarseOracle(dynamics, recorded=recorded)
     return _slices(oracle, np.asarray(oracle.optimum.action, dtype=float), recorded)
 
 
-def _cells(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+def _cells(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     """The function of single points, whose means over cells are the feedback."""
-    middle = np.mean(feedback.codec.from_record(recorded.action), axis=0)
-    return _slices(CoarseOracle(make_feedback(feedback.problem, Mode.SOFT)), middle, recorded)
+    middle = np.mean(dynamics.codec.from_record(recorded.action), axis=0)
+    return _slices(CoarseOracle(make_dynamics(dynamics.problem, Mode.SOFT)), middle, recorded)
 
 
 def _slices(oracle: Oracle, best: np.ndarray, recorded: RecordedOptimum) -> Landscape:
-    domains, dim = oracle.feedback.domains, len(best)
+    domains, dim = oracle.dynamics.domains, len(best)
     grid = np.linspace(0.0, 1.0, LINE if dim > 1 else 4 * LINE)
     points = np.tile(best, (dim, len(grid), 1))
     points[np.arange(dim), :, np.arange(dim)] = grid
@@ -147,11 +149,11 @@ def _slices(oracle: Oracle, best: np.ndarray, recorded: RecordedOptimum) -> Land
 
 
 def _expected_values(oracle: Oracle, points: np.ndarray) -> np.ndarray:
-    return oracle.mean_of(oracle.feedback.decode_batch(points), tolerance=math.inf).value
+    return oracle.mean_of(oracle.dynamics.decode_batch(points), tolerance=math.inf).value
 
 
 def _map_of(oracle: Oracle, best: np.ndarray, first: int, second: int) -> Panel:
-    domains, side = oracle.feedback.domains, np.linspace(0.0, 1.0, SIDE)
+    domains, side = oracle.dynamics.domains, np.linspace(0.0, 1.0, SIDE)
     points = np.tile(best, (SIDE, SIDE, 1))
     points[..., first], points[..., second] = np.meshgrid(side, side)
     values = _expected_values(oracle, points.reshape(-1, len(best))).reshape(SIDE, SIDE)
@@ -163,27 +165,27 @@ def _map_of(oracle: Oracle, best: np.ndarray, first: int, second: int) -> Panel:
 # Hard --------------------------------------------------------------------------------------------------------
 
 
-def _targets(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
-    oracle, codec = CoarseOracle(feedback, recorded=recorded), feedback.codec
+def _targets(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
+    oracle, codec = CoarseOracle(dynamics, recorded=recorded), dynamics.codec
     best = recorded.action if isinstance(recorded.action, dict) else {}
     levels = _levels(recorded)
     panels = []
     for index, (target, name) in enumerate(zip(codec.sets, codec.choices, strict=True)):
         members = [variable for variable in codec.domains.names if variable in target]
         if not members:
-            idle = feedback.actions_at(index, np.zeros((1, 0)))
-            levels["nothing set"] = float(oracle.mean_of(feedback.decode_batch(idle)).value.ravel()[0])
+            idle = dynamics.actions_at(index, np.zeros((1, 0)))
+            levels["nothing set"] = float(oracle.mean_of(dynamics.decode_batch(idle)).value.ravel()[0])
         elif len(members) <= 2 and len(panels) < MAX_PANELS:
             panels.append(_target(oracle, index, f"do{name}".replace("{", "(").replace("}", ")"), members, best))
     return Landscape(panels, "E[Y | do(x)], one panel per target set of one or two variables.", levels)
 
 
 def _target(oracle: Oracle, index: int, title: str, members: Sequence[str], best: dict[str, float]) -> Panel:
-    feedback, domains = oracle.feedback, oracle.feedback.domains
+    dynamics, domains = oracle.dynamics, oracle.dynamics.domains
     optimum = [tuple(best[name] for name in members)] if set(best) == set(members) else []
     side = np.linspace(0.0, 1.0, LINE if len(members) == 1 else SIDE)
     points = np.stack(np.meshgrid(*[side] * len(members)), axis=-1).reshape(-1, len(members))
-    values = _expected_values(oracle, feedback.actions_at(index, points))
+    values = _expected_values(oracle, dynamics.actions_at(index, points))
     x, *others = (domains.scales[domains.names.index(name)].to_native(side) for name in members)
     if others:
         return Panel(title, *members, x=x, y=others[0], values=values.reshape(SIDE, SIDE), best=optimum)
@@ -194,18 +196,18 @@ def _target(oracle: Oracle, index: int, title: str, members: Sequence[str], best
 # Masked ------------------------------------------------------------------------------------------------------
 
 
-def _super_arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+def _super_arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     """For each base arm the best super arm with its membership changed, by one swap or by leaving it out."""
-    best = np.asarray(feedback.codec.from_record(recorded.action))
+    best = np.asarray(dynamics.codec.from_record(recorded.action))
     changed = [[], *([i, *j] for i in np.flatnonzero(best == 1) for j in [(), *np.argwhere(best == 0)])]
     tried = np.tile(best, (len(changed), 1))
     for arm, members in zip(tried, changed, strict=True):
         arm[members] = 1 - arm[members]
     tolerance = NEARLY * (recorded.value - recorded.random_value)  # the arms differ by little
-    values = Oracle(feedback, recorded=recorded).mean_of(feedback.decode_batch(tried), tolerance).value
+    values = Oracle(dynamics, recorded=recorded).mean_of(dynamics.decode_batch(tried), tolerance).value
     values += recorded.value - values[0]  # on common draws differences are known better than values
     bars = []
-    for i, name in enumerate(feedback.codec.arms):
+    for i, name in enumerate(dynamics.codec.arms):
         mine = [float(value) for value, both in zip(values, changed, strict=True) if i in both]
         bars.append((name, max(mine), bool(best[i])))
     caption = (
@@ -218,10 +220,10 @@ def _super_arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
 # Discrete ----------------------------------------------------------------------------------------------------
 
 
-def _arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+def _arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     """The expected reward of every arm, or of the best of many."""
-    oracle, codec = Oracle(feedback, recorded=recorded), feedback.codec
-    values = _expected_values(oracle, feedback.all_actions())
+    oracle, codec = Oracle(dynamics, recorded=recorded), dynamics.codec
+    values = _expected_values(oracle, dynamics.all_actions())
     shown = sorted(np.argsort(-values, kind="stable")[:MAX_ARMS].tolist())
     best = codec.from_record(recorded.action)
     bars = [(codec.to_string(dict(codec.arms[i])), float(values[i]), i == best) for i in shown]
@@ -232,12 +234,12 @@ def _arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
 # Contextual --------------------------------------------------------------------------------------------------
 
 
-def _contexts(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+def _contexts(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     """E[Y | x, c] over a context and a variable: those by which the best response moves most."""
-    assert isinstance(feedback, ContextualFeedback)
-    oracle = ContextualOracle(feedback, recorded=recorded)
-    names = feedback.contexts.names
-    natural = feedback.natural_contexts(oracle.scm.noise_from_uniform(oracle._uniforms(64)))
+    assert isinstance(dynamics, ContextualDynamics)
+    oracle = ContextualOracle(dynamics, recorded=recorded)
+    names = dynamics.contexts.names
+    natural = dynamics.natural_contexts(oracle.scm.noise_from_uniform(oracle._uniforms(64)))
     middle = np.median(natural, axis=0)
     ends = np.quantile(natural, [0.02, 0.98], axis=0)
     rows = np.tile(middle, (len(names), RESPONSES, 1))
@@ -246,7 +248,7 @@ def _contexts(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     respond = oracle._best_response(rows.reshape(-1, len(names))).broadcast((len(names) * RESPONSES,))
     variables = list(respond.hard)
     answers = np.array([respond.hard[name][1] for name in variables]).reshape(len(variables), len(names), RESPONSES)
-    spans = [np.subtract(*feedback.problem.manipulable[name][::-1]) for name in variables]
+    spans = [np.subtract(*dynamics.problem.manipulable[name][::-1]) for name in variables]
     moved = np.ptp(answers, axis=2) / np.array(spans)[:, None]
     v, k = np.unravel_index(int(np.argmax(moved)), moved.shape)
     if moved[v, k] < 1e-6:  # the same in every context
@@ -254,7 +256,7 @@ def _contexts(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
     contexts = np.tile(middle, (SIDE, 1))
     contexts[:, k] = np.linspace(ends[0, k], ends[1, k], SIDE)
     respond = oracle._best_response(contexts).broadcast((SIDE,))
-    low, high = feedback.problem.manipulable[variables[v]]
+    low, high = dynamics.problem.manipulable[variables[v]]
     tried = np.linspace(low, high, SIDE)
     do = {name: np.tile(values, SIDE) for name, (_, values) in respond.hard.items()}
     do[variables[v]] = np.repeat(tried, SIDE)

@@ -12,8 +12,8 @@ from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import ACTION, OUTLINE
 from cbo_gym.envs.picture import COLOURS, roles_of
 from cbo_gym.envs.registry import EnvEntry
-from cbo_gym.modes import Feedback
-from cbo_gym.modes.parametric import short_numbers
+from cbo_gym.modes.base.dynamics import Dynamics
+from cbo_gym.modes.base.parametric import short_numbers
 from cbo_gym.task import Mode
 from website.common import svg
 from website.common.paths import ROOT
@@ -32,15 +32,15 @@ class Pictures(NamedTuple):
     caption: str
 
 
-def pictures_of(entry: EnvEntry, feedback: Feedback) -> Pictures:
+def pictures_of(entry: EnvEntry, dynamics: Dynamics) -> Pictures:
     """Both pictures of a registered environment, from the cache if it has them."""
     key = hashlib.sha256(f"{entry.model_dump_json()}{_digest()}".encode()).hexdigest()[:24]
     kept = KEPT / f"{key}.json"
     if kept.is_file():
         return Pictures(**json.loads(kept.read_text(encoding="utf-8")))
-    landscape = landscapes.landscape_of(feedback, entry.optimum)
+    landscape = landscapes.landscape_of(dynamics, entry.optimum)
     drawn, caption = (svg_of(landscapes.draw(landscape)), landscape.caption) if landscape else ("", "")
-    pictures = Pictures(svg_of(graph_of(feedback).figure), drawn, caption)
+    pictures = Pictures(svg_of(graph_of(dynamics).figure), drawn, caption)
     KEPT.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps(pictures._asdict()), encoding="utf-8")
     return pictures
@@ -55,10 +55,10 @@ def _digest() -> str:
     return hashlib.sha256(b"".join([matplotlib.__version__.encode(), *contents])).hexdigest()
 
 
-def graph_of(feedback: Feedback) -> Picture:
+def graph_of(dynamics: Dynamics) -> Picture:
     """The diagram with the role of each node and the actions that it takes."""
-    lines = _settings(feedback) if feedback.codec.choices else _parameters(feedback)
-    roles = roles_of(feedback)
+    lines = _settings(dynamics) if dynamics.codec.choices else _parameters(dynamics)
+    roles = roles_of(dynamics)
     boxes = {name: Box(None, lines.get(name, ()), COLOURS[role]) for name, role in roles.items()}
     meanings = {"reward": "reward", "acted on": "takes actions", "context": "context, seen before"}
     key = [
@@ -69,23 +69,23 @@ def graph_of(feedback: Feedback) -> Picture:
     action_labels = {Mode.MASKED: "base arm"}
     action_labels |= dict.fromkeys((Mode.HARD, Mode.CONTEXTUAL, Mode.DYNAMIC), "where it can be set")
     if lines:
-        key.append(({"facecolor": ACTION}, action_labels.get(feedback.mode, "parameter")))
-    return Picture(feedback.scm.diagram, boxes, key=key)
+        key.append(({"facecolor": ACTION}, action_labels.get(dynamics.mode, "parameter")))
+    return Picture(dynamics.scm.diagram, boxes, key=key)
 
 
-def _parameters(feedback: Feedback) -> dict[str, list[Line]]:
+def _parameters(dynamics: Dynamics) -> dict[str, list[Line]]:
     """The names of the parameters, or of the base arms, at the nodes that they enter."""
-    names = feedback.problem.domains.names
-    if feedback.mode is Mode.MASKED:
-        names = feedback.codec.arms
-    return {node: [Line(names[i], names[i]) for i in own] for node, own in feedback.scm.action_nodes.items()}
+    names = dynamics.problem.domains.names
+    if dynamics.mode is Mode.MASKED:
+        names = dynamics.codec.arms
+    return {node: [Line(names[i], names[i]) for i in own] for node, own in dynamics.scm.action_nodes.items()}
 
 
-def _settings(feedback: Feedback) -> dict[str, list[Line]]:
+def _settings(dynamics: Dynamics) -> dict[str, list[Line]]:
     """The native ranges of the variables that may be set."""
     ranges = {
         name: "{} to {}".format(*(short_numbers(*domain)(end) for end in domain))
-        for name, domain in feedback.problem.manipulable.items()
-        if name in feedback.affected_nodes()
+        for name, domain in dynamics.problem.manipulable.items()
+        if name in dynamics.affected_nodes()
     }
     return {name: [Line(label, label)] for name, label in ranges.items()}

@@ -22,7 +22,7 @@ from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, message_o
 from cbo_gym.evaluation.play.players import PlayerError
 from cbo_gym.evaluation.play.seeds import Seeds
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
-from cbo_gym.modes import Feedback
+from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.task import Action, Observation, Task
 
 # Columns of a checkpoint: values that cannot be recomputed, and rewards for comparison.
@@ -114,7 +114,7 @@ class Playing:
     ) -> None:
         self._agent, self._where, self._env, self._task = agent, where, env, task
         self._seeds, self._asked, self._batch, self._hear = seeds, asked, batch, hear
-        self._feedback: Feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
+        self._dynamics: Dynamics = env.unwrapped.dynamics  # type: ignore[attr-defined]
         names = ("action", "recommended", "nodes", "reward", "cost", *TIMING_COLUMNS, "seen", "reset_seconds")
         self._columns: Columns = {name: [] for name in names}
         self._recommended: Action | None = None
@@ -178,7 +178,7 @@ class Playing:
             start = perf_counter()
             chosen = [self._agent.act(shown)] if self._batch == 1 else self._agent.act_batch(shown, count)
             choosing = (perf_counter() - start) / count
-            actions = [self._feedback.read(action) for action in chosen]
+            actions = [self._dynamics.read(action) for action in chosen]
             if len(actions) != count:
                 raise ValueError(f"act_batch gave {len(actions)} actions; asked for {count}")
         steps = [self._env.step(action) for action in actions]
@@ -202,7 +202,7 @@ class Playing:
             recommendation = self._agent.recommend() if number in self._asked else None
             answered = perf_counter()
             if number in self._asked:
-                self._recommended = self._feedback.read_recommendation(recommendation)
+                self._recommended = self._dynamics.read_recommendation(recommendation)
         return learned - start, answered - learned
 
     def _record(self, action: Action, step: tuple[Any, ...], recommended: Action | None) -> None:

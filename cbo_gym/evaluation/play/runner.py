@@ -28,7 +28,7 @@ from cbo_gym.evaluation.play.seeds import seeds_of
 from cbo_gym.evaluation.runs.provenance import provenance_fields
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS, Recommend, Run, recommendation_rounds
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, sources
-from cbo_gym.modes import Feedback
+from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.task import Action, Observation, Task
 
@@ -136,7 +136,7 @@ def evaluate(
         random_value=optimum.random_value,
         initial_expected=initial_expected,
         initial_reward=initial_reward,
-        choices=oracle.feedback.codec.choices,
+        choices=oracle.dynamics.codec.choices,
         isolated=isinstance(agent, IsolatedPlayer),
         secret=secret,
         table=table,
@@ -144,10 +144,10 @@ def evaluate(
 
 
 def _require_batches(agent: Any, label: str, env: gym.Env[Observation, Action]) -> None:
-    feedback: Feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
-    if feedback.remembers or feedback.looks_ahead:
+    dynamics: Dynamics = env.unwrapped.dynamics  # type: ignore[attr-defined]
+    if dynamics.remembers or dynamics.looks_ahead:
         raise UnsupportedModeError(
-            f"the best action in {feedback.mode} mode depends on the observation before each round, so several actions "
+            f"the best action in {dynamics.mode} mode depends on the observation before each round, so several actions "
             "cannot be chosen together; leave batch at 1"
         )
     if not callable(getattr(agent, "act_batch", None)):
@@ -171,7 +171,7 @@ def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
     at_random = oracle.optimum.random_value
     if not task.initial_data:
         return at_random, at_random
-    records = [oracle.feedback.codec.to_record(past.action) for past in task.initial_data]
+    records = [oracle.dynamics.codec.to_record(past.action) for past in task.initial_data]
     distinct = {str(record): past.action for record, past in zip(records, task.initial_data, strict=True)}
     counting = dict(zip(distinct, oracle.meets_constraints(list(distinct.values())), strict=True))
     expected = oracle.expected_rewards(list(distinct.values())).value[list(counting.values())]
@@ -184,7 +184,7 @@ def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
 
 
 def _score(played: dict[str, list[Any]], rounds: frozenset[int], oracle: Oracle) -> pl.DataFrame:
-    codec = oracle.feedback.codec
+    codec = oracle.dynamics.codec
     reward = oracle.scalarize(rewards := np.asarray(played["reward"], dtype=float))
     seen: list[Observation] = played["seen"]
     first = next(action for action in played["recommended"] if action is not None)
@@ -231,7 +231,7 @@ def _score(played: dict[str, list[Any]], rounds: frozenset[int], oracle: Oracle)
     }
     if codec.choices:
         columns["choice"] = [codec.choice_index(action) for action in played["action"]]
-    if oracle.feedback.costs is not None:
+    if oracle.dynamics.costs is not None:
         columns["cost"] = played["cost"]
     if scores.violations is not None and scores.recommended_violations is not None:
         columns |= {"feasible": scores.violations.sum(axis=-1) == 0.0, "violation": scores.violations.sum(axis=-1)}

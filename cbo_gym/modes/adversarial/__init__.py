@@ -1,1 +1,7 @@
-"""Adversarial mode."""
+"""Adversarial mode: an adversary sets parameters of the mechanisms too, which the agent sees after the round."""
+
+from cbo_gym.modes.adversarial.dynamics import AdversarialDynamics
+from cbo_gym.modes.adversarial.interface import AdversarialInterface
+from cbo_gym.modes.adversarial.oracle import AdversarialOracle
+
+INTERFACE, DYNAMICS, ORACLE = AdversarialInterface, AdversarialDynamics, AdversarialOracle

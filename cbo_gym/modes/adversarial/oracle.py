@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cbo_gym.modes.adversarial.dynamics import AdversarialFeedback
+from cbo_gym.modes.adversarial.dynamics import AdversarialDynamics
 from cbo_gym.modes.oracles.plain import TIE_DECIMALS, Estimate, Oracle, Scores
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws
@@ -24,23 +24,23 @@ class AdversarialOracle(Oracle):
     from the action with the greatest sum of expected rewards over the moves of that run.
 
     Args:
-        feedback: the problem, played in adversarial mode.
+        dynamics: the problem, played in adversarial mode.
         seed: seed of the quasi-Monte Carlo points.
         recorded: the optimum, if it is known.
     """
 
-    feedback: AdversarialFeedback
+    dynamics: AdversarialDynamics
     best_changes: ClassVar[bool] = True
 
     def _rewards(self, intervention: Intervention, noise: Draws) -> np.ndarray:
         if len(intervention.soft) < self.scm.action_dim:
-            game = self.feedback.game
-            intervention = self.feedback.against(intervention, game.moves[game.worst])
+            game = self.dynamics.game
+            intervention = self.dynamics.against(intervention, game.moves[game.worst])
         return super()._rewards(intervention, noise)
 
     def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
         """Return the expected reward against the fixed move, whatever the adversary is about to do."""
-        own = self.scm.action_dim - len(self.feedback.move_domains)
+        own = self.scm.action_dim - len(self.dynamics.move_domains)
         return self.mean_of(Intervention(intervention.soft[:own]))
 
     def expected_against(self, actions: np.ndarray, moves: np.ndarray, tolerance: float | None = None) -> Estimate:
@@ -52,8 +52,8 @@ class AdversarialOracle(Oracle):
             tolerance: standard error to reach, as for :meth:`expected_rewards`.
         """
         shape = len(actions), len(moves)
-        repeated = self.feedback.decode_batch(np.repeat(actions, len(moves), axis=0))
-        both = self.feedback.against(repeated, np.tile(moves, (len(actions), 1)))
+        repeated = self.dynamics.decode_batch(np.repeat(actions, len(moves), axis=0))
+        both = self.dynamics.against(repeated, np.tile(moves, (len(actions), 1)))
         return Estimate(*(array.reshape(shape) for array in self.mean_of(both, tolerance)))
 
     def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
@@ -65,7 +65,7 @@ class AdversarialOracle(Oracle):
         _, firsts, rounds = np.unique(np.round(met, SAME_MOVE), axis=0, return_index=True, return_inverse=True)
         moves, rounds = met[firsts], rounds.reshape(-1)
         shares = np.bincount(rounds) / len(rounds)
-        hindsight = self.expected_against(self.feedback.all_actions(), moves).value
+        hindsight = self.expected_against(self.dynamics.all_actions(), moves).value
         best = hindsight[np.argmax(np.round(hindsight @ shares, TIE_DECIMALS))]
         distinct, rows = np.unique(self._stack([*played, *recommended]), axis=0, return_inverse=True)
         first, second = np.split(rows.reshape(-1), [len(played)])

@@ -1,1 +1,7 @@
-"""Contextual mode."""
+"""Contextual mode: after seeing the round's context, the action chooses a scope and the values of its variables."""
+
+from cbo_gym.modes.contextual.dynamics import ContextualDynamics
+from cbo_gym.modes.contextual.interface import ContextualInterface
+from cbo_gym.modes.contextual.oracle import ContextualOracle
+
+INTERFACE, DYNAMICS, ORACLE = ContextualInterface, ContextualDynamics, ContextualOracle

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cbo_gym.modes.contextual.dynamics import ContextualFeedback
+from cbo_gym.modes.contextual.dynamics import ContextualDynamics
 from cbo_gym.modes.oracles.plain import CHUNK, REPLICATES, Estimate, Optimum, Oracle, Scores
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws
@@ -30,12 +30,12 @@ class ContextualOracle(Oracle):
     Inherited methods such as :meth:`expected_rewards` average over contexts.
 
     Args:
-        feedback: the problem, played in contextual mode.
+        dynamics: the problem, played in contextual mode.
         seed: seed of the quasi-Monte Carlo points and of the search.
         recorded: the optimum, if it is known.
     """
 
-    feedback: ContextualFeedback
+    dynamics: ContextualDynamics
     # little noise is left once the context is given
     fewest_points: ClassVar[int] = 2**4
 
@@ -49,7 +49,7 @@ class ContextualOracle(Oracle):
         """
         if not actions:
             return Estimate(np.zeros(0), np.zeros(0))
-        return self.mean_given(self.feedback.decode_batch(self._stack(actions)), contexts, tolerance)
+        return self.mean_given(self.dynamics.decode_batch(self._stack(actions)), contexts, tolerance)
 
     def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
         return self.mean_given(intervention, seen["context"])
@@ -83,17 +83,17 @@ class ContextualOracle(Oracle):
 
         If its value is not known, it is estimated over quasi-random contexts, each with independent noise.
         """
-        contexts = self.feedback.contexts
+        contexts = self.dynamics.contexts
         random = self._random_value()
         if contexts.value is not None and self._has_known_response:
             return Optimum(contexts.value, contexts.policy, 0.0, *random)
-        rows = self.feedback.natural_contexts(self._noise(CONTEXTS))
-        check = ContextualOracle(self.feedback, seed=self._seed + 1)
+        rows = self.dynamics.natural_contexts(self._noise(CONTEXTS))
+        check = ContextualOracle(self.dynamics, seed=self._seed + 1)
         replicates = check._replicates_given(self._best_response(rows), rows, POINTS)
         # contexts of one replicate meet the noise of that replicate, so the replicates are independent
         values = np.einsum("rcr->rc", replicates.reshape(REPLICATES, CONTEXTS, REPLICATES)).mean(axis=1)
         error = values.std(ddof=1) / np.sqrt(REPLICATES)
-        sets = [", ".join(sorted(chosen)) for chosen in self.feedback.variable_sets() if chosen]
+        sets = [", ".join(sorted(chosen)) for chosen in self.dynamics.variable_sets() if chosen]
         by_search = f"the best values of {' or '.join(sets)} in each context, by search"
         policy = contexts.policy if self._has_known_response else by_search
         return Optimum(float(values.mean()), policy, float(error), *random)
@@ -114,9 +114,9 @@ class ContextualOracle(Oracle):
 
     def _noise_given(self, contexts: np.ndarray, uniforms: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return noise given contexts ``(n, k)``: ``(n, 1)`` if they determine it, else ``(n, m)`` or ``(m,)``."""
-        columns = dict(zip(self.feedback.contexts.names, contexts.T[..., None], strict=True))
+        columns = dict(zip(self.dynamics.contexts.names, contexts.T[..., None], strict=True))
         numbers = {v.name: row for v, row in zip(self.scm.noisy, uniforms, strict=True)}
-        noise_given = self.feedback.contexts.noise_given
+        noise_given = self.dynamics.contexts.noise_given
         assert noise_given is not None, "a problem that is played has mechanisms"
         determined = noise_given(columns, numbers)
         return tuple(
@@ -127,18 +127,18 @@ class ContextualOracle(Oracle):
     @property
     def _has_known_response(self) -> bool:
         """Whether theory gives the best response and its scope is one of the environment's."""
-        respond = self.feedback.contexts.best_response
+        respond = self.dynamics.contexts.best_response
         if respond is None:
             return False
-        context = dict.fromkeys(self.feedback.contexts.names, np.zeros(1))
-        return frozenset(respond(context)) in self.feedback.variable_sets()
+        context = dict.fromkeys(self.dynamics.contexts.names, np.zeros(1))
+        return frozenset(respond(context)) in self.dynamics.variable_sets()
 
     def _best_response(self, contexts: np.ndarray) -> Intervention:
         """Return a batch of ``n`` interventions, each the best in its context."""
-        respond = self.feedback.contexts.best_response
+        respond = self.dynamics.contexts.best_response
         if respond is None or not self._has_known_response:
             return self._search_responses(contexts)
-        chosen = respond(dict(zip(self.feedback.contexts.names, contexts.T, strict=True)))
+        chosen = respond(dict(zip(self.dynamics.contexts.names, contexts.T, strict=True)))
         domains = self.problem.manipulable
         return Intervention.do({name: np.clip(value, *domains[name]) for name, value in chosen.items()})
 
@@ -146,30 +146,30 @@ class ContextualOracle(Oracle):
         half = self._uniforms(1)[:, :SEARCH_PAIRS]
         noise = self._noise_given(contexts, np.concatenate([half, 1.0 - half], axis=1))
         actions, values = [], []
-        for scope, chosen in enumerate(self.feedback.variable_sets()):
+        for scope, chosen in enumerate(self.dynamics.variable_sets()):
             # the noise of variables that are set has no effect, and often no other noise is left
             needed = [
                 column[..., :1] if v.name in chosen else column for v, column in zip(self.scm.noisy, noise, strict=True)
             ]
             means = partial(self._means, scope, tuple(needed))
             point = _maximise_each(means, len(contexts), len(chosen), np.random.default_rng([self._seed, scope]))
-            actions.append(self.feedback.actions_at(scope, point))
+            actions.append(self.dynamics.actions_at(scope, point))
             values.append(means(point[None])[0])
         best, rows = np.argmax(values, axis=0), np.arange(len(contexts))
-        return self.feedback.decode_batch(
+        return self.dynamics.decode_batch(
             {key: np.stack([action[key] for action in actions])[best, rows] for key in actions[0]}
         )
 
     def _means(self, scope: int, noise: Draws, points: np.ndarray) -> np.ndarray:
         """Return means over a search's noise for values ``(p, n, dim)`` of a scope's variables, shape ``(p, n)``."""
         trials, count, dim = points.shape
-        actions = self.feedback.actions_at(scope, points.reshape(trials * count, dim))
-        batch: Any = self.feedback.decode_batch(actions).broadcast((trials * count,))
+        actions = self.dynamics.actions_at(scope, points.reshape(trials * count, dim))
+        batch: Any = self.dynamics.decode_batch(actions).broadcast((trials * count,))
         hard = {
             name: (mask.reshape(trials, count, 1), values.reshape(trials, count, 1))
             for name, (mask, values) in batch.hard.items()
         }
-        rewards: Any = self.problem.outcomes.reward(self.feedback.play(noise, Intervention((), hard)))
+        rewards: Any = self.problem.outcomes.reward(self.dynamics.play(noise, Intervention((), hard)))
         return np.broadcast_to(rewards.mean(axis=-1), (trials, count))
 
 

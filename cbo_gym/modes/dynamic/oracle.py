@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cbo_gym.modes import Region
-from cbo_gym.modes.dynamic.dynamics import DynamicFeedback, Past
+from cbo_gym.modes.base.interface import Region
+from cbo_gym.modes.dynamic.dynamics import DynamicDynamics, Past
 from cbo_gym.modes.oracles.plain import NOISE_DRAWS, SEARCH_POINTS, Estimate, Optimum, Oracle, Scores, tidy_if_harmless
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation
@@ -46,22 +46,22 @@ class DynamicOracle(Oracle):
     A recommendation is scored as an action of the slice of the last round.
 
     Args:
-        feedback: the problem, played in dynamic mode.
+        dynamics: the problem, played in dynamic mode.
         seed: seed of the quasi-Monte Carlo points and of the search.
         recorded: the optimum, if it is known.
     """
 
-    feedback: DynamicFeedback
+    dynamics: DynamicDynamics
     best_changes: ClassVar[bool] = True
 
-    def __init__(self, feedback: DynamicFeedback, seed: int = 0, recorded: Any = None) -> None:
-        super().__init__(feedback, seed, recorded)
+    def __init__(self, dynamics: DynamicDynamics, seed: int = 0, recorded: Any = None) -> None:
+        super().__init__(dynamics, seed, recorded)
         self._best_after: dict[object, SliceOptimum] = {}
 
     def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
         pasts = self._pasts(played)
         of_played, of_recommended, best, random = [], [], [], []
-        for index, rounds in groupby(range(len(played)), key=self.feedback.slice_of):
+        for index, rounds in groupby(range(len(played)), key=self.dynamics.slice_of):
             members, past = list(rounds), pasts[index]
             of_played.append(np.stack(self.expected_after([played[i] for i in members], past)))
             of_recommended.append(np.stack(self.expected_after([recommended[i] for i in members], past)))
@@ -72,34 +72,34 @@ class DynamicOracle(Oracle):
 
     def expected_after(self, actions: list[Action], past: Past) -> Estimate:
         """Return E[Y_t | action, past] of each action in a slice, shape ``(len(actions),)``."""
-        batch = self.feedback.situate(self.feedback.decode_batch(self._stack(actions)), past)
+        batch = self.dynamics.situate(self.dynamics.decode_batch(self._stack(actions)), past)
         return Estimate(*(np.broadcast_to(array, len(actions)) for array in self.mean_of(batch)))
 
     def past_of(self, implemented: Sequence[Action]) -> Past:
         """Return the past of the rounds of a slice, given the actions implemented in the slices before."""
-        past = self.feedback.start()
+        past = self.dynamics.start()
         for action in implemented:
-            in_slice = self.feedback.situate(self.feedback.decode(action), past)
-            past = Past(past.rounds + self.feedback.trials, in_slice.hard)
+            in_slice = self.dynamics.situate(self.dynamics.decode(action), past)
+            past = Past(past.rounds + self.dynamics.trials, in_slice.hard)
         return past
 
     def _pasts(self, played: list[Action]) -> list[Past]:
-        last = self.feedback.slice_of(len(played) - 1) if played else 0
-        implemented = [played[(index + 1) * self.feedback.trials - 1] for index in range(last)]
+        last = self.dynamics.slice_of(len(played) - 1) if played else 0
+        implemented = [played[(index + 1) * self.dynamics.trials - 1] for index in range(last)]
         return [self.past_of(implemented[:index]) for index in range(last + 1)]
 
     def best_after(self, past: Past) -> SliceOptimum:
         """Return the myopic best action of the slice after a past."""
-        index = self.feedback.slice_of(past.rounds)
+        index = self.dynamics.slice_of(past.rounds)
         implemented = sorted((name, bool(mask), float(value)) for name, (mask, value) in past.implemented.items())
         key = (index, tuple(implemented))
         if key not in self._best_after:
-            self._best_after[key] = self._search_slice(lambda batch: self._mean(self.feedback.situate(batch, past)))
+            self._best_after[key] = self._search_slice(lambda batch: self._mean(self.dynamics.situate(batch, past)))
         return self._best_after[key]
 
     def random_after(self, past: Past) -> float:
         """Return the mean of E[Y_t | action, past] over random actions of the slice after a past."""
-        batch = self.feedback.situate(self.feedback.decode_batch(self._random_actions(RANDOM_PLAYS, 0)), past)
+        batch = self.dynamics.situate(self.dynamics.decode_batch(self._random_actions(RANDOM_PLAYS, 0)), past)
         return float(self._with_drawn_noise(batch, RANDOM_PLAYS).mean())
 
     def best_in_round(self, intervention: Intervention, seen: Observation) -> np.ndarray:
@@ -110,19 +110,19 @@ class DynamicOracle(Oracle):
 
     def _past_in(self, intervention: Intervention) -> Past:
         index = int(intervention.soft[0])
-        earlier = {f"{name}_{before}" for before in range(index) for name in self.feedback.manipulable}
+        earlier = {f"{name}_{before}" for before in range(index) for name in self.dynamics.manipulable}
         implemented = {name: pair for name, pair in intervention.hard.items() if name in earlier}
-        return Past(index * self.feedback.trials, implemented)
+        return Past(index * self.dynamics.trials, implemented)
 
     def find_optimum(self) -> Optimum:
         """Search for the best sequence slice by slice, from the myopic one and from good random ones."""
         starts = [self.myopic_sequence(), *self._good_sequences()]
         best = max(map(self._exchange, starts), key=self._value_of)
-        check = DynamicOracle(self.feedback, seed=self._seed + 1)
+        check = DynamicOracle(self.dynamics, seed=self._seed + 1)
         situations = self._in_each_slice(self.past_of(best).implemented)
         estimates = [check.mean_of(situation, tolerance=0.0) for situation in situations]
         value, error = (float(np.mean(numbers)) for numbers in zip(*estimates, strict=True))
-        codec = self.feedback.codec
+        codec = self.dynamics.codec
         descriptions = [
             f"slice {index}: {codec.to_string(codec.to_record(action))}" for index, action in enumerate(best)
         ]
@@ -131,7 +131,7 @@ class DynamicOracle(Oracle):
     def myopic_sequence(self) -> list[Action]:
         """Return the best action of each slice after those before it."""
         sequence: list[Action] = []
-        for _ in range(self.feedback.slices.count):
+        for _ in range(self.dynamics.slices.count):
             sequence.append(self.best_after(self.past_of(sequence)).action)
         return sequence
 
@@ -144,7 +144,7 @@ class DynamicOracle(Oracle):
         return float(self._mean_over_slices(self.past_of(sequence).implemented))
 
     def _in_each_slice(self, hard: Any) -> list[Intervention]:
-        return [Intervention((float(index),), hard) for index in range(self.feedback.slices.count)]
+        return [Intervention((float(index),), hard) for index in range(self.dynamics.slices.count)]
 
     def _mean_over_slices(self, hard: Any) -> np.ndarray:
         return np.mean([self._mean(situation) for situation in self._in_each_slice(hard)], axis=0)
@@ -155,10 +155,10 @@ class DynamicOracle(Oracle):
     def _search_slice(self, means: Callable[[Intervention], np.ndarray]) -> SliceOptimum:
         """Return the best action of a slice, where ``means`` gives the values of a batch of actions."""
         candidates = []
-        for region in self.feedback.regions():
+        for region in self.dynamics.regions():
 
             def value(points: np.ndarray, region: Region = region) -> np.ndarray:
-                return np.broadcast_to(means(self.feedback.decode_batch(region.to_actions(points))), len(points))
+                return np.broadcast_to(means(self.dynamics.decode_batch(region.to_actions(points))), len(points))
 
             point = _zoom(value, region.dim, self._seed)
             candidates.append(SliceOptimum(self._action_at(region, point), float(value(point[None])[0])))
@@ -168,11 +168,11 @@ class DynamicOracle(Oracle):
 
     def _random_sequences(self, count: int) -> tuple[list[Any], Any]:
         """Return random actions of each slice, batches of ``count``, and the variables that they set together."""
-        batches = [self._random_actions(count, self._seed + index) for index in range(self.feedback.slices.count)]
+        batches = [self._random_actions(count, self._seed + index) for index in range(self.dynamics.slices.count)]
         hard: dict[str, Any] = {}
         for index, batch in enumerate(batches):
-            hard |= self.feedback.situate(
-                self.feedback.decode_batch(batch), Past(index * self.feedback.trials, {})
+            hard |= self.dynamics.situate(
+                self.dynamics.decode_batch(batch), Past(index * self.dynamics.trials, {})
             ).hard
         return batches, hard
 
@@ -197,11 +197,11 @@ class DynamicOracle(Oracle):
                 return sequence
 
     def _size(self, action: Action) -> int:
-        return len(self.feedback.codec.sets[self.feedback.codec.choice_index(action)])
+        return len(self.dynamics.codec.sets[self.dynamics.codec.choice_index(action)])
 
     def _with(self, sequence: list[Action], index: int, batch: Intervention) -> np.ndarray:
-        own = self.feedback.situate(batch, Past(index * self.feedback.trials, {})).hard
-        names = {f"{name}_{index}" for name in self.feedback.manipulable}
+        own = self.dynamics.situate(batch, Past(index * self.dynamics.trials, {})).hard
+        names = {f"{name}_{index}" for name in self.dynamics.manipulable}
         others = {name: pair for name, pair in self.past_of(sequence).implemented.items() if name not in names}
         return self._mean_over_slices({**others, **own})
 

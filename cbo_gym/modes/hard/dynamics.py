@@ -1,53 +1,14 @@
-"""Hard mode: the action chooses a target set and the values of its variables."""
+"""Hard mode: rounds of hard interventions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-
-from cbo_gym.actions.codec import Actions
-from cbo_gym.errors import ArgumentError
-from cbo_gym.modes.base import Feedback
-from cbo_gym.modes.choice import ChoiceInterface
-from cbo_gym.task import Action, HardTask, Mode
+from cbo_gym.modes.base.dynamics import Dynamics
+from cbo_gym.modes.hard.interface import HardInterface
+from cbo_gym.problems.variations.instance import SettingInstances
+from cbo_gym.task import Action
 
 
-class HardInterface(ChoiceInterface):
-    """Actions that set a target set to values."""
-
-    mode = Mode.HARD
-    task_class = HardTask
-    key = "target"
-    several_objectives = True
-    usual_initial_data = (10, 2)
-
-    def variable_sets(self) -> Sequence[frozenset[str]]:
-        if not any(self.problem.targets):
-            raise ArgumentError(
-                f"{self.problem.name} lists no target sets, so it has no hard mode; name variables that can be set, "
-                "with their bounds, as manipulable of a problem or as settable of a study"
-            )
-        if frozenset() not in self.problem.targets:
-            raise ArgumentError(f"{self.problem.name}: add the empty set (only observe) to the targets: []")
-        return self.problem.targets
-
-    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """Return by default 2 random interventions on each target set; on single variables if the graph is hidden."""
-        count = 2 if random is None else random
-        targets = self.problem.targets
-        empty = targets.index(frozenset())
-        largest = max(map(len, targets)) if self.knowledge.diagram or self.knowledge.candidates else 1
-        others = [index for index, target in enumerate(targets) if 1 <= len(target) <= largest]
-        chosen = np.repeat([empty, *others], [observational, *[count] * len(others)])
-        return {"target": chosen, "values": rng.random((len(chosen), len(self.domains)))}
-
-    def task_fields(self) -> dict[str, Any]:
-        return {**super().task_fields(), "targets": tuple(self.problem.targets)}
-
-
-class HardFeedback(HardInterface, Feedback):
+class HardDynamics(HardInterface, Dynamics):
     """Hard interventions ``do(X_I = x_I)``.
 
     ## Action space
@@ -66,9 +27,8 @@ class HardFeedback(HardInterface, Feedback):
     Aglietti et al. (2020); Sussex et al. (2023), sec. 3, Algorithm 2.
     """
 
+    instances = SettingInstances
+
     def known_maximiser(self) -> Action | None:
         best = self.problem.optimal_do
         return None if best is None else self.codec.from_record(best)
-
-
-FEEDBACK = HardFeedback

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.modes import Feedback, Region
+from cbo_gym.modes.base.dynamics import Dynamics
+from cbo_gym.modes.base.interface import Region
 from cbo_gym.modes.oracles.plain import (
     CLIMB_POINTS,
     DOUBT,
@@ -44,13 +45,13 @@ class ExpectedNode(Oracle):
     """Expected values of a node instead of rewards: E[node | action].
 
     Args:
-        feedback: the problem in the mode in which it is played.
+        dynamics: the problem in the mode in which it is played.
         node: an observed variable.
         seed: seed of the quasi-Monte Carlo points; an oracle of rewards with the same seed has the same points.
     """
 
-    def __init__(self, feedback: Feedback, node: str, seed: int = 0) -> None:
-        super().__init__(feedback, seed)
+    def __init__(self, dynamics: Dynamics, node: str, seed: int = 0) -> None:
+        super().__init__(dynamics, seed)
         self._measured = itemgetter(node)
 
     @property
@@ -65,15 +66,15 @@ class ConstrainedOracle(Oracle):
     """Expected rewards; the optimum and a random action's expected reward are those of the feasible actions.
 
     Args:
-        feedback: a problem with constraints, in the mode in which it is played.
+        dynamics: a problem with constraints, in the mode in which it is played.
         seed: seed of the quasi-Monte Carlo points and of the search.
         recorded: the optimum, if it is known.
     """
 
-    def __init__(self, feedback: Feedback, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
-        super().__init__(feedback, seed, recorded)
+    def __init__(self, dynamics: Dynamics, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
+        super().__init__(dynamics, seed, recorded)
         self.constraints = self.problem.outcomes.constraints
-        self._nodes = [ExpectedNode(feedback, constraint.node, seed) for constraint in self.constraints]
+        self._nodes = [ExpectedNode(dynamics, constraint.node, seed) for constraint in self.constraints]
         self._rounding = np.array([ROUNDING * max(1.0, abs(c.threshold)) for c in self.constraints])
 
     def violations(self, actions: list[Action]) -> np.ndarray:
@@ -83,7 +84,7 @@ class ConstrainedOracle(Oracle):
         """
         if not actions:
             return np.zeros((0, len(self.constraints)))
-        return self.batch_violations(self.feedback.decode_batch(self._stack(actions)), len(actions))
+        return self.batch_violations(self.dynamics.decode_batch(self._stack(actions)), len(actions))
 
     def batch_violations(self, intervention: Intervention, count: int) -> np.ndarray:
         """Return the violations of a batch of ``count`` interventions, shape ``(count, constraints)``."""
@@ -106,11 +107,11 @@ class ConstrainedOracle(Oracle):
         Raises:
             ArgumentError: if the search fails, with the smallest violation.
         """
-        actions = self.feedback.all_actions()
+        actions = self.dynamics.all_actions()
         if actions is not None:
-            self._require_any(self.batch_violations(self.feedback.decode_batch(actions), len(actions)), actions)
+            self._require_any(self.batch_violations(self.dynamics.decode_batch(actions), len(actions)), actions)
             return
-        regions = list(self.feedback.regions())
+        regions = list(self.dynamics.regions())
         for count in (FEW, SAMPLE):
             if any(self._sample(region, count)[1].max(axis=1).min() <= 0.0 for region in regions):
                 return
@@ -128,10 +129,10 @@ class ConstrainedOracle(Oracle):
             return
         pairs = zip(self.constraints, missed[best], strict=True)
         violations = ", ".join(f"{constraint} by {amount:.4g}" for constraint, amount in pairs if amount)
-        record = self.feedback.codec.to_record(actions[best])
+        record = self.dynamics.codec.to_record(actions[best])
         raise ArgumentError(
             f"{self.problem.name}: no action meets the constraints {list(map(str, self.constraints))}; the "
-            f"smallest violation in a search is {violations}, at {self.feedback.codec.to_string(record)}"
+            f"smallest violation in a search is {violations}, at {self.dynamics.codec.to_string(record)}"
         )
 
     def _precise_excess(self, index: int, batch: Intervention, count: int) -> np.ndarray:
@@ -164,13 +165,13 @@ class ConstrainedOracle(Oracle):
     # The search ------------------------------------------------------------------------------------------------
 
     def _find_maximiser(self) -> Action:
-        best = self.feedback.known_maximiser()
+        best = self.dynamics.known_maximiser()
         if best is not None and not self.violations([best]).any():
             return best
-        every = self.feedback.all_actions()
+        every = self.dynamics.all_actions()
         if every is None:
-            return self._search_regions(list(self.feedback.regions()))
-        missed = self.batch_violations(self.feedback.decode_batch(every), len(every))
+            return self._search_regions(list(self.dynamics.regions()))
+        missed = self.batch_violations(self.dynamics.decode_batch(every), len(every))
         self._require_any(missed, every)
         return self._best_of(every[missed.sum(axis=1) == 0.0])
 
@@ -194,7 +195,7 @@ class ConstrainedOracle(Oracle):
         """
 
         def slack(trials: np.ndarray) -> np.ndarray:
-            excess, error = self._excess(self.feedback.decode_batch(region.to_actions(trials)), len(trials), points)
+            excess, error = self._excess(self.dynamics.decode_batch(region.to_actions(trials)), len(trials), points)
             return 0.5 * self._rounding - DOUBT * error - excess
 
         return slack
@@ -202,7 +203,7 @@ class ConstrainedOracle(Oracle):
     def _sample(self, region: Region, count: int = SAMPLE) -> tuple[np.ndarray, np.ndarray]:
         """Return random points of a region ``(n, dim)``, and their excesses ``(n, constraints)``."""
         points = np.random.default_rng(self._seed).random((count if region.dim else 1, region.dim))
-        batch = self.feedback.decode_batch(region.to_actions(points)).broadcast((len(points),))
+        batch = self.dynamics.decode_batch(region.to_actions(points)).broadcast((len(points),))
         return points, self._excess(batch, len(points))[0]
 
     def _nearness(self, region: Region) -> Callable[[np.ndarray], np.ndarray]:
@@ -273,11 +274,11 @@ def _climb_along(
     return way[int(np.where(inside, function(way), -np.inf).argmax())]
 
 
-def require_feasible(feedback: Feedback) -> None:
+def require_feasible(dynamics: Dynamics) -> None:
     """Raise ArgumentError if no action meets the constraints of a problem.
 
     Raises:
         ArgumentError: with the smallest violation in a search, and its action.
     """
-    if feedback.truth.problem.outcomes.constraints:
-        ConstrainedOracle(feedback.truth).require_feasible()
+    if dynamics.truth.problem.outcomes.constraints:
+        ConstrainedOracle(dynamics.truth).require_feasible()

@@ -13,7 +13,8 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 
 from cbo_gym.actions.codec import Actions, Record
 from cbo_gym.errors import ArgumentTypeError, OperationError
-from cbo_gym.modes import Feedback, Region
+from cbo_gym.modes.base.dynamics import Dynamics
+from cbo_gym.modes.base.interface import Region
 from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws
@@ -102,12 +103,12 @@ class Oracle:
     """Expected rewards by quasi-Monte Carlo with common random numbers, or exact if noise does not matter.
 
     Args:
-        feedback: the problem in the mode in which it is played.
+        dynamics: the problem in the mode in which it is played.
         seed: seed of the quasi-Monte Carlo points and of the search.
         recorded: the optimum, if it is known.
 
     Raises:
-        ArgumentTypeError: if ``feedback`` is not a Feedback, for example an environment.
+        ArgumentTypeError: if ``dynamics`` is not a Dynamics, for example an environment.
     """
 
     #: points per replicate of the first estimate
@@ -115,15 +116,15 @@ class Oracle:
     #: whether the best expected reward differs from round to round, see :class:`Scores`
     best_changes: ClassVar[bool] = False
 
-    def __init__(self, feedback: Feedback, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
-        if not isinstance(feedback, Feedback):
+    def __init__(self, dynamics: Dynamics, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
+        if not isinstance(dynamics, Dynamics):
             raise ArgumentTypeError(
-                f"an Oracle needs a Feedback; given {type(feedback).__name__}. "
+                f"an Oracle needs a Dynamics; given {type(dynamics).__name__}. "
                 "Use cbo_gym.modes.oracles.oracle_of(env) for an environment"
             )
-        self.feedback = feedback
-        self.problem = feedback.problem
-        self.scm = feedback.scm
+        self.dynamics = dynamics
+        self.problem = dynamics.problem
+        self.scm = dynamics.scm
         self._measured = self.problem.outcomes.reward
         self._seed = seed
         self._recorded = recorded
@@ -142,14 +143,14 @@ class Oracle:
         stacked, rows = self._stack(actions), None
         if isinstance(stacked, np.ndarray):  # bandits play one action many times
             stacked, rows = np.unique(stacked, axis=0, return_inverse=True)
-        estimate = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
+        estimate = self.mean_of(self.dynamics.decode_batch(stacked), tolerance)
         if rows is not None:
             return Estimate(*(array[rows.reshape(-1)] for array in estimate))
         # a batch of observations alone has no entry that shows its size
         return Estimate(*(np.broadcast_to(array, len(actions)) for array in estimate))
 
     def _stack(self, actions: list[Action]) -> Actions:
-        space = self.feedback.action_space
+        space = self.dynamics.action_space
         empty: Actions = create_empty_array(space, len(actions))
         return concatenate(space, actions, empty)
 
@@ -165,10 +166,10 @@ class Oracle:
         """Return the best expected reward in the round of an intervention, or in each of a batch of rounds.
 
         Args:
-            intervention: as :meth:`Feedback.situate` returns it.
+            intervention: as :meth:`Dynamics.situate` returns it.
             seen: the observation before the round.
         """
-        return np.broadcast_to(self.optimum.value, intervention.batch_shape[self.feedback.own_axes :])
+        return np.broadcast_to(self.optimum.value, intervention.batch_shape[self.dynamics.own_axes :])
 
     def scalarize(self, rewards: np.ndarray) -> np.ndarray:
         """Return the value of each round of a run as one number, shape ``(rounds,)``: its reward.
@@ -259,9 +260,9 @@ class Oracle:
 
     def _rewards(self, intervention: Intervention, noise: Draws) -> np.ndarray:
         """Return rewards of shape ``batch + (number of draws,)`` for an expanded batch."""
-        reward = self._measured(self.feedback.play(noise, intervention))
+        reward = self._measured(self.dynamics.play(noise, intervention))
         draws = np.broadcast_shapes(*[np.shape(column) for column in noise])
-        shape = np.broadcast_shapes(intervention.batch_shape[self.feedback.own_axes :], draws or (1,))
+        shape = np.broadcast_shapes(intervention.batch_shape[self.dynamics.own_axes :], draws or (1,))
         return np.broadcast_to(reward, shape)
 
     def _replicates(self, intervention: Intervention, points: int) -> np.ndarray:
@@ -278,8 +279,8 @@ class Oracle:
         self, intervention: Intervention, noise: Draws, reduce: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
         """Return the rewards under each of a batch, shape ``(n, draws)``, after ``reduce`` on some rows at a time."""
-        own = intervention.batch_shape[: self.feedback.own_axes]
-        shape = intervention.batch_shape[self.feedback.own_axes :]
+        own = intervention.batch_shape[: self.dynamics.own_axes]
+        shape = intervention.batch_shape[self.dynamics.own_axes :]
         count = shape[0] if shape else 1
         batch = intervention.broadcast(shape) if shape else intervention.expand()
         draws = math.prod(np.broadcast_shapes(*map(np.shape, noise)))
@@ -309,8 +310,8 @@ class Oracle:
     @cached_property
     def optimum(self) -> Optimum:
         """The recorded optimum, or the result of a search; always that of the problem with its graph known."""
-        if self.feedback.truth is not self.feedback:
-            return type(self)(self.feedback.truth, self._seed, self._recorded).optimum
+        if self.dynamics.truth is not self.dynamics:
+            return type(self)(self.dynamics.truth, self._seed, self._recorded).optimum
         recorded = self._recorded
         if recorded is None:
             return self.find_optimum()
@@ -318,7 +319,7 @@ class Oracle:
         if recorded.random_value is None:  # a bent instance
             random = self._random_value()
         # SeveralObjectivesOracle reads lists of actions
-        action = self.feedback.codec.from_record(cast("Record", recorded.action))
+        action = self.dynamics.codec.from_record(cast("Record", recorded.action))
         return Optimum(recorded.value, action, recorded.standard_error, *random)
 
     def find_optimum(self) -> Optimum:
@@ -327,16 +328,16 @@ class Oracle:
         The search maximises the mean over fixed noise; the value returned is estimated with more, independent points.
         """
         best = self._find_maximiser()
-        check = type(self)(self.feedback, seed=self._seed + 1)
+        check = type(self)(self.dynamics, seed=self._seed + 1)
         value, error = check.expected_rewards([best], tolerance=0.0)
         random = self._random_value()
         return Optimum(float(value[0]), best, float(error[0]), *random)
 
     def _find_maximiser(self) -> Action:
-        if (best := self.feedback.known_maximiser()) is not None:
+        if (best := self.dynamics.known_maximiser()) is not None:
             return best
-        actions = self.feedback.all_actions()
-        return self._search_box(list(self.feedback.regions())) if actions is None else self._best_of(actions)
+        actions = self.dynamics.all_actions()
+        return self._search_box(list(self.dynamics.regions())) if actions is None else self._best_of(actions)
 
     def _best_of(self, actions: np.ndarray) -> Action:
         """Return the first action with the greatest E[Y | a], if that is exact.
@@ -344,19 +345,19 @@ class Oracle:
         Otherwise all actions meet the same noise, in rounds with more and more points, and an action is dropped when
         its mean difference from the best one exceeds ``DOUBT`` standard errors of that difference.
         """
-        exact = self._exactly(self.feedback.decode_batch(actions))
+        exact = self._exactly(self.dynamics.decode_batch(actions))
         if exact is not None:
             return actions[np.argmax(np.round(exact, TIE_DECIMALS))]
         points = FIRST_POINTS
         while len(actions) > 1:
-            means = self._replicates(self.feedback.decode_batch(actions), points)
+            means = self._replicates(self.dynamics.decode_batch(actions), points)
             behind = means[np.argmax(means.mean(axis=1))] - means
             error = behind.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
             actions = actions[behind.mean(axis=1) <= DOUBT * error]
             if points >= MAX_POINTS:
                 break
             points *= 4
-        means = self._replicates(self.feedback.decode_batch(actions), MAX_POINTS).mean(axis=1)
+        means = self._replicates(self.dynamics.decode_batch(actions), MAX_POINTS).mean(axis=1)
         return actions[np.argmax(means)]
 
     def _search_box(self, regions: list[Region]) -> Action:
@@ -367,18 +368,18 @@ class Oracle:
         )
         best = int(np.argmax(values))
         region, point = regions[best], points[best]
-        if region.dim and not self._is_exact(self.feedback.decode_batch(region.to_actions(point[None]))):
+        if region.dim and not self._is_exact(self.dynamics.decode_batch(region.to_actions(point[None]))):
             point = _climb_in_box(self._means_in(region, CLIMB_POINTS), point)
         return self._action_at(region, point)
 
     def _action_at(self, region: Region, point: np.ndarray) -> Action:
-        return next(iter(iterate(batch_space(self.feedback.action_space, 1), region.to_actions(point[None]))))
+        return next(iter(iterate(batch_space(self.dynamics.action_space, 1), region.to_actions(point[None]))))
 
     def _means_in(self, region: Region, count: int = SEARCH_POINTS) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function to maximise over a region: points ``(n, dim)`` to means over fixed noise ``(n,)``."""
 
         def means(points: np.ndarray) -> np.ndarray:
-            intervention = self.feedback.decode_batch(region.to_actions(points))
+            intervention = self.dynamics.decode_batch(region.to_actions(points))
             return np.broadcast_to(self._estimate(intervention, count).value, len(points))
 
         return means
@@ -388,8 +389,8 @@ class Oracle:
 
         The error is 0 if all actions can be enumerated, because finite spaces sample them uniformly.
         """
-        if (enumerated := self.feedback.all_actions()) is not None:
-            batch = self.feedback.decode_batch(enumerated)
+        if (enumerated := self.dynamics.all_actions()) is not None:
+            batch = self.dynamics.decode_batch(enumerated)
             if (exact := self._exactly(batch)) is not None:
                 return float(_feasible(exact, self._is_feasible(batch, len(exact))).mean()), 0.0
         actions = self._random_actions(count, self._seed)
@@ -398,14 +399,14 @@ class Oracle:
         for start in range(0, count, RANDOM_ACTIONS):  # an aggregated action may have a thousand points
             rows = slice(start, start + RANDOM_ACTIONS)
             chosen = {k: v[rows] for k, v in actions.items()} if isinstance(actions, dict) else actions[rows]
-            intervention = self.feedback.decode_batch(chosen)
+            intervention = self.dynamics.decode_batch(chosen)
             means.append(np.atleast_1d(self._with_noise(intervention, tuple(column[rows] for column in noise))))
             feasible.append(self._is_feasible(intervention, len(means[-1])))
         rewards = _feasible(np.concatenate(means), np.concatenate(feasible))
         return float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(len(rewards)))
 
     def _random_actions(self, count: int, seed: int) -> Actions:
-        space = batch_space(self.feedback.action_space, count)
+        space = batch_space(self.dynamics.action_space, count)
         space.seed(seed)
         return space.sample()
 

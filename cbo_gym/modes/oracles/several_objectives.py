@@ -17,7 +17,7 @@ from cbo_gym._util.fronts import (
 )
 from cbo_gym.actions import ChoiceCodec
 from cbo_gym.actions.sets import is_set, to_flat
-from cbo_gym.modes import Region
+from cbo_gym.modes.base.interface import Region
 from cbo_gym.modes.oracles.constrained import ExpectedNode
 from cbo_gym.modes.oracles.plain import (
     CLIMB_POINTS,
@@ -79,7 +79,7 @@ class SeveralObjectivesOracle(Oracle):
     @cached_property
     def _nodes(self) -> list[ExpectedNode | None]:
         names = [objective.name for objective in self.problem.outcomes.objectives]
-        return [None if name == COST else ExpectedNode(self.feedback, name, self._seed) for name in names]
+        return [None if name == COST else ExpectedNode(self.dynamics, name, self._seed) for name in names]
 
     @cached_property
     def _signs(self) -> Array:
@@ -93,12 +93,12 @@ class SeveralObjectivesOracle(Oracle):
     @cached_property
     def front(self) -> Front:
         """The recorded Pareto front, or the result of a search; always that of the problem with its graph known."""
-        if self.feedback.truth is not self.feedback:
-            return type(self)(self.feedback.truth, self._seed, self._recorded).front
+        if self.dynamics.truth is not self.dynamics:
+            return type(self)(self.dynamics.truth, self._seed, self._recorded).front
         recorded = self._recorded
         if recorded is None or not recorded.front:
             return self._search_front()
-        actions = [self.feedback.codec.from_record(record) for record in recorded.action]  # type: ignore[arg-type]
+        actions = [self.dynamics.codec.from_record(record) for record in recorded.action]  # type: ignore[arg-type]
         vectors, reference = np.array(recorded.front), np.array(recorded.reference)
         return Front(actions, vectors, reference, recorded.value, recorded.standard_error)
 
@@ -111,9 +111,9 @@ class SeveralObjectivesOracle(Oracle):
         """
         if not actions:
             return Estimate(*np.zeros((2, 0, len(self._signs))))
-        flat = np.array([to_flat(self.feedback.codec, action) for action in actions])
+        flat = np.array([to_flat(self.dynamics.codec, action) for action in actions])
         _, first, rows = np.unique(flat, axis=0, return_index=True, return_inverse=True)
-        batch = self.feedback.decode_batch(self._stack([actions[i] for i in first]))
+        batch = self.dynamics.decode_batch(self._stack([actions[i] for i in first]))
         vectors = self._vectors(batch.broadcast((len(first),)), tolerance)
         return Estimate(*(array[rows.reshape(-1)] for array in vectors))
 
@@ -133,7 +133,7 @@ class SeveralObjectivesOracle(Oracle):
         return Estimate(self._signs * value, error)
 
     def _cost(self, batch: Intervention) -> Estimate:
-        cost = np.asarray(self.feedback.cost(batch), dtype=float)
+        cost = np.asarray(self.dynamics.cost(batch), dtype=float)
         return Estimate(cost, np.zeros_like(cost))
 
     def expected_rewards(self, actions: list[Any], tolerance: float | None = None) -> Estimate:
@@ -192,20 +192,20 @@ class SeveralObjectivesOracle(Oracle):
 
     def find_optimum(self) -> Optimum:
         """Search for the Pareto front, and estimate the hypervolume of a random action."""
-        if self.feedback.truth is not self.feedback:
-            return type(self)(self.feedback.truth, self._seed).find_optimum()
+        if self.dynamics.truth is not self.dynamics:
+            return type(self)(self.dynamics.truth, self._seed).find_optimum()
         front = self.front if self._recorded is None else self._search_front()
         return Optimum(front.value, front.actions, front.error, *self._random(front), more=_record_fields(front))
 
     def _search_front(self) -> Front:
         """Search all target sets at once by evolution on common noise, and estimate its last points on other noise."""
         m = len(self._signs)
-        regions, codec = list(self.feedback.regions()), self.feedback.codec
+        regions, codec = list(self.dynamics.regions()), self.dynamics.codec
         sets = codec.sets if isinstance(codec, ChoiceCodec) else [frozenset(codec.domains.names)]
         members = [[i for i, name in enumerate(codec.domains.names) if name in chosen] for chosen in sets]
 
         def means(region: Region, points: Array) -> Array:
-            batch = self.feedback.decode_batch(region.to_actions(points))
+            batch = self.dynamics.decode_batch(region.to_actions(points))
             return self.replicates(batch, FEW, len(points)).mean(axis=1)
 
         result = search_pareto_set(
@@ -216,13 +216,13 @@ class SeveralObjectivesOracle(Oracle):
             gain=GAIN,
             size=CURVE_POINTS if m == 2 else SURFACE_POINTS,
         )
-        check = type(self)(self.feedback, self._seed + 1)
+        check = type(self)(self.dynamics, self._seed + 1)
         points = tidy(result.points)
         replicates = np.empty((len(points), REPLICATES, m))
         for index, region in enumerate(regions):
             rows = result.box == index
             if rows.any():
-                batch = self.feedback.decode_batch(region.to_actions(points[rows][:, members[index]]))
+                batch = self.dynamics.decode_batch(region.to_actions(points[rows][:, members[index]]))
                 replicates[rows] = check.replicates(batch, CLIMB_POINTS, rows.sum())
         vectors = replicates.mean(axis=1)
         kept = np.flatnonzero(non_dominated(vectors))
@@ -255,7 +255,7 @@ class SeveralObjectivesOracle(Oracle):
         return np.stack([np.broadcast_to(column, (count, REPLICATES)) for column in columns], axis=-1) * self._signs
 
     def _random(self, front: Front) -> tuple[float, float]:
-        batch = self.feedback.decode_batch(self._random_actions(RANDOM_ACTIONS, self._seed))
+        batch = self.dynamics.decode_batch(self._random_actions(RANDOM_ACTIONS, self._seed))
         vectors = self.replicates(batch, FEW, RANDOM_ACTIONS).mean(axis=1)
         alone = np.maximum(vectors - front.reference, 0.0).prod(axis=-1)
         return float(alone.mean()), float(alone.std(ddof=1) / np.sqrt(len(alone)))

@@ -1,104 +1,15 @@
-"""Soft mode: the action is the vector of the mechanisms' parameters."""
+"""Soft mode: rounds of soft interventions."""
 
 from __future__ import annotations
 
-from operator import itemgetter
-from typing import Any, ClassVar
-
 import numpy as np
-from gymnasium import spaces
-from gymnasium.error import InvalidAction
 
-from cbo_gym.actions import BoxCodec, SparseBox, SparseCodec
-from cbo_gym.actions.codec import Actions
-from cbo_gym.actions.reading import as_numbers
-from cbo_gym.errors import short_repr
-from cbo_gym.modes.base import Description, Feedback, Region
-from cbo_gym.modes.parametric import ParametricInterface
-from cbo_gym.problems.base import ProblemStatement
-from cbo_gym.scm import Intervention
-from cbo_gym.task import Action, Mode, SoftTask
+from cbo_gym.modes.base.dynamics import Dynamics
+from cbo_gym.modes.soft.interface import SoftInterface
+from cbo_gym.task import Action
 
 
-class SoftInterface(ParametricInterface):
-    """Actions that are the vector of the mechanisms' parameters."""
-
-    mode = Mode.SOFT
-    several_objectives = True
-    task_class: ClassVar[type[SoftTask]] = SoftTask
-    usual_initial_data: ClassVar[tuple[int, int | None]] = (0, None)
-
-    def __init__(self, problem: ProblemStatement, *, max_interventions: int | None = None) -> None:
-        self.max_interventions = max_interventions
-        self._null = [float(a) for a in problem.null_action]
-        super().__init__(problem)
-        self._action_dim = self.scm.action_dim
-        self._to_native = self.domains.to_native
-        self._own_actions = [(name, itemgetter(*own)) for name, own in self.coordinates.items()]
-
-    def make_codec(self) -> BoxCodec:
-        domains = self.require_parameters()
-        if self.max_interventions is None:
-            return BoxCodec(spaces.Box(0.0, 1.0, (len(domains),), dtype=np.float64), domains)
-        return SparseCodec(SparseBox(self.problem.null_action, self.max_interventions), domains)
-
-    def decode(self, action: Action) -> Intervention:
-        array = as_numbers(action)
-        if array.shape != (self._action_dim,):
-            raise InvalidAction(f"the action must have shape ({self._action_dim},); given shape {array.shape}")
-        # floats are several times faster than arrays for few numbers
-        point = array.tolist()
-        for value in point:
-            if not 0.0 <= value <= 1.0:
-                raise InvalidAction(f"action[{point.index(value)}] must lie in [0, 1]; given {value}")
-        limit = self.max_interventions
-        if limit is not None:
-            changed = sum(value != null for value, null in zip(point, self._null, strict=True))
-            if changed > limit:
-                raise InvalidAction(
-                    f"at most {limit} coordinates may differ from the null action {self._null}; given {changed}"
-                )
-        return Intervention(self._to_native(point))
-
-    def decode_batch(self, actions: Actions) -> Intervention:
-        array = as_numbers(actions)
-        if array.ndim != 2 or array.shape[1] != self._action_dim:
-            raise InvalidAction(f"the actions must have shape (n, {self._action_dim}); given {array.shape}")
-        inside = ((array >= 0.0) & (array <= 1.0)).all(axis=1)
-        if self.max_interventions is not None:
-            inside &= (array != self._null).sum(axis=1) <= self.max_interventions
-        if not inside.all():
-            first = int(np.argmin(inside))
-            raise InvalidAction(
-                f"actions[{first}] is outside {self.action_space}; given {short_repr(array[first].tolist())}"
-            )
-        return Intervention(self._to_native(array.T))
-
-    def describe(self, intervention: Intervention) -> Description:
-        return {name: own(intervention.soft) for name, own in self._own_actions}
-
-    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """Return by default 2q + 1 random interventions."""
-        count = 2 * self._action_dim + 1 if random is None else random
-        points = rng.random((count, self._action_dim))
-        if isinstance(self.action_space, SparseBox):
-            chosen = rng.random(points.shape).argsort(axis=-1) < self.action_space.max_interventions
-            points = np.where(chosen, points, self._null)
-        return np.concatenate([np.tile(self._null, (observational, 1)), points])
-
-    def regions(self) -> list[Region]:
-        return [Region(self._action_dim, self.codec.to_action)]
-
-    def task_fields(self) -> dict[str, Any]:
-        return {
-            **super().task_fields(),
-            "null_action": tuple(self.problem.null_action),
-            "max_interventions": self.max_interventions,
-            "composition": self.problem.composition,
-        }
-
-
-class SoftFeedback(SoftInterface, Feedback):
+class SoftDynamics(SoftInterface, Dynamics):
     """Soft interventions: the action is the vector of the mechanisms' parameters.
 
     ## Action space
@@ -121,6 +32,3 @@ class SoftFeedback(SoftInterface, Feedback):
     def known_maximiser(self) -> Action | None:
         best = self.problem.optimal_action
         return None if best is None or self.max_interventions else np.array(best, dtype=np.float64)
-
-
-FEEDBACK = SoftFeedback

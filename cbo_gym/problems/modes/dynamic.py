@@ -56,7 +56,10 @@ class Slices(ModeData):
         if frozenset() not in self.targets:
             raise ArgumentError(f"{problem.name}: the empty set must be among the targets of a slice")
 
-    def transform(self, transform: Transform) -> Slices:
+    def transform(self, transform: Transform) -> Slices | None:
+        # Without names of its own for a slice, it is a system like others.
+        if not transform.names.keys() >= set(self.names):
+            return None
         return replace(
             self,
             names=[transform.names[name] for name in self.names],

@@ -20,7 +20,7 @@ ROLES = {"reward": "reward", "acted on": "can be set", "context": "observed befo
 
 def system(snapshot: Snapshot) -> dict[str, Any]:
     """Return the figure of the diagram and the cells of the tables."""
-    about, feedback, roles = snapshot.about, snapshot.study.interface, roles_of(snapshot.study.interface)
+    about, interface, roles = snapshot.about, snapshot.study.interface, roles_of(snapshot.study.interface)
     words = ROLES | ({"acted on": "has parameters"} if about.parameters else {})
     set_to: dict[str, list[Any]] = defaultdict(list)
     for known in snapshot.rounds:
@@ -28,14 +28,14 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
             set_to[name].append(value)
     variables = [
         [*_set_cells(snapshot, name, words[roles[name]], set_to[name]), *_measured_cells(snapshot, name)]
-        for name in feedback.nodes
+        for name in interface.nodes
     ]
     variables += [
         [*_set_cells(snapshot, name, f"parameter of {parameter.node}", set_to[name]), *[None] * 5]
         for name, parameter in about.parameters.items()
     ]
     constraints = []
-    for limit in feedback.problem.outcomes.constraints:
+    for limit in interface.problem.outcomes.constraints:
         values = snapshot.measurements(limit.node)
         constraints.append([str(limit), f"{sum(limit.excess(value) <= 0.0 for value in values)} of {len(values)}"])
     diagram = _diagram(snapshot, roles, words, set_to) if snapshot.study.diagram else ""
@@ -82,17 +82,17 @@ def _diagram(snapshot: Snapshot, roles: dict[str, str], words: dict[str, str], s
 
 def _costs(snapshot: Snapshot) -> str:
     """Return the prices, and the cost of all trials with an outcome; imported data cost nothing."""
-    feedback = snapshot.study.interface
-    if feedback.costs is None:
+    interface = snapshot.study.interface
+    if interface.costs is None:
         return ""
     paid = []
     for known in snapshot.rounds:
         if known.number is not None:
             try:
-                paid.append(float(feedback.cost(feedback.decode(known.action))))
+                paid.append(float(interface.cost(interface.decode(known.action))))
             # The action was outside the bounds.
             except (ArgumentError, ValueError):
                 continue
     trials = "One measured trial" if len(paid) == 1 else f"{len(paid)} measured trials"
     spent = f" {trials} cost {number(float(add_up(paid)))} in all." if paid else ""
-    return f"Costs: {'; '.join(feedback.costs.describe())}.{spent}"
+    return f"Costs: {'; '.join(interface.costs.describe())}.{spent}"

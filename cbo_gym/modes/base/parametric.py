@@ -12,9 +12,10 @@ import numpy as np
 from cbo_gym.actions import Domains
 from cbo_gym.actions.costs import Changed
 from cbo_gym.errors import ArgumentError
-from cbo_gym.modes.base import Description, Entry, Interface
-from cbo_gym.modes.pricing import Priceable
+from cbo_gym.modes.base.interface import Description, Entry, Interface
+from cbo_gym.modes.base.pricing import Priceable
 from cbo_gym.problems.modes.masked import SuperArms
+from cbo_gym.problems.transform import Record, Transform
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.task import ParametricTask
 
@@ -93,6 +94,13 @@ class ParametricInterface(Interface):
         name, domain = self.domains.names[index], self.domains.intervals[index]
         value = MISSING if intervention is None else short_numbers(*domain)(float(intervention.soft[index]))
         return Entry(f"{name} = {value}", f"{name} = {widest_of(*domain)}")
+
+    def transform_record(self, transform: Transform, record: Record) -> Record:
+        if not isinstance(record, Mapping):
+            return transform.record(record)
+        names = [old for old, new in transform.names.items() if new in self.problem.action_names]
+        units = zip(names, transform.coordinates, strict=True)
+        return {transform.names[name]: float(unit.to_new(record[name])) for name, (_, unit) in units if name in record}
 
     def task_fields(self) -> dict[str, Any]:
         entering = self.scm.action_nodes

@@ -1,10 +1,11 @@
-"""Interface: the meaning of actions and observations. Feedback: an interface whose rounds can be played."""
+"""Interface: the meaning of actions and observations in a mode."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,17 +17,15 @@ from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import copy_action
 from cbo_gym.errors import ArgumentError, short_repr
-from cbo_gym.modes.pricing import Priceable, fit_costs
-from cbo_gym.problems import Problem
+from cbo_gym.modes.base.pricing import Priceable, fit_costs
 from cbo_gym.problems.base import ProblemStatement
-from cbo_gym.scm import Distribution, Floats, Intervention, System
-from cbo_gym.scm.system import Draws, Structure, Values
+from cbo_gym.problems.transform import Record, Transform
+from cbo_gym.scm import Distribution, Floats, Intervention
+from cbo_gym.scm.system import Structure, Values
 from cbo_gym.task import Action, GraphKnowledge, Mode, Observation, Task
 
 # An intervention in native units, by name.
 Description = dict[str, Any]
-# Defined by the mode; immutable, so that a copy of an environment may keep it.
-Memory = Any
 
 
 class Entry(NamedTuple):
@@ -116,6 +115,11 @@ class Interface(ABC):
     def whole_graph(self) -> GraphKnowledge:
         """Return complete knowledge of the causal graph."""
         return GraphKnowledge(self.scm.nodes, self.scm.diagram)
+
+    @classmethod
+    def keywords(cls) -> list[str]:
+        """Return the names of the mode's own keyword arguments."""
+        return [name for name, p in signature(cls).parameters.items() if p.kind is p.KEYWORD_ONLY]
 
     @abstractmethod
     def make_codec(self) -> Codec:
@@ -249,82 +253,10 @@ class Interface(ABC):
     def task_fields(self) -> dict[str, Any]:
         """Return the mode's own fields of ``task_class``."""
 
+    def transform_record(self, transform: Transform, record: Record) -> Record:
+        """Return an action of the published problem, as the registry writes it, in an instance of the problem."""
+        return transform.record(record)
+
     def exogenous(self) -> dict[str, Distribution]:
         """Return observed variable -> the distribution of its noise."""
         return self.scm.noise_of_nodes()
-
-    def random_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
-        """Return random fields of ``task_class``, which depend on the seed.
-
-        Args:
-            rng: source of randomness.
-            observational: number of initial rounds without intervention.
-        """
-        return {}
-
-
-class Feedback(Interface):
-    """One problem played in one mode: an interface, and the outcomes of its rounds.
-
-    A subclass is a mode; its module is named after it and calls it ``FEEDBACK``. Environments, the oracle and the
-    evaluator use no other description of a mode.
-
-    Attributes:
-        truth: the same feedback with the graph known, from which regret is measured; itself if the graph is known.
-    """
-
-    problem: Problem
-    scm: System
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self.truth: Feedback = self
-
-    def play(self, noise: Draws, intervention: Intervention) -> Values:
-        """Return the outcome of rounds by variable, of the shape of the noise and the batch together."""
-        return self.scm.propagate(noise, intervention)
-
-    def objectives(self, values: Values, intervention: Intervention) -> dict[str, Floats]:
-        """Return the values of several objectives in rounds by name, each in its own units and direction.
-
-        Args:
-            values: result of :meth:`play`.
-            intervention: result of :meth:`decode` or :meth:`decode_batch`.
-        """
-        outcomes = self.problem.outcomes
-        return outcomes.several(values, self.cost(intervention) if outcomes.has_cost_objective else 0.0)
-
-    def before(self, noise: Draws) -> Observation:
-        """Return the observation before rounds with this noise, if the mode ``looks_ahead``."""
-        return {}
-
-    def start(self) -> Memory:
-        """Return the memory before the first round, if the mode ``remembers``."""
-        return None
-
-    def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
-        """Return the effect of an action in the next round, if the mode ``remembers``.
-
-        Args:
-            intervention: intervention of the action alone, of one round or a batch of them.
-            memory: memory of the rounds before; its entries broadcast against the batch.
-        """
-        return intervention
-
-    def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Memory:
-        """Return the memory after a round, on which the next one depends.
-
-        Args:
-            memory: memory before the round, which is not changed.
-            intervention: result of :meth:`situate`.
-            values: result of :meth:`play`.
-        """
-        return memory
-
-    def observe_memory(self, memory: Memory) -> Observation:
-        """Return the observation of the memory before the next round, shapes ``(k,)`` or ``(n, k)``."""
-        return {}
-
-    def known_maximiser(self) -> Action | None:
-        """Return an action that maximises E[Y | action], if theory gives one."""
-        return None

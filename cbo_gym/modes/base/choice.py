@@ -16,8 +16,8 @@ from cbo_gym.actions.codec import UNSET, Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers
 from cbo_gym.errors import short_repr
-from cbo_gym.modes.base import Description, Interface, Region
-from cbo_gym.modes.pricing import Priceable
+from cbo_gym.modes.base.interface import Description, Interface, Region
+from cbo_gym.modes.base.pricing import Priceable
 from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action
