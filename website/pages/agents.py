@@ -96,12 +96,9 @@ def _cost(own: list[Result]) -> str:
 
 def _wins(own: list[Result]) -> str:
     """The environments on which the agent has the highest score, and those on which it is level with the best."""
-    sentences = {
-        "It has the highest score on": _join_envs(own, "best"),
-        "Its interval meets that of the best on": _join_envs(own, "level"),
-    }
-    summary = " ".join(f"{sentence} {envs}." for sentence, envs in sentences.items() if envs)
-    return summary or "It wins on none of these environments."
+    sentences = {"It has the highest score on": "best", "Its interval meets that of the best on": "level"}
+    shown = [f"{sentence} {envs}." for sentence, standing in sentences.items() if (envs := _join_envs(own, standing))]
+    return " ".join(shown) or "It wins on none of these environments."
 
 
 def _join_envs(own: Iterable[Result], standing: str) -> str:
