@@ -29,18 +29,18 @@ CELLS = (
     "CBO/Dropwave-Aggregated-v0(noise_std=0.1, points=5)",
     "CBO/Alpine2-Aggregated-v0(points=3)",
 )
-SLICES = "CBO/DCBOStat-v0(slices=2, trials=3)"  # of which six rounds are played, and then more
+SLICES = "CBO/DCBOStat-v0(slices=2, trials=2)"  # of which four rounds are played, and then more
 RUNS = [
-    *((f"CoCaBO({option})", FIG1, 6) for option in ("backend='warped'", "index='published'", "use_contexts=False")),
-    *((agent, FIG1, 6) for agent in ("CoBO", "CaBO")),
-    *((agent, PERIODIC, 6) for agent in MASKED if agent != "SSEM-UCB-JO"),
-    *((f"SSEM-UCB-JO({option})", PERIODIC, 6) for option in ("degree='search'", "external='sum'")),
-    *((agent, PENNY, 4) for agent in ("CBO-MW", "GP-MW")),
-    *((agent, SLICES, 7) for agent in ("DCBO", "ABO", "CBO-Restarted", "GP-UCB-Restarted")),
+    *((f"CoCaBO({option})", FIG1, 3) for option in ("backend='warped'", "index='published'", "use_contexts=False")),
+    *((agent, FIG1, 3) for agent in ("CoBO", "CaBO")),
+    *((agent, PERIODIC, 3) for agent in MASKED if agent != "SSEM-UCB-JO"),
+    *((f"SSEM-UCB-JO({option})", PERIODIC, 3) for option in ("degree='search'", "external='sum'")),
+    *((agent, PENNY, 3) for agent in ("CBO-MW", "GP-MW")),
+    *((agent, SLICES, 5) for agent in ("DCBO", "ABO", "CBO-Restarted", "GP-UCB-Restarted")),
     *((agent, "CBO/XYZWBandit-v0", 40) for agent in ARMS),
     ("ParallelBandit", "CBO/ParallelBandit-v0(causes=4)", 40),
     ("EXCBO(components='bic')", "CBO/Dropwave-Noisy-v0", 2),
-    *((agent, env, 8) for agent in ("GPOO", "StoOO", "AVE-StoOO", "GPTree", "CellGP-UCB") for env in CELLS),
+    *((agent, env, 6) for agent in ("GPOO", "StoOO", "AVE-StoOO", "GPTree", "CellGP-UCB") for env in CELLS),
 ]
 OUTSIDE = [
     *("Optuna", "Optuna(sampler='CMA-ES')"),

@@ -159,6 +159,6 @@ def test_what_a_callback_raises_ends_the_sweep(tmp_path):
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        sweep("Random", ENV, 2, tmp_path, horizon=3, callbacks=[fail])
+        sweep("Random", ENV, 1, tmp_path, horizon=3, n_jobs=1, callbacks=[fail])
     with pytest.raises(ArgumentError, match="callbacks are called in this process"):
         sweep("Random", ENV, 2, tmp_path, callbacks=[print], execution=Execution("dask", "tcp://127.0.0.1:9"))
