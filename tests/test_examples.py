@@ -71,10 +71,10 @@ def test_the_catalogue_names_every_environment_and_agent():
     from cbo_gym.agent_registry.finding import known_agents
     from cbo_gym.envs.registry import entries
 
-    text = (ROOT / "docs" / "guide" / "catalogue.md").read_text()
-    assert [name for name in known_agents() if f"`{name}`" not in text] == []
+    content = (ROOT / "docs" / "guide" / "catalogue.md").read_text()
+    assert [name for name in known_agents() if f"`{name}`" not in content] == []
     bases = {re.sub(r"(-[A-Za-z]+)*(-v\d+)$", r"\2", entry.id) for entry in entries()}
-    assert [base for base in bases if f"`{base}`" not in text] == []
+    assert [base for base in bases if f"`{base}`" not in content] == []
 
 
 def test_the_makefile_names_registered_environments():
@@ -108,5 +108,5 @@ def test_the_services_expected_margins_are_those_of_many_visits(monkeypatch):
 def test_a_tutorial_shows_the_files_of_its_example(name):
     page = (ROOT / "docs" / "tutorials" / f"study_{name}.md").read_text(encoding="utf-8")
     for kind in ("yaml", "csv"):
-        text = (ROOT / "examples" / "studies" / f"{name}.{kind}").read_text(encoding="utf-8")
-        assert f'```{kind} title="{name}.{kind}"\n{text}```\n' in page
+        content = (ROOT / "examples" / "studies" / f"{name}.{kind}").read_text(encoding="utf-8")
+        assert f'```{kind} title="{name}.{kind}"\n{content}```\n' in page

@@ -63,12 +63,12 @@ def test_the_citation_lists_the_papers_of_every_method_and_benchmark(citation):
         named[page.stem] = re.sub(r"`[^`]*`", "", " ".join(paper[1].split())) if paper else ""
     missing = [
         f"{agent}: {title}"
-        for agent, text in named.items()
-        for title in re.findall(r'"([^"]+)"', text)
+        for agent, content in named.items()
+        for title in re.findall(r'"([^"]+)"', content)
         if re.sub(r"\W+", " ", title).strip().lower() not in cited and "consistent extension" not in title
     ]
     assert missing == []
-    arxiv = {number for text in named.values() for number in re.findall(r"arxiv.org/abs/([\d.]+\d)", text)}
+    arxiv = {number for content in named.values() for number in re.findall(r"arxiv.org/abs/([\d.]+\d)", content)}
     assert arxiv <= set(numbers)
 
 
@@ -80,26 +80,26 @@ def test_every_benchmarks_paper_is_cited(citation):
 
 def test_a_release_writes_its_date_and_address_everywhere():
     found = release_files(ROOT, "https://example.org/owner/cbo-gym", date(2026, 12, 1))
-    texts = {path.name: text for path, text in found.items()}
+    strings = {path.name: content for path, content in found.items()}
     assert (
-        tomllib.loads(texts["pyproject.toml"])["project"]["urls"]["Repository"] == "https://example.org/owner/cbo-gym"
+        tomllib.loads(strings["pyproject.toml"])["project"]["urls"]["Repository"] == "https://example.org/owner/cbo-gym"
     )
-    assert yaml.safe_load(texts["CITATION.cff"])["date-released"] == date(2026, 12, 1)
-    assert "(2026-12-01)" in texts["CHANGELOG.md"]
-    assert "git clone https://example.org/owner/cbo-gym cbo-gym" in texts["README.md"]
+    assert yaml.safe_load(strings["CITATION.cff"])["date-released"] == date(2026, 12, 1)
+    assert "(2026-12-01)" in strings["CHANGELOG.md"]
+    assert "git clone https://example.org/owner/cbo-gym cbo-gym" in strings["README.md"]
     with pytest.raises(ValueError, match="must be like https"):
         release_files(ROOT, "owner/cbo-gym", date(2026, 12, 1))
 
 
 def test_the_readme_is_short():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.split()) <= 1300
-    pictures = re.findall(r"\]\((docs/pictures/[^)]+)\)", text)
+    content = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(content.split()) <= 1300
+    pictures = re.findall(r"\]\((docs/pictures/[^)]+)\)", content)
     assert pictures
     assert sum((ROOT / path).stat().st_size for path in pictures) <= 400_000
 
 
 def test_links_of_the_readme_lead_somewhere():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", text)
+    content = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", content)
     assert [link for link in links if not (ROOT / link).exists()] == []

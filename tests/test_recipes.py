@@ -98,7 +98,7 @@ def recipes():
     """Of each recipe, the files by path."""
     page = (ROOT / "docs" / "guide" / "recipes.md").read_text()
     for section in page.split("\n## ")[1:]:
-        yield [(path, text) for path, text in BLOCK.findall(section)]
+        yield [(path, string) for path, string in BLOCK.findall(section)]
 
 
 @pytest.fixture(scope="module")
@@ -109,17 +109,17 @@ def package(tmp_path_factory):
         copytree(ROOT / folder, root / folder, symlinks=True, ignore=ignore_patterns("__pycache__"))
     for name in ("envs_registry.yaml", "suites.yaml", "pyproject.toml"):
         copyfile(ROOT / name, root / name)
-    for path, text in (file for recipe in recipes() for file in recipe):
+    for path, string in (file for recipe in recipes() for file in recipe):
         target = root / path
         if path in INSERTED:
             before = target.read_text()
             assert before.count(INSERTED[path]) == 1
-            target.write_text(before.replace(INSERTED[path], INSERTED[path] + text))
+            target.write_text(before.replace(INSERTED[path], INSERTED[path] + string))
         elif target.exists():
-            target.write_text(f"{target.read_text()}\n{text}")
+            target.write_text(f"{target.read_text()}\n{string}")
         else:
             target.parent.mkdir(exist_ok=True)
-            target.write_text(text)
+            target.write_text(string)
     return root
 
 
@@ -142,6 +142,6 @@ def test_recipes_cost_what_they_promise():
     files = [{path for path, _ in recipe} for recipe in recipes()]
     assert list(map(len, files)) == [2, 3, 5, 7, 1]
     assert all(not (ROOT / path).exists() for recipe in files for path in recipe - {*INSERTED, *APPENDED})
-    lines = [text for recipe in recipes() for path, text in recipe if path == "cbo_gym/task.py"]
+    lines = [string for recipe in recipes() for path, string in recipe if path == "cbo_gym/task.py"]
     assert [line.count("\n") for line in lines] == [1, 1]
     assert cbo_gym.Mode.MASKED in cbo_gym.Mode

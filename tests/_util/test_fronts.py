@@ -22,10 +22,10 @@ def test_dominance_by_its_definition() -> None:
             vectors = rng.integers(0, 4, (rng.integers(0, 12), m)).astype(float)
             expected = [
                 not any(
-                    ((other >= one).all() and (other > one).any()) or (before < place and (other == one).all())
+                    ((other >= one).all() and (other > one).any()) or (before < index and (other == one).all())
                     for before, other in enumerate(vectors)
                 )
-                for place, one in enumerate(vectors)
+                for index, one in enumerate(vectors)
             ]
             assert non_dominated(vectors).tolist() == expected
 
@@ -63,8 +63,8 @@ def test_distances_by_hand() -> None:
 def test_what_is_spread_out_holds_the_ends() -> None:
     curve = np.linspace(0.0, 1.0, 101)
     vectors = np.stack([curve, 1.0 - curve], -1)
-    places = spread_out(vectors, 5)
-    assert places.tolist() == [0, 25, 50, 75, 100]
+    indices = spread_out(vectors, 5)
+    assert indices.tolist() == [0, 25, 50, 75, 100]
     assert spread_out(vectors[:3], 5).tolist() == [0, 1, 2]
 
 

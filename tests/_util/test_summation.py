@@ -29,13 +29,13 @@ COUNTS = {
 }
 
 
-def builtin_sums(text: str) -> int:
-    return sum(isinstance(node, ast.Name) and node.id == "sum" for node in ast.walk(ast.parse(text)))
+def builtin_sums(string: str) -> int:
+    return sum(isinstance(node, ast.Name) and node.id == "sum" for node in ast.walk(ast.parse(string)))
 
 
 def test_built_in_sum_only_counts() -> None:
-    guarded = ((name, text) for name, text in package_sources().items() if f"{name}.".startswith(GUARDED))
-    found = Counter({name: builtin_sums(text) for name, text in guarded})
+    guarded = ((name, string) for name, string in package_sources().items() if f"{name}.".startswith(GUARDED))
+    found = Counter({name: builtin_sums(string) for name, string in guarded})
     assert dict(+found) == COUNTS, (
         "floats are added by cbo_gym._util.summation.add_up; a sum of whole numbers is listed here"
     )

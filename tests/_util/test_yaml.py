@@ -17,9 +17,9 @@ from tests.support.yaml import BOMBS
 
 @pytest.fixture(params=BOMBS)
 def bomb(request, tmp_path):
-    text, message = BOMBS[request.param]
+    string, message = BOMBS[request.param]
     path = tmp_path / "bomb.yaml"
-    path.write_text(text)
+    path.write_text(string)
     return path, message
 
 

@@ -73,9 +73,9 @@ def test_the_space_samples_non_empty_cells_and_tells_the_others() -> None:
         assert space.sample() in space
     good = np.array([[0.0, 0.1, 0.2], [1.0, 0.2, 0.9]])
     assert good in space
-    for place, value in [((1, 1), 0.1), ((1, 1), 0.05), ((1, 0), 1.1), ((0, 2), -0.1), ((0, 0), np.nan)]:
+    for index, value in [((1, 1), 0.1), ((1, 1), 0.05), ((1, 0), 1.1), ((0, 2), -0.1), ((0, 0), np.nan)]:
         bad = good.copy()
-        bad[place] = value
+        bad[index] = value
         assert bad not in space
     assert good[:, :2] not in space
     with pytest.raises(ValueError, match="at least one coordinate"):

@@ -43,9 +43,9 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_spaces_are_seeded_batched_compared_and_copied(name: str) -> None:
-    build, others, outside, text = CASES[name]
+    build, others, outside, string = CASES[name]
     space = build(seed=1)
-    assert repr(space) == text
+    assert repr(space) == string
     assert space == build()
     assert space not in (*others, type(space).__base__, batch_space(space, 3))
     drawn = build(seed=1)

@@ -42,7 +42,7 @@ def test_make_env_takes_parameters_and_a_horizon():
 
 
 @pytest.mark.parametrize(
-    ("text", "horizon", "message"),
+    ("string", "horizon", "message"),
     [
         ("CBO/BinaryTree-v0", 0, "horizon must be at least 1; given 0"),
         ("CBO/BinaryTree-v0(depth=0)", 5, r"cannot make the environment CBO/BinaryTree-v0\(depth=0\): depth must be"),
@@ -51,9 +51,9 @@ def test_make_env_takes_parameters_and_a_horizon():
         ("CBO/Custom-v0", 5, "cannot make the environment CBO/Custom-v0: give the problem to play, problem="),
     ],
 )
-def test_make_env_names_the_environment_and_what_is_wrong(text, horizon, message):
+def test_make_env_names_the_environment_and_what_is_wrong(string, horizon, message):
     with pytest.raises(ArgumentError, match=message):
-        make_env(Spec.parse(text), horizon)
+        make_env(Spec.parse(string), horizon)
 
 
 @pytest.mark.parametrize("horizon", ["3", 2.5, True, [3], float("inf")])
@@ -82,7 +82,7 @@ def test_a_library_that_is_missing_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text",
+    "string",
     [
         "A(b=1)(b=2)",
         "A(**{'b': 1})",
@@ -96,9 +96,9 @@ def test_a_library_that_is_missing_is_named(monkeypatch):
     ],
     ids=short_repr,
 )
-def test_what_is_no_list_of_keywords_is_refused(text):
+def test_what_is_no_list_of_keywords_is_refused(string):
     with pytest.raises(ArgumentError, match="write NAME or NAME"):
-        Spec.parse(text)
+        Spec.parse(string)
 
 
 def test_parameters_may_be_lists():
@@ -107,7 +107,7 @@ def test_parameters_may_be_lists():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("string", "message"),
     [
         ("CBO/Custom-v0(problem='os:getcwd')", "os:getcwd must return a Problem; it returned a str"),
         ("CBO/Custom-v0(problem=3)", "a problem is a Problem, an import path"),
@@ -118,9 +118,9 @@ def test_parameters_may_be_lists():
         ("CBO/Alpine2-v0(max_interventions=True)", "whole number from 1 to 6; given True"),
     ],
 )
-def test_bad_parameters_of_environments_are_named(text, message):
+def test_bad_parameters_of_environments_are_named(string, message):
     with pytest.raises(ArgumentError, match=message):
-        make_env(Spec.parse(text))
+        make_env(Spec.parse(string))
 
 
 def test_an_agent_that_cannot_be_made_is_named(monkeypatch):
@@ -133,10 +133,10 @@ def test_an_agent_that_cannot_be_made_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text", ["raise SystemExit(0)", "class Mine:\n    def __init__(self):\n        raise SystemExit(0)"]
+    "string", ["raise SystemExit(0)", "class Mine:\n    def __init__(self):\n        raise SystemExit(0)"]
 )
-def test_an_agents_module_cannot_end_the_process_that_imports_it(tmp_path, monkeypatch, text):
-    (tmp_path / "leaving.py").write_text(text)
+def test_an_agents_module_cannot_end_the_process_that_imports_it(tmp_path, monkeypatch, string):
+    (tmp_path / "leaving.py").write_text(string)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "leaving", raising=False)
     with pytest.raises(ArgumentError, match=r"cannot (import|create) .*leaving:Mine.*SystemExit"):

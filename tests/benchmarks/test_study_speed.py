@@ -35,8 +35,8 @@ def path(tmp_path_factory):
 
 
 def test_create_to_the_first_suggestion(benchmark, tmp_path):
-    places = itertools.count()
-    benchmark(lambda: fermenter(tmp_path / f"{next(places)}.db", agent="Random").ask())
+    indices = itertools.count()
+    benchmark(lambda: fermenter(tmp_path / f"{next(indices)}.db", agent="Random").ask())
 
 
 def test_tell(benchmark, tmp_path):

@@ -134,9 +134,9 @@ def test_on_a_terminal_words_are_whole_and_without_colours_if_so_wished():
     os.close(ours)
     assert process.returncode == 0
     colours = re.compile(r"\x1b\[([0-9;]*)m")
-    text = seen.decode()
-    assert set(colours.findall(text)) <= {"0", "1", "2"}  # bold and dim are none
-    lines = colours.sub("", text).split("\r\n")
+    string = seen.decode()
+    assert set(colours.findall(string)) <= {"0", "1", "2"}  # bold and dim are none
+    lines = colours.sub("", string).split("\r\n")
     assert max(map(len, lines)) <= 80
     shown = set(" ".join(lines).replace(",", " ").split())
     assert {word for entry in entries() for word in (entry.id, *entry.tags)} <= shown
@@ -227,7 +227,7 @@ def test_an_agent_in_a_file_of_the_working_directory(beside):
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "agent", "message"),
+    ("file", "string", "agent", "message"),
     [
         ("fails.py", "import json\nx = 1\njson.loads('')", "fails:X", "JSONDecodeError: .* .line 3 of .*/fails.py"),
         ("syntax.py", "x = 1\ny = (", "syntax:X", "line 2 of .*/syntax.py"),
@@ -237,8 +237,8 @@ def test_an_agent_in_a_file_of_the_working_directory(beside):
         ("other.py", "", "mine:KeepBest(width=0)", "ZeroDivisionError: .* .line 15 of .*/mine.py"),
     ],
 )
-def test_errors_in_a_file_name_its_line(beside, file, text, agent, message):
-    (beside / file).write_text(text)
+def test_errors_in_a_file_name_its_line(beside, file, string, agent, message):
+    (beside / file).write_text(string)
     assert re.search(message, invoke("run", agent, "CBO/Dropwave-v0", code=2))
 
 
@@ -347,11 +347,11 @@ def test_all_modes_failures_and_the_place_of_the_report_are_printed(swept, monke
 
 def test_two_agents_are_compared(swept):
     words = ["compare", swept[0], "Random", CENTRE]
-    compared, lines, text = as_json(*words), as_csv(*words), invoke(*words)
+    compared, lines, string = as_json(*words), as_csv(*words), invoke(*words)
     assert [row["seeds"] for row in compared["per_env"]] == [2] * 4
     assert [line["env"] for line in lines].count("") == len(compared["overall"]) == 6
-    assert f"Score of play: Random minus {CENTRE}" in text
-    assert "paired permutation test; with the fewest pairs here it cannot be below 0.5" in text
+    assert f"Score of play: Random minus {CENTRE}" in string
+    assert "paired permutation test; with the fewest pairs here it cannot be below 0.5" in string
 
 
 def test_a_parameter_is_chosen(tmp_path):

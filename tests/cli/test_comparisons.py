@@ -17,7 +17,7 @@ CENTRE = "tests.support.agents:Centre"
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory):
+def indices(tmp_path_factory):
     """A folder of mine, one of others on more environments, and these published."""
     folder = tmp_path_factory.mktemp("places")
     mine, theirs, store = folder / "mine", folder / "theirs", folder / "store"
@@ -29,8 +29,8 @@ def places(tmp_path_factory):
 
 
 @pytest.mark.parametrize("which", [1, 2])
-def test_runs_of_others_are_compared_on_my_environments(places, which):
-    mine, other = places[0], places[which]
+def test_runs_of_others_are_compared_on_my_environments(indices, which):
+    mine, other = indices[0], indices[which]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         board = leaderboard(mine, beside=other)
@@ -41,8 +41,8 @@ def test_runs_of_others_are_compared_on_my_environments(places, which):
     assert {row["agent"] for row in as_json("leaderboard", mine, "--with", other)["overall"]} == {"Random", CENTRE}
 
 
-def test_what_differs_is_said(places, tmp_path):
-    mine, theirs, _ = places
+def test_what_differs_is_said(indices, tmp_path):
+    mine, theirs, _ = indices
     kept(tmp_path / "longer", played_here([CENTRE], [ENV], 1, horizon=4))
     with pytest.warns(UserWarning, match=rf"{ENV} \(3 or 5 there, 4 here\); play yours with the horizon that is there"):
         leaderboard(tmp_path / "longer", beside=[theirs])
@@ -61,8 +61,8 @@ def test_a_run_is_one_json_document():
     assert document["seconds_a_round"] > 0.0
 
 
-def test_a_dry_run_guesses_from_published_runs(places, tmp_path, monkeypatch):
-    _, _, store = places
+def test_a_dry_run_guesses_from_published_runs(indices, tmp_path, monkeypatch):
+    _, _, store = indices
     jobs = plan("Random", ENV, 2, tmp_path / "new", 7)
     assert forecast(jobs).unknown == 2
     (pair,) = forecast(jobs, store).pairs

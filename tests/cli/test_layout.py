@@ -50,11 +50,11 @@ def test_no_line_is_too_wide_and_no_word_is_cut():
         columns, width = draw.randint(1, 6), draw.randint(40, 130)
         words = ["".join(draw.choices("abcdeé-/(", k=draw.randint(1, width // 2))) for _ in range(8)]
         rows = [[" ".join(draw.choices(words, k=draw.randint(1, 3))) for _ in range(columns)] for _ in range(3)]
-        header = [f"title {place}" for place in range(columns)]
+        header = [f"title {index}" for index in range(columns)]
         lines, dropped = lines_of(header, rows, width, droppable=header[1:])
         assert max(map(cell_len, lines)) <= width
-        kept = [place for place in range(columns) if header[place] not in dropped]
-        given = sorted(word for row in [header, *rows] for place in kept for word in row[place].split())
+        kept = [index for index in range(columns) if header[index] not in dropped]
+        given = sorted(word for row in [header, *rows] for index in kept for word in row[index].split())
         assert sorted(word for line in lines for word in line.split()) == given
 
 

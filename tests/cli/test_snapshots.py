@@ -40,15 +40,15 @@ def printed(monkeypatch, words, width):
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_a_command_prints(monkeypatch, snapshot, name, width):
-    text = printed(monkeypatch, COMMANDS[name], width)
-    assert max(map(cell_len, text.splitlines())) <= width
-    assert text == snapshot
+    string = printed(monkeypatch, COMMANDS[name], width)
+    assert max(map(cell_len, string.splitlines())) <= width
+    assert string == snapshot
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_tables_of_environments_have_the_same_columns(monkeypatch, width):
-    text = printed(monkeypatch, [*COMMANDS["leaderboard"], "-e", "CBO/Alpine2-v0", "-e", "CBO/ToyGraph-v0"], width)
-    tables = [part.splitlines() for part in text.split("CBO/")[1:3]]
+    string = printed(monkeypatch, [*COMMANDS["leaderboard"], "-e", "CBO/Alpine2-v0", "-e", "CBO/ToyGraph-v0"], width)
+    tables = [part.splitlines() for part in string.split("CBO/")[1:3]]
     heads = [" ".join(line for line in lines[1:] if not line.startswith(("Random", "GP-UCB"))) for lines in tables]
     assert heads[0].split()[:6] == heads[1].split()[:6]
 

@@ -45,12 +45,12 @@ def test_contexts_do_not_depend_on_what_is_played(env_id: str, block: int) -> No
 def test_a_context_is_what_its_round_shows_if_nothing_upstream_is_set(env_id: str) -> None:
     env = bare(env_id)
     observe = env.dynamics.variable_sets().index(frozenset())
-    places = [env.scm.nodes.index(name) for name in env.problem.data(Contexts).names]
+    indices = [env.scm.nodes.index(name) for name in env.problem.data(Contexts).names]
     seen = env.reset(seed=1)[0]["context"]
     for _ in range(5):
         action = {"scope": observe, "values": np.zeros(len(env.problem.manipulable))}
         observation = env.step(action)[0]
-        np.testing.assert_array_equal(observation["nodes"][places], seen)
+        np.testing.assert_array_equal(observation["nodes"][indices], seen)
         seen = observation["context"]
 
 

@@ -99,8 +99,8 @@ def test_the_vector_environment_is_the_scalar_one_bit_for_bit(env_id: str, trial
         singles = [step[0] for step in steps]
         assert rewards.tolist() == [step[1] for step in steps]
         for i, step in enumerate(steps):
-            told = {name for name, value in info["intervention"].items() if name[0] == "_" and value[i]}
-            assert {name[1:] for name in told} == set(step[4]["intervention"])
+            names = {name for name, value in info["intervention"].items() if name[0] == "_" and value[i]}
+            assert {name[1:] for name in names} == set(step[4]["intervention"])
 
 
 def test_a_counterfactual_is_of_the_same_past() -> None:

@@ -188,8 +188,8 @@ def test_soft_info_has_the_native_parameters_by_name_or_node(env_id: str) -> Non
         return
     owners = {v.name: v.actions for v in env.scm.variables if v.actions}
     assert set(described) == set(owners)
-    for name, places in owners.items():
-        np.testing.assert_allclose(np.atleast_1d(described[name]), native[list(places)], rtol=1e-15)
+    for name, indices in owners.items():
+        np.testing.assert_allclose(np.atleast_1d(described[name]), native[list(indices)], rtol=1e-15)
 
 
 @pytest.mark.parametrize("env_id", kinds_of("hard"))

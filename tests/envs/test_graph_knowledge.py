@@ -21,7 +21,7 @@ TOY, PSA, COMPLETE, ALPINE2 = "CBO/ToyGraph-v0", "CBO/PSAGraph-v0", "CBO/Complet
 ONE_A_MODE = (PSA, ALPINE2, "CBO/Alpine2-Aggregated-v0", "CBO/CoCaFig1-v0", "CBO/SSEMPeriodic-v1")
 
 
-def told(env_id, **graph):
+def task_with(env_id, **graph):
     return make_task(gym.make(env_id, **graph), 0)
 
 
@@ -31,7 +31,7 @@ def test_hidden_graphs_are_in_nothing_that_an_agent_is_handed(env_id):
     evaluate(recorder, f"{env_id}(graph='hidden')", seed=0, horizon=2)
     assert not [item for item in reachable(recorder.received) if isinstance(item, (*FORBIDDEN, CausalDiagram))]
     task = recorder.received[0]
-    known = told(env_id)
+    known = task_with(env_id)
     assert [item for item in reachable(known) if isinstance(item, CausalDiagram)]
     assert set(task.nodes) == set(known.nodes)
     with pytest.raises(HiddenGraphError, match="only the names of the variables of"):
@@ -48,7 +48,7 @@ def test_the_true_graph_is_not_in_what_is_told_instead(graph):
     recorder = Recorder()
     evaluate(recorder, ALPINE2, seed=0, horizon=2, **graph)
     diagrams = {item for item in reachable(recorder.received) if isinstance(item, CausalDiagram)}
-    truth = told(ALPINE2).diagram
+    truth = task_with(ALPINE2).diagram
     assert (truth in diagrams) == (graph["graph"] == "partial")
     assert not [item for item in reachable(recorder.received) if isinstance(item, FORBIDDEN)]
 
@@ -57,30 +57,30 @@ def test_observations_follow_the_order_that_is_told():
     plain, sorted_ = gym.make(PSA), gym.make(PSA, graph="hidden")
     names = sorted_.unwrapped.dynamics.nodes
     assert names == ("Age", "Aspirin", "BMI", "Cancer", "Statin", "Y")
-    places = [plain.unwrapped.scm.nodes.index(name) for name in names]
+    indices = [plain.unwrapped.scm.nodes.index(name) for name in names]
     vector = gym.make_vec(PSA, 2, vectorization_mode="vector_entry_point", graph="hidden")
     action = {"target": np.int64(0), "values": np.full(2, 0.5)}
     both = {"target": np.zeros(2, dtype=np.int64), "values": np.full((2, 2), 0.5)}
     for env in (plain, sorted_, vector):
         env.reset(seed=3)
     seen = plain.step(action)[0]["nodes"]
-    np.testing.assert_array_equal(sorted_.step(action)[0]["nodes"], seen[places])
-    np.testing.assert_allclose(vector.step(both)[0]["nodes"][0], seen[places])
-    first, other = told(COMPLETE), told(COMPLETE, graph="partial")
+    np.testing.assert_array_equal(sorted_.step(action)[0]["nodes"], seen[indices])
+    np.testing.assert_allclose(vector.step(both)[0]["nodes"][0], seen[indices])
+    first, other = task_with(COMPLETE), task_with(COMPLETE, graph="partial")
     assert first.nodes != other.nodes
-    places = [first.nodes.index(name) for name in other.nodes]
+    indices = [first.nodes.index(name) for name in other.nodes]
     for one, same in zip(first.initial_data, other.initial_data, strict=True):
-        np.testing.assert_array_equal(same.observation["nodes"], one.observation["nodes"][places])
+        np.testing.assert_array_equal(same.observation["nodes"], one.observation["nodes"][indices])
 
 
 def test_an_omitted_variable_is_neither_told_nor_seen():
-    task = told(PSA, graph="wrong", graph_omitted=["Age"])
+    task = task_with(PSA, graph="wrong", graph_omitted=["Age"])
     assert "Age" not in task.nodes
     assert set(task.noise) == set(task.nodes)
     assert (
         task.observation_space["nodes"].shape == (len(task.nodes),) == task.initial_data[0].observation["nodes"].shape
     )
-    assert task.diagram == told(PSA).diagram.subgraph(set(task.nodes))
+    assert task.diagram == task_with(PSA).diagram.subgraph(set(task.nodes))
 
 
 @pytest.mark.parametrize(
@@ -88,10 +88,10 @@ def test_an_omitted_variable_is_neither_told_nor_seen():
     [({}, 1, 0), ({"graph_missing": 3}, 3, 0), ({"graph_added": 2}, 0, 2), ({"graph_reversed": 2}, 2, 2)],
 )
 def test_wrong_graphs_have_the_changes_asked_for(changes, missing, added):
-    truth = told(COMPLETE).diagram
+    truth = task_with(COMPLETE).diagram
     drawn = set()
     for seed in range(8):
-        task = told(COMPLETE, graph="wrong", graph_seed=seed, **changes)
+        task = task_with(COMPLETE, graph="wrong", graph_seed=seed, **changes)
         wrong = task.diagram
         assert len(truth.directed - wrong.directed) == missing
         assert len(wrong.directed - truth.directed) == added
@@ -105,7 +105,7 @@ def test_wrong_graphs_have_the_changes_asked_for(changes, missing, added):
         assert len(task.targets) > 1
         drawn.add(wrong)
     assert len(drawn) > 3
-    assert wrong == told(COMPLETE, graph="wrong", graph_seed=7, **changes).diagram
+    assert wrong == task_with(COMPLETE, graph="wrong", graph_seed=7, **changes).diagram
 
 
 @pytest.mark.parametrize(
@@ -141,28 +141,28 @@ def test_bad_tellings_are_errors(keywords, message):
 
 def test_a_cycle_that_is_asked_for_is_an_error():
     cycle = {"graph": "wrong", "graph_reversed": [("A", "E")], "graph_added": [("E", "F")]}
-    assert told(COMPLETE, **cycle).diagram.is_acyclic
+    assert task_with(COMPLETE, **cycle).diagram.is_acyclic
     cycle["graph_reversed"] = [("F", "A")]
     cycle["graph_added"] = [("E", "F")]
-    assert told(COMPLETE, **cycle).diagram.is_acyclic
+    assert task_with(COMPLETE, **cycle).diagram.is_acyclic
     with pytest.raises(ArgumentError, match="it has a cycle"):
         gym.make(COMPLETE, graph="wrong", graph_added=[("E", "F")])
 
 
 def test_candidates_are_the_equivalence_class_a_number_or_a_list():
-    chain = told(TOY, graph="partial").graph.candidates
+    chain = task_with(TOY, graph="partial").graph.candidates
     assert [sorted(diagram.directed) for diagram in chain] == [
         [("X0", "X1"), ("X1", "Y")],
         [("X1", "X0"), ("X1", "Y")],
     ]
-    some = told(COMPLETE, graph="partial", graph_candidates=5, graph_seed=2)
+    some = task_with(COMPLETE, graph="partial", graph_candidates=5, graph_seed=2)
     assert len(set(some.graph.candidates)) == 5
-    assert told(COMPLETE).diagram in some.graph.candidates
+    assert task_with(COMPLETE).diagram in some.graph.candidates
     assert {diagram.nodes for diagram in some.graph.candidates} == {some.nodes}
     sets = [minimal_intervention_sets(diagram, "Y", some.manipulable) for diagram in some.graph.candidates]
     assert set(some.targets) == set().union(*sets)
     with pytest.warns(UserWarning, match="the true graph of ToyGraph is not among the candidates"):
-        without = told(TOY, graph="partial", graph_candidates=[[("X0", "Y")], [("X1", "Y")]])
+        without = task_with(TOY, graph="partial", graph_candidates=[[("X0", "Y")], [("X1", "Y")]])
     assert set(without.targets) == {frozenset(), frozenset({"X0"}), frozenset({"X1"})}
     with pytest.raises(HiddenGraphError, match="only 2 candidate diagrams of"):
         without.diagram  # noqa: B018
@@ -218,7 +218,7 @@ def test_a_known_composition_goes_with_a_diagram():
     ackley = "CBO/Ackley-v0"
     compositions = []
     for graph in ("known", "wrong", "hidden", "partial"):
-        task = told(ackley, known_composition=True, graph=graph, **{"graph_added": 1} if graph == "wrong" else {})
+        task = task_with(ackley, known_composition=True, graph=graph, **{"graph_added": 1} if graph == "wrong" else {})
         assert isinstance(task, SoftTask)
         compositions.append(task.composition is not None)
     assert compositions == [True, True, False, False]

@@ -73,15 +73,15 @@ def test_the_composition_told_gives_the_rewards(env_id: str) -> None:
     for _ in range(3):
         observation, reward, *_ = env.step(env.action_space.sample())
         nodes = dict(zip(task.nodes[:-1], observation["nodes"], strict=False))
-        told, own = task.composition(nodes), env.unwrapped.problem.composition(nodes)
-        assert told == own == pytest.approx(reward, rel=1e-12)
+        known, own = task.composition(nodes), env.unwrapped.problem.composition(nodes)
+        assert known == own == pytest.approx(reward, rel=1e-12)
 
 
 @pytest.mark.parametrize("env_id", SOFT_IDS)
 def test_soft_fields(env_id: str) -> None:
     env = gym.make(env_id)
     task, problem = make_task(env, seed=0), env.unwrapped.problem
-    assert {i for places in task.action_nodes.values() for i in places} == set(range(problem.scm.action_dim))
+    assert {i for indices in task.action_nodes.values() for i in indices} == set(range(problem.scm.action_dim))
     assert set(task.action_nodes) <= set(task.nodes)
     assert task.action_domains == tuple(problem.action_domains)
     assert task.null_action == tuple(problem.null_action)
@@ -149,8 +149,8 @@ def test_nothing_done_to_a_task_reaches_the_environment(env_id: str) -> None:
     assert again.diagram.graph.edges == expected.diagram.graph.edges
     assert again.diagram.confounding.edges == expected.diagram.confounding.edges
     assert equal(again, expected)
-    told = {field.name for field in dataclasses.fields(again)} - {"codec", "initial_data", "noise", "observational"}
-    for name in told - {"components", "signal_family"}:
+    known = {field.name for field in dataclasses.fields(again)} - {"codec", "initial_data", "noise", "observational"}
+    for name in known - {"components", "signal_family"}:
         assert getattr(again, name) == getattr(expected, name), name
     assert str(again.noise) == str(expected.noise)
     series = [getattr(one, "observational", {}) for one in (again, expected)]

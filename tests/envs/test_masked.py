@@ -64,12 +64,12 @@ def test_initial_data_hold_the_signals() -> None:
     env = gym.make("CBO/SSEMPeriodic-v0")
     task = cbo_gym.make_task(env, seed=1, initial_data=InitialData(observational=2, random=5))
     assert len(task.initial_data) == 7
-    for place, (action, observation, reward) in enumerate(task.initial_data):
+    for index, (action, observation, reward) in enumerate(task.initial_data):
         assert task.action_space.contains(action)
         assert task.observation_space.contains(observation)
         assert ((observation["exogenous"] != 0) == (action == 1)).all()
         assert reward == observation["nodes"][-1]
-        assert action.any() == (place >= 2)
+        assert action.any() == (index >= 2)
 
 
 def test_the_task_of_a_separable_sem() -> None:
@@ -86,8 +86,8 @@ def test_the_task_of_a_separable_sem() -> None:
     values = {name: np.array([1.0, 2.0]) for name in task.nodes[:-1]}
     assert task.composition(values).tolist() == [10.0, 20.0]
     assert [component(0.25) for component in task.components] == [0.25, pytest.approx(1.0)]
-    told = {id(component) for component in task.components}
-    assert told.isdisjoint(id(c) for c in problem.scm.arguments["components"].values())
+    known = {id(component) for component in task.components}
+    assert known.isdisjoint(id(c) for c in problem.scm.arguments["components"].values())
 
 
 @pytest.mark.parametrize("name", NETWORKS)

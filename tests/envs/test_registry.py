@@ -108,11 +108,11 @@ def test_entries_that_are_right_are_read_beside_those_that_are_wrong(tmp_path):
     assert (found.entries[0].kwargs, found.entries[0].optimum) == ({}, None)
     assert list(found.broken) == ["CBO/Wrong-v0", "entry 3", "CBO/Mine-v0"]
     assert all(isinstance(error, RegistryError) for error in found.broken.values())
-    first, text, twice = map(str, found.broken.values())
+    first, string, twice = map(str, found.broken.values())
     assert "entry 1 (CBO/Wrong-v0): " in first
     assert "field horizon: Field required" in first
     assert re.search(r"field horizn: there is no such field among .*; did you mean 'horizon'\?", first)
-    assert "entry 3 (not a mapping)" in text
+    assert "entry 3 (not a mapping)" in string
     assert "the id CBO/Mine-v0 is given twice" in twice
     with pytest.raises(RegistryError, match=r"CBO/Wrong-v0"):
         load_registry(path)
@@ -177,11 +177,11 @@ def test_a_broken_entry_of_the_package_breaks_its_own_environment_alone(tmp_path
     found = json.loads(done.stdout)
     wrong = "(CBO/Alpine2-v0): field horizon: Field required"
     hint = "field horizn: there is no such field among "
-    for told, parts in zip(
+    for warning, parts in zip(
         found["warnings"], [(wrong, hint), ("the id CBO/Dropwave-v0 is given twice",), ("(not one)",)], strict=True
     ):
-        assert told.startswith("left out of the registry: ")
-        assert all(part in told for part in parts)
+        assert warning.startswith("left out of the registry: ")
+        assert all(part in warning for part in parts)
     assert found["entries"] == [entry.id for entry in entries() if entry.id != "CBO/Alpine2-v0"]
     assert (found["right"], found["custom"], found["twice"]) == ("2", "CBO/Custom-v0", "2")
     for what in ("made", "made with keywords", "made many"):
@@ -196,7 +196,7 @@ def test_a_broken_entry_of_the_package_breaks_its_own_environment_alone(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("string", "message"),
     [
         ("- id: [unclosed", "(?s)cannot read .*line 1"),
         ("id: CBO/Mine-v0", "must hold a list"),
@@ -204,11 +204,11 @@ def test_a_broken_entry_of_the_package_breaks_its_own_environment_alone(tmp_path
         ("- !!python/object/apply:os.getcwd []", "cannot read"),
     ],
 )
-def test_broken_files(tmp_path, text, message):
+def test_broken_files(tmp_path, string, message):
     path = tmp_path / "r.yaml"
     with pytest.raises(RegistryError, match="cannot read"):
         load_registry(path)
-    path.write_text(text)
+    path.write_text(string)
     with pytest.raises(RegistryError, match=message):
         load_registry(path)
 

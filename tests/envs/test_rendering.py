@@ -161,8 +161,8 @@ def test_boxes_are_apart_and_edges_pass_between_them(diagram: CausalDiagram) -> 
     sheet = Layers(layout, Sizes((1.2, 0.44)))
     boxes = np.array([box_of(sheet, name) for name in diagram.nodes])
     assert overlapping(boxes) == []
-    places = sorted((layout.column[slot], layout.height[slot]) for slot in layout.column)
-    for (column, low), (other, high) in itertools.pairwise(places):
+    indices = sorted((layout.column[slot], layout.height[slot]) for slot in layout.column)
+    for (column, low), (other, high) in itertools.pairwise(indices):
         assert column != other or high - low > 0.4, "bundles cannot be told apart"
     assert {edge[:2] for edge in layout.routes if not edge[2]} == diagram.directed
     assert {frozenset(edge[:2]) for edge in layout.routes if edge[2]} == diagram.bidirected

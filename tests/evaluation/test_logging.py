@@ -31,4 +31,4 @@ def test_the_guide_s_tensorboard_logger_writes_every_reward(tmp_path, monkeypatc
 def test_the_guide_s_loggers_are_short():
     functions = re.findall(r"def log\(played\):\n(?:    .*\n|\n(?=    ))+", PAGE.read_text(encoding="utf-8"))
     assert len(functions) == 3
-    assert all(len(text.splitlines()) <= 10 for text in functions)
+    assert all(len(string.splitlines()) <= 10 for string in functions)

@@ -29,8 +29,8 @@ def cores(monkeypatch):
 )
 def test_a_container_has_its_share(cores, tmp_path, monkeypatch, files, usable):
     (tmp_path / "cpu").mkdir()
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
+    for name, string in files.items():
+        (tmp_path / name).write_text(string)
     monkeypatch.setattr(machine, "CGROUPS", tmp_path)
     assert usable_cores() == usable
     assert process_count(-1) == usable

@@ -41,11 +41,11 @@ def test_results_replace_what_is_between_the_markers(tmp_path):
     assert path.read_text(encoding="utf-8") == once
 
 
-@pytest.mark.parametrize("text", [None, "", BEGIN, f"{END}\n{BEGIN}", f"{BEGIN}{END}{END}", f"{BEGIN}{BEGIN}{END}"])
-def test_a_file_without_the_markers_is_left_alone(tmp_path, text):
+@pytest.mark.parametrize("string", [None, "", BEGIN, f"{END}\n{BEGIN}", f"{BEGIN}{END}{END}", f"{BEGIN}{BEGIN}{END}"])
+def test_a_file_without_the_markers_is_left_alone(tmp_path, string):
     path = tmp_path / "README.md"
-    if text is not None:
-        path.write_text(text)
+    if string is not None:
+        path.write_text(string)
     with pytest.raises(ValueError, match="once each, in this order"):
         write_results(path, leaderboard([made_up_run("A", 0, [0.5])]))
-    assert (path.read_text() if path.exists() else None) == text
+    assert (path.read_text() if path.exists() else None) == string

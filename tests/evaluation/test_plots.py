@@ -54,7 +54,7 @@ def test_regrets_show_every_agent_in_its_look_with_the_legend_outside():
     figure = plots.regret_curves(runs)
     figure.draw_without_rendering()
     (legend,) = figure.legends
-    assert {text.get_text() for text in legend.get_texts()} == {
+    assert {string.get_text() for string in legend.get_texts()} == {
         "GPOO (3 seeds)",
         "Random (2 seeds)",
         r"\$x_y\$ (2 seeds)",
@@ -90,7 +90,7 @@ def test_comparisons_show_every_agent_with_labelled_axes():
     ranks = plots.critical_differences(ranking(board, "soft")).axes[0]
     agents = board.overall["agent"].to_list()
     assert [label.get_text().split()[0] for label in scores.get_yticklabels()] == agents
-    assert sorted(text.get_text() for text in profiles.legends[0].get_texts()) == sorted(agents)
+    assert sorted(string.get_text() for string in profiles.legends[0].get_texts()) == sorted(agents)
     assert not profiles.axes[0].collections  # no bands of three seeds
     assert [label.get_text() for label in ranks.get_yticklabels()] == ["A", "B", "C"]
     assert len(matrix.texts) == 4 * 3

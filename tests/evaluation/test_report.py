@@ -33,14 +33,14 @@ AWKWARD = (
 
 
 def curves_of(page):
-    return [json.loads(zlib.decompress(b64decode(text))) for text in re.findall(r'data-curves="([^"]+)"', page)]
+    return [json.loads(zlib.decompress(b64decode(string))) for string in re.findall(r'data-curves="([^"]+)"', page)]
 
 
 @pytest.fixture(scope="module")
 def awkward(tmp_path_factory):
     """The report of agents with awkward labels on three environments, one of them with a label of its own."""
     envs = ("CBO/Dropwave-v0", "CBO/Ackley-v0(noise_std=0.1)", "CBO/<i>$\n|")
-    runs = [made_up_run(agent, 0, [0.1, 0.1 * place], env) for place, agent in enumerate(AWKWARD) for env in envs]
+    runs = [made_up_run(agent, 0, [0.1, 0.1 * index], env) for index, agent in enumerate(AWKWARD) for env in envs]
     runs.append(Run("<b>A</b>", "CBO/Dropwave-v0", 1, 2, "soft", "failed", "boom & <bust>"))
     board = leaderboard(runs)
     folder = tmp_path_factory.mktemp("awkward")

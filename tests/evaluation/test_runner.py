@@ -277,10 +277,10 @@ def test_seconds_of_act_update_and_recommend_are_apart_and_sum_to_those_of_a_rou
 )
 def test_a_recommendation_is_asked_for_when_the_run_says(recommend, asked):
     run = evaluate("GP-UCB", "CBO/ToyGraph-v0", 0, horizon=6, recommend=recommend)
-    told = run.table.filter(run.table["simple_regret"].is_not_null())
-    assert told["round"].to_list() == asked
+    recommended = run.table.filter(run.table["simple_regret"].is_not_null())
+    assert recommended["round"].to_list() == asked
     every = evaluate("GP-UCB", "CBO/ToyGraph-v0", 0, horizon=6).table.filter(pl.col("round").is_in(asked))
-    assert told["recommended_reward"].to_list() == every["recommended_reward"].to_list()
+    assert recommended["recommended_reward"].to_list() == every["recommended_reward"].to_list()
     assert run.recommend == recommend
 
 

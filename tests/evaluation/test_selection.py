@@ -169,7 +169,7 @@ def test_a_choice_is_written_and_read_back(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("string", "message"),
     [
         ("- 1", "must map agent, parameter and metric"),
         ("A: {beta: 3}", "must map agent, parameter and metric"),
@@ -178,9 +178,9 @@ def test_a_choice_is_written_and_read_back(tmp_path):
         ("A: {beta: {best: {chosen: 3}}}", "must hold a mapping 'chosen'"),
     ],
 )
-def test_another_file_is_refused(tmp_path, text, message):
+def test_another_file_is_refused(tmp_path, string, message):
     path = tmp_path / "other.yaml"
-    path.write_text(text)
+    path.write_text(string)
     with pytest.raises(ValueError, match=message):
         read_chosen(path, "A", "beta", "best")
-    assert path.read_text() == text
+    assert path.read_text() == string

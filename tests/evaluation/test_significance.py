@@ -31,8 +31,8 @@ def test_letters_are_shared_by_agents_that_are_not_told_apart():
 
 
 def test_alike_agents_are_told_apart_in_about_five_percent_of_samples(rng):
-    told = sum(len(rank("soft", list("ABCDE"), rng.normal(size=(12, 5))).groups) > 1 for _ in range(400))
-    assert told / 400 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+    significant = sum(len(rank("soft", list("ABCDE"), rng.normal(size=(12, 5))).groups) > 1 for _ in range(400))
+    assert significant / 400 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
 
 
 def test_too_few_agents_or_environments_are_not_tested():

@@ -95,10 +95,10 @@ def test_one_that_is_right_loads_beside_one_that_is_wrong(tmp_path):
         load("wrong", path)
 
 
-@pytest.mark.parametrize("text", ["name: mine", "- [unclosed", "- !!python/object/apply:os.getcwd []"])
-def test_files_that_are_none(tmp_path, text):
+@pytest.mark.parametrize("string", ["name: mine", "- [unclosed", "- !!python/object/apply:os.getcwd []"])
+def test_files_that_are_none(tmp_path, string):
     path = tmp_path / "s.yaml"
-    path.write_text(text)
+    path.write_text(string)
     with pytest.raises(SuiteError):
         load("mine", path)
     with pytest.raises(SuiteError, match="cannot read"):

@@ -113,13 +113,13 @@ def test_damaged_files_are_set_aside_and_played_again(tmp_path):
     with pytest.warns(DamagedRunWarning) as said:
         count = sweep(*grid, horizon=3, n_jobs=1)
     assert count == {"finished": 4, "failed": 0, "skipped": 0, "resumed": 1}
-    told = [str(warning.message) for warning in said]
+    messages = [str(warning.message) for warning in said]
     for path, why in (
         (cut, "does not fit its checksum"),
         (flipped, "does not fit its checksum"),
         (foreign, "belongs in"),
     ):
-        assert sum(str(path) in line and why in line and "played again" in line for line in told) == 1
+        assert sum(str(path) in line and why in line and "played again" in line for line in messages) == 1
     assert sorted(path.name for path in (tmp_path / "damaged").iterdir()) == [p.name for p in (cut, flipped, foreign)]
     assert len(finished(tmp_path)) == 4
 
@@ -128,12 +128,12 @@ def test_damaged_files_are_set_aside_and_played_again(tmp_path):
 def test_an_edited_agent_is_played_again_and_an_unchanged_one_is_not(tmp_path, monkeypatch):
     module = tmp_path / "my_own_agent.py"
     monkeypatch.syspath_prepend(str(tmp_path))
-    text = "from tests.support.agents import Centre\n\nclass Mine(Centre):\n    pass\n"
+    string = "from tests.support.agents import Centre\n\nclass Mine(Centre):\n    pass\n"
     grid = (["my_own_agent:Mine", "Random"], ["CBO/Dropwave-v0"], [0], tmp_path / "runs")
-    module.write_text(text)
+    module.write_text(string)
     assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 0
     assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 2
-    module.write_text(text + "    quick = True\n")
+    module.write_text(string + "    quick = True\n")
     assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 1
     stamps = {run.sources["my_own_agent"] for run in load_runs(tmp_path / "runs") if "Mine" in run.agent}
     assert len(stamps) == 2

@@ -38,7 +38,7 @@ cell.__module__ = "the_kernel"
 """
 
 
-def told(script, *options, named="__main__"):
+def stamps_of(script, *options, named="__main__"):
     """The stamps, one of each play, that a script on standard input leads to."""
     done = subprocess.run(
         [sys.executable, *options, "-"], input=script, capture_output=True, text=True, cwd=ROOT, check=False
@@ -48,22 +48,22 @@ def told(script, *options, named="__main__"):
 
 
 def test_a_script_on_standard_input_plays():
-    assert told(MINE + PLAY) == ["unreleased+interactive"]
+    assert stamps_of(MINE + PLAY) == ["unreleased+interactive"]
 
 
 def test_what_is_typed_at_a_prompt_plays():
     typed = MINE.replace("\n\n    def", "\n    def") + "\n" + PLAY.replace("assert", "\nassert")
-    assert told(typed, "-i", "-q")[0].startswith("unreleased+interactive")
+    assert stamps_of(typed, "-i", "-q")[0].startswith("unreleased+interactive")
 
 
 def test_cells_of_a_notebook_are_told_apart_by_the_text_of_all_of_them():
     first, other = MINE, MINE.replace(".sample()", ".low")
-    edited = [f"cell('<ipython-input-{n}-ab>', {text!r})\n{PLAY}" for n, text in enumerate([first, other, first])]
+    edited = [f"cell('<ipython-input-{n}-ab>', {string!r})\n{PLAY}" for n, string in enumerate([first, other, first])]
     helped = MINE.replace("self.task.action_space.sample()", "at() + 0 * self.task.action_space.low")
     with_helper = f"cell('/tmp/kernel_1/9.py', {helped!r})"
     helpers = [f"cell('/tmp/kernel_1/{n}.py', 'def at():\\n    return {n}')\n{PLAY}" for n in (0, 1)]
     without_text = "class Plain(Mine):\n    pass\n" + PLAY.replace("Mine()", "Plain()")
-    one, changed, again, low, high, partly = told("\n".join([CELL, *edited, with_helper, *helpers, without_text]))
+    one, changed, again, low, high, partly = stamps_of("\n".join([CELL, *edited, with_helper, *helpers, without_text]))
     kind, _, digits = one.partition("+interactive.")
     assert (kind, len(digits)) == ("unreleased", 12)
     assert changed.startswith("unreleased+interactive.")

@@ -38,8 +38,8 @@ def rewards_of(problem: Problem, points: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("noise_std", [0.0, 1.0])
 def test_every_node_equals_the_recursion(depth: int, noise_std: float) -> None:
     def by_hand(action: list[float], u: dict[str, float]) -> dict[str, float]:
-        places = range(1, 2 ** (depth + 1))
-        return {"Y" if place == 1 else f"X{place - 2}": value_at(place, depth, action, u) for place in places}
+        indices = range(1, 2 ** (depth + 1))
+        return {"Y" if place == 1 else f"X{place - 2}": value_at(place, depth, action, u) for place in indices}
 
     problem = binary_tree(depth, noise_std)
     nodes_follow(problem, np.random.default_rng(depth).random((20, problem.scm.action_dim)), by_hand)

@@ -38,7 +38,7 @@ def expected(problem: Problem) -> np.ndarray:
 
 
 def summed(
-    problem: Problem, places: range, chances: dict[str, float], mechanisms: dict[str, Callable[[Bits], int]]
+    problem: Problem, indices: range, chances: dict[str, float], mechanisms: dict[str, Callable[[Bits], int]]
 ) -> list[float]:
     """E[Y | arm] of some arms by going through all exogenous bits, with exclusive or as Python has it."""
 
@@ -48,7 +48,7 @@ def summed(
             yield dict(zip(chances, bits, strict=True)), float(np.prod(weights))
 
     totals = []
-    for arm in (arms_of(problem)[place] for place in places):
+    for arm in (arms_of(problem)[index] for index in indices):
         total = 0.0
         for bits, weight in states():
             for name, mechanism in mechanisms.items():

@@ -38,8 +38,10 @@ every_problem = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem:
 
 def noise_given(problem: Problem, contexts: dict, uniforms: np.ndarray) -> tuple:
     numbers = {v.name: row for v, row in zip(problem.scm.noisy, uniforms, strict=True)}
-    told = problem.data(Contexts).noise_given(contexts, numbers)
-    return tuple(told[v.name] if v.name in told else v.noise.from_uniform(numbers[v.name]) for v in problem.scm.noisy)
+    exogenous = problem.data(Contexts).noise_given(contexts, numbers)
+    return tuple(
+        exogenous[v.name] if v.name in exogenous else v.noise.from_uniform(numbers[v.name]) for v in problem.scm.noisy
+    )
 
 
 def joint_draws(problem: Problem, count: int, seed: int) -> tuple[dict, tuple, tuple]:

@@ -244,8 +244,8 @@ def test_many_latent_variables_are_projected_out_in_time(tmp_path):
     file = tmp_path / "latent.yaml"
     rows = ["L0: {equation: a, observed: false}"]
     rows += [f"L{i}: {{equation: {' + '.join(f'L{j}' for j in range(i))}, observed: false}}" for i in range(1, 60)]
-    text = "\n  ".join(["variables:", *rows, "Y: L59"])
-    file.write_text(f"name: Latent\nreward: Y\nactions: {{a: [0, 1]}}\n{text}\n")
+    string = "\n  ".join(["variables:", *rows, "Y: L59"])
+    file.write_text(f"name: Latent\nreward: Y\nactions: {{a: [0, 1]}}\n{string}\n")
     assert load_problem(file).scm.action_nodes == {"Y": (0,)}
 
 
@@ -262,7 +262,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text",
+    "string",
     [
         "__import__('os')",
         "x.real",
@@ -282,9 +282,9 @@ def test_a_missing_file_is_named(tmp_path):
         "x | y",
     ],
 )
-def test_equations_hold_nothing_but_arithmetic(text):
+def test_equations_hold_nothing_but_arithmetic(string):
     with pytest.raises(ValueError, match=r"not allowed|is not a number"):
-        Equation(text)
+        Equation(string)
 
 
 def test_a_chain_of_comparisons_works_on_single_numbers_only_and_is_refused():
@@ -314,7 +314,7 @@ def test_huge_constants_end_with_an_error():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("string", "message"),
     [
         ("maximum(A, B, C)", r"maximum\(...\) in the equation 'maximum\(A, B, C\)' takes 2 arguments; given 3"),
         ("exp(heat, 2, 3, 4)", r"exp\(...\) .* takes 1 argument; given 4"),
@@ -322,22 +322,22 @@ def test_huge_constants_end_with_an_error():
         ("where(x > 0)", r"where\(...\) .* takes 3 arguments; given 1"),
     ],
 )
-def test_functions_take_as_many_arguments_as_they_have(text, message):
+def test_functions_take_as_many_arguments_as_they_have(string, message):
     with pytest.raises(ArgumentError, match=message):
-        Equation(text)
+        Equation(string)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
-    "text", ["x + 1 / 0", "x * log(0)", "(-1) ** 0.5 + x", "exp(9999)", "1e999 * x", "5 % 0", "x * sqrt(0 - 1)"]
+    "string", ["x + 1 / 0", "x * log(0)", "(-1) ** 0.5 + x", "exp(9999)", "1e999 * x", "5 % 0", "x * sqrt(0 - 1)"]
 )
-def test_a_part_that_does_not_vary_must_be_a_finite_number(text):
-    with pytest.raises(ArgumentError, match=rf"in the equation '{re.escape(text)}' is not a finite number"):
-        Equation(text)
+def test_a_part_that_does_not_vary_must_be_a_finite_number(string):
+    with pytest.raises(ArgumentError, match=rf"in the equation '{re.escape(string)}' is not a finite number"):
+        Equation(string)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("string", "message"),
     [
         ("x + " * 400 + "x", "nested more than 200 deep"),
         ("-" * 4000 + "x", "nested more than 200 deep"),
@@ -349,9 +349,9 @@ def test_a_part_that_does_not_vary_must_be_a_finite_number(text):
         ("x * 0x" + "f" * 4500, "a number in the equation .* is not a finite number"),
     ],
 )
-def test_an_equation_is_not_endless(text, message):
+def test_an_equation_is_not_endless(string, message):
     with pytest.raises(ArgumentError, match=message) as raised:
-        Equation(text)
+        Equation(string)
     assert len(str(raised.value)) < 300
 
 

@@ -146,10 +146,10 @@ def test_noise_told_by_contexts_gives_them_back():
     scm = problem.scm
     drawn = dict(zip([v.name for v in scm.noisy], scm.draw_noise(np.random.default_rng(0), 500), strict=True))
     natural = scm.propagate(tuple(drawn.values()))
-    told = problem.data(Contexts).noise_given({name: natural[name] for name in problem.data(Contexts).names}, {})
-    assert set(told) == {"hidden", "D"}
-    np.testing.assert_allclose(told["hidden"], drawn["hidden"], atol=1e-9)
-    again = scm.propagate(tuple(told.get(name, drawn[name]) for name in drawn))
+    exogenous = problem.data(Contexts).noise_given({name: natural[name] for name in problem.data(Contexts).names}, {})
+    assert set(exogenous) == {"hidden", "D"}
+    np.testing.assert_allclose(exogenous["hidden"], drawn["hidden"], atol=1e-9)
+    again = scm.propagate(tuple(exogenous.get(name, drawn[name]) for name in drawn))
     for name in problem.data(Contexts).names:
         np.testing.assert_allclose(again[name], natural[name], atol=1e-9)
 
@@ -191,8 +191,8 @@ def test_a_context_that_takes_no_arrays_is_computed_number_by_number():
     problem = custom_problem(
         mechanisms, reward="Y", noise={"C": 1.0, "X": 1.0}, manipulable={"X": (0.0, 1.0)}, contexts=["C"]
     )
-    told = problem.modes[0].noise_given({"C": np.array([-0.5, 0.5])}, {})
-    np.testing.assert_allclose(told["C"], np.tan([-0.5, 0.5]))
+    exogenous = problem.modes[0].noise_given({"C": np.array([-0.5, 0.5])}, {})
+    np.testing.assert_allclose(exogenous["C"], np.tan([-0.5, 0.5]))
 
 
 def test_soft_parameters_and_contexts_do_not_go_together():

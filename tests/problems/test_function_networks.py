@@ -168,9 +168,9 @@ def test_alpine2_has_six_maximisers() -> None:
     assert all(corner.count(trough / 10) == 1 for corner in winners)
     problem = alpine2()
     assert abs(expected_reward(problem, problem.null_action)) > 10  # no factor of it is 0
-    for place in range(6):
+    for index in range(6):
         action = [0.7917052684666207] * 6
-        action[place] = 0.4815842317845935
+        action[index] = 0.4815842317845935
         assert expected_reward(problem, action) == pytest.approx(best, abs=1e-5)
     assert list(problem.optimal_action) in [pytest.approx(list(corner), abs=1e-5) for corner in winners]
 

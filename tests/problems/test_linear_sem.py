@@ -18,8 +18,8 @@ made = pytest.mark.parametrize(("env_id", "keywords"), SMALL.items())
 
 def matrices(problem, subset):
     """The constants, and the weights ``B[cause, effect]``, of a subset's system."""
-    names, places = list(problem.scm.nodes), {i: v.name for v in problem.scm.variables for i in v.actions}
-    switched = {name for i, name in places.items() if subset[i]}
+    names, indices = list(problem.scm.nodes), {i: v.name for v in problem.scm.variables for i in v.actions}
+    switched = {name for i, name in indices.items() if subset[i]}
     constants, weights = np.zeros(len(names)), np.zeros((len(names),) * 2)
     for v in problem.scm.variables:
         if not v.actions:

@@ -70,10 +70,10 @@ def simulated(name: str, do: dict[str, float], seed: int) -> dict[str, np.ndarra
 def test_the_mechanisms_are_the_published_ones(name: str) -> None:
     problem = gym.make(f"CBO/{name}-v0").unwrapped.problem
     rng = np.random.default_rng(0)
-    for place, target in enumerate(problem.targets[:: max(1, len(problem.targets) // 4)]):
+    for index, target in enumerate(problem.targets[:: max(1, len(problem.targets) // 4)]):
         do = {one: float(rng.uniform(*problem.manipulable[one])) for one in sorted(target)}
-        ours = sample(f"CBO/{name}-v0", N, do=do, seed=place)
-        theirs = simulated(name, do, seed=place + 50)
+        ours = sample(f"CBO/{name}-v0", N, do=do, seed=index)
+        theirs = simulated(name, do, seed=index + 50)
         for node in problem.scm.nodes:
             left, right = ours[node].to_numpy(), theirs[node]
             for power in (1, 2):

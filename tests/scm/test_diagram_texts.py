@@ -73,10 +73,10 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("text", NAMES)
-def test_names_are_kept_and_travel_through_every_form(text: str) -> None:
-    diagram = CausalDiagram.read(text)
-    assert list(diagram.nodes) == NAMES[text]
+@pytest.mark.parametrize("string", NAMES)
+def test_names_are_kept_and_travel_through_every_form(string: str) -> None:
+    diagram = CausalDiagram.read(string)
+    assert list(diagram.nodes) == NAMES[string]
     for back in (diagram.to_dagitty(), diagram.to_dot(), diagram.to_networkx()):
         assert CausalDiagram.read(back) == diagram
 
@@ -125,17 +125,17 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", REFUSED)
-def test_what_cannot_be_read_is_refused_with_the_remedy(text: str) -> None:
-    with pytest.raises(ArgumentError, match=f"(?s){REFUSED[text]}"):
-        CausalDiagram.read(text)
+@pytest.mark.parametrize("string", REFUSED)
+def test_what_cannot_be_read_is_refused_with_the_remedy(string: str) -> None:
+    with pytest.raises(ArgumentError, match=f"(?s){REFUSED[string]}"):
+        CausalDiagram.read(string)
 
 
 MANY = {letter: " ".join(f"{letter}{i}" for i in range(400)) for letter in "ab"}
 
 
 @pytest.mark.parametrize(
-    "text",
+    "string",
     [
         f"dag {{ {{{MANY['a']}}} -> {{ x y z {MANY['b'][:300]} }} }}",
         f"dag {{ {MANY['a'][:150].replace(' ', ' [l] ')} {{{MANY['a'][:150]}}} -> {{{MANY['b'][:500]}}} }}",
@@ -145,10 +145,10 @@ MANY = {letter: " ".join(f"{letter}{i}" for i in range(400)) for letter in "ab"}
     ],
     ids=["edges", "edges of latent causes", "nodes", "characters", "names again and again"],
 )
-def test_a_text_that_is_too_large_is_refused_at_once(text: str) -> None:
+def test_a_text_that_is_too_large_is_refused_at_once(string: str) -> None:
     start = perf_counter()
     with pytest.raises(ArgumentError, match=r"at most .* read"):
-        CausalDiagram.read(text)
+        CausalDiagram.read(string)
     assert perf_counter() - start < 2
 
 

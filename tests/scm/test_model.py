@@ -186,8 +186,8 @@ def test_a_chain_of_a_hundred_nodes() -> None:
     noise = [rng.standard_normal(20) for _ in names]
     for i in range(20):
         value = 0.0
-        for place, name in enumerate(names):
-            value = 3.0 if name == "X50" else 0.5 * value + noise[place][i]
+        for index, name in enumerate(names):
+            value = 3.0 if name == "X50" else 0.5 * value + noise[index][i]
             assert samples[name][i] == pytest.approx(value, rel=1e-12, abs=1e-12)
 
 

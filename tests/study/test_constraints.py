@@ -46,8 +46,8 @@ def test_gym_make_reads_the_same_and_there_may_be_none(tmp_path):
     made = gym.make("CBO/Custom-v0", problem=problem, constraints="0<=m<=.5")
     limits = (Constraint("m", ">=", 0.0), Constraint("m", "<=", 0.5))
     assert made.unwrapped.problem.outcomes.constraints == limits
-    for place, given in enumerate((None, [], ())):
-        assert study_of(tmp_path / f"{place}.db", given).interface.problem.outcomes.constraints == ()
+    for index, given in enumerate((None, [], ())):
+        assert study_of(tmp_path / f"{index}.db", given).interface.problem.outcomes.constraints == ()
 
 
 @pytest.mark.parametrize(

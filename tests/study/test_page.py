@@ -232,16 +232,16 @@ def test_the_export_is_the_command_lines(tmp_path, visitor):
     visitor.get("/studies/1")
     visitor.send("ask")
     visitor.send("fail-1", {"reason": "=1+1"})
-    text = visitor.get("/studies/1/trials.csv")
+    string = visitor.get("/studies/1/trials.csv")
     assert visitor.answer.headers["content-disposition"] == 'attachment; filename="study-1-trials.csv"'
-    assert "'=1+1" in text
-    assert text.splitlines()[0].startswith("number,status,do(feed),do(ph),")
+    assert "'=1+1" in string
+    assert string.splitlines()[0].startswith("number,status,do(feed),do(ph),")
     visitor.get("/studies/1")
     visitor.send("import", {"csv": "feed,ph,biomass,titre,do(ph)\n1,7,1,0.5,7\n"})
-    text = visitor.get("/studies/1/data.csv")
-    assert text == "do(feed),do(ph),feed,biomass,ph,titre\n,7.0,1.0,1.0,7.0,0.5\n"
+    string = visitor.get("/studies/1/data.csv")
+    assert string == "do(feed),do(ph),feed,biomass,ph,titre\n,7.0,1.0,1.0,7.0,0.5\n"
     visitor.get("/studies/1")
-    assert said(visitor.send("import", {"csv": text})) == ["1 round was added."]
+    assert said(visitor.send("import", {"csv": string})) == ["1 round was added."]
 
 
 def test_four_requests_at_once_get_four_trials_while_the_page_answers(tmp_path):
@@ -264,10 +264,10 @@ def test_four_requests_at_once_get_four_trials_while_the_page_answers(tmp_path):
             visitor.post("/studies/2/ask")
         finally:
             go_on.touch()
-        places = [answer.result().headers["location"] for answer in answers]
+        indices = [answer.result().headers["location"] for answer in answers]
     assert "The agent is preparing the report" in html
     assert state == {"event": 1}
-    assert sorted(places) == [f"/studies/1?done=asked&trial={number}&count=1" for number in (1, 2, 3, 4)]
+    assert sorted(indices) == [f"/studies/1?done=asked&trial={number}&count=1" for number in (1, 2, 3, 4)]
     pending = [entry.flat for entry in load_study("fermenter", storage=tmp_path / "f.db", agent=agent).trials]
     assert len(set(map(str, pending))) == 4
     assert pending == [load_study(storage=tmp_path / "g.db").ask() and other.trials[-1].flat for _ in range(4)]

@@ -43,7 +43,7 @@ class Watched:
         assert [(one["id"], one["nodes"][0]["target"]) for one in found] == []
         wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert self.page.evaluate(wide) == 0, "nothing but tables is wider than the page"
-        assert [text for text in self.complaints if "status of 422" not in text] == []
+        assert [string for string in self.complaints if "status of 422" not in string] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -63,8 +63,8 @@ def test_a_study_in_a_browser(tmp_path, browser, width, scheme):
         page.get_by_label("Variable required").fill("titre")
         page.get_by_label("Causal diagram").fill("dag { feed -> }")
         for row, (name, (low, high)) in enumerate(FERMENTER["settable"].items(), start=1):
-            for field, text in (("name", name), ("lowest", low), ("highest", high)):
-                page.get_by_label(f"Row {row}: {field}").fill(str(text))
+            for field, string in (("name", name), ("lowest", low), ("highest", high)):
+                page.get_by_label(f"Row {row}: {field}").fill(str(string))
         page.get_by_label("Agent").fill("GP-UCB")
         create = page.get_by_label("New study from fields").get_by_role("button", name="Create the study")
         create.click()

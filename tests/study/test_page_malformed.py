@@ -201,7 +201,7 @@ def test_wrong_files_change_nothing(tmp_path, first):
     secret = {"forgery": visitor.access.forgery}
     for path, field, contents in (
         ("/studies/1/import", "csv", CSVS),
-        ("/new/yaml", "yaml", [text.encode() for text in YAMLS]),
+        ("/new/yaml", "yaml", [string.encode() for string in YAMLS]),
         ("/new/yaml", "yaml", [broken(name, thing) for name, things in WRONG.items() for thing in things]),
     ):
         for index, content in enumerate(contents, start=first):

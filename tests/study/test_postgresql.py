@@ -192,8 +192,8 @@ def test_there_is_room_beside_tables_of_another_program(url):
     assert study.ask().number == 1
 
 
-def secret_free(text):
-    return PASSWORD not in text and ESCAPED not in text and "wr0ng" not in text
+def secret_free(string):
+    return PASSWORD not in string and ESCAPED not in string and "wr0ng" not in string
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ NAMES = ["overview", "now", "curve", "beliefs", "system", "trials", "provenance"
 
 def of(study, **options):
     """Its sections by their ids."""
-    return {re.search('id="([a-z]+)"', text)[1]: text for text in sections(study, **options)}
+    return {re.search('id="([a-z]+)"', string)[1]: string for string in sections(study, **options)}
 
 
-def words(text):
-    return " ".join(re.sub("<[^>]*>", " ", text).split())
+def words(string):
+    return " ".join(re.sub("<[^>]*>", " ", string).split())
 
 
 def soft(do):
@@ -91,10 +91,10 @@ def test_a_report_changes_nothing_and_previews_what_comes(tmp_path, agent, more,
 
 def test_soft_parameters_have_a_line_each_that_follows_the_beliefs(tmp_path):
     study = play(fermenter(tmp_path / "f.db", agent="GP-UCB", **SOFT), 8, soft)
-    text = of(study)["beliefs"]
-    assert re.findall("<strong>(.*?)</strong>", text) == ["feed", "ph"]
+    string = of(study)["beliefs"]
+    assert re.findall("<strong>(.*?)</strong>", string) == ["feed", "ph"]
     expected = study.what_if(study.recommendation())["titre"]
-    low, high = map(float, re.search(r"95 % interval ([-\d.e]+) to ([-\d.e]+)", text).groups())
+    low, high = map(float, re.search(r"95 % interval ([-\d.e]+) to ([-\d.e]+)", string).groups())
     assert low < expected < high
 
 
@@ -178,9 +178,9 @@ def test_an_agent_without_a_model_is_described_and_older_trials_are_folded(tmp_p
         assert "curve" not in of(study)
         assert said in words(of(play(study, 53 if agent == "Random" else 2))["beliefs"])
         if agent == "Random":
-            text = of(study)["trials"]
-            assert "<summary>3 older trials</summary>" in text
-            assert text.index('<th scope="row">53<') < text.index("<details>") < text.index('<th scope="row">3<')
+            string = of(study)["trials"]
+            assert "<summary>3 older trials</summary>" in string
+            assert string.index('<th scope="row">53<') < string.index("<details>") < string.index('<th scope="row">3<')
 
 
 def test_of_many_sets_those_tried_most_are_shown(tmp_path):
@@ -196,9 +196,9 @@ def test_of_many_sets_those_tried_most_are_shown(tmp_path):
         horizon=20,
     )
     study.add_data([dict.fromkeys(["y", *names], 0.5)] * 2, do=[{"a": 0.5, "c": 0.5, "d": 0.5}] * 2)
-    text = words(of(study)["beliefs"])
-    assert "{a, c, d} along" in text
-    assert "2 more, which were tried less often, are not shown" in text
+    string = words(of(study)["beliefs"])
+    assert "{a, c, d} along" in string
+    assert "2 more, which were tried less often, are not shown" in string
 
 
 def test_a_report_is_written_to_an_html_file_alone_and_makes_its_folders(tmp_path, monkeypatch):

@@ -31,20 +31,20 @@ def test_threads_share_a_study(tmp_path, agent, rounds):
     study = fermenter(tmp_path / "f.db", agent=agent)
     ready = threading.Barrier(THREADS)
 
-    def work(place):
+    def work(index):
         answered = []
         ready.wait()
         for visit in range(rounds):
             trial, lost = study.ask(2)
-            titre = trial.number + place / 1000
+            titre = trial.number + index / 1000
             study.tell(trial, grown(trial.do) | {"titre": titre})
             answered += [("asked", trial.number), ("told", trial.number), ("asked", lost.number)]
             assert trial.number in study.to_frame().filter(status="told")["number"]
-            if visit == place % rounds:
+            if visit == index % rounds:
                 study.correct(trial, grown(trial.do) | {"titre": titre + 1000.0})
                 answered.append(("corrected", trial.number))
                 study.add_data([grown({"ph": 6.0 + titre / 1000.0})], do=[{"ph": 6.0 + titre / 1000.0}])
-            study.fail(lost, f"thread {place}")
+            study.fail(lost, f"thread {index}")
             answered.append(("failed", lost.number))
             assert set(study.recommendation()) <= {"feed", "ph"}
             assert lost.number not in [one.number for one in study.pending]
@@ -151,9 +151,9 @@ class Own(Random):
         self.thing = thing
 
 
-def work(study, place):
+def work(study, index):
     trial = study.ask()
-    study.tell(trial, grown(trial.do) | {"titre": float(place)})
+    study.tell(trial, grown(trial.do) | {"titre": float(index)})
     return trial.number
 
 
@@ -177,7 +177,7 @@ def test_a_copy_opens_the_same_database(tmp_path, monkeypatch, agent, way):
 def test_a_pool_of_processes_shares_a_study(tmp_path, method):
     study = fermenter(tmp_path / "f.db", agent="Random")
     work(study, 0)
-    calls = [(study, place) for place in range(4)]
+    calls = [(study, index) for index in range(4)]
     if method == "joblib":
         joblib = pytest.importorskip("joblib")
         numbers = joblib.Parallel(2)(joblib.delayed(work)(*call) for call in calls)
@@ -229,10 +229,10 @@ def backup(path):
     shutil.copy(path.with_name("backup.db"), path)
 
 
-def edit(path, *texts):
+def edit(path, *strings):
     with closing(sqlite3.connect(path)) as connection, connection:
-        for text in texts:
-            connection.execute(text)
+        for string in strings:
+            connection.execute(string)
 
 
 def another(study):

@@ -38,9 +38,9 @@ def content(path):
     return log.names(), found.description, log.events(found.number)
 
 
-def edit(path, text):
+def edit(path, string):
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(text)
+        connection.execute(string)
     connection.close()
 
 
@@ -109,14 +109,14 @@ def test_a_flipped_byte_is_noticed_or_does_no_harm(study, tmp_path, mask):
     """Each byte of the header and some of the others, or with a mask a seventh of them."""
     data, whole = (tmp_path / "f.db").read_bytes(), content(tmp_path / "f.db")
     # Much of a small database is empty.
-    filled, draw = [place for place, byte in enumerate(data) if byte and place >= 100], random.Random(100)
+    filled, draw = [index for index, byte in enumerate(data) if byte and index >= 100], random.Random(100)
     chosen = draw.sample(filled, 60) if mask is None else filled[mask % 7 :: 7]
-    flips = [(place, mask or 0xFF) for place in range(100)] + [
-        (place, mask or 1 << draw.randrange(8)) for place in chosen
+    flips = [(index, mask or 0xFF) for index in range(100)] + [
+        (index, mask or 1 << draw.randrange(8)) for index in chosen
     ]
     found = Counter()
-    for place, bits in flips:
-        flipped = data[:place] + bytes([data[place] ^ bits]) + data[place + 1 :]
+    for index, bits in flips:
+        flipped = data[:index] + bytes([data[index] ^ bits]) + data[index + 1 :]
         found[outcome(tmp_path / "copy.db", flipped, whole)] += 1
     # The rest is of no use to SQLite.
     assert found["named"] > (50 if mask is None else 0)
@@ -143,7 +143,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path, data)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("string", "message"),
     [
         ("UPDATE cbo_gym_events SET payload = replace(payload, '1.25', '7.25')", "event 6 is not as it was written"),
         ("UPDATE cbo_gym_events SET who = 'nobody' WHERE number = 2", "event 2 is not as it was written"),
@@ -156,8 +156,8 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path, data)
         ("DROP TABLE cbo_gym_events", "no such table: cbo_gym_events"),
     ],
 )
-def test_what_others_changed_in_the_log_is_noticed(study, tmp_path, text, message):
-    edit(tmp_path / "f.db", text)
+def test_what_others_changed_in_the_log_is_noticed(study, tmp_path, string, message):
+    edit(tmp_path / "f.db", string)
     done = CliRunner().invoke(app, ["study", "show", str(tmp_path / "f.db")])
     assert done.exit_code == 2
     assert message in " ".join(done.stderr.split())

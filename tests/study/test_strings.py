@@ -77,10 +77,10 @@ def test_bad_strings_of_a_trial_are_refused(tmp_path, bad):
 
 
 def test_letters_of_all_languages_are_kept(tmp_path):
-    for place, name in enumerate(GOOD):
+    for index, name in enumerate(GOOD):
         if name.isprintable():
             about = {**FERMENTER, "units": {"titre": name}}
-            study = create_study(f"{place} {name}", storage=tmp_path / "f.db", agent="Random", **about)
+            study = create_study(f"{index} {name}", storage=tmp_path / "f.db", agent="Random", **about)
             assert study.about.units["titre"] == name
     study = fermenter(tmp_path / "f.db", agent="Random")
     for reason in GOOD:

@@ -187,7 +187,7 @@ agent: Random
 
 
 @pytest.mark.parametrize(
-    ("text", "old", "new", "message"),
+    ("string", "old", "new", "message"),
     [
         (LONG, "horizon: 40", "horizn: 40", "line 14: field horizn: .* did you mean 'horizon'"),
         (LONG, "horizon: 40", "horizon: many", "line 14: field horizon: Input should be a valid integer"),
@@ -219,19 +219,19 @@ agent: Random
         (SOFT, "[0, 1]", "[0, 1], null: 3", "line 5: the null value of dose must lie in"),
     ],
 )
-def test_a_mistake_in_a_description_names_its_line(tmp_path, monkeypatch, text, old, new, message):
+def test_a_mistake_in_a_description_names_its_line(tmp_path, monkeypatch, string, old, new, message):
     monkeypatch.chdir(tmp_path)
-    assert text.count(old) == 1
-    Path("study.yaml").write_text(text.replace(old, new), encoding="utf-8")
+    assert string.count(old) == 1
+    Path("study.yaml").write_text(string.replace(old, new), encoding="utf-8")
     said = " ".join(call("create", "study.yaml", "g.db", status=2).stderr.split())
     assert re.match(f"Error: study.yaml: {message}", said), said
     assert not Path("g.db").exists()
 
 
-@pytest.mark.parametrize("text", [LONG, DISCRETE, SOFT])
-def test_the_description_without_the_mistake_is_accepted(tmp_path, text):
+@pytest.mark.parametrize("string", [LONG, DISCRETE, SOFT])
+def test_the_description_without_the_mistake_is_accepted(tmp_path, string):
     path = tmp_path / "study.yaml"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(string, encoding="utf-8")
     call("create", path, tmp_path / "g.db")
 
 

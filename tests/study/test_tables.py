@@ -408,13 +408,13 @@ def test_an_export_can_be_imported_again(tmp_path):
     old.add_data([dict.fromkeys(NASTY, float(index)) for index in range(150)])
     old.add_data([dict.fromkeys(NASTY, -1 / 3) | {"@b": None}], do={"=x": 1e-7})
     old.add_data([{"y": 1}], do={"a\nb": -2})
-    text = csv_of(old.data())
-    header = next(csv.reader(io.StringIO(text)))
+    string = csv_of(old.data())
+    header = next(csv.reader(io.StringIO(string)))
     assert not any(cell.startswith(("=", "+", "-", "@")) for cell in header)
     new = create_study("new", storage=tmp_path / "b.db", **about)
     with_notes = csv_of(old.data().with_columns(note=pl.lit('=1+1, "x"')))
     by_name = csv_of(old.data().select(sorted(old.data().columns)))
-    for table in (text, by_name, with_notes, text.replace("\n", "\r\n").encode("utf-16")):
+    for table in (string, by_name, with_notes, string.replace("\n", "\r\n").encode("utf-16")):
         assert new.add_data(content_of(table), ignore="note" if table is with_notes else ()) == 152
         assert new.data().tail(152).equals(old.data())
 

@@ -47,7 +47,7 @@ class BinarySCM:
         """The highest E[reward] over all deterministic policies of a scope, each on an axis of its own."""
         policies = sorted(scope)
         values = {name: column.reshape([1] * len(policies) + [-1]) for name, column in self.exogenous.items()}
-        axis = {name: place for place, (name, _) in enumerate(policies)}
+        axis = {name: index for index, (name, _) in enumerate(policies)}
         acyclic = diagram.with_inputs(dict(scope))
         for name in acyclic.topological_order:
             if name not in axis:
@@ -57,7 +57,7 @@ class BinarySCM:
             shape = [1] * (len(policies) + 1)
             shape[axis[name]] = -1
             code = np.arange(2**2 ** len(seen)).reshape(shape)  # its bits are the policy's table
-            row = sum(values[context] << place for place, context in enumerate(sorted(seen)))
+            row = sum(values[context] << index for index, context in enumerate(sorted(seen)))
             values[name] = (code >> row) & 1
         reward = values[self.reward]
         return float((np.broadcast_to(reward, (*reward.shape[:-1], len(self.weights))) @ self.weights).max())

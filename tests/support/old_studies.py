@@ -28,8 +28,8 @@ def write_schema_1(storage, source):
     types = {"serial": "INTEGER", "blob": "BLOB"} if database.is_sqlite else {"serial": "SERIAL", "blob": "BYTEA"}
     database.write_ahead()
     with database.transaction(writes=True) as connection:
-        for text in SCHEMA_1:
-            connection.execute(sql.text(text.format(**types)))
+        for string in SCHEMA_1:
+            connection.execute(sql.text(string.format(**types)))
         added = sql.text("INSERT INTO studies (name, description, created) VALUES (:name, :description, :created)")
         connection.execute(added, {"name": name, "description": study.description, "created": "2026-01-01T00:00:00"})
         for event in events_of(source):

@@ -9,9 +9,11 @@ ROOT = Path(cbo_gym.__file__).parent
 
 def package_sources() -> dict[str, str]:
     """Module -> text; of folders that are links too, as the agents' is."""
-    texts = {}
+    strings = {}
     for folder, name in ((ROOT, "cbo_gym"), (ROOT / "agents", "cbo_gym.agents")):
         for path in folder.rglob("*.py"):
             parts = path.relative_to(folder).with_suffix("").parts
-            texts[".".join((name, *(part for part in parts if part != "__init__")))] = path.read_text(encoding="utf-8")
-    return texts
+            strings[".".join((name, *(part for part in parts if part != "__init__")))] = path.read_text(
+                encoding="utf-8"
+            )
+    return strings

@@ -87,10 +87,10 @@ def described(task):
     """The description of a study that gives agents the same task."""
     said = {"reward": task.reward, "variables": list(task.nodes), "diagram": task.diagram, "mode": str(task.mode)}
     if task.mode in (Mode.SOFT, Mode.AGGREGATED):
-        entering = {place: node for node, places in task.action_nodes.items() for place in places}
+        entering = {index: node for node, indices in task.action_nodes.items() for index in indices}
         said["parameters"] = {
-            name: {"node": entering[place], "bounds": task.action_domains[place]}
-            for place, name in enumerate(task.action_names)
+            name: {"node": entering[index], "bounds": task.action_domains[index]}
+            for index, name in enumerate(task.action_names)
         }
     if task.mode in (Mode.HARD, Mode.CONTEXTUAL):
         said["settable"] = dict(task.manipulable)

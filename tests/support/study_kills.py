@@ -17,7 +17,7 @@ WORKERS = 4
 PATIENCE = 300  # seconds for which a worker may finish its round
 
 
-def work(storage, folder, place, lifetime):
+def work(storage, folder, index, lifetime):
     """Ask and tell until there is a file ``stop``, and write down, call by call, what was answered.
 
     Args:
@@ -29,11 +29,11 @@ def work(storage, folder, place, lifetime):
     if lifetime is not None:
         _die_after(lifetime)
     study = load_study(storage=storage)
-    with Path(folder, f"{place}.txt").open("a", encoding="utf-8", buffering=1) as said:
+    with Path(folder, f"{index}.txt").open("a", encoding="utf-8", buffering=1) as said:
         while not Path(folder, "stop").exists():
             trial = study.ask()
             said.write(f"asked {trial.number} 0\n")
-            titre = trial.number + place / 1000
+            titre = trial.number + index / 1000
             study.tell(trial, grown(trial.do) | {"titre": titre})
             said.write(f"told {trial.number} {titre!r}\n")
 
@@ -63,14 +63,14 @@ def play(storage, folder, kills, seed, pause=0.3):
     Returns:
         answers to the processes: ``("asked" or "told", trial, value)``.
     """
-    draw, places = random.Random(seed), itertools.count()
+    draw, indices = random.Random(seed), itertools.count()
     context = multiprocessing.get_context("forkserver")
     # a new process is at work at once, so that kills meet work
     context.set_forkserver_preload([__name__, "cbo_gym.agents.black_box.gp_ucb", "psycopg"])
 
     def started():
         lifetime = draw.randint(1, 6) if draw.random() < 0.5 else None
-        process = context.Process(target=work, args=(storage, folder, next(places), lifetime))
+        process = context.Process(target=work, args=(storage, folder, next(indices), lifetime))
         process.start()
         return process
 
@@ -81,11 +81,11 @@ def play(storage, folder, kills, seed, pause=0.3):
             if draw.random() < 0.3:
                 draw.choice(workers).kill()
                 time.sleep(0.02)
-            for place, worker in enumerate(workers):
+            for index, worker in enumerate(workers):
                 if not worker.is_alive():
                     assert worker.exitcode == -signal.SIGKILL
                     killed += 1
-                    workers[place] = started()
+                    workers[index] = started()
         Path(folder, "stop").touch()
         for worker in workers:
             worker.join(PATIENCE)

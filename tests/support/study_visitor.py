@@ -83,8 +83,8 @@ class Visitor:
         for name, value in fields:
             data.setdefault(name, []).append(value)
         data |= {name: value if isinstance(value, list) else [value] for name, value in dict(typed).items()}
-        text = self._read(self.client.post(to, data=data, files=files), status)
-        return self.get(self.answer.headers["location"]) if status == 303 else text
+        string = self._read(self.client.post(to, data=data, files=files), status)
+        return self.get(self.answer.headers["location"]) if status == 303 else string
 
     def post(self, path, data=None, status=303, **more):
         """Send what no form of a page would send, with the token that forms have."""

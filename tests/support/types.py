@@ -30,10 +30,10 @@ def check_types(folder, python=sys.executable, path=""):
     assert done.returncode == 0, done.stdout + done.stderr
     revealed = [line.split('"')[1] for line in done.stdout.splitlines() if "Revealed type" in line]
     types = dict(zip(["cbo_gym.sweep", *asked], revealed, strict=True))
-    assert [name for name, text in types.items() if text == "Any"] == []
-    for name, text in types.items():
+    assert [name for name, string in types.items() if string == "Any"] == []
+    for name, string in types.items():
         expected = RETURNS.get(name.removeprefix("same_").removeprefix("cbo_gym."), name)
-        assert re.search(rf"\b{re.escape(expected)}\]?$", text.rpartition("-> ")[2]), f"{name}: {text}"
+        assert re.search(rf"\b{re.escape(expected)}\]?$", string.rpartition("-> ")[2]), f"{name}: {string}"
 
 
 RETURNS = {

@@ -37,7 +37,7 @@ class Case(NamedTuple):
     keywords: Mapping[str, str]
 
     def __str__(self) -> str:
-        return f"{self.way} {self.name}({', '.join(f'{key}={text}' for key, text in self.keywords.items())})"
+        return f"{self.way} {self.name}({', '.join(f'{key}={value}' for key, value in self.keywords.items())})"
 
 
 class Answer(NamedTuple):
@@ -80,7 +80,7 @@ def answer(case: Case) -> Answer:
     """Try a case, here and now."""
     start = time.process_time()
     try:
-        given = {keyword: eval(text, names()) for keyword, text in case.keywords.items()}
+        given = {keyword: eval(string, names()) for keyword, string in case.keywords.items()}
         start = time.process_time()  # some values take a while to make
         WAYS[case.way](case.name, given)
     except CBOGymError as error:

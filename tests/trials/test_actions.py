@@ -28,7 +28,7 @@ class Exits:
 
 
 class Endless(Sequence):
-    def __getitem__(self, place):
+    def __getitem__(self, index):
         return 0.5
 
     def __len__(self):

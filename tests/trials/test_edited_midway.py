@@ -48,8 +48,8 @@ class Checkout:
     def sweep(self):
         return self.invoke(*SWEEP)
 
-    def write(self, text):
-        (self.top / "suites.yaml").write_text(text)
+    def write(self, string):
+        (self.top / "suites.yaml").write_text(string)
 
 
 def checkout(top):
@@ -140,14 +140,14 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_suite(half, what):
-    text, place = BROKEN[what]
+    string, index = BROKEN[what]
     before = files(half.runs)
-    half.write(text)
+    half.write(string)
     code, output = half.sweep()
     lines = output.strip().splitlines()
     say(f"a suite broken by {what}", output.strip().replace(str(half.top), ""))
     assert (code, len(lines)) == (2, 1), output
-    assert place in lines[0]
+    assert index in lines[0]
     assert what == "a name" or str(half.top / "suites.yaml") in lines[0]
     assert files(half.runs) == before
 
@@ -157,18 +157,18 @@ def files(folder):
 
 
 @pytest.mark.parametrize(
-    ("text", "place"), [("- id: [\n", "line "), ("\t\n- x", "line "), (None, "must hold a list")], ids=repr
+    ("string", "index"), [("- id: [\n", "line "), ("\t\n- x", "line "), (None, "must hold a list")], ids=repr
 )
-def test_a_broken_registry(half, text, place):
+def test_a_broken_registry(half, string, index):
     registry, before = half.top / "envs_registry.yaml", files(half.runs)
     whole = registry.read_text()
-    registry.write_text(whole + text if text else "")
+    registry.write_text(whole + string if string else "")
     code, output = half.sweep()
     errors = [line for line in output.splitlines() if line.startswith("Error:")]
     say("a broken registry", *errors)
     assert (code, len(errors)) == (2, 1), output
     assert str(registry) in errors[0]
-    assert place in errors[0]
+    assert index in errors[0]
     assert files(half.runs) == before
     registry.write_text(whole)
     assert half.sweep()[0] == 0

@@ -64,11 +64,15 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile") / "runs"
     soft, hard = (evaluate("Random", env, 0, horizon=2) for env in ("CBO/Dropwave-v0", "CBO/ToyGraph-v0"))
     runs = [soft, replace(soft, seed=1), replace(hard, choices=tuple(EVERY[: len(hard.choices)]))]
-    for number, text in enumerate(EVERY):
-        runs += [replace(soft, agent=text, seed=seed) for seed in (0, 1)]
-        runs.append(replace(soft, env=text))
-        runs.append(replace(soft, agent=f"A{number}", status="failed", error=f"Line\n{text}", table=soft.table[:0]))
-        runs.append(replace(soft, agent="B", seed=number, machine=text, libraries={text: text}, sources={text: text}))
+    for number, content in enumerate(EVERY):
+        runs += [replace(soft, agent=content, seed=seed) for seed in (0, 1)]
+        runs.append(replace(soft, env=content))
+        runs.append(replace(soft, agent=f"A{number}", status="failed", error=f"Line\n{content}", table=soft.table[:0]))
+        runs.append(
+            replace(
+                soft, agent="B", seed=number, machine=content, libraries={content: content}, sources={content: content}
+            )
+        )
     for keyword in ("instance", "graph", "graph_missing"):
         runs += [replace(soft, env=f"CBO/Dropwave-v0({keyword}={value!r})") for value in (*EVERY[:8], [1], {"a": 2})]
     runs += [replace(soft, env=f"CBO/Dropwave-v0({more}", secret="ab") for more in ("(", "instance=[1])")]
@@ -91,8 +95,8 @@ def invoke(*words):
     return done.stdout
 
 
-def unprintable(text):
-    return {character for character in text if not character.isprintable() and character != "\n"}
+def unprintable(content):
+    return {character for character in content if not character.isprintable() and character != "\n"}
 
 
 COMMANDS = {
@@ -101,7 +105,7 @@ COMMANDS = {
     **{f"{table} as CSV": ["leaderboard", "FOLDER", "--csv", "--table", table]
        for table in ("per_env", "profiles", "improvement", "choices", "runs")},
     "leaderboard as JSON": ["leaderboard", "FOLDER", "--json"],
-    **{f"compare {name}": ["compare", "FOLDER", text, "Random"] for name, text in LABELS.items()},
+    **{f"compare {name}": ["compare", "FOLDER", content, "Random"] for name, content in LABELS.items()},
 }  # fmt: skip
 
 
@@ -124,8 +128,8 @@ def test_nothing_that_is_printed_steers_a_terminal(folder, tmp_path, what, kind)
         assert set(EVERY) <= agents
 
 
-def is_safe_csv(text):
-    header, *rows = csv.reader(StringIO(text))
+def is_safe_csv(content):
+    header, *rows = csv.reader(StringIO(content))
     assert rows
     assert {len(row) for row in rows} == {len(header)}
     for cell in (cell for row in rows for cell in row):
@@ -213,16 +217,16 @@ def test_markdown(report, folder, tmp_path):
     readme.write_text("before\n<!-- results: begin -->\n<!-- results: end -->\nafter\n")
     for _ in range(2):  # what was put in does not hide the markers
         invoke("leaderboard", folder, "--json", "--markdown", readme)
-    text = readme.read_text()
-    assert text.startswith("before\n<!-- results: begin -->\n")
-    assert text.endswith("\n<!-- results: end -->\nafter\n")
+    content = readme.read_text()
+    assert content.startswith("before\n<!-- results: begin -->\n")
+    assert content.endswith("\n<!-- results: end -->\nafter\n")
     for path in [readme, *report.glob("*.md")]:
         is_safe_markdown(path.read_text().replace("<!-- results: begin -->", "").replace("<!-- results: end -->", ""))
 
 
-def is_safe_markdown(text):
-    assert unprintable(text) == set()
-    bare = re.sub(r"\\[\\|<*`$~&_(\[]", "", text)  # what is escaped is a letter
+def is_safe_markdown(content):
+    assert unprintable(content) == set()
+    bare = re.sub(r"\\[\\|<*`$~&_(\[]", "", content)  # what is escaped is a letter
     assert not re.search(r"<\w|<!|</|`|\]\(", bare)
     columns = None
     for line in bare.splitlines():
@@ -238,14 +242,14 @@ def test_latex(report):
     own = {"begin", "end", "centering", "caption", "toprule", "midrule", "bottomrule", "endhead", "textbf", "pm",
            "textbackslash", "textasciitilde", "textasciicircum", "textless", "textgreater", "textbar"}  # fmt: skip
     for path in report.glob("*.tex"):
-        _, text = path.read_text().split("\n", 1)
-        assert unprintable(text) == set()
-        assert set(re.findall(r"\\([A-Za-z]+)", text)) <= own
-        bare = re.sub(r"\\[&%$#_{}]|\\\\", "", text)
+        _, content = path.read_text().split("\n", 1)
+        assert unprintable(content) == set()
+        assert set(re.findall(r"\\([A-Za-z]+)", content)) <= own
+        bare = re.sub(r"\\[&%$#_{}]|\\\\", "", content)
         assert not re.search(r"[%#^~_<>|]|(?<!\{)\[", re.sub(r"\\[a-z]+", "", bare).replace("[]", "")), path
         assert bare.count("{") == bare.count("}")
         assert bare.count("$") % 2 == 0
-        assert len(re.findall(r"\\begin", text)) == len(re.findall(r"\\end\{", text))
+        assert len(re.findall(r"\\begin", content)) == len(re.findall(r"\\end\{", content))
         for table in re.findall(r"\\midrule\n(.*?)\\bottomrule", bare, flags=re.DOTALL):
             rows = [row for row in table.replace("\\endhead\n", "").splitlines() if row]
             assert len({row.count("&") for row in rows}) <= 1, path

@@ -18,9 +18,9 @@ GUIDE = Path(__file__).parent.parent.parent / "docs" / "guide" / "libraries.md"
 
 def facts(script):
     """What it requires, what it does, and how many lines that takes."""
-    text = script.read_text(encoding="utf-8")
-    required, task = (re.search(rf"^# {word}: (.*)$", text, flags=re.MULTILINE)[1] for word in ("requires", "task"))
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    content = script.read_text(encoding="utf-8")
+    required, task = (re.search(rf"^# {word}: (.*)$", content, flags=re.MULTILINE)[1] for word in ("requires", "task"))
+    lines = [line for line in content.splitlines() if line.strip() and not line.startswith("#")]
     return required, task, len(lines)
 
 

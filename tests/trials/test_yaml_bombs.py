@@ -66,14 +66,14 @@ print(json.dumps([seconds, peak() - before, said]))
 
 
 def test_bombs(tmp_path):
-    bombs = {**{name: text for name, (text, _) in BOMBS.items()}, **PROBLEMS}
+    bombs = {**{name: string for name, (string, _) in BOMBS.items()}, **PROBLEMS}
     rows = []
-    for name, text in bombs.items():
+    for name, string in bombs.items():
         path = tmp_path / "bomb.yaml"
-        path.write_text(text)
+        path.write_text(string)
         done = python("-c", READ, path, check=False, timeout=60)
         seconds, mebibytes, said = json.loads(done.stdout) if done.returncode == 0 else (0, 0, done.stderr[-300:])
-        rows.append((name, len(text), seconds, mebibytes, said.replace(str(path), "FILE"), done.returncode))
+        rows.append((name, len(string), seconds, mebibytes, said.replace(str(path), "FILE"), done.returncode))
     say("YAML bombs", f"{len(rows)} tried", f"{sum('cannot load' in row[4] for row in rows)} refused",
         f"{sum(row[4] == 'loaded' for row in rows)} loaded", f"at most {max(row[3] for row in rows):.0f} MB more",
         f"at most {max(row[2] for row in rows):.2f} s")  # fmt: skip
