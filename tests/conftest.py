@@ -10,8 +10,15 @@ from pathlib import Path
 import gymnasium  # noqa: F401  # it adds filters of warnings before the others, so it comes first
 import pytest
 
+#: what runs if nothing else is asked for, as in pyproject.toml
+DEFAULT = "not benchmark and not slow"
 # no test writes to the user's own folder; the processes that tests start inherit it
 os.environ.setdefault("CBO_GYM_KEY", str(Path(tempfile.mkdtemp(prefix="cbo-gym-tests-"), "key")))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no module of trials and benchmarks, which take long, if all of their tests would be deselected."""
+    return True if collection_path.name in ("benchmarks", "trials") and config.option.markexpr == DEFAULT else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.sources import script_facts
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "studies").glob("*.py")])
 #: examples of their kind that take longest, even if they are quick
@@ -75,6 +77,12 @@ def test_the_catalogue_names_every_environment_and_agent():
     assert [name for name in known_agents() if f"`{name}`" not in content] == []
     bases = {re.sub(r"(-[A-Za-z]+)*(-v\d+)$", r"\2", entry.id) for entry in entries()}
     assert [base for base in bases if f"`{base}`" not in content] == []
+
+
+def test_the_guide_lists_every_script_with_its_lines():
+    page = (ROOT / "docs" / "guide" / "libraries.md").read_text(encoding="utf-8")
+    for script in sorted((ROOT / "tests" / "trials" / "libraries").glob("*.py")):
+        assert "| {} | {} | {} |".format(*script_facts(script)) in page, script.name
 
 
 def test_the_makefile_names_registered_environments():

@@ -68,7 +68,7 @@ def test_help_teaches_by_example_and_breaks_lines_only_where_the_terminal_does(c
             if line.strip() and following.strip():
                 assert len(line.rstrip()) + 1 + len(following.split()[0]) > width - 1, (line, following)
     prose, *panels = run(command, "--help", COLUMNS="1000").output.split("╭")
-    assert f"Example: cbo-gym {command}" in prose or command == "study"
+    assert f"Example: cbo-gym {command}" in prose or command in ("check", "study")
     assert not any(line.strip() and following.strip() for line, following in itertools.pairwise(prose.splitlines()))
     rows = [row for panel in panels for row in panel.splitlines()[1:] if row.startswith("│")]
     assert rows

@@ -1,5 +1,6 @@
-"""The source texts of the package."""
+"""The sources of the package and of scripts."""
 
+import re
 from pathlib import Path
 
 import cbo_gym
@@ -17,3 +18,10 @@ def package_sources() -> dict[str, str]:
                 encoding="utf-8"
             )
     return strings
+
+
+def script_facts(script: Path) -> tuple[str, str, int]:
+    """Return what a script of tests/trials/libraries requires, what it does, and its number of lines of code."""
+    content = script.read_text(encoding="utf-8")
+    required, task = (re.search(rf"^# {word}: (.*)$", content, flags=re.MULTILINE)[1] for word in ("requires", "task"))
+    return required, task, sum(bool(line.strip()) and not line.startswith("#") for line in content.splitlines())

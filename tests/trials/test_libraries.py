@@ -3,7 +3,6 @@
 Each has a virtual environment on top of this one, into which pip installs the script's requirements.
 """
 
-import re
 import subprocess
 import sys
 import sysconfig
@@ -12,28 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sources import script_facts
+
 SCRIPTS = sorted((Path(__file__).parent / "libraries").glob("*.py"))
-GUIDE = Path(__file__).parent.parent.parent / "docs" / "guide" / "libraries.md"
-
-
-def facts(script):
-    """What it requires, what it does, and how many lines that takes."""
-    content = script.read_text(encoding="utf-8")
-    required, task = (re.search(rf"^# {word}: (.*)$", content, flags=re.MULTILINE)[1] for word in ("requires", "task"))
-    lines = [line for line in content.splitlines() if line.strip() and not line.startswith("#")]
-    return required, task, len(lines)
-
-
-def test_the_guide_lists_every_script_with_its_lines():
-    page = GUIDE.read_text(encoding="utf-8")
-    for script in SCRIPTS:
-        assert "| {} | {} | {} |".format(*facts(script)) in page, script.name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_a_library_is_used(script, tmp_path):
-    required, task, lines = facts(script)
+    required, task, lines = script_facts(script)
     venv.create(tmp_path / "env", with_pip=True)
     python = str(tmp_path / "env" / "bin" / "python")
     below = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"

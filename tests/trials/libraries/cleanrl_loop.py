@@ -1,5 +1,5 @@
 # requires: torch
-# task: a policy gradient of one's own on 256 environments at once
+# task: a hand-written policy gradient on 256 environments at once
 import gymnasium as gym
 import torch
 
