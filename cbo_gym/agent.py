@@ -69,7 +69,7 @@ class Agent(ABC):
         self.history = []
         self.setup(seed)
         for past in self.initial_rounds():
-            if task.mode == Mode.CONTEXTUAL:
+            if "context" in past.observation:
                 # In initial data, the observation has the context in which the action was chosen.
                 self.set_context(past.observation["context"])
             self.update(past.action, past.observation, past.reward, {})

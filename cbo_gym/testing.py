@@ -29,7 +29,6 @@ from cbo_gym.envs.making import make_env
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.modes import make_dynamics, oracle_for
-from cbo_gym.modes.base.choice import ChoiceInterface
 from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.base.interface import Description
 from cbo_gym.modes.oracles import SeveralObjectivesOracle
@@ -281,7 +280,7 @@ def _playable(problem: str | Problem, mode: Mode | str | None, parameters: dict[
         except ArgumentError as error:
             refusals.append(str(error))
             continue
-        if isinstance(dynamics, ChoiceInterface) and not any(dynamics.codec.sets):
+        if (regions := dynamics.regions()) and not any(region.dim for region in regions):
             refusals.append(f"nothing can be set in {each} mode")
         else:
             playable.append(dynamics)
@@ -402,7 +401,7 @@ def _check_rewards(dynamics: Dynamics, seed: int) -> None:
         above = expected.value - reached.value - 6.0 * (expected.standard_error + reached.standard_error)
         if above.max() > 1e-9 * np.ptp(expected.value):
             better = actions[int(above.argmax())]
-            claimed = "optimal_do" if dynamics.mode is Mode.HARD else "optimal_action"
+            claimed = "optimal_do" if dynamics.sets_variables else "optimal_action"
             raise ContractError(
                 f"{where}: {claimed} has the expected reward {reached.value[0]}, and {better!r} "
                 f"{expected.value[above.argmax()]}"

@@ -8,16 +8,17 @@ evaluator and the command line all use ``task.codec``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike
 
+from cbo_gym._util.arguments import is_finite_number
 from cbo_gym.actions.domains import Domains
 from cbo_gym.actions.spaces import CellBox, GridBox, Space, SparseBox, SuperArmSpace
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 
 # Width of a cell whose corners coincide.
 NARROWEST = 2.0**-40
@@ -30,6 +31,8 @@ Action = Any
 Actions = Any
 # An action in the form of envs_registry.yaml.
 Record = list[float] | dict[str, float] | str
+# Name of a value and the value -> the value as a number.
+ReadNumber = Callable[[str, object], float]
 
 
 class Codec(ABC):
@@ -44,6 +47,10 @@ class Codec(ABC):
 
     choices: tuple[str, ...] = ()
     dim: int
+    #: index of coordinate ``{}`` in an action
+    coordinate: ClassVar[str] = "[{}]"
+    #: whether an action gives an interval of each parameter
+    intervals: ClassVar[bool] = False
 
     def __init__(self, space: Space, domains: Domains) -> None:
         self.space = space
@@ -68,6 +75,48 @@ class Codec(ABC):
     @abstractmethod
     def to_string(self, record: Record) -> str:
         """Return a readable string of a record, with native units."""
+
+    def to_native(self, action: Action) -> dict[str, Any]:
+        """Return name -> native value, or ``(low, high)`` of an interval, of what the action sets."""
+        return dict(zip(self.domains.names, self.domains.points_to_native(action).tolist(), strict=True))
+
+    def from_native(
+        self, values: Mapping[str, Any], read: ReadNumber, null: Sequence[float], suggested: Action | None = None
+    ) -> Action:
+        """Return the action that sets these values; it may be outside the action space.
+
+        Args:
+            values: name -> native value, or ``(low, high)`` of an interval.
+            read: name and value -> number, or an ArgumentError.
+            null: coordinates of the parameters that ``values`` leaves out, in [0, 1].
+            suggested: the action that was suggested, if any.
+
+        Raises:
+            ArgumentError: naming the value at fault.
+        """
+        self._require_names(values)
+        return np.array(
+            [
+                self._to_unit(name, values[name], read) if name in values else low
+                for name, low in zip(self.domains.names, null, strict=True)
+            ]
+        )
+
+    def _require_names(self, values: Mapping[str, Any]) -> None:
+        names = self.domains.names
+        for name in values:
+            if name not in names:
+                raise ArgumentError(
+                    f"{name!r} cannot be set{did_you_mean(name, names)}; the settable names are {list(names)}"
+                )
+
+    def _to_unit(self, name: str, native: object, read: ReadNumber) -> float:
+        return float(self.domains.scales[self.domains.names.index(name)].to_unit(read(name, native)))
+
+    @property
+    def options(self) -> tuple[str, Sequence[str]]:
+        """What an action chooses from, and the names of the options; no names without a choice."""
+        return "sets of variables", self.choices
 
     def to_numbers(self, action: Action) -> list[float]:
         """Return the numbers of an action for tables, without its choice, see :meth:`choice_index`."""
@@ -113,10 +162,7 @@ class BoxCodec(Codec):
         return points
 
     def to_record(self, action: Action) -> Record:
-        if self.domains.named:
-            native = self.domains.points_to_native(action).tolist()
-            return dict(zip(self.domains.names, native, strict=True))
-        return super().to_record(action)
+        return self.to_native(action) if self.domains.named else super().to_record(action)
 
     def from_record(self, record: Record) -> Action:
         if isinstance(record, dict):
@@ -186,6 +232,8 @@ class CellCodec(Codec):
     """
 
     space: CellBox
+    coordinate = "[:, {}]"
+    intervals = True
 
     def __init__(self, space: CellBox, domains: Domains) -> None:
         super().__init__(space, domains)
@@ -198,6 +246,19 @@ class CellCodec(Codec):
 
     def from_record(self, record: Record) -> Action:
         return np.array(record, dtype=np.float64).reshape(2, -1)
+
+    def to_native(self, action: Action) -> dict[str, Any]:
+        corners = self.domains.points_to_native(action)
+        return dict(zip(self.domains.names, corners.T.tolist(), strict=True))
+
+    def from_native(
+        self, values: Mapping[str, Any], read: ReadNumber, null: Sequence[float], suggested: Action | None = None
+    ) -> Action:
+        self._require_names(values)
+        if missing := [name for name in self.domains.names if name not in values]:
+            raise ArgumentError(f"give an interval for each parameter; {missing} are missing")
+        ends = [(name, _interval(name, values[name])) for name in self.domains.names]
+        return np.array([[self._to_unit(name, end, read) for end in pair] for name, pair in ends]).T
 
     def to_string(self, record: Record) -> str:
         corners = self.domains.points_to_native(self.from_record(record))
@@ -218,6 +279,7 @@ class ChoiceCodec(Codec):
     """
 
     space: spaces.Dict
+    coordinate = "values[{}]"
 
     def __init__(
         self, space: spaces.Dict, domains: Domains, key: str, sets: Sequence[frozenset[str]], choices: Sequence[str]
@@ -242,6 +304,32 @@ class ChoiceCodec(Codec):
         point = np.asarray(action["values"], dtype=np.float64).tolist()
         native = zip(self.domains.names, self.domains.to_native(point), strict=True)
         return {name: float(value) for name, value in native if name in members}
+
+    def to_native(self, action: Action) -> dict[str, Any]:
+        return ChoiceCodec.to_record(self, action)  # type: ignore[return-value]
+
+    def from_native(
+        self, values: Mapping[str, Any], read: ReadNumber, null: Sequence[float], suggested: Action | None = None
+    ) -> Action:
+        self._require_names(values)
+        chosen = frozenset(values)
+        if chosen not in self.sets:
+            raise ArgumentError(
+                f"{sorted(values)} is not one of the study's sets: {', '.join(self.choices)}; list it among the "
+                "targets when you create the study"
+            )
+        # If several scopes set the same variables, the suggested one was done.
+        index = self.sets.index(chosen) if suggested is None else int(suggested[self.key])
+        if self.sets[index] != chosen:
+            index = self.sets.index(chosen)
+        point = np.full(len(self.domains), UNSET)
+        for name, native in values.items():
+            point[self.domains.names.index(name)] = self._to_unit(name, native, read)
+        return {self.key: np.int64(index), "values": point}
+
+    @property
+    def options(self) -> tuple[str, Sequence[str]]:
+        return f"{self.key}s", self.choices
 
     def from_record(self, record: Any) -> Action:
         values = np.full(len(self.domains), UNSET)
@@ -303,6 +391,21 @@ class ArmCodec(Codec):
     def to_record(self, action: Action) -> Record:
         return {name: float(value) for name, value in self.arms[int(action)].items()}
 
+    def to_native(self, action: Action) -> dict[str, Any]:
+        return self.to_record(action)  # type: ignore[return-value]
+
+    def from_native(
+        self, values: Mapping[str, Any], read: ReadNumber, null: Sequence[float], suggested: Action | None = None
+    ) -> Action:
+        arms = [dict(arm) for arm in self.arms]
+        if values not in arms:
+            raise ArgumentError(f"{short_repr(values)} is not one of the {len(arms)} arms")
+        return arms.index(dict(values))
+
+    @property
+    def options(self) -> tuple[str, Sequence[str]]:
+        return "actions", [self.to_string(dict(arm)) for arm in self.arms]
+
     def from_record(self, record: Any) -> Action:
         if record not in self.arms:
             raise ArgumentError(f"{record!r} is not one of the {len(self.arms)} arms")
@@ -330,6 +433,14 @@ class PolicyCodec(ChoiceCodec):
 
     def to_string(self, record: Record) -> str:
         return record if isinstance(record, str) else super().to_string(record)
+
+
+def _interval(name: str, value: object) -> Sequence[Any]:
+    """Return the ends of an interval."""
+    ends = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else []
+    if len(ends) != 2 or (all(map(is_finite_number, ends)) and ends[0] > ends[1]):
+        raise ArgumentError(f"{name} needs an interval, two numbers in ascending order; given {short_repr(value)}")
+    return ends
 
 
 def _format_assignments(pairs: Iterable[tuple[str, float]]) -> str:

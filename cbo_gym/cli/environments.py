@@ -138,17 +138,12 @@ def show(
 
 def _describe_env(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
     """Return the JSON document of an environment."""
-    from cbo_gym.modes.contextual.interface import name_scope
-    from cbo_gym.problems.modes.contextual import Contexts
     from cbo_gym.problems.modes.discrete import arms_of
-    from cbo_gym.problems.modes.dynamic import Slices
     from cbo_gym.problems.variations.graph_knowledge import describe_knowledge
 
     dynamics, problem, entry = oracle.dynamics, oracle.problem, find_entry(spec.name)
     codec, domains, scm = dynamics.codec, problem.domains, dynamics.scm
-    settable = (problem.data(Slices) or problem).manipulable if codec.choices else {}
-    contexts = problem.data(Contexts)
-    scopes = contexts.scopes if codec.choices and contexts else ()
+    settable = dynamics.manipulable if codec.choices else {}
     names = domains.names if domains.named else [f"action[{i}]" for i in range(len(domains.names))]
     best = oracle.optimum
     # With a wrong graph the best action may not be offered.
@@ -163,7 +158,7 @@ def _describe_env(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, 
         "observation_space": str(dynamics.observation_space),
         "actions": [_bounds(name, ends) for name, ends in zip(names, domains.intervals, strict=True)],
         "settable": [_bounds(name, ends) for name, ends in settable.items()],
-        "scopes": [name_scope(scope) for scope in scopes],
+        "scopes": list(codec.choices) if dynamics.looks_ahead else [],
         "arms": [codec.to_string(dict(arm)) for arm in arms_of(problem)],
         "optimum": {
             "value": best.value,

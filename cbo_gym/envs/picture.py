@@ -10,8 +10,6 @@ from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import ACTION, OUTLINE, PLAIN, SET, UNUSED
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.modes.base.interface import Interface
-from cbo_gym.problems.modes.contextual import Contexts
-from cbo_gym.task import Mode
 
 COLOURS = {"reward": "#ffd166", "acted on": "#cfe3f7", "context": "#d5ead2", "other": PLAIN}
 
@@ -39,10 +37,8 @@ def picture_of(state: Snapshot) -> Picture:
 def roles_of(interface: Interface) -> dict[str, str]:
     """Return the role of each node, a key of ``COLOURS``."""
     affected = interface.affected_nodes()
-    data = interface.problem.data(Contexts) if interface.looks_ahead else None
-    contexts = data.names if data else ()
     roles = dict.fromkeys(interface.scm.nodes, "other")
-    roles |= dict.fromkeys(contexts, "context") | dict.fromkeys(affected, "acted on")
+    roles |= dict.fromkeys(interface.contexts_seen, "context") | dict.fromkeys(affected, "acted on")
     return roles | {interface.scm.reward: "reward"}
 
 
@@ -58,8 +54,7 @@ def _key(state: Snapshot, boxes: dict[str, Box]) -> list[tuple[dict[str, Any], s
     if lines:
         key.append(({"facecolor": ACTION}, "the action"))
     else:
-        when = "set, now or when implemented" if state.dynamics.mode is Mode.DYNAMIC else "set this round"
-        key.append(({"facecolor": PLAIN, "edgecolor": SET, "linewidth": 2}, when))
-    if state.dynamics.mode is Mode.MASKED:
-        key.append(({"facecolor": UNUSED}, "not chosen"))
+        key.append(({"facecolor": PLAIN, "edgecolor": SET, "linewidth": 2}, state.dynamics.set_name))
+    if state.dynamics.unused_name:
+        key.append(({"facecolor": UNUSED}, state.dynamics.unused_name))
     return key

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, PlainSerializer
+from pydantic_core import PydanticKnownError
 
 from cbo_gym._util.arguments import is_whole_number, seed_number
 from cbo_gym._util.validation import StrictModel
 from cbo_gym.errors import CBOGymError
+from cbo_gym.modes import classes_of
 from cbo_gym.scm import CausalDiagram
+from cbo_gym.task import Mode
 
-Mode = Literal["hard", "soft", "contextual", "discrete", "aggregated"]
 MAX_VARIABLES = 200
 # Largest magnitude of a value, well below 1e38, from which on acquisition functions of BoTorch overflow.
 MAX_MAGNITUDE = 1e30
@@ -60,6 +62,18 @@ Diagram = Annotated[
 ]
 
 
+def modes() -> dict[str, str]:
+    """Return the modes that a study may have, and what a trial sets in them."""
+    words = {mode.value: classes_of(mode).INTERFACE.trial_sets for mode in Mode}
+    return {mode: what for mode, what in words.items() if what}
+
+
+def _require_mode(mode: str) -> str:
+    if mode not in (known := modes()):
+        raise PydanticKnownError("literal_error", {"expected": " or ".join(map(repr, known))})
+    return mode
+
+
 class Parameter(StrictModel):
     """A soft parameter: the node whose mechanism it enters, its bounds, and its value without an intervention."""
 
@@ -76,6 +90,7 @@ class Description(StrictModel):
         mode: kind of action; ``"hard"``: a set of variables and the values that they are set to; ``"soft"``: values
             of all parameters; ``"contextual"``: as ``"hard"``, chosen after the contexts are observed; ``"discrete"``:
             one of the ``arms``; ``"aggregated"``: an interval of each parameter.
+        options: keyword arguments of the mode, as :func:`gymnasium.make` takes them.
         reward: the variable to optimise.
         direction: ``"maximize"`` or ``"minimize"``.
         variables: the observed variables, in the order in which they are shown; None for those of the diagram.
@@ -105,7 +120,8 @@ class Description(StrictModel):
     """
 
     name: Name
-    mode: Mode = "hard"
+    mode: Annotated[str, AfterValidator(_require_mode)] = "hard"
+    options: dict[str, Any] = {}
     reward: Name
     direction: Literal["maximize", "minimize"] = "maximize"
     variables: Annotated[list[Name], Field(max_length=MAX_VARIABLES)] | None = None

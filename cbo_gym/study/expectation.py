@@ -51,6 +51,6 @@ def expected_rewards(units: Units, agent: Any, actions: Sequence[Action]) -> Ban
     mean, std = posterior
     native = np.vectorize(units.native_reward, otypes=[float])
     ends = np.sort([native(mean - WIDTH * std), native(mean + WIDTH * std)], axis=0)
-    if units.about.mode == "discrete" and units.about.reward_range is not None:
-        ends = np.clip(ends, *units.about.reward_range)
+    if units.reward_range is not None:
+        ends = np.clip(ends, *units.reward_range)
     return Band(native(mean), ends[0], ends[1])

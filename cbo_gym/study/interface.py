@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 from cbo_gym._util.yaml import KeyPath
 from cbo_gym.actions import Costs
 from cbo_gym.errors import ArgumentError, did_you_mean
-from cbo_gym.modes.aggregated.interface import AggregatedInterface
+from cbo_gym.modes import classes_of
 from cbo_gym.modes.base.interface import Interface
-from cbo_gym.modes.contextual.interface import ContextualInterface
-from cbo_gym.modes.discrete.interface import DiscreteInterface
-from cbo_gym.modes.hard.interface import HardInterface
-from cbo_gym.modes.soft.interface import SoftInterface
 from cbo_gym.problems.base import MAX_TARGETS, ProblemStatement, gaussian_noise, minimal_targets
 from cbo_gym.problems.custom.custom import read_scopes
 from cbo_gym.problems.modes.contextual import Contexts
@@ -30,8 +27,6 @@ from cbo_gym.task import Constraint, GraphKnowledge
 
 # Columns of a study's table that are not variables.
 TABLE_COLUMNS = ("number", "status", "why", "reason", "asked", "ended")
-INTERFACE_CLASSES = (HardInterface, SoftInterface, ContextualInterface, DiscreteInterface, AggregatedInterface)
-INTERFACES: Mapping[str, type[Interface]] = {interface.mode: interface for interface in INTERFACE_CLASSES}
 
 
 class _StudyStructure(Structure):
@@ -68,15 +63,16 @@ def interface_of(about: Description) -> Interface:
     with at("noise"):
         structure = _StudyStructure(about, variables)
     constraints = _constraints(about, structure)
+    interface_class: type[Interface] = classes_of(about.mode).INTERFACE
     composition = None
     if about.composition is not None:
-        if about.mode != "soft":
+        if "composition" not in {field.name for field in fields(interface_class.task_class)}:
             raise ArgumentError(f"a composition belongs to the soft mode; this study is {about.mode}")
         sign = -1.0 if about.direction == "minimize" else 1.0
         with at("composition"):
             composition = known_reward(about.composition, about.reward, variables, sign)
     targets: list[frozenset[str]] = []
-    if about.settable and about.mode != "discrete":
+    if about.settable and not about.arms:
         with at("settable" if about.targets is None else "targets"):
             targets = _targets(about, diagrams, [constraint.node for constraint in constraints])
     statement = ProblemStatement(
@@ -98,9 +94,16 @@ def interface_of(about: Description) -> Interface:
         statement = _with_arms(about, statement)
     if about.contexts:
         statement = _with_contexts(about, statement)
-    interface_class = INTERFACES[about.mode]
+    with at("options"):
+        if unknown := [name for name in about.options if name not in interface_class.keywords()]:
+            known = interface_class.keywords()
+            raise ArgumentError(
+                f"{about.mode} mode has no option {unknown[0]!r}{did_you_mean(unknown[0], known)}; it has "
+                f"{', '.join(known) or 'none'}"
+            )
+    make: Callable[[ProblemStatement], Interface] = partial(interface_class, **about.options)
     with at("mode"):
-        interface = interface_class(statement)
+        interface = make(statement)
     if about.costs is None:
         return interface
     # A free variable would be set because it is free, so the default price is 1.
@@ -108,7 +111,7 @@ def interface_of(about: Description) -> Interface:
     if isinstance(costs, Mapping) and set(costs) <= set(items):
         costs = dict.fromkeys(items, 1.0) | dict(costs)
     with at("costs"):
-        return interface_class(replace(statement, outcomes=replace(statement.outcomes, costs=Costs.read(costs))))
+        return make(replace(statement, outcomes=replace(statement.outcomes, costs=Costs.read(costs))))
 
 
 def without_effects(about: Description) -> Description:

@@ -66,6 +66,7 @@ class Study:
     Attributes:
         about: the description of the study.
         interface: the spaces, codec and costs of the study.
+        units: the conversion of actions, values and rewards to those of the agent.
 
     Raises:
         ArgumentError: if no study has this name.
@@ -87,9 +88,9 @@ class Study:
                 f"trust it, pass agent={self.about.agent!r}"
             )
         self.interface = interface_of(self.about)
-        self._units = Units(self.about, self.interface)
+        self.units = Units(self.about, self.interface)
         self._history = History(log, self._number, self._digest)
-        self._suggester = Suggester(self._history, self._units, agent)
+        self._suggester = Suggester(self._history, self.units, agent)
 
     def __reduce__(self) -> tuple[Any, ...]:
         try:
@@ -127,7 +128,7 @@ class Study:
     def best_trial(self) -> Entry | None:
         """The trial with the best measured reward, among those whose measured values break no constraint."""
         done = [entry for entry in self.trials if entry.status == "told"]
-        index = self._units.best([entry.values for entry in done])
+        index = self.units.best([entry.values for entry in done])
         return None if index is None else done[index]
 
     @property
@@ -153,7 +154,7 @@ class Study:
             ArgumentError: naming the row, the column and the mistake; nothing is stored then.
             MissingExtraError: if it is an Excel file, and the extra ``excel`` is not installed.
         """
-        about, intervals = self.about, self.about.mode == "aggregated"
+        about, intervals = self.about, self.interface.codec.intervals
         names = Columns(self.interface.nodes, self.settable, about.units, intervals, about.ignored)
         rows = read_rows(rounds, names, do=do, ignore=ignore)
         read = [self._round(row) for row in rows]
@@ -183,12 +184,12 @@ class Study:
             if row.values.get(self.about.reward) is None:
                 raise ArgumentError(f"the reward {self.about.reward} is missing; fill it in, or leave the row out")
             observed = {name: row.values[name] for name in self.about.contexts if name in row.values}
-            context = observed if self.about.mode == "contextual" else None
+            context = observed if self.interface.looks_ahead else None
             # This refuses a missing context.
-            self._units.context(context)  # type: ignore[arg-type]
-            action = self._units.action(row.done)
-            measured = self._units.fill_in(self._units.values(row.values), action, context)
-            return {"action": self._units.flat(action), "values": measured, "context": context}
+            self.units.context(context)  # type: ignore[arg-type]
+            action = self.units.action(row.done)
+            measured = self.units.fill_in(self.units.values(row.values), action, context)
+            return {"action": self.units.flat(action), "values": measured, "context": context}
         except ArgumentError as error:
             raise ArgumentError(f"{row.label}: {error}") from error
 
@@ -206,7 +207,7 @@ class Study:
             OperationError: if the suggestion cannot be written; no trial is added then.
         """
         many = 1 if count is None else whole_number("count", count, at_least=1)
-        self._units.context(context)
+        self.units.context(context)
         with one_at_a_time():
             for _ in range(TRIES):
                 with name_agent_in_errors(self.about.agent):
@@ -214,7 +215,7 @@ class Study:
                     actions = self._suggester.suggest(many, context)
                 first = max(state.trials.entries, default=0) + 1
                 asked = [
-                    {"number": number, "action": self._units.flat(action), "why": why}
+                    {"number": number, "action": self.units.flat(action), "why": why}
                     for number, (action, why) in enumerate(
                         zip(actions, self._suggester.reasons(actions), strict=True), start=first
                     )
@@ -228,7 +229,7 @@ class Study:
         raise self._busy_error()
 
     def _trial(self, entry: Entry) -> Trial:
-        return Trial(entry.number, self._units.native_values(self._units.read(entry.flat)), entry.why, entry.context)
+        return Trial(entry.number, self.units.native_values(self.units.read(entry.flat)), entry.why, entry.context)
 
     def register(self, do: Done, *, context: Mapping[str, float] | None = None) -> Trial:
         """Add a pending trial of your own choice; suggestions take it into account, :meth:`tell` records its outcome.
@@ -241,8 +242,8 @@ class Study:
         Raises:
             ArgumentError: if the action is not possible, or for a wrong context; nothing is stored then.
         """
-        self._units.context(context)
-        action = self._units.flat(self._units.action(do))
+        self.units.context(context)
+        action = self.units.flat(self.units.action(do))
         payload = {"context": None if context is None else dict(context)}
 
         def registered(trials: Trials) -> Any:
@@ -274,17 +275,17 @@ class Study:
         self._record("corrected", "told", trial, values, did)
 
     def _record(self, kind: str, wanted: str, trial: Trial | int, values: Mapping[str, Any], did: Done | None) -> None:
-        number, read = _number(trial), self._units.values(values)
+        number, read = _number(trial), self.units.values(values)
 
         def outcome(trials: Trials) -> dict[str, Any]:
             entry = _require(trials, number, wanted)
-            action = self._units.read(entry.flat)
+            action = self.units.read(entry.flat)
             if did is not None:
-                action = self._units.action(did, action)
+                action = self.units.action(did, action)
             return {
                 "trial": number,
-                "values": self._units.fill_in(read, action, entry.context),
-                "done": None if did is None else self._units.flat(action),
+                "values": self.units.fill_in(read, action, entry.context),
+                "done": None if did is None else self.units.flat(action),
             }
 
         self._append(lambda trials: [(kind, outcome(trials))])
@@ -326,7 +327,7 @@ class Study:
             ArgumentError: if no outcome is known yet, or for a wrong context.
         """
         with self._updated_agent(context):
-            return self._units.native_values(self._suggester.recommend(context))
+            return self.units.native_values(self._suggester.recommend(context))
 
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
         """Return the expected values of the reward and of the other variables that the agent models, under an action.
@@ -342,19 +343,28 @@ class Study:
             ArgumentError: if the action is not possible, no outcome is known yet, or for a wrong context.
         """
         with self._updated_agent(context):
-            action = self._units.action(do)
+            action = self.units.action(do)
             values, interval = self._suggester.expect(action, context)
-        assumed = {name: value for name, value in self._units.native_values(action).items() if name not in do}
+        assumed = {name: value for name, value in self.units.native_values(action).items() if name not in do}
         return Expectation(values, interval, assumed)
 
     @contextmanager
     def _updated_agent(self, context: Mapping[str, float] | None) -> Iterator[None]:
         """Hold the lock of agents, and let the agent learn from all events."""
         if context is not None:
-            self._units.context(context)
+            self.units.context(context)
         with one_at_a_time(), name_agent_in_errors(self.about.agent):
             self._catch_up()
             yield
+
+    def agent_snapshot(self, context: Mapping[str, float] | None = None) -> tuple[State, Any, str]:
+        """Return the current state, and a copy of the agent that knows all of it, or None and the reason.
+
+        Args:
+            context: in contextual mode, the context that the agent is asked about; None for the last one.
+        """
+        with one_at_a_time():
+            return self._catch_up(), *self._suggester.snapshot(context)
 
     def _catch_up(self) -> State:
         """Let the agent learn from all events and return the current state; requires the lock of agents."""
@@ -379,13 +389,13 @@ class Study:
 
     def _row(self, flat: list[float], values: Mapping[str, float | None]) -> dict[str, Any]:
         """Return the action and the observation of a round by column of the table."""
-        done = self._units.native_values(self._units.read(flat))
+        done = self.units.native_values(self.units.read(flat))
         return {f"do({name})": done.get(name) for name in self.settable} | {
             name: values.get(name) for name in self.interface.nodes
         }
 
     def _columns(self) -> dict[str, Any]:
-        value: Any = pl.List(pl.Float64) if self.about.mode == "aggregated" else pl.Float64
+        value: Any = pl.List(pl.Float64) if self.interface.codec.intervals else pl.Float64
         return {f"do({name})": value for name in self.settable} | dict.fromkeys(self.interface.nodes, pl.Float64)
 
     @property

@@ -183,7 +183,7 @@ class Suggester:
     def _learn(self, flat: list[float], values: Mapping[str, float | None], context: Any) -> None:
         self._learn_last(None)
         self._unlearned = _UnlearnedRound(self._units.read(flat), values, context)
-        if self._units.about.mode != "contextual":
+        if not self._units.interface.looks_ahead:
             self._learn_last(None)
 
     def _learn_last(self, next_context: Any) -> None:
@@ -355,12 +355,11 @@ class Suggester:
 
     def _sets(self) -> str:
         """Return the number of sets that an action chooses from, and the reason for these."""
-        units, count = self._units, len(getattr(self._units.codec, "choices", ()))
-        if not count:
+        about, codec = self._units.about, self._units.codec
+        if not (count := len(codec.choices)):
             return ""
-        about = units.about
         total = 2 ** len(about.settable)
-        if about.mode != "hard" or about.targets is not None or about.diagram is None or count == total:
+        if codec.options[0] != "targets" or about.targets is not None or about.diagram is None or count == total:
             return f"; one of {count} sets"
         return f"; one of {count} target sets, because the others of {total} are no better, whatever the mechanisms"
 
@@ -404,6 +403,17 @@ class Suggester:
         if band is None:
             return {**expected, self._units.about.reward: self._units.native_reward(float(reward))}, None
         return {**expected, self._units.about.reward: float(band.mean[0])}, (float(band.low[0]), float(band.high[0]))
+
+    def snapshot(self, context: Mapping[str, float] | None) -> tuple[Any, str]:
+        """Return a copy of the agent that has learned every round; None and the reason if it cannot be asked."""
+        try:
+            agent = self.copy_agent(context)
+        # A variable that the agent needs was not measured.
+        except ArgumentError as error:
+            return None, str(error)
+        if agent is self._agent:
+            return None, f"{self._units.about.agent} cannot be asked: its state is in another library, or in a thread."
+        return (agent, "") if agent.history else (None, "Nothing is known yet.")
 
     def copy_agent(self, context: Mapping[str, float] | None = None) -> Any:
         """Return a copy of the agent that has learned every round; the agent itself if it cannot be copied.

@@ -9,7 +9,6 @@ import numpy as np
 from gymnasium.error import InvalidAction
 
 from cbo_gym._util.arguments import is_finite_number, number_in
-from cbo_gym.actions.codec import UNSET, ArmCodec, CellCodec, ChoiceCodec
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.modes.base.interface import Interface
 from cbo_gym.study.description import MAX_MAGNITUDE, Description
@@ -34,8 +33,10 @@ class Units:
     def __init__(self, about: Description, interface: Interface) -> None:
         self.about, self.interface, self.codec = about, interface, interface.codec
         self._sign = -1.0 if about.direction == "minimize" else 1.0
-        if about.mode == "discrete" and about.reward_range is None:
-            raise ArgumentError("the methods of the discrete mode need the range of the reward; give reward_range")
+        #: range of the reward, if agents need rewards in [0, 1]
+        self.reward_range = about.reward_range if interface.unit_rewards else None
+        if interface.unit_rewards and about.reward_range is None:
+            raise ArgumentError(f"the methods of the {about.mode} mode need the range of the reward; give reward_range")
 
     def action(self, done: Done, asked: Action | None = None) -> Action:
         """Return the action that was done.
@@ -51,45 +52,7 @@ class Units:
         if not isinstance(done, Mapping):
             raise ArgumentError(f"an action must be a mapping from names to values; given {short_repr(done)}")
         whole = dict(done) if asked is None else {**self.native_values(asked), **done}
-        if isinstance(self.codec, ArmCodec):
-            arms = [dict(arm) for arm in self.codec.arms]
-            if whole not in arms:
-                raise ArgumentError(f"{short_repr(whole)} is not one of the {len(arms)} arms")
-            return arms.index(whole)
-        names = self.codec.domains.names
-        for name in whole:
-            if name not in names:
-                raise ArgumentError(
-                    f"{name!r} cannot be set{did_you_mean(name, names)}; the settable names are {list(names)}"
-                )
-        if isinstance(self.codec, ChoiceCodec):
-            return self._choice(whole, asked)
-        if not isinstance(self.codec, CellCodec):
-            null = dict(zip(names, self.interface.problem.null_action, strict=True))
-            return np.array([self._unit(name, whole[name]) if name in whole else null[name] for name in names])
-        if missing := [name for name in names if name not in whole]:
-            raise ArgumentError(f"give an interval for each parameter; {missing} are missing")
-        return np.array([[self._unit(name, end) for end in _interval(name, whole[name])] for name in names]).T
-
-    def _choice(self, whole: Done, asked: Action | None) -> Action:
-        codec: Any = self.codec
-        # If several scopes set the same variables, the suggested scope was done.
-        chosen = -1 if asked is None else int(asked[codec.key])
-        if frozenset(whole) not in codec.sets:
-            raise ArgumentError(
-                f"{sorted(whole)} is not one of the study's sets: {', '.join(codec.choices)}; list it among the "
-                "targets when you create the study"
-            )
-        if frozenset(whole) != codec.sets[chosen] or asked is None:
-            chosen = codec.sets.index(frozenset(whole))
-        values = np.full(len(codec.domains), UNSET)
-        for name, value in whole.items():
-            values[codec.domains.names.index(name)] = self._unit(name, value)
-        return {codec.key: np.int64(chosen), "values": values}
-
-    def _unit(self, name: str, native: object) -> float:
-        domains = self.codec.domains
-        return float(domains.scales[domains.names.index(name)].to_unit(_number(f"the value of {name}", native)))
+        return self.codec.from_native(whole, _read_value, self.interface.problem.null_action, asked)
 
     def values(self, values: Mapping[str, Any]) -> dict[str, float | None]:
         """Return the values of all variables, None for those that were not measured, without ignored names.
@@ -107,7 +70,7 @@ class Units:
                     f"no variable is called {name!r}{did_you_mean(name, nodes)}; they are {list(nodes)}"
                 )
         measured = {name: value for name, value in values.items() if value is not None}
-        read = {name: _number(f"the value of {name}", value) for name, value in measured.items()}
+        read = {name: _read_value(name, value) for name, value in measured.items()}
         completed = {name: read.get(name) for name in nodes}
         if completed[self.about.reward] is None:
             raise ArgumentError(f"the reward {self.about.reward} is missing; without it, record the trial as failed")
@@ -127,27 +90,24 @@ class Units:
 
     def native_values(self, action: Action) -> dict[str, Any]:
         """Return the values that an action sets, by name, in native units; they may be outside the bounds."""
-        if isinstance(self.codec, CellCodec):
-            corners = self.codec.domains.points_to_native(action)
-            return dict(zip(self.codec.domains.names, corners.T.tolist(), strict=True))
-        return self.codec.to_record(action)  # type: ignore[return-value]
+        return self.codec.to_native(action)
 
     def fill_in(
         self, values: Mapping[str, float | None], action: Action, context: Mapping[str, float | None] | None
     ) -> dict[str, float | None]:
         """Return values in which variables that were not measured have the value that was observed before or set."""
         # Parameters are not variables.
-        done = {} if self.about.mode in ("soft", "aggregated") else self.native_values(action)
+        done = self.native_values(action) if self.interface.sets_variables else {}
         known = {**(context or {}), **done}
         return {name: known.get(name) if value is None else value for name, value in values.items()}
 
     def reward(self, values: Mapping[str, float | None]) -> float:
-        """Return the reward that the agent maximises; in discrete mode in [0, 1]."""
+        """Return the reward that the agent maximises; in [0, 1] if its methods need that."""
         value = values[self.about.reward]
         assert value is not None
-        if self.about.mode != "discrete" or self.about.reward_range is None:
+        if self.reward_range is None:
             return self._sign * value
-        low, high = self.about.reward_range
+        low, high = self.reward_range
         if not low <= value <= high:
             raise ArgumentError(f"the reward {self.about.reward} must lie in [{low:g}, {high:g}]; given {value:g}")
         share = (value - low) / (high - low)
@@ -155,9 +115,9 @@ class Units:
 
     def native_reward(self, scaled: float) -> float:
         """Return the reward in its own units; the inverse of :meth:`reward`."""
-        if self.about.mode != "discrete" or self.about.reward_range is None:
+        if self.reward_range is None:
             return self._sign * scaled
-        low, high = self.about.reward_range
+        low, high = self.reward_range
         return low + (high - low) * (1.0 - scaled if self._sign < 0 else scaled)
 
     def observation(self, values: Mapping[str, float | None], context: Mapping[str, float] | None) -> Observation:
@@ -178,7 +138,7 @@ class Units:
         Raises:
             ArgumentError: unless it has a number for each context of the study.
         """
-        names = self.about.contexts if self.about.mode == "contextual" else []
+        names = list(self.interface.contexts_seen)
         if not isinstance(context, Mapping | None) or set(context or {}) != set(names):
             raise ArgumentError(f"the context must give a number for each of {names}; given {short_repr(context)}")
         numbers = [_number(f"the context {name}", (context or {})[name]) for name in names]
@@ -212,6 +172,10 @@ class Units:
             raise ArgumentError(f"{self.about.agent} suggests an invalid action: {error}") from error
 
 
+def _read_value(name: str, value: object) -> float:
+    return _number(f"the value of {name}", value)
+
+
 def _number(name: str, value: object) -> float:
     """Return a number that models can square and add up.
 
@@ -226,14 +190,6 @@ def _number(name: str, value: object) -> float:
             f"{name} must lie between {-MAX_MAGNITUDE:g} and {MAX_MAGNITUDE:g}; given {number:g}: choose a larger unit"
         )
     return number
-
-
-def _interval(name: str, value: object) -> Sequence[Any]:
-    """Return the ends of an interval."""
-    ends = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else []
-    if len(ends) != 2 or (all(map(is_finite_number, ends)) and ends[0] > ends[1]):
-        raise ArgumentError(f"{name} needs an interval, two numbers in ascending order; given {short_repr(value)}")
-    return ends
 
 
 def value_in(string: str) -> float | list[float] | str:

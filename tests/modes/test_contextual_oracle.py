@@ -133,7 +133,7 @@ def test_recorded_optima_are_reached_by_the_best_response_and_not_beaten(env_id:
     best = oracle.optimum
     assert (best.value, best.action) == (entry.optimum.value, entry.optimum.action)
     contexts = some_contexts(oracle, 36, seed=7)
-    response = ContextualOracle(oracle.dynamics, seed=3)._best_response(contexts)
+    response = ContextualOracle(oracle.dynamics, seed=3).best_response(contexts)
     reached = oracle.mean_given(response, contexts, tolerance=np.inf)
     error = reached.value.std() / 6 + reached.standard_error.max() + best.standard_error + 1e-9
     assert abs(reached.value.mean() - best.value) < 4 * error

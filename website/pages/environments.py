@@ -32,8 +32,6 @@ FOLDER = "environments"
 MAX_LISTED = 40  # targets or scopes
 NOTHING = 1e-12  # relative size of rounding errors
 #: a coordinate in an action; "[{}]" in other modes
-COORDINATES = {Mode.AGGREGATED: "[:, {}]"}
-COORDINATES |= dict.fromkeys((Mode.HARD, Mode.CONTEXTUAL, Mode.DYNAMIC), "values[{}]")
 
 
 @dataclass(frozen=True)
@@ -54,18 +52,10 @@ class Environment:
     def dynamics(self) -> Dynamics:
         return make_dynamics(**self.entry.make_kwargs)
 
-    @property
-    def symbols(self) -> list[str]:
-        """Symbols of the soft parameters in formulas, unlike any variable."""
-        scm, names = self.dynamics.scm, self.dynamics.problem.domains.names
-        if self.entry.mode is Mode.MASKED:
-            return [f"x{i}" for i in range(scm.action_dim)]
-        return [f"a({name})" if name in scm.nodes else name for name in names]
-
     @cached_property
     def equations(self) -> list[Equation]:
         """One for every variable."""
-        return equations_of(self.dynamics.scm, self.symbols)
+        return equations_of(self.dynamics.scm, self.dynamics.symbols)
 
     @cached_property
     def pictures(self) -> Pictures:
@@ -202,8 +192,7 @@ def _facts(env: Environment) -> str:
     if initial.observational:
         data.append(f"{initial.observational} observations")
     if initial.random:
-        each = " a target set" if entry.mode is Mode.HARD else ""
-        data.append(f"{initial.random} random actions{each}")
+        data.append(f"{initial.random} random actions {env.dynamics.random_rounds_of}".rstrip())
     facts = {
         "mode": f"{entry.mode}. {env.mode_description.replace('`', '')}",
         "rounds": str(entry.horizon),
@@ -247,17 +236,14 @@ def _count_of(count: int, what: str) -> str:
 def _equations(env: Environment) -> Iterator[str]:
     scm = env.dynamics.scm
     sentences = ["Traced from the code that is run; numbers are rounded to five digits."]
-    if env.entry.mode is Mode.MASKED:
-        sentences.append("The super arm is x, 0 or 1 for each base arm.")
-        if isinstance(scm, SeparableSEM) and not isinstance(scm.arguments["node_noise"], Zero):
-            signals, nodes = (scm.arguments[name].std for name in ("signal_noise", "node_noise"))
-            sentences.append(
-                f"Signals and nodes are seen with normal errors of the standard deviations {signals:.3g} and "
-                f"{nodes:.3g}; the reward is of the nodes as seen."
-            )
-    elif env.dynamics.problem.action_domains:
-        null = env.entry.mode in (Mode.HARD, Mode.CONTEXTUAL)
-        sentences.append("Parameters are in native units" + (", at their null values here." if null else "."))
+    if env.dynamics.problem.action_domains:
+        sentences.append(env.dynamics.parameters_note)
+    if isinstance(scm, SeparableSEM) and not isinstance(scm.arguments["node_noise"], Zero):
+        signals, nodes = (scm.arguments[name].std for name in ("signal_noise", "node_noise"))
+        sentences.append(
+            f"Signals and nodes are seen with normal errors of the standard deviations {signals:.3g} and "
+            f"{nodes:.3g}; the reward is of the nodes as seen."
+        )
     yield " ".join(sentences)
     yield equations_html(env.equations)
 
@@ -277,26 +263,20 @@ def _actions(env: Environment) -> Iterator[str]:
     yield f"Here `{dynamics.action_space}`."
     if len(dynamics.domains):
         yield _coordinates(env)
-    if dynamics.codec.choices:
-        offered, what = list(dynamics.codec.choices), f"{getattr(dynamics.codec, 'key', 'set of variable')}s"
-        if env.entry.mode is Mode.DISCRETE:
-            offered = [dynamics.codec.to_string(dict(arm)) for arm in dynamics.codec.arms]
-            what = "actions"
+    what, offered = dynamics.codec.options
+    if offered:
         shown = [f"{i}: `{name}`" for i, name in enumerate(offered[:MAX_LISTED])]
         more = f", and {len(offered) - MAX_LISTED} more" if len(offered) > MAX_LISTED else ""
         yield f"The {len(offered)} {what}: {', '.join(shown)}{more}."
 
 
 def _coordinates(env: Environment) -> str:
-    dynamics, domains = env.dynamics, env.dynamics.domains
+    dynamics = env.dynamics
     taken, chosen = dynamics.scm.action_nodes, bool(dynamics.codec.choices)
     rows = []
-    for i, (name, (low, high)) in enumerate(zip(domains.names, domains.intervals, strict=True)):
-        acts_on = [name] if chosen else [node for node, own in taken.items() if i in own]
-        label, ends = name, f"{low:g} to {high:g}"
-        if env.entry.mode is Mode.MASKED:
-            label, ends = dynamics.codec.arms[i], "0 or 1"
-        coordinate = COORDINATES.get(env.entry.mode, "[{}]").format(i)
+    for i, (label, ends) in enumerate(dynamics.coordinate_labels):
+        acts_on = [label] if chosen else [node for node, own in taken.items() if i in own]
+        coordinate = dynamics.codec.coordinate.format(i)
         rows.append([f"`{coordinate}`", f"`{label}`", ends, ", ".join(f"`{node}`" for node in acts_on)])
     return table_of(["coordinate", "name", "native range", "acts on"], rows, left=ALL)
 
@@ -318,8 +298,8 @@ def _optimum(env: Environment) -> Iterator[str]:
         ["random", f"{without_rounding_error(best.random_value, best):.6g}", f"{best.random_standard_error:.1g}"],
     ]
     sentences = [f"Reached at {to_string(codec, best.action)}."]
-    if env.entry.mode in (Mode.CONTEXTUAL, Mode.DYNAMIC):
-        sentences = [f"Reached by the {'sequence' if env.entry.mode is Mode.DYNAMIC else 'policy'} {best.action}."]
+    if isinstance(best.action, str):
+        sentences = [f"Reached by the {'sequence' if env.dynamics.remembers else 'policy'} {best.action}."]
     if best.front:
         reference = ", ".join(f"{number:g}" for number in best.reference)
         sentences.append(

@@ -239,13 +239,13 @@ def _contexts(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     assert isinstance(dynamics, ContextualDynamics)
     oracle = ContextualOracle(dynamics, recorded=recorded)
     names = dynamics.contexts.names
-    natural = dynamics.natural_contexts(oracle.scm.noise_from_uniform(oracle._uniforms(64)))
+    natural = dynamics.natural_contexts(oracle.scm.noise_from_uniform(oracle.uniforms(64)))
     middle = np.median(natural, axis=0)
     ends = np.quantile(natural, [0.02, 0.98], axis=0)
     rows = np.tile(middle, (len(names), RESPONSES, 1))
     each = np.arange(len(names))
     rows[each, :, each] = (ends[0] + np.linspace(0.0, 1.0, RESPONSES)[:, None] * (ends[1] - ends[0])).T
-    respond = oracle._best_response(rows.reshape(-1, len(names))).broadcast((len(names) * RESPONSES,))
+    respond = oracle.best_response(rows.reshape(-1, len(names))).broadcast((len(names) * RESPONSES,))
     variables = list(respond.hard)
     answers = np.array([respond.hard[name][1] for name in variables]).reshape(len(variables), len(names), RESPONSES)
     spans = [np.subtract(*dynamics.problem.manipulable[name][::-1]) for name in variables]
@@ -255,7 +255,7 @@ def _contexts(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
         v, k = len(variables) - 1, 0
     contexts = np.tile(middle, (SIDE, 1))
     contexts[:, k] = np.linspace(ends[0, k], ends[1, k], SIDE)
-    respond = oracle._best_response(contexts).broadcast((SIDE,))
+    respond = oracle.best_response(contexts).broadcast((SIDE,))
     low, high = dynamics.problem.manipulable[variables[v]]
     tried = np.linspace(low, high, SIDE)
     do = {name: np.tile(values, SIDE) for name, (_, values) in respond.hard.items()}

@@ -14,7 +14,6 @@ from cbo_gym.envs.picture import COLOURS, roles_of
 from cbo_gym.envs.registry import EnvEntry
 from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.base.parametric import short_numbers
-from cbo_gym.task import Mode
 from website.common import svg
 from website.common.paths import ROOT
 from website.common.svg import svg_of
@@ -66,18 +65,17 @@ def graph_of(dynamics: Dynamics) -> Picture:
         for role, meaning in meanings.items()
         if role in roles.values()
     ]
-    action_labels = {Mode.MASKED: "base arm"}
-    action_labels |= dict.fromkeys((Mode.HARD, Mode.CONTEXTUAL, Mode.DYNAMIC), "where it can be set")
     if lines:
-        key.append(({"facecolor": ACTION}, action_labels.get(dynamics.mode, "parameter")))
+        key.append(({"facecolor": ACTION}, dynamics.effect_name))
     return Picture(dynamics.scm.diagram, boxes, key=key)
 
 
 def _parameters(dynamics: Dynamics) -> dict[str, list[Line]]:
     """The names of the parameters, or of the base arms, at the nodes that they enter."""
-    names = dynamics.problem.domains.names
-    if dynamics.mode is Mode.MASKED:
-        names = dynamics.codec.arms
+    names = [
+        *(name for name, _ in dynamics.coordinate_labels),
+        *dynamics.problem.domains.names[len(dynamics.domains) :],
+    ]
     return {node: [Line(names[i], names[i]) for i in own] for node, own in dynamics.scm.action_nodes.items()}
 
 

@@ -28,6 +28,8 @@ class AdversarialInterface(SoftInterface):
     """Actions of the agent, and moves of an adversary."""
 
     mode = Mode.ADVERSARIAL
+    trial_sets = ""
+    unit_rewards = True
     several_objectives = False
     task_class = AdversarialTask
     remembers = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.actions import ChoiceCodec, Domains, Interval
+from cbo_gym.actions import ChoiceCodec, Domains
 from cbo_gym.actions.codec import UNSET, Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers
@@ -28,6 +28,10 @@ MAX_LISTED_NAMES = 4
 
 class SettingInterface(Interface):
     """Actions that set variables."""
+
+    sets_variables = True
+    effect_name = "where it can be set"
+    parameters_note = "Parameters are in native units, at their null values here."
 
     def describe(self, intervention: Intervention) -> Description:
         return {name: value for name, (_, value) in intervention.hard.items()}
@@ -77,11 +81,6 @@ class ChoiceInterface(SettingInterface):
     def set_names(self) -> Sequence[str]:
         """Return short names of these sets."""
         return list(map(set_name, self.variable_sets()))
-
-    @property
-    def manipulable(self) -> Mapping[str, Interval]:
-        """Variable -> native ``(low, high)``, in the order of the action's values."""
-        return self.problem.manipulable
 
     def make_codec(self) -> ChoiceCodec:
         sets = self.variable_sets()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.actions import Codec, Costs, Space
+from cbo_gym.actions import Codec, Costs, Interval, Space
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import copy_action
@@ -84,6 +84,20 @@ class Interface(ABC):
     remembers: ClassVar[bool] = False
     #: whether a round may have several objectives
     several_objectives: ClassVar[bool] = False
+    #: what a trial of a study sets, in words; empty if studies cannot have the mode
+    trial_sets: ClassVar[str] = ""
+    #: whether actions set variables; if not, they are parameters of mechanisms
+    sets_variables: ClassVar[bool] = False
+    #: whether rewards must be in [0, 1], so that a study needs their range
+    unit_rewards: ClassVar[bool] = False
+    #: names for the keys of pictures: of the effect of an action, of a variable that is set, and of an unused effect
+    effect_name: ClassVar[str] = "parameter"
+    set_name: ClassVar[str] = "set this round"
+    unused_name: ClassVar[str] = ""
+    #: words on the soft parameters in equations
+    parameters_note: ClassVar[str] = "Parameters are in native units."
+    #: what the number of random initial rounds is of, in words; empty if it is the number of all
+    random_rounds_of: ClassVar[str] = ""
     #: default numbers of observational and random initial rounds, see :meth:`initial_actions`
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, 0)
 
@@ -120,6 +134,29 @@ class Interface(ABC):
     def keywords(cls) -> list[str]:
         """Return the names of the mode's own keyword arguments."""
         return [name for name, p in signature(cls).parameters.items() if p.kind is p.KEYWORD_ONLY]
+
+    @property
+    def contexts_seen(self) -> Sequence[str]:
+        """Names of the variables that are observed before a round."""
+        return ()
+
+    @property
+    def manipulable(self) -> Mapping[str, Interval]:
+        """Variable -> native ``(low, high)`` of its hard interventions."""
+        return self.problem.manipulable
+
+    @property
+    def symbols(self) -> Sequence[str]:
+        """Symbols of the soft parameters in equations, unlike any variable."""
+        return [f"a({name})" if name in self.scm.nodes else name for name in self.problem.domains.names]
+
+    @property
+    def coordinate_labels(self) -> Sequence[tuple[str, str]]:
+        """Name and range of each coordinate of ``domains``, in words."""
+        return [
+            (name, f"{low:g} to {high:g}")
+            for name, (low, high) in zip(self.domains.names, self.domains.intervals, strict=True)
+        ]
 
     @abstractmethod
     def make_codec(self) -> Codec:

@@ -21,6 +21,7 @@ class ContextualInterface(ChoiceInterface):
     """Actions that set a scope's variables after the contexts were seen."""
 
     mode = Mode.CONTEXTUAL
+    trial_sets = "some variables, after contexts were observed"
     task_class = ContextualTask
     key = "scope"
     codec_class = PolicyCodec
@@ -31,6 +32,10 @@ class ContextualInterface(ChoiceInterface):
         if (contexts := self.problem.data(Contexts)) is None:
             raise ArgumentError(f"{self.problem.name} has no contexts, so it has no contextual mode")
         return contexts
+
+    @property
+    def contexts_seen(self) -> Sequence[str]:
+        return self.contexts.names
 
     def variable_sets(self) -> Sequence[frozenset[str]]:
         return [frozenset(variable for variable, _ in scope) for scope in self.contexts.scopes]

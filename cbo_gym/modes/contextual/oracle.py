@@ -76,7 +76,7 @@ class ContextualOracle(Oracle):
         """Return the maximum of E[Y | x, c] over the values of all scopes, for contexts of shape ``(n, k)``."""
         if not len(contexts):
             return Estimate(np.zeros(0), np.zeros(0))
-        return self.mean_given(self._best_response(contexts), contexts, tolerance)
+        return self.mean_given(self.best_response(contexts), contexts, tolerance)
 
     def find_optimum(self) -> Optimum:
         """Return the best policy over all scopes, which gives the best response to every context.
@@ -89,7 +89,7 @@ class ContextualOracle(Oracle):
             return Optimum(contexts.value, contexts.policy, 0.0, *random)
         rows = self.dynamics.natural_contexts(self._noise(CONTEXTS))
         check = ContextualOracle(self.dynamics, seed=self._seed + 1)
-        replicates = check._replicates_given(self._best_response(rows), rows, POINTS)
+        replicates = check._replicates_given(self.best_response(rows), rows, POINTS)
         # contexts of one replicate meet the noise of that replicate, so the replicates are independent
         values = np.einsum("rcr->rc", replicates.reshape(REPLICATES, CONTEXTS, REPLICATES)).mean(axis=1)
         error = values.std(ddof=1) / np.sqrt(REPLICATES)
@@ -101,7 +101,7 @@ class ContextualOracle(Oracle):
     def _replicates_given(self, intervention: Intervention, contexts: np.ndarray, points: int) -> np.ndarray:
         """Return means of the reward over each replicate's noise given the contexts, shape ``(n, REPLICATES)``."""
         batch = intervention.broadcast((len(contexts),))
-        uniforms = self._uniforms(points)
+        uniforms = self.uniforms(points)
         size = max(1, CHUNK // uniforms.shape[1])
         means = []
         for start in range(0, len(contexts), size):
@@ -133,7 +133,7 @@ class ContextualOracle(Oracle):
         context = dict.fromkeys(self.dynamics.contexts.names, np.zeros(1))
         return frozenset(respond(context)) in self.dynamics.variable_sets()
 
-    def _best_response(self, contexts: np.ndarray) -> Intervention:
+    def best_response(self, contexts: np.ndarray) -> Intervention:
         """Return a batch of ``n`` interventions, each the best in its context."""
         respond = self.dynamics.contexts.best_response
         if respond is None or not self._has_known_response:
@@ -143,7 +143,7 @@ class ContextualOracle(Oracle):
         return Intervention.do({name: np.clip(value, *domains[name]) for name, value in chosen.items()})
 
     def _search_responses(self, contexts: np.ndarray) -> Intervention:
-        half = self._uniforms(1)[:, :SEARCH_PAIRS]
+        half = self.uniforms(1)[:, :SEARCH_PAIRS]
         noise = self._noise_given(contexts, np.concatenate([half, 1.0 - half], axis=1))
         actions, values = [], []
         for scope, chosen in enumerate(self.dynamics.variable_sets()):

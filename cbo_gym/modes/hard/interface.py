@@ -17,6 +17,8 @@ class HardInterface(ChoiceInterface):
     """Actions that set a target set to values."""
 
     mode = Mode.HARD
+    trial_sets = "some variables, to values"
+    random_rounds_of = "a target set"
     task_class = HardTask
     key = "target"
     several_objectives = True

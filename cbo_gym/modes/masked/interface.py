@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,9 @@ class MaskedInterface(ParametricInterface):
     """Actions that select base arms."""
 
     mode = Mode.MASKED
+    effect_name = "base arm"
+    parameters_note = "The super arm is x, 0 or 1 for each base arm."
+    unused_name = "not chosen"
     task_class = MaskedTask
     codec: SuperArmCodec
 
@@ -39,6 +42,14 @@ class MaskedInterface(ParametricInterface):
         super().__init__(problem)
         self._count = self.scm.action_dim
         self._arms = self.codec.arms
+
+    @property
+    def symbols(self) -> Sequence[str]:
+        return [f"x{index}" for index in range(self._count)]
+
+    @property
+    def coordinate_labels(self) -> Sequence[tuple[str, str]]:
+        return [(arm, "0 or 1") for arm in self._arms]
 
     def make_codec(self) -> SuperArmCodec:
         domains = self.problem.domains

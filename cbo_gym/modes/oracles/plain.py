@@ -294,10 +294,10 @@ class Oracle:
 
     def _noise(self, points: int) -> Draws:
         if points not in self._noise_cache:
-            self._noise_cache[points] = self.scm.noise_from_uniform(self._uniforms(points))
+            self._noise_cache[points] = self.scm.noise_from_uniform(self.uniforms(points))
         return self._noise_cache[points]
 
-    def _uniforms(self, points: int) -> np.ndarray:
+    def uniforms(self, points: int) -> np.ndarray:
         """Return quasi-random numbers in (0, 1), shape ``(noisy variables, REPLICATES * points)``, by replicate."""
         from scipy.stats import qmc  # late, because it is slow to import
 

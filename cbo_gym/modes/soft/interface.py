@@ -24,6 +24,7 @@ class SoftInterface(ParametricInterface):
     """Actions that are the vector of the mechanisms' parameters."""
 
     mode = Mode.SOFT
+    trial_sets = "all parameters"
     several_objectives = True
     task_class: ClassVar[type[SoftTask]] = SoftTask
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, None)

@@ -23,6 +23,7 @@ from cbo_gym._util.files import csv_of
 from cbo_gym._util.yaml import Lines, parse_yaml
 from cbo_gym.agent_registry.finding import known_agents
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
+from cbo_gym.study.description import Description, modes
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.page import thinker
 from cbo_gym.study.page.access import COOKIE, AccessPolicy, equal_in_constant_time
@@ -187,8 +188,10 @@ async def show_new(request: Request, names: Names) -> Response:
 
 
 def _new(request: Request, names: list[str], problem: Problem | None, rows: int = FIRST_ROWS) -> Response:
-    typed, status = (problem.typed, problem.status) if problem else ({}, 200)
-    context = {"problem": problem, "agents": known_agents(), "rows": rows, "first": not names}
+    default = {"mode": [Description.model_fields["mode"].default]}
+    typed, status = (problem.typed, problem.status) if problem else (default, 200)
+    options = [(mode, f"{words} ({mode})") for mode, words in modes().items()]
+    context = {"problem": problem, "agents": known_agents(), "rows": rows, "first": not names, "modes": options}
     return _page(request, "new", status, typed=typed, **context)
 
 

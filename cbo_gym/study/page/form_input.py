@@ -10,6 +10,8 @@ from starlette.datastructures import FormData, UploadFile
 
 from cbo_gym._util.arguments import number_in
 from cbo_gym.errors import ArgumentError
+from cbo_gym.modes import classes_of
+from cbo_gym.study.description import modes
 from cbo_gym.study.units import pairs_in
 
 # Prefixes of the names of fields; the name of a variable or parameter follows.
@@ -98,7 +100,7 @@ def description(typed: FormInput) -> dict[str, Any]:
         name: whole_number(first_string(typed, name)) for name in ("horizon", "seed") if first_string(typed, name)
     }
     bounds = {row["setting"]: [number(row["low"]), number(row["high"])] for row in rows}
-    if fields["mode"] in ("soft", "aggregated"):
+    if fields["mode"] in modes() and not classes_of(fields["mode"]).INTERFACE.sets_variables:
         fields["parameters"] = {row["setting"]: {"node": row["node"], "bounds": bounds[row["setting"]]} for row in rows}
     else:
         fields["settable"] = bounds

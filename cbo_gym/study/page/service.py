@@ -70,7 +70,7 @@ class Case:
         # Later events are read by the next call.
         event = self.study.events
         if state is None or state.event != event:
-            units, entries = self.study._units, {entry.number: entry for entry in self.study.trials}
+            units, entries = self.study.units, {entry.number: entry for entry in self.study.trials}
             done = {number: units.native_values(units.read(entry.action)) for number, entry in entries.items()}
             self._state = state = StudyState(event, entries, done, self.study.best_trial)
         return state

@@ -16,9 +16,6 @@ from cbo_gym.study.units import format_value
 MAX_ROWS = 100
 # Pending trials with a form each.
 MAX_CARDS = 30
-# The mode whose actions are intervals, and the modes whose actions are parameters.
-INTERVALS = "aggregated"
-PARAMETERS = ("soft", "aggregated")
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ def fields_of(
     """
     about = case.about
     typed = problem.typed if problem is not None and problem.form == form else None
-    count = 2 if prefix in (DID, DO) and about.mode == INTERVALS else 1
+    count = 2 if prefix in (DID, DO) and case.study.interface.codec.intervals else 1
     fields = []
     for name in names:
         initial = _inputs(filled.get(name), shortened=prefix == DID)
@@ -103,7 +100,8 @@ def card_of(
     ``done`` and ``context`` are pairs of name and value with unit; ``was_set``, ``others`` and ``measured`` are fields.
     """
     entry, done, context = state.entries[trial], state.done[trial], state.entries[trial].context or {}
-    measured = [name for name in case.study.interface.nodes if name not in done or case.about.mode in PARAMETERS]
+    interface = case.study.interface
+    measured = [name for name in interface.nodes if name not in done or not interface.sets_variables]
     others = [name for name in case.study.settable if name not in done]
     return {
         "entry": entry,
@@ -125,7 +123,7 @@ def outcome_of(
     known = state.done.get(trial, {})
     did = {name: value for name, value in numbers(typed, DID).items() if typed[DID + name] != _inputs(known.get(name))}
     values = numbers(typed, VALUE)
-    if case.about.mode not in PARAMETERS:
+    if case.study.interface.sets_variables:
         values = {**known, **did, **values}
     if trial in state.entries and state.entries[trial].done is not None:
         # The whole action, because the trial was not done as suggested.
@@ -158,7 +156,7 @@ def study_context(case: Case, state: StudyState, problem: Problem | None) -> dic
     """Return the content of a study's page, except the report and the agent's expectations."""
     pending = [trial for trial, entry in sorted(state.entries.items()) if entry.status == "pending"]
     about = case.about
-    contexts = about.contexts if about.mode == "contextual" else []
+    contexts = case.study.interface.contexts_seen
     return {
         "about": about,
         "variables": [(name, about.units.get(name, "")) for name in case.study.interface.nodes],

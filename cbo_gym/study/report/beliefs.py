@@ -74,7 +74,7 @@ def _legend(snapshot: Snapshot) -> str:
         f"The expected {snapshot.with_unit(snapshot.about.reward)}: the line is the agent's mean, the band its 95 % "
         "interval for the expectation, without the scatter of single rounds. Dots are measured rounds; "
     )
-    if snapshot.about.mode in ("soft", "aggregated"):
+    if not snapshot.study.interface.sets_variables:
         legend += (
             "the mark is the recommendation. One parameter varies at a time, and the others have their recommended "
             "values, which the dots need not have."

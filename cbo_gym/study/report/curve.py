@@ -41,7 +41,7 @@ def progress(snapshot: Snapshot) -> dict[str, str] | None:
 def _line(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[str, Band, str]:
     """Return the name of the line, its values and intervals by round, and a note that explains them."""
     reward = snapshot.about.reward
-    if snapshot.about.mode == "contextual":
+    if snapshot.study.interface.looks_ahead:
         return (
             f"mean of {WINDOW} rounds",
             _running_mean(rewards),

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
 from cbo_gym.study.expectation import Band, expected_rewards
 from cbo_gym.study.study import Study
 from cbo_gym.task import Action
@@ -46,10 +45,10 @@ class Snapshot:
     """
 
     def __init__(self, study: Study) -> None:
-        self.study, self.about, self.units = study, study.about, study._units
+        self.study, self.about, self.units = study, study.about, study.units
         contexts = [entry.context for entry in study.trials if entry.context]
         self.context = contexts[-1] if contexts else None
-        state = study._catch_up()
+        state, self.agent, self.silence = study.agent_snapshot(self.context)
         known = [
             *(
                 (None, past["action"], past["values"])
@@ -66,20 +65,6 @@ class Snapshot:
             KnownRound(number, self.units.read(flat), values, values[self.about.reward])
             for number, flat, values in known
         ]
-        self.agent: Any = None
-        self.silence = ""
-        try:
-            agent = study._suggester.copy_agent(self.context)
-        # A variable that the agent needs was not measured.
-        except ArgumentError as error:
-            self.silence = str(error)
-            return
-        if agent is study._suggester._agent:
-            self.silence = f"{self.about.agent} cannot be asked: its state is in another library, or in a thread."
-        elif not agent.history:
-            self.silence = "Nothing is known yet."
-        else:
-            self.agent = agent
 
     def rewards(self, actions: Sequence[Action]) -> Band | None:
         """Return the rewards that the agent expects; None if it cannot predict those of these actions."""
@@ -87,7 +72,7 @@ class Snapshot:
 
     def next(self) -> Action | None:
         """Return the next suggestion; None if it depends on a context, or nothing is known yet."""
-        if self.agent is None or self.about.mode == "contextual":
+        if self.agent is None or self.study.interface.looks_ahead:
             return None
         last = deepcopy(self.agent.history[-1].observation)
         return self.units.require_valid(deepcopy(self.agent).act(last))

@@ -56,7 +56,7 @@ def _diagram(snapshot: Snapshot, roles: dict[str, str], words: dict[str, str], s
     """Draw the diagram with the mean of each node, how often it was set, and its last action."""
     diagram: Any = snapshot.study.diagram
     lines: dict[str, list[Line]] = defaultdict(list)
-    if snapshot.about.mode in ("soft", "aggregated"):
+    if not snapshot.study.interface.sets_variables:
         for name, parameter in snapshot.about.parameters.items():
             last = f"{name} {number(set_to[name][-1])}" if set_to[name] else name
             lines[parameter.node].append(Line(last, last))
