@@ -65,23 +65,58 @@ assert "CBO/Custom-Dueling-v0" in gym.registry
 
 DATA = """
 import gymnasium as gym, cbo_gym, pytest
+from cbo_gym.evaluation.compare.leaderboard import leaderboard
 from cbo_gym.problems.modes.stepped import Steps
 from cbo_gym.problems.systems.thermostat import thermostat
 from cbo_gym.testing import check_agent, check_problem
-check_problem("cbo_gym.problems.systems.stepped_thermostat:stepped_thermostat", mode="stepped")
-check_agent("Random", "CBO/SteppedThermostat-v0")
-check_agent("Optuna", "CBO/SteppedThermostat-v0")
-env = gym.make("CBO/SteppedThermostat-v0")
+ROOM, PROBLEM = "CBO/SteppedThermostat-v0", "cbo_gym.problems.systems.stepped_thermostat:stepped_thermostat"
+check_problem(PROBLEM, mode="stepped")
+check_agent("Random", ROOM)
+check_agent("Optuna", ROOM)
+env = gym.make(ROOM)
 env.reset(seed=0)
 *_, info = env.step([0.4, 0.6])
 assert info["intervention"] == {"heat": 5.0, "blind": 1.0}, info
-run = cbo_gym.evaluate("Random", "CBO/SteppedThermostat-v0", 0, horizon=30)
+envs = gym.make_vec(ROOM, num_envs=2, vectorization_mode="vector_entry_point", counts=[2, 2])
+envs.reset(seed=0)
+*_, infos = envs.step([[0.4, 0.6], [0.6, 0.4]])
+assert infos["intervention"]["heat"].tolist() == [0.0, 10.0], infos
+run = cbo_gym.evaluate("Random", ROOM, 0, horizon=30)
 assert abs(run.optimum + 0.25) < 0.01 and (run.table["instant_regret"] > -0.01).all()
+assert cbo_gym.sweep(["Random", "Optuna"], ROOM, 2, "runs", horizon=5, n_jobs=1)["finished"] == 4
+assert set(leaderboard("runs", modes=["stepped"]).per_env["agent"]) == {"Random", "Optuna"}
 for counts in ((5,), (5, 1)):
     with pytest.raises(cbo_gym.errors.ArgumentError, match="Thermostat: .* count"):
         thermostat().with_data(Steps(counts))
 with pytest.raises(cbo_gym.errors.ArgumentError, match="no stepped mode"):
     gym.make("CBO/Custom-Stepped-v0", problem=thermostat())
+"""
+
+STUDY = """
+import cbo_gym, pytest
+from cbo_gym.study import create_study, load_study
+parameters = {"heat": {"node": "warmth", "bounds": (0.0, 10.0)}, "blind": {"node": "comfort", "bounds": (0.0, 1.0)}}
+about = dict(reward="comfort", diagram="dag {warmth -> comfort}", parameters=parameters, mode="stepped", agent="Random")
+study = create_study("room", storage="room.db", options={"counts": [5, 2]}, **about)
+for _ in range(3):
+    trial = study.ask()
+    study.tell(trial, {"warmth": 15.0 + trial.do["heat"], "comfort": -1.0})
+assert list(load_study(storage="room.db").interface.decode([0.4, 0.6]).soft) == [5.0, 1.0]
+assert set(study.recommendation()) == {"heat", "blind"} and len(study.data()) == 3
+study.report("room.html")
+with pytest.raises(cbo_gym.errors.ArgumentError, match="stepped mode has no option 'count'; did you mean 'counts'"):
+    create_study("other", storage="room.db", options={"count": [5, 2]}, **about)
+with pytest.raises(cbo_gym.errors.ArgumentError, match="says nothing of positions"):
+    create_study("other", storage="room.db", **about)
+"""
+
+PAGE = """
+from cbo_gym.envs.registry import find_entry
+from website.pages.environments import Environment, navigation, page
+room = page(Environment(find_entry("CBO/SteppedThermostat-v0")))
+for words in ("parameters, which go to the nearest position", "| `[0]` | `heat` | 0 to 10 | `warmth` |", "`counts`"):
+    assert words in room, room
+assert "Stepped mode" in [name for group in navigation() for name in group]
 """
 
 METRIC = """
@@ -105,7 +140,8 @@ def recipes():
 def package(tmp_path_factory):
     """A copy of the package with all that the recipes add."""
     root = tmp_path_factory.mktemp("package")
-    for folder in ("agents", "cbo_gym"):
+    (root / "docs").symlink_to(ROOT / "docs")
+    for folder in ("agents", "cbo_gym", "website"):
         copytree(ROOT / folder, root / folder, symlinks=True, ignore=ignore_patterns("__pycache__"))
     for name in ("envs_registry.yaml", "suites.yaml", "pyproject.toml"):
         copyfile(ROOT / name, root / name)
@@ -125,7 +161,15 @@ def package(tmp_path_factory):
 
 def test_the_recipes_work(package):
     """All in one process: most of the time is to import the package."""
-    recipes = {"environment": ENVIRONMENT, "agent": AGENT, "mode": MODE, "data": DATA, "metric": METRIC}
+    recipes = {
+        "environment": ENVIRONMENT,
+        "agent": AGENT,
+        "mode": MODE,
+        "data": DATA,
+        "study": STUDY,
+        "page": PAGE,
+        "metric": METRIC,
+    }
     played = [f"exec(compile({code!r}, {name!r}, 'exec'), {{}})" for name, code in recipes.items()]
     here = f"import cbo_gym; assert cbo_gym.__file__.startswith({str(package)!r})"
     code = "\n".join([here, *played])

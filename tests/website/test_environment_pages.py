@@ -43,7 +43,7 @@ def played(one: Environment) -> tuple[dict[str, Any], dict[str, Any]]:
         soft = rng.integers(0, 2, (scm.action_dim, ROUNDS)).astype(float)
     else:
         soft = domains.points_to_native(rng.random((ROUNDS, scm.action_dim))).T
-    given = dict(zip(one.symbols, soft, strict=True))
+    given = dict(zip(dynamics.symbols, soft, strict=True))
     assert not set(given) & set(scm.nodes)
     values = scm.propagate(noise, Intervention(tuple(soft)))
     if isinstance(scm, SeparableSEM):
