@@ -8,14 +8,13 @@ evaluator and the command line all use ``task.codec``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike
 
-from cbo_gym._util.arguments import is_finite_number
 from cbo_gym.actions.domains import Domains
 from cbo_gym.actions.spaces import CellBox, GridBox, Space, SparseBox, SuperArmSpace
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
@@ -31,8 +30,6 @@ Action = Any
 Actions = Any
 # An action in the form of envs_registry.yaml.
 Record = list[float] | dict[str, float] | str
-# Name of a value and the value -> the value as a number.
-ReadNumber = Callable[[str, object], float]
 
 
 class Codec(ABC):
@@ -80,38 +77,22 @@ class Codec(ABC):
         """Return name -> native value, or ``(low, high)`` of an interval, of what the action sets."""
         return dict(zip(self.domains.names, self.domains.points_to_native(action).tolist(), strict=True))
 
-    def from_native(
-        self, values: Mapping[str, Any], read: ReadNumber, null: Sequence[float], suggested: Action | None = None
-    ) -> Action:
+    def from_native(self, values: Mapping[str, Any], null: Sequence[float], suggested: Action | None = None) -> Action:
         """Return the action that sets these values; it may be outside the action space.
 
         Args:
-            values: name -> native value, or ``(low, high)`` of an interval.
-            read: name and value -> number, or an ArgumentError.
+            values: name -> native number, or ``(low, high)`` of an interval.
             null: coordinates of the parameters that ``values`` leaves out, in [0, 1].
             suggested: the action that was suggested, if any.
 
         Raises:
-            ArgumentError: naming the value at fault.
+            ArgumentError: if no action sets these names.
         """
-        self._require_names(values)
-        return np.array(
-            [
-                self._to_unit(name, values[name], read) if name in values else low
-                for name, low in zip(self.domains.names, null, strict=True)
-            ]
-        )
+        pairs = zip(self.domains.names, null, strict=True)
+        return np.array([self._to_unit(name, values[name]) if name in values else low for name, low in pairs])
 
-    def _require_names(self, values: Mapping[str, Any]) -> None:
-        names = self.domains.names
-        for name in values:
-            if name not in names:
-                raise ArgumentError(
-                    f"{name!r} cannot be set{did_you_mean(name, names)}; the settable names are {list(names)}"
-                )
-
-    def _to_unit(self, name: str, native: object, read: ReadNumber) -> float:
-        return float(self.domains.scales[self.domains.names.index(name)].to_unit(read(name, native)))
+    def _to_unit(self, name: str, native: Any) -> Any:
+        return self.domains.scales[self.domains.names.index(name)].to_unit(native)
 
     @property
     def options(self) -> tuple[str, Sequence[str]]:
@@ -251,14 +232,10 @@ class CellCodec(Codec):
         corners = self.domains.points_to_native(action)
         return dict(zip(self.domains.names, corners.T.tolist(), strict=True))
 
-    def from_native(
-        self, values: Mapping[str, Any], read: ReadNumber, null: Sequence[float], suggested: Action | None = None
-    ) -> Action:
-        self._require_names(values)
+    def from_native(self, values: Mapping[str, Any], null: Sequence[float], suggested: Action | None = None) -> Action:
         if missing := [name for name in self.domains.names if name not in values]:
             raise ArgumentError(f"give an interval for each parameter; {missing} are missing")
-        ends = [(name, _interval(name, values[name])) for name in self.domains.names]
-        return np.array([[self._to_unit(name, end, read) for end in pair] for name, pair in ends]).T
+        return np.array([[self._to_unit(name, end) for end in values[name]] for name in self.domains.names]).T
 
     def to_string(self, record: Record) -> str:
         corners = self.domains.points_to_native(self.from_record(record))
@@ -308,10 +285,7 @@ class ChoiceCodec(Codec):
     def to_native(self, action: Action) -> dict[str, Any]:
         return ChoiceCodec.to_record(self, action)  # type: ignore[return-value]
 
-    def from_native(
-        self, values: Mapping[str, Any], read: ReadNumber, null: Sequence[float], suggested: Action | None = None
-    ) -> Action:
-        self._require_names(values)
+    def from_native(self, values: Mapping[str, Any], null: Sequence[float], suggested: Action | None = None) -> Action:
         chosen = frozenset(values)
         if chosen not in self.sets:
             raise ArgumentError(
@@ -324,7 +298,7 @@ class ChoiceCodec(Codec):
             index = self.sets.index(chosen)
         point = np.full(len(self.domains), UNSET)
         for name, native in values.items():
-            point[self.domains.names.index(name)] = self._to_unit(name, native, read)
+            point[self.domains.names.index(name)] = self._to_unit(name, native)
         return {self.key: np.int64(index), "values": point}
 
     @property
@@ -394,9 +368,7 @@ class ArmCodec(Codec):
     def to_native(self, action: Action) -> dict[str, Any]:
         return self.to_record(action)  # type: ignore[return-value]
 
-    def from_native(
-        self, values: Mapping[str, Any], read: ReadNumber, null: Sequence[float], suggested: Action | None = None
-    ) -> Action:
+    def from_native(self, values: Mapping[str, Any], null: Sequence[float], suggested: Action | None = None) -> Action:
         arms = [dict(arm) for arm in self.arms]
         if values not in arms:
             raise ArgumentError(f"{short_repr(values)} is not one of the {len(arms)} arms")
@@ -433,14 +405,6 @@ class PolicyCodec(ChoiceCodec):
 
     def to_string(self, record: Record) -> str:
         return record if isinstance(record, str) else super().to_string(record)
-
-
-def _interval(name: str, value: object) -> Sequence[Any]:
-    """Return the ends of an interval."""
-    ends = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else []
-    if len(ends) != 2 or (all(map(is_finite_number, ends)) and ends[0] > ends[1]):
-        raise ArgumentError(f"{name} needs an interval, two numbers in ascending order; given {short_repr(value)}")
-    return ends
 
 
 def _format_assignments(pairs: Iterable[tuple[str, float]]) -> str:

@@ -52,7 +52,16 @@ class Units:
         if not isinstance(done, Mapping):
             raise ArgumentError(f"an action must be a mapping from names to values; given {short_repr(done)}")
         whole = dict(done) if asked is None else {**self.native_values(asked), **done}
-        return self.codec.from_native(whole, _read_value, self.interface.problem.null_action, asked)
+        # Arms have no domains.
+        names = self.codec.domains.names or whole
+        for name in whole:
+            if name not in names:
+                raise ArgumentError(
+                    f"{name!r} cannot be set{did_you_mean(name, names)}; the settable names are {list(names)}"
+                )
+        read = _read_interval if self.codec.intervals else _read_value
+        numbers = {name: read(name, value) for name, value in whole.items()}
+        return self.codec.from_native(numbers, self.interface.problem.null_action, asked)
 
     def values(self, values: Mapping[str, Any]) -> dict[str, float | None]:
         """Return the values of all variables, None for those that were not measured, without ignored names.
@@ -174,6 +183,13 @@ class Units:
 
 def _read_value(name: str, value: object) -> float:
     return _number(f"the value of {name}", value)
+
+
+def _read_interval(name: str, value: object) -> list[float]:
+    ends = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else []
+    if len(ends) != 2 or (all(map(is_finite_number, ends)) and ends[0] > ends[1]):
+        raise ArgumentError(f"{name} needs an interval, two numbers in ascending order; given {short_repr(value)}")
+    return [_read_value(name, end) for end in ends]
 
 
 def _number(name: str, value: object) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,9 +44,6 @@ class AdversarialInterface(SoftInterface):
         self.move_domains = Domains(dict(zip(names[self._first :], intervals[self._first :], strict=True)))
         self.moves = GridBox(len(self.move_domains), self._levels).all()
         super().__init__(problem)
-        # coordinates of the agent's actions; the mechanisms take both players'
-        self._action_dim = self._first
-        self._null = self._null[: self._first]
 
     def make_codec(self) -> GridCodec:
         whole = self.require_parameters()
@@ -55,20 +51,6 @@ class AdversarialInterface(SoftInterface):
         intervals = dict(zip(whole.names[own], whole.intervals[own], strict=True))
         domains = Domains(intervals if whole.named else whole.intervals[own])
         return GridCodec(self._grid, domains)
-
-    @cached_property
-    def coordinates(self) -> Mapping[str, tuple[int, ...]]:
-        if self.domains.named:
-            return {name: (index,) for index, name in enumerate(self.domains.names)}
-        return self.own_nodes
-
-    @property
-    def own_nodes(self) -> Mapping[str, tuple[int, ...]]:
-        return self._of_agent(self.scm.action_nodes)
-
-    def _of_agent(self, entering: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-        kept = {node: tuple(i for i in own if i < self._first) for node, own in entering.items()}
-        return {node: own for node, own in kept.items() if own}
 
     def all_actions(self) -> np.ndarray:
         return self._grid.all()
@@ -131,17 +113,13 @@ class AdversarialInterface(SoftInterface):
         return Entry(f"{name} = {value} (adversary)", f"{name} = {widest_of(*domain)} (adversary)")
 
     def task_fields(self) -> dict[str, Any]:
-        fields = super().task_fields()
-        own, entering = slice(self._first), fields["action_nodes"]
-        of_adversary = {
-            node: tuple(i - self._first for i in coordinates if i >= self._first)
-            for node, coordinates in entering.items()
+        others = {
+            node: tuple(i - self._first for i in entering if i >= self._first)
+            for node, entering in self.scm.action_nodes.items()
         }
         return {
-            **fields,
-            "action_nodes": self._of_agent(entering),
-            **{name: tuple(fields[name])[own] for name in ("action_domains", "action_names", "null_action")},
-            "adversary_nodes": {node: others for node, others in of_adversary.items() if others},
+            **super().task_fields(),
+            "adversary_nodes": {node: others[node] for node in self.nodes if others.get(node)},
             "adversary_domains": self.move_domains.intervals,
             "adversary_names": self.move_domains.names,
             "levels": self._levels,

@@ -49,14 +49,16 @@ class ParametricInterface(Interface):
     @cached_property
     def coordinates(self) -> Mapping[str, tuple[int, ...]]:
         """Coordinates by the parameters' names, or else by the node that they affect."""
-        if self.problem.domains.named:
-            return {name: (index,) for index, name in enumerate(self.problem.domains.names)}
+        if self.domains.named:
+            return {name: (index,) for index, name in enumerate(self.domains.names)}
         return self.own_nodes
 
     @property
     def own_nodes(self) -> Mapping[str, tuple[int, ...]]:
         """Coordinates of actions by the node that they enter."""
-        return self.scm.action_nodes
+        count = len(self.domains)
+        own = {node: tuple(i for i in entering if i < count) for node, entering in self.scm.action_nodes.items()}
+        return {node: coordinates for node, coordinates in own.items() if coordinates}
 
     def priceable(self) -> Priceable:
         """Return the parameters, by their names or that of the node that they enter; null is the reference."""
@@ -103,11 +105,11 @@ class ParametricInterface(Interface):
         return {transform.names[name]: float(unit.to_new(record[name])) for name, (_, unit) in units if name in record}
 
     def task_fields(self) -> dict[str, Any]:
-        entering = self.scm.action_nodes
+        own = self.own_nodes
         return {
-            "action_nodes": {name: entering[name] for name in self.nodes if name in entering},
-            "action_domains": tuple(self.problem.action_domains),
-            "action_names": self.problem.domains.names,
+            "action_nodes": {name: own[name] for name in self.nodes if name in own},
+            "action_domains": tuple(self.problem.action_domains)[: len(self.domains)],
+            "action_names": self.domains.names,
         }
 
 

@@ -31,9 +31,9 @@ class SoftInterface(ParametricInterface):
 
     def __init__(self, problem: ProblemStatement, *, max_interventions: int | None = None) -> None:
         self.max_interventions = max_interventions
-        self._null = [float(a) for a in problem.null_action]
         super().__init__(problem)
-        self._action_dim = self.scm.action_dim
+        self._action_dim = len(self.domains)
+        self._null = [float(a) for a in problem.null_action[: self._action_dim]]
         self._to_native = self.domains.to_native
         self._own_actions = [(name, itemgetter(*own)) for name, own in self.coordinates.items()]
 
@@ -93,7 +93,7 @@ class SoftInterface(ParametricInterface):
     def task_fields(self) -> dict[str, Any]:
         return {
             **super().task_fields(),
-            "null_action": tuple(self.problem.null_action),
+            "null_action": tuple(self.problem.null_action)[: self._action_dim],
             "max_interventions": self.max_interventions,
             "composition": self.problem.composition,
         }
