@@ -52,8 +52,8 @@ class OperationError(CBOGymError, RuntimeError):
 class MissingExtraError(CBOGymError, ImportError):
     """A library that an extra installs is missing."""
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs libraries that are not installed: pip install 'cbo-gym[{extra}]'")
+    def __init__(self, subject: str, extra: str) -> None:
+        super().__init__(f"{subject} needs libraries that are not installed: pip install 'cbo-gym[{extra}]'")
 
 
 EXTRA_OF = {
@@ -83,12 +83,12 @@ EXTRA_OF = {
 
 
 @contextmanager
-def naming_the_extra(what: str, extra: str = "") -> Iterator[None]:
-    """Name the extra that installs a library, where importing ``what`` fails because it is missing.
+def naming_the_extra(subject: str, extra: str = "") -> Iterator[None]:
+    """Name the extra that installs a library, where importing ``subject`` fails because it is missing.
 
     Args:
-        what: Name of the import.
-        extra: Extra that installs all libraries that ``what`` needs; if empty, that of the missing library.
+        subject: Name of the import.
+        extra: Extra that installs all libraries that ``subject`` needs; if empty, that of the missing library.
 
     Raises:
         MissingExtraError: in place of the ModuleNotFoundError of such a library; other errors pass.
@@ -99,7 +99,7 @@ def naming_the_extra(what: str, extra: str = "") -> Iterator[None]:
         extra_of_library = EXTRA_OF.get((error.name or "").partition(".")[0])
         if extra_of_library is None:
             raise
-        raise MissingExtraError(what, extra or extra_of_library) from error
+        raise MissingExtraError(subject, extra or extra_of_library) from error
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
@@ -128,9 +128,9 @@ def nearby(given: object, known: Iterable[str], listed_by: str) -> str:
         listed_by: Command that lists them, named if they are many.
     """
     names = list(known)
-    few = len(names) <= FEW_NAMES
-    there = f"there are {', '.join(names)}" if few else f"{listed_by} lists all {len(names)}"
-    return f"{did_you_mean(given, names)}; {there}"
+    is_short = len(names) <= FEW_NAMES
+    choices = f"there are {', '.join(names)}" if is_short else f"{listed_by} lists all {len(names)}"
+    return f"{did_you_mean(given, names)}; {choices}"
 
 
 def printable(string: str) -> str:

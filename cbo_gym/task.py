@@ -178,18 +178,18 @@ class Task:
 
         diagram, candidates = self.graph.diagram, self.graph.candidates
         known = "one diagram" if diagram else f"{len(candidates)} candidates" if candidates else "-"
-        about: list[tuple[str, object]] = [
+        rows: list[tuple[str, object]] = [
             ("mode", self.mode),
             ("rounds", self.horizon),
             ("observed variables", ", ".join(self.nodes)),
             ("reward", self.reward),
             ("actions", self.action_space),
             ("initial rounds", len(self.initial_data)),
-            ("known of the graph", known),
+            ("graph knowledge", known),
         ]
-        about += [("constraints", ", ".join(map(str, self.constraints)))] if self.constraints else []
-        about += [("objectives", ", ".join(map(str, self.objectives)))] if self.objectives else []
-        return facts(f"Task {self.env_id}", about) + (diagram._repr_svg_() if diagram else "")
+        rows += [("constraints", ", ".join(map(str, self.constraints)))] if self.constraints else []
+        rows += [("objectives", ", ".join(map(str, self.objectives)))] if self.objectives else []
+        return facts(f"Task {self.env_id}", rows) + (diagram._repr_svg_() if diagram else "")
 
 
 @dataclass(frozen=True, kw_only=True)

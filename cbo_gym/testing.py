@@ -125,23 +125,23 @@ def _play(agent: Any, env_label: str, seed: int, rounds: int, overwrite: bool = 
 
 
 @contextmanager
-def _naming(what: str) -> Iterator[None]:
+def _naming(subject: str) -> Iterator[None]:
     """Name the method that raised; errors of this package, such as an unsupported mode, pass."""
     try:
         yield
     except CBOGymError:
         raise
     except Exception as error:
-        raise ContractError(f"{what} raised {type(error).__name__}: {error}") from error
+        raise ContractError(f"{subject} raised {type(error).__name__}: {error}") from error
 
 
 @contextmanager
-def _naming_mechanisms(where: str) -> Iterator[None]:
+def _naming_mechanisms(subject: str) -> Iterator[None]:
     """Name the mechanism that raised, and say how mechanisms are written."""
     try:
         yield
     except OperationError as error:
-        raise ContractError(f"{where}: {error}{ELEMENTWISE}") from error
+        raise ContractError(f"{subject}: {error}{ELEMENTWISE}") from error
 
 
 def _name(agent: object) -> str:
@@ -180,21 +180,21 @@ def _overwrite(arguments: Action | Observation) -> None:
             value[...] = value.dtype.type(-77)
 
 
-def _require_equal(first: list[Action], second: list[Action], what: str) -> None:
+def _require_equal(first: list[Action], second: list[Action], subject: str) -> None:
     for index, (a, b) in enumerate(zip(first, second, strict=True)):
         if _freeze(a) != _freeze(b):
             choice = "recommendation" if index % 2 else "action"
             raise ContractError(
-                f"{what}: the {choice} of round {index // 2 + 1} is {a!r} in the first and {b!r} in the second"
+                f"{subject}: the {choice} of round {index // 2 + 1} is {a!r} in the first and {b!r} in the second"
             )
 
 
 @contextmanager
-def _require_unchanged(what: str, value: object, by: str) -> Iterator[None]:
+def _require_unchanged(subject: str, value: object, method: str) -> Iterator[None]:
     before = _freeze(value)
     yield
     if _freeze(value) != before:
-        raise ContractError(f"{by} changed {what}; work on a copy")
+        raise ContractError(f"{method} changed {subject}; work on a copy")
 
 
 def _freeze(value: object) -> object:
@@ -300,43 +300,43 @@ def _split(dynamics: Dynamics, actions: Actions, count: int) -> list[Action]:
 
 
 def _check_rounds(dynamics: Dynamics, seed: int) -> None:
-    scm, where = dynamics.scm, f"{dynamics.problem.name} in {dynamics.mode} mode"
+    scm, subject = dynamics.scm, f"{dynamics.problem.name} in {dynamics.mode} mode"
     actions = _some_actions(dynamics, SAMPLES, seed)
     noise = scm.draw_noise(np.random.default_rng(seed), SAMPLES)
     batch = dynamics.decode_batch(actions)
-    with _naming_mechanisms(f"{where}, on arrays"):
-        together = dynamics.play(noise, batch)
-        again = dynamics.play(noise, dynamics.decode_batch(actions))
+    with _naming_mechanisms(f"{subject}, on arrays"):
+        batched = dynamics.play(noise, batch)
+        repeated = dynamics.play(noise, dynamics.decode_batch(actions))
     for row, action in enumerate(_split(dynamics, actions, SAMPLES)):
-        with _naming_mechanisms(f"{where}, on single numbers"):
+        with _naming_mechanisms(f"{subject}, on single numbers"):
             single = dynamics.play(tuple(float(column[row]) for column in noise), dynamics.decode(action))
         for name, value in single.items():
-            column = np.broadcast_to(together[name], SAMPLES)
+            column = np.broadcast_to(batched[name], SAMPLES)
             if not isinstance(value, float | int | np.number | np.ndarray):
-                raise ContractError(f"{where}: {name} is {value!r}; it must be a number")
+                raise ContractError(f"{subject}: {name} is {value!r}; it must be a number")
             if not np.isfinite(value):
-                raise ContractError(f"{where}: {name} is {value} under the action {action!r}; it must be finite")
+                raise ContractError(f"{subject}: {name} is {value} under the action {action!r}; it must be finite")
             if not np.isclose(value, column[row], rtol=1e-9, atol=1e-9):
                 raise ContractError(
-                    f"{where}: {name} is {value} for single numbers and {column[row]} in an array{ELEMENTWISE}"
+                    f"{subject}: {name} is {value} for single numbers and {column[row]} in an array{ELEMENTWISE}"
                 )
-            if np.broadcast_to(again[name], SAMPLES)[row] != column[row]:
-                raise ContractError(f"{where}: {name} differs between two rounds with the same noise and action")
+            if np.broadcast_to(repeated[name], SAMPLES)[row] != column[row]:
+                raise ContractError(f"{subject}: {name} differs between two rounds with the same noise and action")
 
 
 def _check_codec(dynamics: Dynamics, seed: int) -> None:
-    codec, where = dynamics.codec, f"{dynamics.problem.name} in {dynamics.mode} mode"
+    codec, subject = dynamics.codec, f"{dynamics.problem.name} in {dynamics.mode} mode"
     rng = np.random.default_rng(seed)
     for point in rng.random((SAMPLES, codec.dim)):
         if not _contains(dynamics.action_space, codec.to_action(point)):
-            raise ContractError(f"{where}: the codec makes {codec.to_action(point)!r} of a point, not an action")
+            raise ContractError(f"{subject}: the codec makes {codec.to_action(point)!r} of a point, not an action")
     for action in _split(dynamics, _some_actions(dynamics, SAMPLES, seed), SAMPLES):
         if _frozen_numbers(codec.to_action(codec.to_point(action))) != _frozen_numbers(action):
-            raise ContractError(f"{where}: the point of {action!r} leads to another action")
+            raise ContractError(f"{subject}: the point of {action!r} leads to another action")
         restored = dynamics.decode(codec.from_record(codec.to_record(action)))
         meant = dynamics.decode(action)
         if not _close(dynamics.describe(restored), dynamics.describe(meant)):
-            raise ContractError(f"{where}: the record of {action!r} leads to another intervention")
+            raise ContractError(f"{subject}: the record of {action!r} leads to another intervention")
         codec.to_string(codec.to_record(action))
         codec.to_numbers(action)
 
@@ -353,34 +353,34 @@ def _close(first: Description, second: Description) -> bool:
 
 
 def _check_environments(problem: str | Problem, dynamics: Dynamics, parameters: dict[str, Any], seed: int) -> None:
-    where = f"{dynamics.problem.name} in {dynamics.mode} mode"
+    subject = f"{dynamics.problem.name} in {dynamics.mode} mode"
     scalars = [CausalBanditEnv(problem, mode=dynamics.mode, **parameters) for _ in range(2)]
     both = CausalBanditVectorEnv(2, problem, mode=dynamics.mode, **parameters)
     observations, _ = both.reset(seed=seed)
     firsts = [env.reset(seed=seed + index)[0] for index, env in enumerate(scalars)]
-    _require_same_observations(where, firsts, observations)
+    _require_same_observations(subject, firsts, observations)
     for number in range(3):
         actions = _some_actions(dynamics, 2, seed + number)
         steps = [env.step(action) for env, action in zip(scalars, _split(dynamics, actions, 2), strict=True)]
         observations, rewards, *_ = both.step(actions)
         for observation, _, *_ in steps:
             if not scalars[0].observation_space.contains(observation):
-                raise ContractError(f"{where}: the observation {observation} is outside {dynamics.observation_space}")
-        _require_same_observations(where, [step[0] for step in steps], observations)
+                raise ContractError(f"{subject}: the observation {observation} is outside {dynamics.observation_space}")
+        _require_same_observations(subject, [step[0] for step in steps], observations)
         if not np.allclose([step[1] for step in steps], rewards, rtol=1e-9, atol=1e-9):
             raise ContractError(
-                f"{where}: scalar environments earn {[step[1] for step in steps]}, vectorised {rewards}"
+                f"{subject}: scalar environments earn {[step[1] for step in steps]}, vectorised {rewards}"
             )
 
 
-def _require_same_observations(where: str, singles: list[Observation], together: Observation) -> None:
+def _require_same_observations(subject: str, singles: list[Observation], batched: Observation) -> None:
     for index, single in enumerate(singles):
-        if not _close(single, {key: value[index] for key, value in together.items()}):
-            raise ContractError(f"{where}: experiment {index} of the vectorised environment has another observation")
+        if not _close(single, {key: value[index] for key, value in batched.items()}):
+            raise ContractError(f"{subject}: experiment {index} of the vectorised environment has another observation")
 
 
 def _check_rewards(dynamics: Dynamics, seed: int) -> None:
-    where = f"{dynamics.problem.name} in {dynamics.mode} mode"
+    subject = f"{dynamics.problem.name} in {dynamics.mode} mode"
     oracle = oracle_for(dynamics)
     actions = _split(dynamics, _some_actions(dynamics, RANDOM_ACTIONS, seed), RANDOM_ACTIONS)
     if isinstance(oracle, SeveralObjectivesOracle):
@@ -388,12 +388,12 @@ def _check_rewards(dynamics: Dynamics, seed: int) -> None:
         if idle := [
             str(objective) for objective, w in zip(dynamics.problem.outcomes.objectives, width, strict=True) if w <= 0.0
         ]:
-            raise ContractError(f"{where}: under {RANDOM_ACTIONS} random actions {idle[0]} has one expected value")
+            raise ContractError(f"{subject}: under {RANDOM_ACTIONS} random actions {idle[0]} has one expected value")
         return
     expected = oracle.expected_rewards(actions, tolerance=np.inf)
     if np.ptp(expected.value) <= 0.0:
         raise ContractError(
-            f"{where}: {RANDOM_ACTIONS} random actions all have the expected reward {expected.value[0]}"
+            f"{subject}: {RANDOM_ACTIONS} random actions all have the expected reward {expected.value[0]}"
         )
     best = dynamics.known_maximiser()
     if best is not None:
@@ -403,13 +403,13 @@ def _check_rewards(dynamics: Dynamics, seed: int) -> None:
             better = actions[int(above.argmax())]
             claimed = "optimal_do" if dynamics.sets_variables else "optimal_action"
             raise ContractError(
-                f"{where}: {claimed} has the expected reward {reached.value[0]}, and {better!r} "
+                f"{subject}: {claimed} has the expected reward {reached.value[0]}, and {better!r} "
                 f"{expected.value[above.argmax()]}"
             )
-    _check_composition(dynamics, where, seed)
+    _check_composition(dynamics, subject, seed)
 
 
-def _check_composition(dynamics: Dynamics, where: str, seed: int) -> None:
+def _check_composition(dynamics: Dynamics, subject: str, seed: int) -> None:
     composition, scm = dynamics.problem.composition, dynamics.scm
     if composition is None or scm.reward in {variable.name for variable in scm.noisy}:
         return
@@ -417,4 +417,4 @@ def _check_composition(dynamics: Dynamics, where: str, seed: int) -> None:
     values = dynamics.play(noise, dynamics.decode_batch(_some_actions(dynamics, SAMPLES, seed)))
     nodes = {name: np.broadcast_to(values[name], SAMPLES) for name in scm.nodes[:-1]}
     if not np.allclose(composition(nodes), values[scm.reward], rtol=1e-9, atol=1e-9):
-        raise ContractError(f"{where}: the composition does not give the reward")
+        raise ContractError(f"{subject}: the composition does not give the reward")

@@ -153,10 +153,10 @@ def direct_edges(
         return {other for pair in joined if name in pair for other in pair - {name} if other in left}
 
     def harm(name: str) -> tuple[int, int, str]:
-        near = neighbours(name)
-        undirected = {other for other in near if (name, other) in lines or (other, name) in lines}
-        apart = sum(frozenset((a, b)) not in joined for a in undirected for b in near - {a})
-        return sum((name, other) in arrows for other in near), apart, name
+        adjacent = neighbours(name)
+        undirected = {other for other in adjacent if (name, other) in lines or (other, name) in lines}
+        unlinked = sum(frozenset((a, b)) not in joined for a in undirected for b in adjacent - {a})
+        return sum((name, other) in arrows for other in adjacent), unlinked, name
 
     while left:
         last = reward if reward in left else min(left, key=harm)

@@ -38,10 +38,10 @@ class AverageKernel:
 
     def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return covariances of the means over cells ``(m, 2, d)`` and ``(n, 2, d)``, shape ``(m, n)``."""
-        most = max(MAX_PAIRS // (self._points**2 * max(len(left), 1)), 1)
-        if len(right) <= most:
+        max_rows = max(MAX_PAIRS // (self._points**2 * max(len(left), 1)), 1)
+        if len(right) <= max_rows:
             return self._covariance(left, right)
-        blocks = [self._covariance(left, right[start : start + most]) for start in range(0, len(right), most)]
+        blocks = [self._covariance(left, right[start : start + max_rows]) for start in range(0, len(right), max_rows)]
         return np.concatenate(blocks, axis=1)
 
     def _covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:

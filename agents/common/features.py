@@ -49,13 +49,13 @@ class ActionFeatures(ABC):
         well, so that a search can leave a local optimum.
         """
         values = points.shape[-1] - self.membership(points).shape[-1]
-        near = points[:, :values] + PERTURBATION * torch.randn(
+        noisy = points[:, :values] + PERTURBATION * torch.randn(
             (len(points), values), dtype=points.dtype, generator=generator
         )
-        fresh = torch.rand(near.shape, dtype=near.dtype, generator=generator)
-        redraw = torch.rand(near.shape, generator=generator) < MEAN_REDRAWN / max(values, MEAN_REDRAWN)
+        fresh = torch.rand(noisy.shape, dtype=noisy.dtype, generator=generator)
+        redraw = torch.rand(noisy.shape, generator=generator) < MEAN_REDRAWN / max(values, MEAN_REDRAWN)
         redraw[::2] = False
-        perturbed = torch.where(redraw, fresh, near).clamp(0.0, 1.0)
+        perturbed = torch.where(redraw, fresh, noisy).clamp(0.0, 1.0)
         return torch.cat([perturbed, points[:, values:]], -1)
 
     @abstractmethod

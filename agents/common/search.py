@@ -120,8 +120,8 @@ def screen(
             return torch.cat([acquisition(features.inputs(chunk.unsqueeze(-2))) for chunk in points.split(CHUNK)])
 
     incumbents = _first_distinct(played, features)
-    around = features.perturb(incumbents.repeat_interleave(PERTURBED, 0), generator)
-    candidates = torch.cat([features.draw(raw_samples, generator), around]).to(device)
+    perturbed = features.perturb(incumbents.repeat_interleave(PERTURBED, 0), generator)
+    candidates = torch.cat([features.draw(raw_samples, generator), perturbed]).to(device)
     values = value(candidates)
     for _ in range(generations):
         fittest = candidates[values.topk(SURVIVORS).indices].cpu()
@@ -178,10 +178,13 @@ def _with_slope(values: Tensor, points: Tensor) -> Tensor:
     return values if values.requires_grad or not points.requires_grad else values + 0.0 * points.sum((-1, -2))
 
 
-def _ascend(value: Acquisition, rough: Acquisition, starts: Tensor) -> Tensor:
-    """Return the best end of ascents of ``value`` from ``starts`` ``n x search_dim``, which begin on ``rough``."""
+def _ascend(value: Acquisition, approximation: Acquisition, starts: Tensor) -> Tensor:
+    """Return the best end of ascents from ``starts``, ``n x search_dim``.
+
+    They begin on ``approximation``; the best of them go on on ``value``.
+    """
     try:
-        points, values = _climb(rough, starts, SCOUTING)
+        points, values = _climb(approximation, starts, SCOUTING)
         kept = values.topk(min(FINALISTS, len(values))).indices
         points, values = _climb(value, points[kept], MAX_ITERATIONS - SCOUTING)
     except OptimizationGradientError:

@@ -21,15 +21,15 @@ class SuccessiveRejects(ArmAgent):
         super().setup(seed)
         count = len(self.considered)
         weight = 0.5 + (1.0 / np.arange(2, count + 1)).sum()
-        spare = max(0, self.task.horizon - count)
+        remaining = max(0, self.task.horizon - count)
         #: Number of plays of each remaining arm at the end of each phase.
-        self._goals = [max(1, math.ceil(spare / (weight * left))) for left in range(count, 1, -1)]
+        self._goals = [max(1, math.ceil(remaining / (weight * left))) for left in range(count, 1, -1)]
 
     def act(self, observation: Observation) -> Action:
         while len(self.considered) > 1:
             played = self.counts[self.considered]
-            least = int(played.argmin())
-            if played[least] < self._goals[-len(self.considered) + 1]:
-                return self.considered[least]
+            arm = int(played.argmin())
+            if played[arm] < self._goals[-len(self.considered) + 1]:
+                return self.considered[arm]
             self.considered = np.delete(self.considered, self.means()[self.considered].argmin())
         return self.considered[0]

@@ -124,8 +124,8 @@ def _slice_task(task: DynamicTask, index: int, after: bool, domains: Mapping[str
     """Return a hard task over a slice and the previous one; its fixed variables are manipulable and have no causes."""
     nodes = tuple(f"{name}_{at}" for at in ([index - 1, index] if after else [index]) for name in task.nodes)
     kept = set(nodes)
-    here = {f"{name}_{index}" for name in task.nodes}
-    directed = [(a, b) for a, b in task.unrolled.directed if a in kept and b in here]
+    names = {f"{name}_{index}" for name in task.nodes}
+    directed = [(a, b) for a, b in task.unrolled.directed if a in kept and b in names]
     linked = [(min(pair), max(pair)) for pair in task.unrolled.bidirected if pair <= kept]
     space = spaces.Dict(
         {"target": spaces.Discrete(1), "values": spaces.Box(0.0, 1.0, (len(domains),), dtype=np.float64)}

@@ -29,10 +29,10 @@ MIN_RESIDUAL = 1e-9
 
 @dataclass(frozen=True)
 class SmoothExplanation:
-    """A Gaussian process fitted to a variable given its causes, with the likeliest scales.
+    """A Gaussian process fitted to a variable given its causes, with the scales of the highest evidence.
 
     Attributes:
-        log_evidence: averaged over the scales.
+        log_evidence: logarithm of the evidence, averaged over the scales.
     """
 
     log_evidence: float
@@ -108,14 +108,14 @@ def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
     location, scale = causes.mean(axis=0), np.maximum(causes.std(axis=0), 1e-12)
     mean = float(effect.mean())
     centred = effect - mean
-    least = MIN_RESIDUAL * float(centred @ centred) + 1e-300
+    min_residual = MIN_RESIDUAL * float(centred @ centred) + 1e-300
     inputs = (causes - location) / scale
     fits = []
     for lengthscale, signal in product(LENGTHSCALES, SIGNALS) if dim else [(1.0, 0.0)]:
         spread = lengthscale * math.sqrt(max(1, dim))
         factor = np.linalg.cholesky(np.eye(count) + signal * _similarity(inputs, inputs, spread))
         whitened = np.linalg.solve(factor, centred)
-        residual = max(float(whitened @ whitened), least)
+        residual = max(float(whitened @ whitened), min_residual)
         value = -float(np.log(factor.diagonal()).sum()) - 0.5 * (count - 1) * math.log(residual)
         noise = residual / (count - 1) if count > 1 else 1.0
         fits.append((value, (spread, signal, noise), factor, whitened))
@@ -143,14 +143,14 @@ def linear_log_evidence(
     """
     columns = np.array(sets, dtype=int)
     size = columns.shape[1]
-    least = MIN_RESIDUAL * total + 1e-300
+    min_residual = MIN_RESIDUAL * total + 1e-300
     if not size:
-        return np.full(len(columns), -0.5 * (count - 1) * math.log(max(total, least)))
+        return np.full(len(columns), -0.5 * (count - 1) * math.log(max(total, min_residual)))
     blocks = gram[columns[:, :, None], columns[:, None, :]] + np.eye(size) / LINEAR_SIGNAL
     cross = products[columns]
     explained = (cross * np.linalg.solve(blocks, cross[..., None])[..., 0]).sum(axis=-1)
     determinant = np.linalg.slogdet(blocks)[1] + size * math.log(LINEAR_SIGNAL)
-    return -0.5 * determinant - 0.5 * (count - 1) * np.log(np.maximum(total - explained, least))
+    return -0.5 * determinant - 0.5 * (count - 1) * np.log(np.maximum(total - explained, min_residual))
 
 
 def _similarity(first: np.ndarray, second: np.ndarray, lengthscale: float) -> np.ndarray:

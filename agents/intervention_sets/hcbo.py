@@ -86,8 +86,8 @@ class HCBO(CBO):
 
     def _too_few(self, rewards: list[list[float]], enough: int) -> int | None:
         """Return the explored target with the fewest plays; ``None`` if it has enough."""
-        least = min(self._explored, key=lambda model: len(rewards[model.index]), default=None)
-        return least.index if least is not None and len(rewards[least.index]) < enough else None
+        rarest = min(self._explored, key=lambda model: len(rewards[model.index]), default=None)
+        return rarest.index if rarest is not None and len(rewards[rarest.index]) < enough else None
 
     def _at_random(self, index: int) -> Action:
         return self._models[index].action(self.rng.random(len(self.task.targets[index])))

@@ -145,8 +145,8 @@ class ParentPosterior:
             if not starts:
                 break
             tried.update(starts)
-            near = {parents for start in starts for parents in self._neighbours(start)}
-            scores |= evaluate([parents for parents in near if parents not in scores])
+            neighbours = {parents for start in starts for parents in self._neighbours(start)}
+            scores |= evaluate([parents for parents in neighbours if parents not in scores])
         self._known = sorted(scores, key=scores.__getitem__, reverse=True)[:MAX_SETS]
         best = scores[self._known[0]]
         weights = {parents: float(np.exp(scores[parents] - best)) for parents in self._known}
@@ -156,9 +156,9 @@ class ParentPosterior:
 
     def _neighbours(self, parents: Parents) -> Iterable[Parents]:
         others = [index for index in range(len(self._names)) if index not in parents]
-        fewer = [tuple(p for p in parents if p != removed) for removed in parents]
-        yield from fewer
-        for base in [*fewer, *([parents] if len(parents) < self._most else [])]:
+        smaller = [tuple(p for p in parents if p != removed) for removed in parents]
+        yield from smaller
+        for base in [*smaller, *([parents] if len(parents) < self._most else [])]:
             for added in others:
                 yield tuple(sorted((*base, added)))
 
@@ -187,7 +187,7 @@ class ParentPosterior:
     ) -> dict[Parents, float]:
         scores: dict[Parents, float] = {}
         for size in {len(parents) for parents in sets}:
-            alike = [parents for parents in sets if len(parents) == size]
-            values = linear_log_evidence(gram, products, total, len(self._rewards), alike) + self._prior(size)
-            scores |= dict(zip(alike, values.tolist(), strict=True))
+            same_size = [parents for parents in sets if len(parents) == size]
+            values = linear_log_evidence(gram, products, total, len(self._rewards), same_size) + self._prior(size)
+            scores |= dict(zip(same_size, values.tolist(), strict=True))
         return scores

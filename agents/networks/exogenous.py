@@ -236,16 +236,16 @@ class DecoderKernel(VarianceKernel):
     def cross_covariance_with(self, data: Tensor, exogenous: Tensor) -> CrossCovariance:
         """Return the covariances of points without u, ``b x (s or 1) x (d - 1)``, and s draws with ``data``."""
         mechanism, u = cross_covariance(self.mechanism, data[:, :-1]), exogenous[:, None]
-        along, alone = self.along(u, data[:, -1:]), self.along(u, u, diag=True)
+        covariances, variances = self.along(u, data[:, -1:]), self.along(u, u, diag=True)
 
         def prior(points: Tensor) -> Prior:
             inner = mechanism(points)
 
             def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
-                cross, variance = cross_gradient * along, variance_gradient * alone
+                cross, variance = cross_gradient * covariances, variance_gradient * variances
                 return inner.pullback(cross.sum_to_size(inner.cross.shape), variance.sum_to_size(inner.variance.shape))
 
-            return Prior(inner.cross * along, inner.variance * alone, pullback)
+            return Prior(inner.cross * covariances, inner.variance * variances, pullback)
 
         return prior
 
@@ -257,14 +257,14 @@ class DecoderKernel(VarianceKernel):
             linear_variance, smooth_variance = variances = np.exp(logs)
             of_z, pull_z = mechanism.matrix(mechanism_values)
             of_u, pull_u = smooth.matrix(smooth_values)
-            along = 1.0 + linear_variance * products + smooth_variance * of_u
+            covariance = 1.0 + linear_variance * products + smooth_variance * of_u
 
             def gradients(gradient: np.ndarray) -> list[np.ndarray]:
                 inner = gradient * of_z
                 terms = np.array([np.vdot(inner, products), np.vdot(inner, of_u)])
-                return [terms * variances, pull_z(gradient * along), pull_u(smooth_variance * inner)]
+                return [terms * variances, pull_z(gradient * covariance), pull_u(smooth_variance * inner)]
 
-            return of_z * along, gradients
+            return of_z * covariance, gradients
 
         return Covariances([self, mechanism, smooth], function)
 

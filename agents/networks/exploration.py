@@ -69,18 +69,18 @@ class Exploration:
         network: the agent's surrogates.
         seed: seed of the drawn networks and of the steps away from actions with known outcomes.
         device: torch device.
-        also: further explorers, which take their turns before the three of this class.
+        explorers: further explorers, which take their turns before the three of this class.
 
     Attributes:
         spent: number of exploring rounds so far.
     """
 
-    def __init__(self, network: GPNetwork, seed: int, device: str = "cpu", also: Sequence[Explorer] = ()) -> None:
+    def __init__(self, network: GPNetwork, seed: int, device: str = "cpu", explorers: Sequence[Explorer] = ()) -> None:
         self.network = network
         self.device = device
         self.spent = 0
         self._generator = torch.Generator().manual_seed(seed)
-        self._explorers = deque([*also, self._drawn_optimum, self.edge, self._farthest])
+        self._explorers = deque([*explorers, self._drawn_optimum, self.edge, self._farthest])
         parents = enumerate(network.parents[network.task.reward])
         indirect = [column for column, parent in parents if parent not in network.settable.names]
         self._edges = deque((column, sign) for column in indirect for sign in (1.0, -1.0))

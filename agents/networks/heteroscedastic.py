@@ -93,8 +93,8 @@ class BumpyNoise(Noise):
 
     def _features(self, points: np.ndarray) -> np.ndarray:
         """Return the features that the level and the weights multiply: ``n x d`` to ``n x (1 + d BUMPS)``."""
-        along = np.clip((self._bend(points) - self._low) / self._span, 0.0, 1.0)
-        bumps = np.exp(-0.5 * ((along[..., None] - self._centres) / BUMP_WIDTH) ** 2)
+        positions = np.clip((self._bend(points) - self._low) / self._span, 0.0, 1.0)
+        bumps = np.exp(-0.5 * ((positions[..., None] - self._centres) / BUMP_WIDTH) ** 2)
         return np.column_stack([np.ones(len(points)), bumps.reshape(len(points), -1)])
 
     def _bend(self, points: np.ndarray) -> np.ndarray:

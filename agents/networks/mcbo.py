@@ -65,10 +65,10 @@ class MCBO(NetworkAgent):
     """Optimism over plausible function networks. Plays soft, hard and adversarial tasks.
 
     Args:
-        beta: width of the confidence bounds in standard deviations; finite, at least 0. None for 0.05 with
-            exploration when the chosen action would teach nothing, which needs no tuning. The paper picks it from
-            {0.05, 0.5, 5}; over its nine tasks the smallest earned most while learning, and the largest led to the
-            best actions (examples/chosen_beta.yaml).
+        beta: width of the confidence bounds in standard deviations; finite, at least 0. None, which needs no tuning,
+            is 0.05 with exploration whenever the chosen action would teach nothing. The paper tunes it over
+            {0.05, 0.5, 5}. Over its nine tasks, 0.05 had the highest rewards during play, and 5 the best recommended
+            actions (examples/chosen_beta.yaml).
         samples: number of draws of the noise for the expectation in the acquisition function (32 in the paper, 128 for
             Dropwave); 1 to 4,096.
         restarts: number of starts of the joint optimisation of action and networks, 1 to 1,024; only with noise.
@@ -100,8 +100,8 @@ class MCBO(NetworkAgent):
         self._pessimism = Pessimism(self.network, constraints) if constraints else None
         free = [node for node in self.network.nodes if node != self.task.reward]
         self.search_points = WithEta(self.network.features, free)
-        usual = CONSTRAINED if constraints else GREEDY
-        self._width = usual if self.beta is None else self.beta
+        default = CONSTRAINED if constraints else GREEDY
+        self._width = default if self.beta is None else self.beta
         self._explorer = self.network
         # With inputs other than signals, a function would be unknown wherever nothing was played.
         if explores and self.network.signals:
@@ -110,8 +110,8 @@ class MCBO(NetworkAgent):
             )
         warms_up = explores and self.network.noisy
         self.warmup = WarmupExploration(self._explorer, len(self.initial_rounds()), self.device) if warms_up else None
-        also = [self.warmup.wide_optimum] if self.warmup else []
-        self.exploration = Exploration(self._explorer, seed, self.device, also) if explores else None
+        explorers = [self.warmup.wide_optimum] if self.warmup else []
+        self.exploration = Exploration(self._explorer, seed, self.device, explorers) if explores else None
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -123,13 +123,13 @@ class MCBO(NetworkAgent):
 
     def choose(self, played: list[Action], best: float, seed: int) -> Action:
         if not self.network.noisy:
-            many = len(self.network.nodes) > SEARCHED_NODES
+            is_large = len(self.network.nodes) > SEARCHED_NODES
             return maximise(
                 lambda inputs: self.acquisition(inputs, {}),
                 self.search_points,
                 played,
                 seed=seed,
-                screening=self._acquisition_at_means if many else None,
+                screening=self._acquisition_at_means if is_large else None,
                 **effort_on(self.network),
                 device=self.device,
             )
@@ -149,7 +149,7 @@ class MCBO(NetworkAgent):
         return self._penalise(self.network.expected_rewards(actions, {}), actions)
 
     def _penalise(self, rewards: Tensor, inputs: Tensor) -> Tensor:
-        """Optimistic rewards ``(b,)`` of actions ``b x input_dim``, less the penalty for constraints."""
+        """Return optimistic rewards ``(b,)`` of actions ``b x input_dim``, less the penalty for constraints."""
         return rewards if self._pessimism is None else rewards - self._pessimism.penalty(inputs)
 
     def estimated_violations(self) -> np.ndarray:
@@ -160,9 +160,9 @@ class MCBO(NetworkAgent):
 
     def _maximise_with_networks(self, played: list[Action], seed: int) -> Action:
         noise = self.network.draw_noise(self.samples, seed)
-        few = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
+        fewer_draws = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
         starts = screen(
-            lambda inputs: self.acquisition(inputs, few),
+            lambda inputs: self.acquisition(inputs, fewer_draws),
             self.search_points,
             played,
             seed=seed,
@@ -173,7 +173,7 @@ class MCBO(NetworkAgent):
         return self.search_points.decode(best)
 
     def optimise(self, starts: Tensor, noise: Mapping[str, Tensor], seed: int) -> tuple[Tensor, float]:
-        """Run Adam on actions and networks from all starts at once, and after some steps from the best alone.
+        """Run Adam on actions and networks from all starts at once, and after some steps only from the best ones.
 
         Args:
             starts: search points of :class:`WithEta`, ``r x search_dim``.
@@ -184,15 +184,15 @@ class MCBO(NetworkAgent):
             the search point with the highest value of the acquisition function on ``noise``, and that value.
         """
         networks = EtaNetworks.random(self.network, self.search_points.split(starts)[0], seed)
-        few = {node: draws[:SCOUTING_SAMPLES] for node, draws in noise.items()}
-        scouted = self._climb(starts, networks, few, SCOUTING)
+        fewer_draws = {node: draws[:SCOUTING_SAMPLES] for node, draws in noise.items()}
+        scouted = self._climb(starts, networks, fewer_draws, SCOUTING)
         kept = scouted.values.topk(min(FINALISTS, len(starts))).indices
         ended = self._climb(scouted.last[kept], networks.select(kept), noise, STEPS - SCOUTING)
         first = int(ended.values.argmax())
         return ended.points[first], float(ended.values[first])
 
     def _climb(self, starts: Tensor, networks: EtaNetworks, noise: Mapping[str, Tensor], steps: int) -> Climb:
-        """Adam on actions and networks, which are changed in place, from all starts at once."""
+        """Run Adam on actions and networks, which are changed in place, from all starts at once."""
         points = starts.clone().requires_grad_(True)
 
         def plausible(node: str, inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:

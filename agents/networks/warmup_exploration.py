@@ -71,11 +71,11 @@ class WarmupExploration:
         if isinstance(task, HardTask):
             played_targets = {task.targets[int(action["target"])] for action in past}
             if new := [target for target in network.minimal if target not in played_targets]:
-                near = [action for action in played if task.targets[int(action["target"])] in new]
+                related = [action for action in played if task.targets[int(action["target"])] in new]
                 return maximise(
                     lambda inputs: information(network, inputs.squeeze(-2)),
                     features_of(task, new),
-                    near or played[:1],
+                    related or played[:1],
                     seed=seed,
                     device=self.device,
                 )
@@ -84,13 +84,13 @@ class WarmupExploration:
     def wide_optimum(self, played: Sequence[Action], best: float, seed: int) -> Action:
         """Return the best action within wide bounds, an :data:`~cbo_gym.agents.networks.exploration.Explorer`."""
         network, noise = self.network, self.network.draw_noise(SAMPLES, seed)
-        few = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
+        fewer_draws = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
         search = WithEta(network.features, [node for node in network.nodes if node != network.task.reward])
 
         def bound(noise: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
             return rewards_within(network, WIDTH, *search.split(inputs.squeeze(-2)), noise)
 
-        coarse = partial(bound, few)
+        coarse = partial(bound, fewer_draws)
         return maximise(
             partial(bound, noise), search, played, seed=seed, screening=coarse, scouting=coarse, device=self.device
         )

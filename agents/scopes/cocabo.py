@@ -175,8 +175,8 @@ class CoCaBO(Agent):
 
     def _arm_of(self, action: Action) -> ScopeArm | None:
         """Return the arm of an action, which the agent need not have chosen; ``None`` if no arm has its scope."""
-        able = [arm for arm in self.arms if arm.scope == int(action["scope"])]
-        return self._played if self._played in able else able[0] if able else None
+        arms = [arm for arm in self.arms if arm.scope == int(action["scope"])]
+        return self._played if self._played in arms else arms[0] if arms else None
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         arm = self._arm_of(action)

@@ -11,19 +11,19 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
 
 
-def enumerable_space(task: SubsetTask, most: int, agent: str) -> SuperArmSpace:
+def enumerable_space(task: SubsetTask, max_subsets: int, agent: str) -> SuperArmSpace:
     """Return the action space for a method that enumerates the subsets; raise ArgumentError if there are too many.
 
     Args:
         task: task of subset mode.
-        most: the largest number of subsets allowed.
+        max_subsets: the largest number of subsets allowed.
         agent: start of the error message: ``"SubsetUCB keeps a mean for every subset"``.
     """
     space = task.action_space
     assert isinstance(space, SuperArmSpace)
-    if space.count > most:
+    if space.count > max_subsets:
         raise ArgumentError(
-            f"{agent} and takes at most {most}; {task.env_id} has {space.count}: make it with fewer nodes"
+            f"{agent} and takes at most {max_subsets}; {task.env_id} has {space.count}: make it with fewer nodes"
         )
     return space
 

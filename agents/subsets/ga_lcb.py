@@ -106,19 +106,25 @@ class GALCB(LinearSEMAgent):
             self.causes[names[node]] = [names[other] for other, keep in zip(above, kept, strict=True) if keep]
         self.fit_to(self.causes)
         self._bound = np.ones(count)
-        for at, causes in enumerate(self.model.network.causes):
-            self._bound[at] += self._bound[[column - 1 for column in causes[1:]]].sum()
+        for node, causes in enumerate(self.model.network.causes):
+            self._bound[node] += self._bound[[column - 1 for column in causes[1:]]].sum()
 
-    def _causes_among(self, candidates: np.ndarray, values: np.ndarray, usual: np.ndarray) -> np.ndarray:
-        """Return which candidates ``(rounds, k)`` the Lasso keeps for a node with these values in ``usual`` rounds."""
+    def _causes_among(self, candidates: np.ndarray, values: np.ndarray, unchanged: np.ndarray) -> np.ndarray:
+        """Return a mask ``(k,)`` of the candidates that the Lasso selects as causes of a node.
+
+        Args:
+            candidates: values of the candidates, ``(rounds, k)``.
+            values: values of the node, ``(rounds,)``.
+            unchanged: mask of the rounds that are used: no intervention changed the node's mechanism.
+        """
         if not candidates.shape[1]:
             return np.zeros(0, dtype=bool)
         # Imported here, because it is slow to import and needed once per run.
         from sklearn.linear_model import Lasso
 
-        columns = candidates[usual]
+        columns = candidates[unchanged]
         spread = np.maximum(columns.std(axis=0), np.finfo(float).tiny)
-        return Lasso(alpha=self.penalty).fit((columns - columns.mean(axis=0)) / spread, values[usual]).coef_ != 0.0
+        return Lasso(alpha=self.penalty).fit((columns - columns.mean(axis=0)) / spread, values[unchanged]).coef_ != 0.0
 
     def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
         model, options = self.model, self.model.options(self.active)

@@ -76,8 +76,8 @@ class METS(SuperArmAgent):
         count = len(self.super_arms)
         if count <= MAX_COMPARED:
             return np.arange(count)
-        near = (self.super_arms != self.super_arms[self.played[-1]]).sum(axis=1) <= 2
-        return np.union1d(np.flatnonzero(near), self.rng.choice(count, MAX_COMPARED // 2, replace=False))
+        similar = (self.super_arms != self.super_arms[self.played[-1]]).sum(axis=1) <= 2
+        return np.union1d(np.flatnonzero(similar), self.rng.choice(count, MAX_COMPARED // 2, replace=False))
 
     def _draw_signals(self) -> np.ndarray:
         """Return signals under one draw of their parameters, stratified, shape ``(DRAWS, N)``."""

@@ -201,7 +201,7 @@ def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Ed
     features = features / scale
     gram, correlations = features.T @ features, features.T @ targets
     effects = np.arange(len(scale)) % count
-    least = NEGLIGIBLE * np.sqrt(np.mean(arguments**2, axis=0))
+    min_scale = NEGLIGIBLE * np.sqrt(np.mean(arguments**2, axis=0))
     proposals = []
     for i in range(count):
         others = np.flatnonzero(effects != i)
@@ -214,7 +214,7 @@ def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Ed
     coefficients = np.zeros((len(components) * count, count))
     for i, chosen in enumerate(_choose(proposals, rounds, len(scale) - len(components))):
         weights = _least_squares(gram, correlations[:, i], rounds, chosen)
-        chosen = chosen[np.abs(weights) > least[i]]
+        chosen = chosen[np.abs(weights) > min_scale[i]]
         coefficients[chosen, i] = _least_squares(gram, correlations[:, i], rounds, chosen) / scale[chosen]
     return coefficients.reshape(len(components), count, count).transpose(0, 2, 1)
 
@@ -254,8 +254,8 @@ def _proposals(
 
     Candidates are the sets on the Lasso's path, and their subsets by backward elimination.
     """
-    most = min(int(MAX_EDGES * rounds), len(gram))
-    best = [(total, np.arange(0))] + [(np.inf, np.arange(0))] * most
+    max_edges = min(int(MAX_EDGES * rounds), len(gram))
+    best = [(total, np.arange(0))] + [(np.inf, np.arange(0))] * max_edges
     damped = gram + RIDGE * rounds * np.eye(len(gram))
     tried: set[bytes] = set()
     for proposed in path.T != 0.0:
@@ -266,7 +266,7 @@ def _proposals(
                 break
             tried.add(key)
             size = np.count_nonzero(present)
-            if size <= most and left < best[size][0]:
+            if size <= max_edges and left < best[size][0]:
                 best[size] = left, np.flatnonzero(present)
     return best
 
@@ -295,12 +295,12 @@ def backward_elimination(
     for _ in chosen:
         yield max(left, 0.0), present
         np.divide(weights * weights, diagonal, out=worth, where=present[chosen])
-        least = worth.argmin()
-        left += float(worth[least])
-        worth[least], present[chosen[least]] = np.inf, False
-        step = inverse[:, least] / diagonal[least]
-        weights -= step * weights[least]
-        inverse -= step[:, None] * inverse[least]
+        weakest = worth.argmin()
+        left += float(worth[weakest])
+        worth[weakest], present[chosen[weakest]] = np.inf, False
+        step = inverse[:, weakest] / diagonal[weakest]
+        weights -= step * weights[weakest]
+        inverse -= step[:, None] * inverse[weakest]
 
 
 def _choose(proposals: list[list[tuple[float, np.ndarray]]], rounds: int, features: int) -> list[np.ndarray]:

@@ -59,13 +59,13 @@ def pack(agent: Any, task: Any) -> bytes:
     return HEAD + sealed.encode() + content
 
 
-def unpack(content: bytes, task: Any, into: Any, *, trusted: bool = False) -> None:
+def unpack(content: bytes, task: Any, target: Any, *, trusted: bool = False) -> None:
     """Give an agent the attributes that :func:`pack` stored, and remove all others.
 
     Args:
         content: a state.
         task: the agent's task; its spaces continue their random streams.
-        into: an agent of the same class; it is unchanged if the state cannot be read.
+        target: an agent of the same class; it is unchanged if the state cannot be read.
         trusted: read a state that is not sealed with this user's key; reading it can run any code.
 
     Raises:
@@ -85,17 +85,17 @@ def unpack(content: bytes, task: Any, into: Any, *, trusted: bool = False) -> No
             "another machine. Reading a state can run any code; if you trust the user who saved it, pass trusted=True"
         )
     try:
-        name, attributes, spaces = _Unpickler(BytesIO(content), into, task).load()
+        name, attributes, spaces = _Unpickler(BytesIO(content), target, task).load()
         restored = [(_at(task, steps), generator) for steps, generator in spaces]
     except Exception as error:
         reason = shorten(f"{type(error).__name__}: {message_of(error)}")
         raise ArgumentError(f"this state cannot be read, or is of another task: {reason}") from error
-    if name != type(into).__qualname__:
-        raise ArgumentError(f"this is a state of {name}; the agent is a {type(into).__qualname__}")
+    if name != type(target).__qualname__:
+        raise ArgumentError(f"this is a state of {name}; the agent is a {type(target).__qualname__}")
     for space, generator in restored:
         space._np_random = generator
-    vars(into).clear()
-    vars(into).update(attributes)
+    vars(target).clear()
+    vars(target).update(attributes)
 
 
 def _pickle(value: Any, agent: Any, task: Any) -> bytes:

@@ -46,11 +46,11 @@ def number_in(string: str) -> float | None:
         return None
 
 
-def whole_number(what: str, value: Any, at_least: int, at_most: int | None = None) -> int:
+def whole_number(name: str, value: Any, at_least: int, at_most: int | None = None) -> int:
     """Return ``value`` as a Python int.
 
     Args:
-        what: Name of the argument.
+        name: Name of the argument.
         value: Value of the argument.
         at_least: Smallest allowed value.
         at_most: Largest allowed value; None for no limit.
@@ -61,58 +61,58 @@ def whole_number(what: str, value: Any, at_least: int, at_most: int | None = Non
     if at_most is not None:
         if not (is_whole_number(value) and at_least <= value <= at_most):
             raise ArgumentError(
-                f"{what} must be a whole number from {at_least} to {at_most}; given {short_repr(value)}"
+                f"{name} must be a whole number from {at_least} to {at_most}; given {short_repr(value)}"
             )
         return int(value)
     if not is_whole_number(value):
-        raise ArgumentError(f"{what} must be a whole number of at least {at_least}; given {short_repr(value)}")
+        raise ArgumentError(f"{name} must be a whole number of at least {at_least}; given {short_repr(value)}")
     if value < at_least:
-        raise ArgumentError(f"{what} must be at least {at_least}; given {short_repr(value)}")
+        raise ArgumentError(f"{name} must be at least {at_least}; given {short_repr(value)}")
     return int(value)
 
 
-def seed_number(value: Any, what: str = "seed", at_most: int = MAX_SEED) -> int:
+def seed_number(value: Any, name: str = "seed", at_most: int = MAX_SEED) -> int:
     """Return a seed as a Python int.
 
     Raises:
         ArgumentError: unless it is a whole number from 0 to ``at_most``.
     """
-    return whole_number(what, value, at_least=0, at_most=at_most)
+    return whole_number(name, value, at_least=0, at_most=at_most)
 
 
-def require_not_negative(what: str, value: Number) -> Number:
+def require_not_negative(name: str, value: Number) -> Number:
     """Return ``value``; raise ArgumentError unless it is a finite number of at least 0."""
     if not (is_finite_number(value) and value >= 0.0):
-        raise ArgumentError(f"{what} must be a finite number of at least 0; given {short_repr(value)}")
+        raise ArgumentError(f"{name} must be a finite number of at least 0; given {short_repr(value)}")
     return value
 
 
-def require_positive(what: str, value: Number) -> Number:
+def require_positive(name: str, value: Number) -> Number:
     """Return ``value``; raise ArgumentError unless it is a finite number above 0."""
     if not (is_finite_number(value) and value > 0.0):
-        raise ArgumentError(f"{what} must be a finite number above 0; given {short_repr(value)}")
+        raise ArgumentError(f"{name} must be a finite number above 0; given {short_repr(value)}")
     return value
 
 
-def require_probability(what: str, value: Number) -> Number:
+def require_probability(name: str, value: Number) -> Number:
     """Return ``value``; raise ArgumentError unless it is strictly between 0 and 1."""
     if not (is_finite_number(value) and 0.0 < value < 1.0):
-        raise ArgumentError(f"{what} must lie between 0 and 1; given {short_repr(value)}")
+        raise ArgumentError(f"{name} must lie between 0 and 1; given {short_repr(value)}")
     return value
 
 
-def require_word(what: str, value: Value, known: Iterable[str]) -> Value:
+def require_word(name: str, value: Value, known: Iterable[str]) -> Value:
     """Return ``value``; raise ArgumentError unless it is in ``known``."""
     words = [str(word) for word in known]
     if not isinstance(value, str):
-        raise ArgumentError(f"{what} must be one of {words}; given {short_repr(value)}")
+        raise ArgumentError(f"{name} must be one of {words}; given {short_repr(value)}")
     if value not in words:
-        raise ArgumentError(f"{what} must be one of {words}; given {short_repr(value)}{did_you_mean(value, words)}")
+        raise ArgumentError(f"{name} must be one of {words}; given {short_repr(value)}{did_you_mean(value, words)}")
     return value
 
 
-def require_truth_value(what: str, value: Value) -> Value:
+def require_truth_value(name: str, value: Value) -> Value:
     """Return ``value``; raise ArgumentError unless it is True or False."""
     if not isinstance(value, bool):
-        raise ArgumentError(f"{what} must be True or False; given {short_repr(value)}")
+        raise ArgumentError(f"{name} must be True or False; given {short_repr(value)}")
     return value

@@ -33,8 +33,8 @@ def field_errors(error: ValidationError, model: type[BaseModel] | None = None) -
         model: Model of the file, for suggestions.
     """
     errors = errors_by_path(error, model)
-    more = [f"and {len(errors) - MAX_ERRORS} more"] if len(errors) > MAX_ERRORS else []
-    return "; ".join([*(message for _, message in errors[:MAX_ERRORS]), *more])
+    remainder = [f"and {len(errors) - MAX_ERRORS} more"] if len(errors) > MAX_ERRORS else []
+    return "; ".join([*(message for _, message in errors[:MAX_ERRORS]), *remainder])
 
 
 def errors_by_path(
@@ -57,22 +57,22 @@ def _is_redundant(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
 
 def _describe(error: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple[str | int, ...], str]:
     path, known = _path_and_fields(error["loc"], model)
-    where = ".".join(map(str, path)) or "(the entry)"
+    location = ".".join(map(str, path)) or "(the entry)"
     given = f", given {_shorten(repr(error['input']))}"
     # The input is the whole mapping.
     if error["type"] == "missing":
-        return path, f"field {where}: {error['msg']}"
+        return path, f"field {location}: {error['msg']}"
     if error["type"] == "extra_forbidden":
         among = f" among {', '.join(known)}" if known else ""
-        return path, f"field {where}: there is no such field{among}{did_you_mean(str(path[-1]), known)}"
+        return path, f"field {location}: there is no such field{among}{did_you_mean(str(path[-1]), known)}"
     if error["type"] == "value_error":
         message = str(error["ctx"]["error"])
-        return path, f"field {where}: {message}{'' if '; given ' in message else given}"
+        return path, f"field {location}: {message}{'' if '; given ' in message else given}"
     if error["type"] == "string_type" and isinstance(error["input"], bool | int | float):
         given += "; a string that looks like a number or a boolean needs quotation marks"
     if error["type"] in ("literal_error", "enum"):
         given += did_you_mean(error["input"], re.findall("'(.*?)'", error["ctx"]["expected"]))
-    return path, f"field {where}: {error['msg']}{given}"
+    return path, f"field {location}: {error['msg']}{given}"
 
 
 def _shorten(string: str) -> str:

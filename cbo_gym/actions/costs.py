@@ -137,10 +137,10 @@ class Costs:
 
 def _exactly(items: frozenset[str], changed: Changed) -> Any:
     """Return where these items are changed and no others."""
-    same: Any = True
+    equal: Any = True
     for name, (mask, _) in changed.items():
-        same = same & (mask if name in items else mask ^ True)
-    return same
+        equal = equal & (mask if name in items else mask ^ True)
+    return equal
 
 
 def _members(key: Any) -> frozenset[str]:

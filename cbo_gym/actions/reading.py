@@ -27,7 +27,7 @@ MAX_IN_LISTS = 300_000
 BYTES = (str, bytes, bytearray, memoryview)
 
 
-def as_numbers(value: Any, what: str = "the action") -> np.ndarray:
+def as_numbers(value: Any, name: str = "the action") -> np.ndarray:
     """Return an array of floats: ``value`` itself if it already is one, else a new one.
 
     Raises:
@@ -36,42 +36,42 @@ def as_numbers(value: Any, what: str = "the action") -> np.ndarray:
     # The usual case comes first, because a step takes a few microseconds.
     if type(value) is ndarray:
         if value.size > MAX_IN_ARRAY:
-            raise InvalidAction(f"{what} must be at most {MAX_IN_ARRAY} numbers; given shape {value.shape}")
+            raise InvalidAction(f"{name} must be at most {MAX_IN_ARRAY} numbers; given shape {value.shape}")
         if value.dtype is FLOAT:
             return value
         if value.dtype.kind in "iu":
             return np.asarray(value, dtype=FLOAT)
     # A number beyond the largest float is infinite, which no space contains.
     with np.errstate(over="ignore"):
-        return np.asarray(_real_array(value, f"{what} must be numbers"), dtype=FLOAT)
+        return np.asarray(_real_array(value, f"{name} must be numbers"), dtype=FLOAT)
 
 
-def require_numbers(what: str, value: Any) -> np.ndarray:
+def require_numbers(name: str, value: Any) -> np.ndarray:
     """Return an argument other than an action as a new array of floats.
 
     Raises:
         ArgumentError: if it has anything but real numbers.
     """
     try:
-        return as_numbers(value, what).copy()
+        return as_numbers(value, name).copy()
     except InvalidAction as error:
         raise ArgumentError(str(error)) from error
 
 
-def as_whole_numbers(value: Any, what: str) -> np.ndarray:
+def as_whole_numbers(value: Any, name: str) -> np.ndarray:
     """Return an array of integers.
 
     Raises:
         gymnasium.error.InvalidAction: if it has anything but whole numbers; 1.0 is not one.
     """
-    allowed = f"every {what} must be a whole number"
+    allowed = f"every {name} must be a whole number"
     array = _real_array(value, allowed)
     if array.dtype.kind not in "iu":
         raise InvalidAction(f"{allowed}; given {short_repr(value)}")
     return np.asarray(array, dtype=np.int64)
 
 
-def as_index(value: Any, count: int, what: str = "the action") -> int:
+def as_index(value: Any, count: int, name: str = "the action") -> int:
     """Return a whole number of ``range(count)``.
 
     Raises:
@@ -80,7 +80,7 @@ def as_index(value: Any, count: int, what: str = "the action") -> int:
     index = int(value) if type(value) is int64 else value
     if type(index) is int and 0 <= index < count:
         return index
-    allowed = f"{what} must be a whole number from 0 to {count - 1}"
+    allowed = f"{name} must be a whole number from 0 to {count - 1}"
     array = _real_array(value, allowed)
     if array.dtype.kind in "iu" and array.ndim == 0 and 0 <= array < count:
         return int(array)
@@ -108,7 +108,7 @@ def as_entries(value: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
     raise InvalidAction(f"{allowed}; given {short_repr(value)}") from cause
 
 
-def copy_action(space: spaces.Space[Any], value: Any, what: str = "the action") -> Any:
+def copy_action(space: spaces.Space[Any], value: Any, name: str = "the action") -> Any:
     """Return one action, or a batch of actions, in new arrays.
 
     Only the type of ``space`` counts: a Dict has entries, a Discrete whole numbers, a MultiBinary bits, and others
@@ -123,9 +123,9 @@ def copy_action(space: spaces.Space[Any], value: Any, what: str = "the action") 
             key: copy_action(space[key], entry, key) for key, entry in zip(keys, as_entries(value, keys), strict=True)
         }
     if isinstance(space, spaces.Discrete):
-        whole = as_whole_numbers(value, what.removeprefix("the "))
-        return whole.copy() if whole.ndim else int(whole)
-    numbers = as_numbers(value, what).copy()
+        integers = as_whole_numbers(value, name.removeprefix("the "))
+        return integers.copy() if integers.ndim else int(integers)
+    numbers = as_numbers(value, name).copy()
     if isinstance(space, spaces.MultiBinary) and ((numbers == 0.0) | (numbers == 1.0)).all():
         return numbers.astype(space.dtype)
     return numbers

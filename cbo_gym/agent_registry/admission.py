@@ -55,7 +55,7 @@ def parameter_types(factory: Callable[..., Any], *kinds: Any) -> ParameterTypes:
     return {parameter.name: hints.get(parameter.name, Any) for parameter in parameters if parameter.kind in kinds}
 
 
-def require_parameters(spec: Spec, known: ParameterTypes, what: str) -> None:
+def require_parameters(spec: Spec, known: ParameterTypes, subject: str) -> None:
     """Check the parameters of a label against the declared ones.
 
     Raises:
@@ -65,10 +65,10 @@ def require_parameters(spec: Spec, known: ParameterTypes, what: str) -> None:
         if name not in known:
             hint = did_you_mean(name, known)
             raise ArgumentError(
-                f"{what} takes {', '.join(sorted(known)) or 'no parameters'}; given also {name!r}{hint}"
+                f"{subject} takes {', '.join(sorted(known)) or 'no parameters'}; given also {name!r}{hint}"
             )
         if not _fits(value, known[name]):
-            raise ArgumentError(f"{name} of {what} must be {inspect.formatannotation(known[name])}; given {value!r}")
+            raise ArgumentError(f"{name} of {subject} must be {inspect.formatannotation(known[name])}; given {value!r}")
 
 
 def _fits(value: Any, annotation: Any) -> bool:

@@ -225,11 +225,11 @@ def modes_of(factory: Any) -> tuple[str, ...]:
     return tuple(mode.value for mode in Mode if isinstance(modes, Collection) and mode in modes)
 
 
-def _load(path: str, what: str) -> Any:
-    """Import the object at ``package.module:Class``; ``what`` describes it in errors."""
+def _load(path: str, kind: str) -> Any:
+    """Import the object at ``package.module:Class``; ``kind`` describes it in errors."""
     module, _, attribute = path.partition(":")
     try:
-        with naming_the_extra(what), warnings.catch_warnings():
+        with naming_the_extra(kind), warnings.catch_warnings():
             # Importing GPyTorch raises a deprecation warning of torch, which is fatal if warnings are errors.
             warnings.filterwarnings("ignore", "`?torch.jit", DeprecationWarning)
             target = import_module(module)
@@ -242,7 +242,7 @@ def _load(path: str, what: str) -> Any:
         # A third-party module may raise anything, and must not end this process.
         message = shorten(message_of(error))
         reason = f"{type(error).__name__}: {message}{_origin(error)}{_name_clash(module)}{import_hint(error)}"
-        raise ArgumentError(f"cannot import {what} from {path!r}: {reason}") from error
+        raise ArgumentError(f"cannot import {kind} from {path!r}: {reason}") from error
 
 
 def _origin(error: BaseException) -> str:

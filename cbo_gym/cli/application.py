@@ -81,8 +81,8 @@ def _join_lines(string: str) -> str:
 
 def _say(label: str, message: str) -> None:
     """Print a line on the error stream, above a progress bar if there is one, without colours."""
-    plain = printable(" ".join(COLOUR.sub("", message).split()))
-    Console(stderr=True).print(f"{label} {escape(plain)}", soft_wrap=True)
+    line = printable(" ".join(COLOUR.sub("", message).split()))
+    Console(stderr=True).print(f"{label} {escape(line)}", soft_wrap=True)
 
 
 app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
@@ -109,7 +109,7 @@ def add_cwd(names: Names) -> Names:
     So a file there is found, but it neither replaces an installed module nor is run unless it is named.
     """
     paths: list[str] = [names] if isinstance(names, str) else names or []
-    here = str(Path.cwd())
-    if any(map(import_paths, paths)) and here not in sys.path:
-        sys.path.append(here)
+    folder = str(Path.cwd())
+    if any(map(import_paths, paths)) and folder not in sys.path:
+        sys.path.append(folder)
     return names

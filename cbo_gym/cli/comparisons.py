@@ -170,7 +170,7 @@ def _document(board: Leaderboard) -> dict[str, object]:
     shown = (BoardTable.overall, BoardTable.per_env, BoardTable.improvement, BoardTable.choices)
     return {
         **{name.value: tables[name].to_dicts() for name in shown},
-        "incomplete": [{"what": what, "why": why} for what, why in incomplete_rows(board)],
+        "incomplete": [{"what": row, "why": reason} for row, reason in incomplete_rows(board)],
         "provenance": provenance(board),
     }
 
@@ -194,7 +194,7 @@ def print_board(board: Leaderboard) -> None:
     by_env = {str(env): env_table(board, str(env)) for env in board.per_env["env"].unique(maintain_order=True)}
     hidden = hidden_columns([(table.header, table.lines) for table in by_env.values()], [m.title for m in expendable])
     for env, table in by_env.items():
-        print_table(printable(env), table.header, table.lines, without=hidden)
+        print_table(printable(env), table.header, table.lines, hidden=hidden)
         chosen = choice_table(board, env)
         if chosen.rows:
             print_table(f"Chosen on {printable(env)}", chosen.header, chosen.lines)
@@ -202,7 +202,7 @@ def print_board(board: Leaderboard) -> None:
     droppable = [OVERALL[name] for name in EXPENDABLE_OVERALL]
     hidden_overall = hidden_columns([(table.header, table.lines) for table in by_group.values()], droppable)
     for title, table in by_group.items():
-        print_table(title, table.header, table.lines, without=hidden_overall)
+        print_table(title, table.header, table.lines, hidden=hidden_overall)
     lost = {"without the true graph": graph_loss_tables(board), "on instances": instance_tables(board)}
     for condition, tables in lost.items():
         for env, table in tables.items():
@@ -250,8 +250,8 @@ def compare(
     result = pairwise.compare(_runs(folder), agent, other)
     per_env, overall = result.per_env.to_dicts(), result.overall.to_dicts()
     if form is Format.JSON:
-        about = {"agent": result.agent, "other": result.other, "test": pairwise.TEST, "unpaired": result.unpaired}
-        print_json(about | {"per_env": per_env, "overall": overall})
+        details = {"agent": result.agent, "other": result.other, "test": pairwise.TEST, "unpaired": result.unpaired}
+        print_json(details | {"per_env": per_env, "overall": overall})
     elif form is Format.CSV:
         # Rows over environments have neither an environment nor seeds.
         names = [*result.per_env.columns, *OVERALL_ONLY]
@@ -286,12 +286,12 @@ def _print_comparison(result: Comparison) -> None:
         header = ["modes", "environments", "pairs", *columns, "p"]
         hidden += print_table("Over environments", header, lines, droppable=["pairs", "ties"])
     print_hidden(hidden, SEE_CSV)
-    least, fewest = max(result.overall["least_p_value"].to_list()), min(result.per_env["seeds"].to_list())
+    min_p_value, min_seeds = max(result.overall["least_p_value"].to_list()), min(result.per_env["seeds"].to_list())
     notes = [
         "A difference above 0 favours the first. Wins count seeds on one environment, and environments "
-        f"over several. p: two-sided, {TEST}; with the fewest pairs here it cannot be below {least:.2g}.",
+        f"over several. p: two-sided, {TEST}; with the fewest pairs here it cannot be below {min_p_value:.2g}.",
     ]
-    if fewest < FEW_SEEDS:
+    if min_seeds < FEW_SEEDS:
         notes.append("With so few seeds an interval rests on differences being about normal: play more to be sure.")
     if result.unpaired:
         notes.append(f"Left out: {result.unpaired} finished runs whose environment and seed the other agent lacks.")

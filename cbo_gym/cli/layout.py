@@ -57,22 +57,22 @@ def _are_numbers(cells: Sequence[str]) -> bool:
 
 def _widths(columns: Sequence[Sequence[str]], width: int | None) -> list[int] | None:
     """Return the widths of columns, each a title and its cells; None if they do not fit even at their narrowest."""
-    whole = [max(map(cell_len, column)) for column in columns]
+    full_widths = [max(map(cell_len, column)) for column in columns]
     available = None if width is None else width - GAP * (len(columns) - 1)
-    if width is None or available is None or sum(whole) <= available:
-        return whole
-    least, widths = [], []
+    if width is None or available is None or sum(full_widths) <= available:
+        return full_widths
+    min_widths, widths = [], []
     for title, *cells in columns:
         cells_width = max(map(cell_len, cells), default=0)
         are_numbers = _are_numbers(cells)
         words = [word for string in (title, *([] if are_numbers else cells)) for word in string.split()]
         longest = min(width // 2, max(map(cell_len, words), default=0))
-        least.append(max(longest, cells_width if are_numbers else 0))
+        min_widths.append(max(longest, cells_width if are_numbers else 0))
         # Titles give way before cells do.
-        widths.append(max(least[-1], cells_width))
+        widths.append(max(min_widths[-1], cells_width))
     while sum(widths) > available:
-        widest = max(range(len(widths)), key=lambda index: (widths[index] > least[index], widths[index]))
-        if widths[widest] <= least[widest]:
+        widest = max(range(len(widths)), key=lambda index: (widths[index] > min_widths[index], widths[index]))
+        if widths[widest] <= min_widths[widest]:
             return None
         widths[widest] -= 1
     return widths

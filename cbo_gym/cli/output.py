@@ -67,7 +67,7 @@ def print_table(
     rows: Sequence[Sequence[str]],
     *,
     droppable: Sequence[str] = (),
-    without: Sequence[str] = (),
+    hidden: Sequence[str] = (),
 ) -> list[str]:
     """Print a table within the width of the terminal, or in a pipe at its full width.
 
@@ -76,14 +76,14 @@ def print_table(
         header: titles of the columns; all empty for a table without titles.
         rows: rows with a cell per column.
         droppable: titles of columns that a narrow terminal hides, the first hidden first.
-        without: titles of columns that are always hidden.
+        hidden: titles of columns that are always hidden.
 
     Returns:
         The titles of droppable columns that were hidden, for :func:`print_hidden`.
     """
-    kept = [index for index, name in enumerate(header) if name not in without]
+    kept = [index for index, name in enumerate(header) if name not in hidden]
     header, rows = [header[index] for index in kept], [[row[index] for index in kept] for row in rows]
-    table, dropped = layout(header, rows, _width(), [name for name in droppable if name not in without])
+    table, dropped = layout(header, rows, _width(), [name for name in droppable if name not in hidden])
     if title:
         say(title, "bold")
     for line in Segment.split_lines(console.render(table)):

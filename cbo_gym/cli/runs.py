@@ -87,8 +87,8 @@ def run(
     if out is not None:
         save_run(out, result)
     if as_json:
-        about = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in NOT_PRINTED}
-        print_json(about | {"seconds_a_round": result.seconds_a_round, "rounds": result.table.to_dicts()})
+        details = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in NOT_PRINTED}
+        print_json(details | {"seconds_a_round": result.seconds_a_round, "rounds": result.table.to_dicts()})
     else:
         _print_run(result)
 
@@ -193,10 +193,10 @@ def sweep(
     from cbo_gym.evaluation.runs.results import last_line
 
     # The sweep checks the word, as it does the backend.
-    when = cast("Recommend", recommend)
+    schedule = cast("Recommend", recommend)
     chosen, counted = grid(suite, envs, seeds)
     if dry_run:
-        grid_jobs = plan(agents, chosen, counted, out, horizon, when, skip_published, blind, batch)
+        grid_jobs = plan(agents, chosen, counted, out, horizon, schedule, skip_published, blind, batch)
         _print_plan(grid_jobs, skip_published, None if backend == "dask" else jobs)
         return
     with progress_bar() as progress:
@@ -222,9 +222,9 @@ def sweep(
             playing.pop((finished.agent, finished.env, finished.seed), None)
             show()
             if finished.status == "failed":
-                what = f"{finished.agent} on {finished.env}, seed {finished.seed}"
+                name = f"{finished.agent} on {finished.env}, seed {finished.seed}"
                 reason = last_line(finished.error)
-                progress.console.print(f"[red]failed:[/red] {escape(what)}: {escape(reason)}", soft_wrap=True)
+                progress.console.print(f"[red]failed:[/red] {escape(name)}: {escape(reason)}", soft_wrap=True)
 
         try:
             count = run_sweep(
@@ -233,7 +233,7 @@ def sweep(
                 counted,
                 out,
                 horizon=horizon,
-                recommend=when,
+                recommend=schedule,
                 batch=batch,
                 n_jobs=jobs,
                 # Workers of a cluster report whole runs only.

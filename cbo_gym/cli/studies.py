@@ -97,8 +97,8 @@ def create(
     except ArgumentError as error:
         raise ArgumentError(f"{description}: {error}") from error
     study = create_study(**arguments, storage=database)
-    if study.about.ignored:
-        say(f"Ignored, because the reward does not depend on them: {', '.join(study.about.ignored)}", whole=True)
+    if study.description.ignored:
+        say(f"Ignored, because the reward does not depend on them: {', '.join(study.description.ignored)}", whole=True)
     say(f"Created {study.name} in {shown}; next: cbo-gym study ask {shown}", whole=True)
 
 
@@ -258,7 +258,7 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
     cells = [[value if isinstance(value, str) else format_value(value) for value in row] for row in frame.iter_rows()]
     print_hidden(print_table("", frame.columns, cells, droppable=expendable), SEE_JSON)
     if (best := opened.best_trial) is not None:
-        reward = opened.about.reward
+        reward = opened.description.reward
         say(f"Best: trial {best.number}, {reward} = {best.values[reward]:.6g}")
 
 
@@ -300,7 +300,7 @@ def _print_expected(study: Study, expected: Expectation) -> None:
         say(f"Not named, so assumed: {_format_assignments(expected.assumed)}")
     rows = [
         [name, f"{value:.5g}", "" if interval is None else f"{interval[0]:.5g} to {interval[1]:.5g}"]
-        for name, value, interval in expected.rows(study.about.reward)
+        for name, value, interval in expected.rows(study.description.reward)
     ]
     print_table("", ["variable", "expected", "95 % interval"], rows)
 

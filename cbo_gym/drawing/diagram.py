@@ -116,9 +116,9 @@ class Picture:
         height = NAME_ROW + VALUE_ROW * valued + LINE_ROW * self._lines + PADDING * (1 + (self._lines > 0))
         title = max((width_of(label, TITLE_SIZE, True) for label in self._title[:1]), default=0.0)
         key = sum(0.7 + width_of(meaning, KEY_SIZE, False) for _, meaning in self._key)
-        least = max(title, key, SUBTITLE_WIDTH * (len(self._title) > 1)) + 0.3
+        min_width = max(title, key, SUBTITLE_WIDTH * (len(self._title) > 1)) + 0.3
         head = 0.27 * len(self._title) + 0.1 * bool(self._title)
-        return Sizes((max(width, 0.9), height), head, 0.3 * bool(self._key), least)
+        return Sizes((max(width, 0.9), height), head, 0.3 * bool(self._key), min_width)
 
     def _draw(self) -> None:
         if isinstance(self.sheet, Layers):
@@ -143,19 +143,19 @@ class Picture:
         points = curve_of(sheet, edge)
         path = Path(points, [Path.MOVETO] + [Path.CURVE4] * (len(points) - 1))
         # Edges between full layers are pale.
-        more = {"zorder": 2.5} if edge[2] else {"zorder": 2, "alpha": min(max(0.15, 300.0 / crowd), 1.0)}
-        self._add_arrow(edge[2], path=path, mutation_scale=10 * sheet.scale, linewidth=1.1 * sheet.scale, **more)
+        style = {"zorder": 2.5} if edge[2] else {"zorder": 2, "alpha": min(max(0.15, 300.0 / crowd), 1.0)}
+        self._add_arrow(edge[2], path=path, mutation_scale=10 * sheet.scale, linewidth=1.1 * sheet.scale, **style)
 
     def _draw_chord(self, tail: str, head: str, bidirected: bool, faint: bool = False) -> None:
         """Draw a slightly bent arrow from box to box, so that the two of a pair are apart."""
         sheet = self.sheet
         (x0, y0), (x1, y1) = sheet.centres[tail], sheet.centres[head]
         margin = 0.5 * sheet.box_height + 0.05
-        across, along = abs(x1 - x0), abs(y1 - y0)
+        width, height = abs(x1 - x0), abs(y1 - y0)
         # A steep arrow leaves the box by its upper or lower side.
-        steep = along * sheet.box_width >= across * sheet.box_height
-        distance = float(np.hypot(across, along))
-        reach = margin * distance / along if steep else (0.5 * sheet.box_width + 0.05) * distance / across
+        steep = height * sheet.box_width >= width * sheet.box_height
+        distance = float(np.hypot(width, height))
+        reach = margin * distance / height if steep else (0.5 * sheet.box_width + 0.05) * distance / width
         style: dict[str, Any] = {"connectionstyle": "arc3,rad=0.12", "shrinkA": 72.0 * reach, "shrinkB": 72.0 * reach}
         style |= {"alpha": 0.25 if faint else 0.8, "linewidth": 1.0, "mutation_scale": 9, "zorder": 2}
         self._add_arrow(bidirected, posA=(x0, y0), posB=(x1, y1), **style)

@@ -90,19 +90,19 @@ def _sweeps(
 
     A last sweep goes to the right, so that the layer of the reward comes last.
     """
-    forth = [(layer, -1) for layer in layers[1:]]
-    back = [(layer, +1) for layer in layers[-2::-1]]
-    for layer, step in (forth + back) * times + forth:
-        near = [[other for other in linked[slot] if column[other] == column[slot] + step] for slot in layer]
-        yield layer, near
+    downward = [(layer, -1) for layer in layers[1:]]
+    upward = [(layer, +1) for layer in layers[-2::-1]]
+    for layer, step in (downward + upward) * times + downward:
+        neighbours = [[other for other in linked[slot] if column[other] == column[slot] + step] for slot in layer]
+        yield layer, neighbours
 
 
 def _order(layers: list[list[Slot]], column: Mapping[Slot, int], linked: Mapping[Slot, set[Slot]]) -> None:
     index = {slot: i for layer in layers for i, slot in enumerate(layer)}
-    for layer, near in _sweeps(layers, column, linked, times=6):
+    for layer, neighbours in _sweeps(layers, column, linked, times=6):
         wanted = {
             slot: np.mean([index[other] for other in others] or [index[slot]])
-            for slot, others in zip(layer, near, strict=True)
+            for slot, others in zip(layer, neighbours, strict=True)
         }
         layer.sort(key=wanted.__getitem__)
         index.update({slot: i for i, slot in enumerate(layer)})
@@ -120,8 +120,8 @@ def _heights(
         centres = np.cumsum(sizes) - 0.5 * sizes
         offsets.append(centres - centres.mean())
         height.update(zip(layer, offsets[-1].tolist(), strict=True))
-    for layer, near in _sweeps(layers, column, linked, times=4):
-        pairs = zip(layer, near, strict=True)
+    for layer, neighbours in _sweeps(layers, column, linked, times=4):
+        pairs = zip(layer, neighbours, strict=True)
         wanted = [np.mean([height[other] for other in others] or [height[slot]]) for slot, others in pairs]
         offset = offsets[column[layer[0]]]
         fitted = isotonic_regression(np.array(wanted) - offset).x + offset

@@ -17,7 +17,7 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_yo
 from cbo_gym.task import Action, Observation
 
 # Wrappers that gym.make adds.
-OF_GYMNASIUM = (OrderEnforcing, PassiveEnvChecker, TimeLimit)
+USUAL_WRAPPERS = (OrderEnforcing, PassiveEnvChecker, TimeLimit)
 
 
 def env_spec(env: Any, parameters: Mapping[str, Any] | None = None) -> Spec:
@@ -44,9 +44,9 @@ def _spec_of(env: Any) -> Spec:
         )
     wrapped: Any = env
     while isinstance(wrapped, gym.Wrapper):
-        if not isinstance(wrapped, OF_GYMNASIUM):
+        if not isinstance(wrapped, USUAL_WRAPPERS):
             raise ArgumentError(
-                f"{type(wrapped).__name__} changes what is played, and agents play the environment itself; give "
+                f"{type(wrapped).__name__} changes the environment, and agents play it without wrappers; give "
                 "env.unwrapped, or its id"
             )
         wrapped = wrapped.env

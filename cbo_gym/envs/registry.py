@@ -109,8 +109,8 @@ def read_registry(path: Path | None = None) -> Registry:
         try:
             entry = EnvEntry.model_validate(item)
         except ValidationError as error:
-            what = name or ("without id" if isinstance(item, dict) else "not a mapping")
-            wrong = RegistryError(f"{path}, entry {index} ({what}): {field_errors(error, EnvEntry)}")
+            label = name or ("without id" if isinstance(item, dict) else "not a mapping")
+            wrong = RegistryError(f"{path}, entry {index} ({label}): {field_errors(error, EnvEntry)}")
             wrong.__cause__ = error
             broken[name or f"entry {index}"] = wrong
             continue

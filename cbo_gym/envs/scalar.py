@@ -272,7 +272,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         from cbo_gym.drawing.html import facts, svg_of
         from cbo_gym.envs.picture import picture_of
 
-        about: list[tuple[str, object]] = [
+        rows: list[tuple[str, object]] = [
             ("mode", self.mode),
             ("rounds", self.spec.max_episode_steps if self.spec else "-"),
             ("actions", self.action_space),
@@ -280,7 +280,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             ("reward", self.scm.reward),
             ("played so far", self.round),
         ]
-        return facts(self.spec.id if self.spec else self.problem.name, about) + svg_of(
+        return facts(self.spec.id if self.spec else self.problem.name, rows) + svg_of(
             picture_of(self._snapshot()).figure
         )
 

@@ -84,8 +84,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self.mode = self.dynamics.mode
         self.problem = self.dynamics.problem
         self.scm = self.dynamics.scm
-        most = MAX_DRAWS // (NOISE_BLOCK * max(1, len(self.scm.noisy)))
-        self.num_envs = whole_number("num_envs", num_envs, at_least=1, at_most=most)
+        max_rounds = MAX_DRAWS // (NOISE_BLOCK * max(1, len(self.scm.noisy)))
+        self.num_envs = whole_number("num_envs", num_envs, at_least=1, at_most=max_rounds)
         self.single_action_space = self.dynamics.action_space
         self.single_observation_space = self.dynamics.observation_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -160,7 +160,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         noise = self._next_noise()
         values, observation, reward = self._outcome(noise, intervention)
         memory = self.dynamics.remember(self._memory, intervention, values)
-        observation = self._with_next(observation, memory, ahead=1)
+        observation = self._with_next(observation, memory, offset=1)
         self._last_memory, self._memory = self._memory, memory
         self._round += 1
         self._last_noise = noise
@@ -241,17 +241,17 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             raise not_finite(self.scm.reward, f"gives {reward[np.argmin(np.isfinite(reward))]}")
         return values, self.dynamics.after(nodes, values), reward
 
-    def _with_next(self, observation: Observations, memory: Memory, ahead: int = 0) -> Observations:
+    def _with_next(self, observation: Observations, memory: Memory, offset: int = 0) -> Observations:
         """Return the observation with the context of a future round and the memory before it."""
         if self.dynamics.looks_ahead:
-            observation |= self.dynamics.before(self._next_noise(ahead))
+            observation |= self.dynamics.before(self._next_noise(offset))
         for key, value in self.dynamics.observe_memory(memory).items():
             observation[key] = np.tile(value, (self.num_envs, 1)) if value.ndim == 1 else value
         return observation
 
-    def _next_noise(self, ahead: int = 0) -> Draws:
-        """Return the noise of the next round, or of ``ahead`` rounds after it."""
-        number = self._round + ahead
+    def _next_noise(self, offset: int = 0) -> Draws:
+        """Return the noise of the next round, or of ``offset`` rounds after it."""
+        number = self._round + offset
         if number == self._drawn:
             draws = [self.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]
             drawn = [np.stack(columns, axis=1) for columns in zip(*draws, strict=True)]

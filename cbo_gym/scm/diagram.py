@@ -131,8 +131,8 @@ class CausalDiagram:
 
     @classmethod
     def _from_parts(cls, parts: Parts, nodes: Iterable[str] | None, allow_cycles: bool) -> Self:
-        whole = cls(parts.attributes, parts.directed, parts.bidirected, allow_cycles=allow_cycles)
-        projected = whole.latent_projection(parts.latents)
+        diagram = cls(parts.attributes, parts.directed, parts.bidirected, allow_cycles=allow_cycles)
+        projected = diagram.latent_projection(parts.latents)
         parts.require_few(len(projected.directed) + len(projected.bidirected))
         names = projected.nodes if nodes is None else tuple(nodes)
         if unknown := [name for name in projected.nodes if name not in names]:
@@ -278,11 +278,11 @@ class CausalDiagram:
         pending = [(name, False) for name in start]
         visited = set(pending)
         while pending:
-            name, into = pending.pop()
+            name, arrives = pending.pop()
             steps: list[tuple[str, bool]] = []
             if name not in observed:
                 steps += [(child, True) for child in children[name]]
-            if name in opened if into else name not in observed:
+            if name in opened if arrives else name not in observed:
                 steps += [(parent, False) for parent in parents[name]]
                 steps += [(sibling, True) for sibling in siblings[name]]
             new = set(steps) - visited
@@ -361,7 +361,9 @@ class CausalDiagram:
         confounded with it become confounded.
         """
         hidden = self._require(latents)
-        parents, children, siblings = ({name: set(near) for name, near in side.items()} for side in self._neighbours)
+        parents, children, siblings = (
+            {name: set(others) for name, others in side.items()} for side in self._neighbours
+        )
         for latent in hidden:
             causes, effects, others = parents.pop(latent), children.pop(latent), siblings.pop(latent)
             for cause in causes:

@@ -99,8 +99,8 @@ def _refuse_foreign(code: str) -> None:
         problem = f"{short_repr(code)} looks like the path of a file"
         if ending in READERS:
             raise ArgumentError(f"{problem} of {READERS[ending]}; or give {EXAMPLES}")
-        how = "" if "://" in code else f": pathlib.Path({code.strip()!r}).read_text()"
-        raise ArgumentError(f"{problem}; give its contents{how}")
+        hint = "" if "://" in code else f": pathlib.Path({code.strip()!r}).read_text()"
+        raise ArgumentError(f"{problem}; give its contents{hint}")
     for pattern, language in FOREIGN.items():
         if re.search(pattern, code):
             raise ArgumentError(f"a causal diagram is {EXAMPLES}; this looks like {language}")
@@ -199,15 +199,15 @@ def _html(code: str, start: int, line: int) -> str:
     raise ArgumentError(f"line {line}: a label in HTML has no end")
 
 
-def _refuse(language: str, what: str, line: int, where: str = "") -> NoReturn:
+def _refuse(language: str, token: str, line: int, place: str = "") -> NoReturn:
     hint = ""
-    if what == ",":
+    if token == ",":
         hint = "; several variables are written in braces: { A B } -> C"
-    elif what == ">":
+    elif token == ">":
         hint = "; arrows are written ->, <- and <->"
-    elif len(what) == 1 and what.isprintable() and what not in "{}[];=:":
+    elif len(token) == 1 and token.isprintable() and token not in "{}[];=:":
         hint = '; a name with other characters than letters, digits, _ and . is written in quotation marks: "pre-test"'
-    raise ArgumentError(f"line {line}: cannot read {language}: unexpected {what!r} {where}".rstrip() + hint)
+    raise ArgumentError(f"line {line}: cannot read {language}: unexpected {token!r} {place}".rstrip() + hint)
 
 
 class _Parser:
@@ -226,8 +226,8 @@ class _Parser:
             self._refuse_token("after the diagram")
         return self._parts.with_labels()
 
-    def _peek(self, ahead: int = 0) -> _Token:
-        return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
+    def _peek(self, offset: int = 0) -> _Token:
+        return self._tokens[min(self._next + offset, len(self._tokens) - 1)]
 
     def _take(self, *marks: str) -> bool:
         """Consume the next token if it is one of these marks; return whether it was."""
@@ -242,8 +242,8 @@ class _Parser:
         self._next += 1
         return token.value
 
-    def _refuse_token(self, where: str) -> NoReturn:
-        _refuse(self._language, self._peek().value, self._peek().line, where)
+    def _refuse_token(self, place: str) -> NoReturn:
+        _refuse(self._language, self._peek().value, self._peek().line, place)
 
     def _statements(self) -> list[str]:
         """Read up to the closing brace; return the names in it."""

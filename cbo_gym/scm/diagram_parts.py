@@ -58,9 +58,9 @@ class Parts:
         elif marks == (ARROW, TAIL):
             self.directed.append((second, first))
         else:
-            what = "has no direction" if CIRCLE not in marks else "ends in a circle, so that its direction is open"
+            problem = "has no direction" if CIRCLE not in marks else "ends in a circle, so that its direction is open"
             raise ArgumentError(
-                f"the edge between {first} and {second} {what}; write {first} -> {second}, {second} -> {first} or, "
+                f"the edge between {first} and {second} {problem}; write {first} -> {second}, {second} -> {first} or, "
                 f"for an unobserved common cause, {first} <-> {second}; if it is not known which, give the diagrams "
                 "that are possible as candidates of a study"
             )
@@ -74,8 +74,8 @@ class Parts:
         """Rename nodes to their labels if all are numbers with distinct labels, as causal-learn writes them."""
         labels = {name: _unquote(attributes.get("label", "")) for name, attributes in self.attributes.items()}
         numbered = all(str(name).isdecimal() for name in labels)
-        plain = all(label and label[0] not in "<\\" for label in labels.values())
-        if not (numbered and plain and len(set(labels.values())) == len(labels)):
+        is_plain = all(label and label[0] not in "<\\" for label in labels.values())
+        if not (numbered and is_plain and len(set(labels.values())) == len(labels)):
             return self
         return Parts(
             {labels[name]: attributes for name, attributes in self.attributes.items()},

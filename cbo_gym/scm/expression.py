@@ -134,13 +134,13 @@ class _Symbol:
         steps.append(step)
         self.index = len(steps) - 1
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **more: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
         if method == "outer" or any(isinstance(operand, np.ndarray) for operand in inputs):
             # Arrays of objects call the operators of their entries.
             arrays = [np.array(operand, dtype=object) for operand in inputs]
-            return getattr(ufunc, method)(*arrays, **more)
+            return getattr(ufunc, method)(*arrays, **keywords)
         name = {"power": "numpy_power", "remainder": "modulo"}.get(ufunc.__name__, ufunc.__name__)
-        if method != "__call__" or more or name not in STEPS:
+        if method != "__call__" or keywords or name not in STEPS:
             raise ArgumentTypeError(f"{name} is not one of {', '.join(STEPS)}")
         return self.after(name, *inputs)
 

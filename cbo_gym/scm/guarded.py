@@ -53,6 +53,6 @@ def _error_of(name: str, values: Mapping[str, Floats]) -> OperationError:
     columns = dict(zip(values, np.broadcast_arrays(*values.values()), strict=True))
     index = np.unravel_index(np.argmin(np.abs(columns[name]) <= LARGEST), columns[name].shape)
     row = {variable: float(column[index]) for variable, column in columns.items()}
-    what = f"gives {row.pop(name)}"
+    problem = f"gives {row.pop(name)}"
     causes = ", ".join(f"{cause} = {value:.6g}" for cause, value in row.items())
-    return not_finite(name, f"{what} at {causes}" if causes else what)
+    return not_finite(name, f"{problem} at {causes}" if causes else problem)

@@ -114,15 +114,15 @@ def _set_value(entry: tuple[Mask, Floats], mechanism: Callable[..., Floats], *ca
     return np.where(mask, value, natural)
 
 
-def not_finite(name: str, what: str) -> OperationError:
+def not_finite(name: str, problem: str) -> OperationError:
     """Return the error for a variable whose value is not a finite real number.
 
     Args:
         name: name of the variable.
-        what: predicate of the variable's mechanism, such as ``"gives nan"``.
+        problem: predicate of the variable's mechanism, such as ``"gives nan"``.
     """
     return OperationError(
-        f"{name} must be a finite real number; its mechanism {what}. It divides by zero, overflows, or takes a "
+        f"{name} must be a finite real number; its mechanism {problem}. It divides by zero, overflows, or takes a "
         "logarithm or a root of a negative number: correct the mechanism, or narrow the domains and the noise"
     )
 

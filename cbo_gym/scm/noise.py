@@ -170,9 +170,9 @@ class GaussianMixture(Distribution):
         edges[-1] = 1.0
         component = np.searchsorted(edges, uniforms, side="right").clip(max=len(edges) - 1)
         lower = np.concatenate(([0.0], edges[:-1]))
-        within = (uniforms - lower[component]) / (edges - lower)[component]
-        within = np.clip(within, np.finfo(float).tiny, 1.0 - np.finfo(float).epsneg)
-        return np.asarray(self.means)[component] + np.asarray(self.stds)[component] * _normal_quantile(within)
+        shares = (uniforms - lower[component]) / (edges - lower)[component]
+        shares = np.clip(shares, np.finfo(float).tiny, 1.0 - np.finfo(float).epsneg)
+        return np.asarray(self.means)[component] + np.asarray(self.stds)[component] * _normal_quantile(shares)
 
 
 @dataclass(frozen=True)

@@ -117,9 +117,9 @@ class SeparableSEM(System):
         for i, j in components:
             if i == j or not (0 <= i < count and 0 <= j < count):
                 raise ArgumentError(f"components go between two different nodes from 0 to {count - 1}; given {(i, j)}")
-        for what, values in (("name", names), ("activation", activations)):
+        for field, values in (("name", names), ("activation", activations)):
             if values is not None and len(values) != count:
-                raise ArgumentError(f"give one {what} for each of {count} nodes; given {len(values)}")
+                raise ArgumentError(f"give one {field} for each of {count} nodes; given {len(values)}")
         require_word("mask", mask, ("exogenous", "endogenous"))
         require_word("feedback", feedback, ("all", "selected"))
         self.arguments: dict[str, Any] = {

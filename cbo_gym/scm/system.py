@@ -158,14 +158,14 @@ class System(Structure):
             raise ArgumentError(f"cannot set {unknown}; a hard intervention may set {known}")
         columns = {f"soft parameter {i}": column for i, column in enumerate(intervention.soft)}
         columns |= {f"the value of {name}": value for name, (_, value) in intervention.hard.items()}
-        for what, column in columns.items():
+        for label, column in columns.items():
             array = np.asarray(column, dtype=float)
             if not np.all(np.isfinite(array)):
-                raise ArgumentError(f"{what} must be finite; given {array}")
+                raise ArgumentError(f"{label} must be finite; given {array}")
         columns |= {f"the mask of {name}": mask for name, (mask, _) in intervention.hard.items()}
-        for what, column in columns.items():
+        for label, column in columns.items():
             if not _broadcasts_to(np.shape(column), batch_shape):
-                raise ArgumentError(f"{what} has shape {np.shape(column)}, which does not fit {batch_shape}")
+                raise ArgumentError(f"{label} has shape {np.shape(column)}, which does not fit {batch_shape}")
         return intervention
 
     def stack(self, values: Mapping[str, Floats], names: Sequence[str] | None = None) -> np.ndarray:

@@ -139,9 +139,9 @@ class Database:
             except (SQLAlchemyError, sqlite3.Error) as error:
                 raise self._translate(error) from error
 
-    def damage_error(self, what: str) -> OperationError:
+    def damage_error(self, damage: str) -> OperationError:
         """Return the error for damaged content."""
-        return OperationError(f"{self.shown}: {what}; {DAMAGED if self.is_sqlite else 'restore a copy'}")
+        return OperationError(f"{self.shown}: {damage}; {DAMAGED if self.is_sqlite else 'restore a copy'}")
 
     def _translate(self, error: Exception) -> OperationError:
         cause = getattr(error, "orig", None) or error

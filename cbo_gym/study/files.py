@@ -61,18 +61,18 @@ def _arguments(fields: Any, name: str | None, agent: str | None, trusted: Collec
     """Return unchecked fields of a description as keyword arguments."""
     if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
         raise ArgumentError("a description is a mapping of fields: name, reward, diagram, settable, agent, ...")
-    about = dict(fields)
-    label = about.get("agent", "Auto") if agent is None else agent
+    document = dict(fields)
+    label = document.get("agent", "Auto") if agent is None else agent
     if isinstance(label, str) and agent is None and not trusts(trusted, label):
         with at("agent"):
             raise ArgumentError(
                 f"it names the agent {label!r}, an import path, whose code would be run; if you trust it, pass "
                 f"--agent {label}"
             )
-    if "storage" in about:
+    if "storage" in document:
         with at("storage"):
             raise ArgumentError("the database is not a field of the description; leave out storage")
-    study_name = about.pop("name", None) or name
+    study_name = document.pop("name", None) or name
     if not study_name:
         raise ArgumentError("the study needs a name")
-    return {**about, "name": study_name, "agent": label}
+    return {**document, "name": study_name, "agent": label}

@@ -197,10 +197,10 @@ class Log:
             raise self.replaced_error(f"its event {after}" if after else "its description")
         return rows
 
-    def replaced_error(self, what: str) -> ReplacedError:
+    def replaced_error(self, change: str) -> ReplacedError:
         """Return the error for a database that lacks a row that was read from it before."""
         return ReplacedError(
-            f"{self.storage}: the database was replaced after the study was loaded, {what} is gone or has changed; "
+            f"{self.storage}: the database was replaced after the study was loaded, {change} is gone or has changed; "
             "nothing was changed by this call; load the study again, or put the database back"
         )
 

@@ -91,13 +91,13 @@ def _to_2(connection: sql.Connection) -> None:
         ("events", ("study", "number"), ("study", "number", "kind", "payload", "time", "who")),
     ):
         rows = connection.execute(sql.text(f"SELECT * FROM cbo_gym_{name}")).mappings().all()
-        where = " AND ".join(f"{column} = :{column}" for column in key)
+        condition = " AND ".join(f"{column} = :{column}" for column in key)
         filled = [
             {**{column: row[column] for column in key}, "digest": digest(*(row[field] for field in fields))}
             for row in rows
         ]
         if filled:
-            connection.execute(sql.text(f"UPDATE cbo_gym_{name} SET digest = :digest WHERE {where}"), filled)
+            connection.execute(sql.text(f"UPDATE cbo_gym_{name} SET digest = :digest WHERE {condition}"), filled)
 
 
 STEPS: Mapping[int, Callable[[sql.Connection], None]] = {1: _to_2}

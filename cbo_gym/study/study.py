@@ -64,7 +64,7 @@ class Study:
         agent: the agent; None for the one that the study names.
 
     Attributes:
-        about: the description of the study.
+        description: the description of the study.
         interface: the spaces, codec and costs of the study.
         units: the conversion of actions, values and rewards to those of the agent.
 
@@ -81,14 +81,15 @@ class Study:
     def __init__(self, log: Log, name: str | None = None, agent: Any = None) -> None:
         self._log, self._agent = log, agent
         self._number, description, self._digest = log.find(name)
-        self.about = _read_description(description, log)
-        if agent is None and not trusts((), self.about.agent):
+        self.description = _read_description(description, log)
+        if agent is None and not trusts((), self.description.agent):
             raise ArgumentError(
-                f"the study names the agent {self.about.agent!r}, an import path, whose code would be run; if you "
-                f"trust it, pass agent={self.about.agent!r}"
+                f"the study names the agent {self.description.agent!r}, an import path, whose code would be run; if "
+                "you "
+                f"trust it, pass agent={self.description.agent!r}"
             )
-        self.interface = interface_of(self.about)
-        self.units = Units(self.about, self.interface)
+        self.interface = interface_of(self.description)
+        self.units = Units(self.description, self.interface)
         self._history = History(log, self._number, self._digest)
         self._suggester = Suggester(self._history, self.units, agent)
 
@@ -107,7 +108,7 @@ class Study:
     @property
     def name(self) -> str:
         """Name of the study."""
-        return self.about.name
+        return self.description.name
 
     @property
     def diagram(self) -> CausalDiagram | None:
@@ -154,8 +155,8 @@ class Study:
             ArgumentError: naming the row, the column and the mistake; nothing is stored then.
             MissingExtraError: if it is an Excel file, and the extra ``excel`` is not installed.
         """
-        about, intervals = self.about, self.interface.codec.intervals
-        names = Columns(self.interface.nodes, self.settable, about.units, intervals, about.ignored)
+        description, intervals = self.description, self.interface.codec.intervals
+        names = Columns(self.interface.nodes, self.settable, description.units, intervals, description.ignored)
         rows = read_rows(rounds, names, do=do, ignore=ignore)
         read = [self._round(row) for row in rows]
         self._require_measured(rows, read)
@@ -175,15 +176,17 @@ class Study:
         if not takes_missing:
             raise ArgumentError(
                 f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
-                f"{self.about.agent} needs all variables; leave the row out, or choose an agent that can do "
+                f"{self.description.agent} needs all variables; leave the row out, or choose an agent that can do "
                 f"without: {DO_WITHOUT}"
             )
 
     def _round(self, row: TableRow) -> dict[str, Any]:
         try:
-            if row.values.get(self.about.reward) is None:
-                raise ArgumentError(f"the reward {self.about.reward} is missing; fill it in, or leave the row out")
-            observed = {name: row.values[name] for name in self.about.contexts if name in row.values}
+            if row.values.get(self.description.reward) is None:
+                raise ArgumentError(
+                    f"the reward {self.description.reward} is missing; fill it in, or leave the row out"
+                )
+            observed = {name: row.values[name] for name in self.description.contexts if name in row.values}
             context = observed if self.interface.looks_ahead else None
             # This refuses a missing context.
             self.units.context(context)  # type: ignore[arg-type]
@@ -206,13 +209,13 @@ class Study:
             ArgumentError: for a wrong context, or if the agent cannot suggest now.
             OperationError: if the suggestion cannot be written; no trial is added then.
         """
-        many = 1 if count is None else whole_number("count", count, at_least=1)
+        size = 1 if count is None else whole_number("count", count, at_least=1)
         self.units.context(context)
         with one_at_a_time():
             for _ in range(TRIES):
-                with name_agent_in_errors(self.about.agent):
+                with name_agent_in_errors(self.description.agent):
                     state = self._catch_up()
-                    actions = self._suggester.suggest(many, context)
+                    actions = self._suggester.suggest(size, context)
                 first = max(state.trials.entries, default=0) + 1
                 asked = [
                     {"number": number, "action": self.units.flat(action), "why": why}
@@ -224,7 +227,7 @@ class Study:
                 if written := self._history.append(state, [("asked", payload)]):
                     self._suggester.confirm(written.events[len(state.events)])
                     self._suggester.keep()
-                    trials = [self._trial(written.trials.entries[number]) for number in range(first, first + many)]
+                    trials = [self._trial(written.trials.entries[number]) for number in range(first, first + size)]
                     return trials[0] if count is None else trials
         raise self._busy_error()
 
@@ -353,7 +356,7 @@ class Study:
         """Hold the lock of agents, and let the agent learn from all events."""
         if context is not None:
             self.units.context(context)
-        with one_at_a_time(), name_agent_in_errors(self.about.agent):
+        with one_at_a_time(), name_agent_in_errors(self.description.agent):
             self._catch_up()
             yield
 
@@ -401,7 +404,9 @@ class Study:
     @property
     def settable(self) -> list[str]:
         """Names of the variables or parameters that can be set."""
-        return list(self.interface.codec.domains.names) or sorted({name for arm in self.about.arms for name in arm})
+        return list(self.interface.codec.domains.names) or sorted(
+            {name for arm in self.description.arms for name in arm}
+        )
 
     def to_frame(self) -> pl.DataFrame:
         """Return a table of the trials: ``number``, ``status``, ``do(X)`` as done, variables, reasons and times."""
@@ -470,7 +475,7 @@ def create_study(
     diagram: Any = None,
     candidates: Iterable[Any] = (),
     agent: Any = None,
-    **about: Any,
+    **others: Any,
 ) -> Study:
     """Create a study in a database.
 
@@ -482,20 +487,20 @@ def create_study(
             it is not known.
         candidates: diagrams of which one should be the true one.
         agent: a label, ``"CBO"``; or an agent object, which must be passed to :func:`load_study` too. None for Auto.
-        about: the other fields of :class:`~cbo_gym.study.description.Description`.
+        others: the other fields of :class:`~cbo_gym.study.description.Description`.
 
     Raises:
         ArgumentError: naming a field that is missing, unknown or does not fit the others; nothing is stored then.
         OperationError: if the database cannot be written.
     """
-    description, custom_agent = describe(name, diagram=diagram, candidates=candidates, agent=agent, **about)
+    description, custom_agent = describe(name, diagram=diagram, candidates=candidates, agent=agent, **others)
     # A server of any encoding takes ASCII.
     Log(storage, create=True).create(description.name, json.dumps(description.model_dump(mode="json")))
     return Study(Log(storage), description.name, custom_agent)
 
 
 def describe(
-    name: str, *, diagram: Any = None, candidates: Iterable[Any] = (), agent: Any = None, **about: Any
+    name: str, *, diagram: Any = None, candidates: Iterable[Any] = (), agent: Any = None, **others: Any
 ) -> tuple[Description, Any]:
     """Return the description that :func:`create_study` stores, and the agent if it is an object or an import path.
 
@@ -509,7 +514,7 @@ def describe(
             raise ArgumentError(f"candidates must be a list of diagrams; given {short_repr(candidates)}")
         possible = [CausalDiagram.read(candidate) for candidate in candidates]
     label = agent if isinstance(agent, str) else "Auto" if agent is None else type(agent).__name__
-    fields = {"name": name, "diagram": known, "candidates": possible, "agent": label, **about}
+    fields = {"name": name, "diagram": known, "candidates": possible, "agent": label, **others}
     strings = {
         "diagram": known and known.to_dagitty(),
         "candidates": [candidate.to_dagitty() for candidate in possible],

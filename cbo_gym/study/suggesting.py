@@ -83,13 +83,13 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
         ArgumentError: if there is no such agent, or it cannot play the study.
     """
     begun = _create_agent(agent, units)
-    begun.reset(_task(units, initial), seed=units.about.seed)
+    begun.reset(_task(units, initial), seed=units.description.seed)
     return begun
 
 
 def _create_agent(original: Any, units: Units) -> Any:
     if original is None:
-        original = units.about.agent
+        original = units.description.agent
         if (name := Spec.from_label(original).name) in known_agents() or is_import_path(name):
             # agent_of refuses any other name.
             original = admit_agent(original)
@@ -111,7 +111,7 @@ def _task(units: Units, initial: Sequence[Mapping[str, Any]]) -> Task:
     for past in initial:
         observation = units.observation(past["values"], past["context"])
         rounds.append(Round(units.read(past["action"]), observation, float(observation["nodes"][-1])))
-    return task_of(units.interface, units.about.name, units.about.horizon, tuple(rounds))
+    return task_of(units.interface, units.description.name, units.description.horizon, tuple(rounds))
 
 
 class _UnlearnedRound(NamedTuple):
@@ -269,7 +269,7 @@ class Suggester:
     def _stamp(self, agent: Any) -> str:
         """Return the versions of the code that produced the state of an agent."""
         code = stamps_of(modules_of(agent, None)) | package_stamp()
-        return json.dumps([self._units.about.model_dump_json(), code, library_versions()], sort_keys=True)
+        return json.dumps([self._units.description.model_dump_json(), code, library_versions()], sort_keys=True)
 
     # Suggesting -----------------------------------------------------------------------------------------
 
@@ -296,7 +296,8 @@ class Suggester:
             chosen = [agent.act(observation)] if count == 1 else agent.act_batch(observation, count)
         elif not takes_pending:
             raise ArgumentError(
-                f"{self._units.about.agent} suggests one trial at a time; record the outcome of the pending one first"
+                f"{self._units.description.agent} suggests one trial at a time; record the outcome of the pending "
+                "one first"
             )
         else:
             asked = [self._units.read(entry.flat) for entry in pending]
@@ -317,7 +318,7 @@ class Suggester:
         if self._trials.missing and not self.takes_missing:
             number, names = next(iter(self._trials.missing.items()))
             raise ArgumentError(
-                f"{self._units.about.agent} needs all variables of a trial, and {', '.join(names)} "
+                f"{self._units.description.agent} needs all variables of a trial, and {', '.join(names)} "
                 f"{'was' if len(names) == 1 else 'were'} not measured in trial {number}; correct the trial, or choose "
                 f"an agent that can do without: {DO_WITHOUT}"
             )
@@ -332,7 +333,7 @@ class Suggester:
         best = (
             "no round meets the constraints yet"
             if index is None
-            else f"best so far {values[index][self._units.about.reward]:.4g}"
+            else f"best so far {values[index][self._units.description.reward]:.4g}"
         )
         sets = self._sets()
         return [f"{expected}{best}{sets}" for expected in self._expectations(actions)]
@@ -351,15 +352,20 @@ class Suggester:
         # An agent may have no model, or one that cannot be copied.
         except Exception:
             return [""] * len(actions)
-        return [f"expected {units.about.reward} {value}, " for value in expected]
+        return [f"expected {units.description.reward} {value}, " for value in expected]
 
     def _sets(self) -> str:
         """Return the number of sets that an action chooses from, and the reason for these."""
-        about, codec = self._units.about, self._units.codec
+        description, codec = self._units.description, self._units.codec
         if not (count := len(codec.choices)):
             return ""
-        total = 2 ** len(about.settable)
-        if codec.options[0] != "targets" or about.targets is not None or about.diagram is None or count == total:
+        total = 2 ** len(description.settable)
+        if (
+            codec.options[0] != "targets"
+            or description.targets is not None
+            or description.diagram is None
+            or count == total
+        ):
             return f"; one of {count} sets"
         return f"; one of {count} target sets, because the others of {total} are no better, whatever the mechanisms"
 
@@ -391,18 +397,21 @@ class Suggester:
         """
         agent = self.copy_agent(context)
         if not hasattr(agent, "fantasize") or not hasattr(agent, "expected_nodes"):
-            raise ArgumentError(f"{self._units.about.agent} has no model of the outcome; choose another agent")
+            raise ArgumentError(f"{self._units.description.agent} has no model of the outcome; choose another agent")
         if not getattr(agent, "history", True):
             raise ArgumentError("nothing is known yet; record the outcome of a trial, or add data")
         observation, reward = agent.fantasize(action)
-        known = set(agent.expected_nodes(action)) - {self._units.about.reward}
+        known = set(agent.expected_nodes(action)) - {self._units.description.reward}
         band = expected_rewards(self._units, agent, [action])
         nodes = np.append(observation["nodes"][:-1], float(reward))
         values = self._units.observed_values({**observation, "nodes": nodes})
         expected = {name: value for name, value in values.items() if name in known and value is not None}
         if band is None:
-            return {**expected, self._units.about.reward: self._units.native_reward(float(reward))}, None
-        return {**expected, self._units.about.reward: float(band.mean[0])}, (float(band.low[0]), float(band.high[0]))
+            return {**expected, self._units.description.reward: self._units.native_reward(float(reward))}, None
+        return {**expected, self._units.description.reward: float(band.mean[0])}, (
+            float(band.low[0]),
+            float(band.high[0]),
+        )
 
     def snapshot(self, context: Mapping[str, float] | None) -> tuple[Any, str]:
         """Return a copy of the agent that has learned every round; None and the reason if it cannot be asked."""
@@ -412,7 +421,10 @@ class Suggester:
         except ArgumentError as error:
             return None, str(error)
         if agent is self._agent:
-            return None, f"{self._units.about.agent} cannot be asked: its state is in another library, or in a thread."
+            return (
+                None,
+                f"{self._units.description.agent} cannot be asked: its state is in another library, or in a thread.",
+            )
         return (agent, "") if agent.history else (None, "Nothing is known yet.")
 
     def copy_agent(self, context: Mapping[str, float] | None = None) -> Any:

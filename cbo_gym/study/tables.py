@@ -142,8 +142,8 @@ class _Reader:
         """Return the column of the study that a header cell names."""
         if len(name) > MAX_NAME:
             return None
-        alike = _plain_name(name)
-        return self._exact.get(name) or self._alike.get(alike) or self._alike.get(DO.sub(r"do(\1)", alike))
+        plain = _plain_name(name)
+        return self._exact.get(name) or self._alike.get(plain) or self._alike.get(DO.sub(r"do(\1)", plain))
 
     def read(self, source: Any) -> list[tuple[str, dict[str, Any]]]:
         """Return the label of each row, and its values by column."""
@@ -171,15 +171,15 @@ class _Reader:
     def _find_columns(self, table: Table) -> dict[int, str]:
         """Return index -> name of the columns that the study takes."""
         names = [_column_name(name, index) for index, name in enumerate(table.names)]
-        where = f"{table.header}: " if table.header else ""
+        prefix = f"{table.header}: " if table.header else ""
         if missing := sorted(self._ignore - set(map(_plain_name, names))):
             raise ArgumentError(
-                f"{where}there is no column {missing[0]!r} to ignore{did_you_mean(missing[0], names)}; "
+                f"{prefix}there is no column {missing[0]!r} to ignore{did_you_mean(missing[0], names)}; "
                 f"the columns are {short_repr(names)}"
             )
         if names and all(map(POINT.fullmatch, names)):
             raise ArgumentError(
-                f"{where}the columns must have the names of variables, {short_repr(list(self._exact))}; given "
+                f"{prefix}the columns must have the names of variables, {short_repr(list(self._exact))}; given "
                 f"{short_repr(names)}"
             )
         used: dict[int, str] = {}
@@ -202,7 +202,7 @@ class _Reader:
             if column_name in used.values():
                 first = next(column for column, other in used.items() if other == column_name)
                 raise ArgumentError(
-                    f"{where}columns {first + 1} and {index + 1} are both {column_name!r}; rename one, or delete it"
+                    f"{prefix}columns {first + 1} and {index + 1} are both {column_name!r}; rename one, or delete it"
                 )
             used[index] = column_name
         return used
@@ -212,19 +212,19 @@ class _Reader:
         row = next((index for index, cell in enumerate(cells) if not _is_missing(cell)), None)
         if row is None:
             return
-        where = table.header or table.label(row)
+        place = table.header or table.label(row)
         advice = f"to leave the column out, ignore it: ignore=[{name!r}], --ignore {name!r}, or the field of the page"
         if UNNAMED.fullmatch(name):
-            raise ArgumentError(f"{where}: {name} has no name, and it is not empty; name it, or {advice}")
+            raise ArgumentError(f"{place}: {name} has no name, and it is not empty; name it, or {advice}")
         if self._argument == "do" or DO.fullmatch(name):
             target, settable = DO.sub(r"\1", name), self._columns.settable
             raise ArgumentError(
-                f"{where}: {target!r} cannot be set{did_you_mean(target, settable)}; the settable names are "
+                f"{place}: {target!r} cannot be set{did_you_mean(target, settable)}; the settable names are "
                 f"{short_repr(list(settable))}{f'; {advice}' if self._argument == 'data' else ''}"
             )
         known = self._columns.variables
         raise ArgumentError(
-            f"{where}: no variable is called {name!r}{did_you_mean(name, known)}; they are {short_repr(list(known))}; "
+            f"{place}: no variable is called {name!r}{did_you_mean(name, known)}; they are {short_repr(list(known))}; "
             f"{advice}"
         )
 

@@ -26,17 +26,19 @@ class Units:
     """Conversion of actions, values and rewards of a study to those of its agent, and back.
 
     Args:
-        about: the description of the study.
+        description: the description of the study.
         interface: the interface of the study.
     """
 
-    def __init__(self, about: Description, interface: Interface) -> None:
-        self.about, self.interface, self.codec = about, interface, interface.codec
-        self._sign = -1.0 if about.direction == "minimize" else 1.0
+    def __init__(self, description: Description, interface: Interface) -> None:
+        self.description, self.interface, self.codec = description, interface, interface.codec
+        self._sign = -1.0 if description.direction == "minimize" else 1.0
         #: range of the reward, if agents need rewards in [0, 1]
-        self.reward_range = about.reward_range if interface.unit_rewards else None
-        if interface.unit_rewards and about.reward_range is None:
-            raise ArgumentError(f"the methods of the {about.mode} mode need the range of the reward; give reward_range")
+        self.reward_range = description.reward_range if interface.unit_rewards else None
+        if interface.unit_rewards and description.reward_range is None:
+            raise ArgumentError(
+                f"the methods of the {description.mode} mode need the range of the reward; give reward_range"
+            )
 
     def action(self, done: Done, asked: Action | None = None) -> Action:
         """Return the action that was done.
@@ -51,16 +53,16 @@ class Units:
         """
         if not isinstance(done, Mapping):
             raise ArgumentError(f"an action must be a mapping from names to values; given {short_repr(done)}")
-        whole = dict(done) if asked is None else {**self.native_values(asked), **done}
+        values = dict(done) if asked is None else {**self.native_values(asked), **done}
         # Arms have no domains.
-        names = self.codec.domains.names or whole
-        for name in whole:
+        names = self.codec.domains.names or values
+        for name in values:
             if name not in names:
                 raise ArgumentError(
                     f"{name!r} cannot be set{did_you_mean(name, names)}; the settable names are {list(names)}"
                 )
         read = _read_interval if self.codec.intervals else _read_value
-        numbers = {name: read(name, value) for name, value in whole.items()}
+        numbers = {name: read(name, value) for name, value in values.items()}
         return self.codec.from_native(numbers, self.interface.problem.null_action, asked)
 
     def values(self, values: Mapping[str, Any]) -> dict[str, float | None]:
@@ -72,7 +74,7 @@ class Units:
         if not isinstance(values, Mapping):
             raise ArgumentError(f"values must be a mapping from variables to numbers; given {short_repr(values)}")
         nodes = self.interface.nodes
-        values = {name: value for name, value in values.items() if name not in self.about.ignored}
+        values = {name: value for name, value in values.items() if name not in self.description.ignored}
         for name in values:
             if name not in nodes:
                 raise ArgumentError(
@@ -81,8 +83,10 @@ class Units:
         measured = {name: value for name, value in values.items() if value is not None}
         read = {name: _read_value(name, value) for name, value in measured.items()}
         completed = {name: read.get(name) for name in nodes}
-        if completed[self.about.reward] is None:
-            raise ArgumentError(f"the reward {self.about.reward} is missing; without it, record the trial as failed")
+        if completed[self.description.reward] is None:
+            raise ArgumentError(
+                f"the reward {self.description.reward} is missing; without it, record the trial as failed"
+            )
         # This raises for a reward outside its range.
         self.reward(completed)
         return completed
@@ -112,13 +116,15 @@ class Units:
 
     def reward(self, values: Mapping[str, float | None]) -> float:
         """Return the reward that the agent maximises; in [0, 1] if its methods need that."""
-        value = values[self.about.reward]
+        value = values[self.description.reward]
         assert value is not None
         if self.reward_range is None:
             return self._sign * value
         low, high = self.reward_range
         if not low <= value <= high:
-            raise ArgumentError(f"the reward {self.about.reward} must lie in [{low:g}, {high:g}]; given {value:g}")
+            raise ArgumentError(
+                f"the reward {self.description.reward} must lie in [{low:g}, {high:g}]; given {value:g}"
+            )
         share = (value - low) / (high - low)
         return 1.0 - share if self._sign < 0 else share
 
@@ -178,7 +184,7 @@ class Units:
         try:
             return self.interface.read(action)
         except InvalidAction as error:
-            raise ArgumentError(f"{self.about.agent} suggests an invalid action: {error}") from error
+            raise ArgumentError(f"{self.description.agent} suggests an invalid action: {error}") from error
 
 
 def _read_value(name: str, value: object) -> float:

@@ -28,11 +28,11 @@ LIMIT = 0.4  # g/l
 REPEATS = 20_000
 
 
-def with_a_study(plant, trials, seed, folder, about=STUDY):
+def with_a_study(plant, trials, seed, folder, description=STUDY):
     """Plan by MCBO, which knows the diagram and every measured variable."""
     from cbo_gym.study import create_study
 
-    study = create_study(storage=folder / f"{seed}.db", **about | {"horizon": trials, "seed": seed})
+    study = create_study(storage=folder / f"{seed}.db", **description | {"horizon": trials, "seed": seed})
     study.add_data(PAST)
     for _ in range(trials):
         trial = study.ask()
@@ -90,7 +90,7 @@ def with_ax(plant, trials, seed, folder):
 WRONG = STUDY | {"diagram": "dag { growth -> biomass -> titre; biomass -> acid -> titre }"}
 LOOPS = {
     "cbo-gym": with_a_study,
-    "wrong": partial(with_a_study, about=WRONG),
+    "wrong": partial(with_a_study, description=WRONG),
     "Optuna": with_optuna,
     "Optuna-GP": partial(with_optuna, sampler="GPSampler"),
     "Ax": with_ax,

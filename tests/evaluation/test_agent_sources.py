@@ -137,7 +137,7 @@ def test_an_environment_that_is_made_stands_for_its_id_its_parameters_and_rounds
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (lambda: FlattenAction(gym.make(ENV)), "FlattenAction changes what is played.*; give env.unwrapped, or its id"),
+        (lambda: FlattenAction(gym.make(ENV)), "FlattenAction changes the environment.*; give env.unwrapped"),
         (lambda: gym.make("CartPole-v1"), "give the id of an environment, 'CBO/Alpine2-v0'"),
         (lambda: 3, "give the id of an environment, 'CBO/Alpine2-v0', or an environment of cbo_gym; given 3"),
     ],

@@ -52,7 +52,7 @@ def test_a_study_is_created_from_fields(tmp_path):
     assert not (tmp_path / "f.db").exists()
     html = visitor.send("create", {"reward": "titre"})
     assert "The study was created" in said(html)[0]
-    about = stored(tmp_path).about
+    about = stored(tmp_path).description
     assert about.settable == {"feed": (0, 5), "ph": (5.5, 7.5)}
     assert (about.costs, about.horizon) == ({"feed": 1, "ph": 10}, 12)
     assert about.units == {"feed": "g/h", "titre": "g/L"}
@@ -96,7 +96,7 @@ def test_each_mode_has_its_fields(tmp_path, fields, expected):
     visitor = Visitor(tmp_path / "f.db")
     visitor.get("/new")
     visitor.send("create", {**FIELDS, **({"cost": [""] * 4} if fields.get("mode") else {}), **fields})
-    about = stored(tmp_path).about.model_dump(mode="json")
+    about = stored(tmp_path).description.model_dump(mode="json")
     for name, value in expected.items():
         found = about[name]
         if name == "parameters":

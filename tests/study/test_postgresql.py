@@ -78,7 +78,7 @@ def test_it_says_what_sqlite_says_in_every_encoding(server, tmp_path, encoding):
     assert states(here) == states(there)
     assert here.recommendation() == there.recommendation()
     study = create_study("other", storage=url, agent="Random", **{**FERMENTER, "units": {"titre": "µg"}})
-    assert study.about.units == {"titre": "µg"}
+    assert study.description.units == {"titre": "µg"}
     assert studies_in(url) == ["fermenter", "other"]
     with pytest.raises(CBOGymError, match="has a study 'other' already"):
         create_study("other", storage=url, agent="Random", **FERMENTER)

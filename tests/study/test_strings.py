@@ -81,7 +81,7 @@ def test_letters_of_all_languages_are_kept(tmp_path):
         if name.isprintable():
             about = {**FERMENTER, "units": {"titre": name}}
             study = create_study(f"{index} {name}", storage=tmp_path / "f.db", agent="Random", **about)
-            assert study.about.units["titre"] == name
+            assert study.description.units["titre"] == name
     study = fermenter(tmp_path / "f.db", agent="Random")
     for reason in GOOD:
         study.fail(study.ask(), reason)

@@ -156,7 +156,7 @@ def test_effects_of_the_reward_are_ignored(tmp_path):
         "agent": "Random",
     }
     study = create_study("a", storage=tmp_path / "a.db", **about)
-    assert study.about.ignored == ["fee", "price"]
+    assert study.description.ignored == ["fee", "price"]
     assert study.diagram == CausalDiagram(["feed", "titre"], [("feed", "titre")])
     study.add_data([{"feed": 0.5, "titre": 1.0, "price": 3.0, "fee": "none"}])
     study.tell(study.ask(), {"feed": 0.2, "titre": 1.0, "price": 2.0})

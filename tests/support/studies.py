@@ -147,7 +147,7 @@ class Robot:
         task = make_task(self.env, seeds.data)
         self.observation, _ = self.env.reset(seed=seeds.noise)
         study = create_study("plant", storage=storage, agent=agent, horizon=rounds, seed=seeds.agent, **described(task))
-        self.units = Units(study.about, study.interface)
+        self.units = Units(study.description, study.interface)
         # Values of the initial data in the study's units would differ in the last digits.
         rounds = [
             {
@@ -168,7 +168,7 @@ class Robot:
     def ask(self):
         context = None
         if self.mode == "contextual":
-            context = dict(zip(self.study.about.contexts, self.observation["context"].tolist(), strict=True))
+            context = dict(zip(self.study.description.contexts, self.observation["context"].tolist(), strict=True))
         return self.study.ask(context=context)
 
     def play(self, trial):

@@ -112,8 +112,8 @@ def inverted_generational_distance_plus(vectors: Array, front: Array) -> float:
 
 def _shortfalls(vectors: Array, front: Array) -> Array:
     """Return distances of vectors to points of a front, shape ``(n, k)``."""
-    apart = np.asarray(front, dtype=float)[None] - np.asarray(vectors, dtype=float)[:, None]
-    return np.sqrt(np.square(np.maximum(apart, 0.0)).sum(axis=-1))
+    differences = np.asarray(front, dtype=float)[None] - np.asarray(vectors, dtype=float)[:, None]
+    return np.sqrt(np.square(np.maximum(differences, 0.0)).sum(axis=-1))
 
 
 def spread_out(vectors: Array, count: int) -> Array:

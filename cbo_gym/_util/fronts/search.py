@@ -82,9 +82,9 @@ def search_pareto_set(
             sets.append(ParetoSet(box[box == index], rows, functions[index](rows[:, columns[index]])))
         return _join(sets)
 
-    def evolve(archive: ParetoSet, among: Array, most: int, count: int) -> ParetoSet:
+    def evolve(archive: ParetoSet, among: Array, max_generations: int, count: int) -> ParetoSet:
         reference, reached = archive.vectors.min(axis=0) - np.ptp(archive.vectors, axis=0), 0.0
-        for generation in range(most):
+        for generation in range(max_generations):
             box, points = _children(archive, among, count, rng)
             archive = _best(_join([archive, evaluate_points(box, points)]), size)
             if generation % PATIENCE == PATIENCE - 1:

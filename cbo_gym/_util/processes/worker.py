@@ -141,7 +141,7 @@ class Worker:
         item: Item,
         *,
         keep: bool = True,
-        hear: Callable[[Any], object] | None = None,
+        on_message: Callable[[Any], object] | None = None,
         time_limit: float | None = None,
         pack: Callable[[Any], bytes] = cloudpickle.dumps,
     ) -> Result:
@@ -151,8 +151,8 @@ class Worker:
             function: Function that returns plain data, see :mod:`cbo_gym._util.plain`.
             item: The argument of the function.
             keep: Whether the process is used for the next call, with all changes that this call makes in it.
-            hear: Called with each message that the call sends by :func:`~cbo_gym._util.processes.serving.say`; the
-                process is ended if ``hear`` raises.
+            on_message: Called with each message that the call sends by
+                :func:`~cbo_gym._util.processes.serving.say`; the process is ended if ``on_message`` raises.
             time_limit: Seconds, instead of the worker's own limit.
             pack: Pickles function and item.
 
@@ -165,7 +165,7 @@ class Worker:
         used = self._process is not None
         process = self._get_process()
         try:
-            answer = process.ask(pack((function, item)), limits, self._max_answer_bytes, hear)
+            answer = process.ask(pack((function, item)), limits, self._max_answer_bytes, on_message)
         # This includes exceptions of hear.
         except BaseException:
             self._end()
@@ -176,7 +176,7 @@ class Worker:
                 process.popen.wait(timeout=PATIENCE)
             self._end()
             if used and process.exceeded_memory:
-                return self.call(function, item, keep=keep, hear=hear, time_limit=time_limit, pack=pack)
+                return self.call(function, item, keep=keep, on_message=on_message, time_limit=time_limit, pack=pack)
             raise process.kill_reason or DiedError(describe_end(process.popen.wait()))
         kind, content = answer
         limit = self._limits.memory_limit
@@ -231,7 +231,7 @@ class _Process:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def ask(
-        self, message: bytes, limits: Limits, max_bytes: int, hear: Callable[[Any], object] | None
+        self, message: bytes, limits: Limits, max_bytes: int, on_message: Callable[[Any], object] | None
     ) -> tuple[str, Any] | None:
         """Send a message; return the kind and the content of the answer, or None if the process ends.
 
@@ -254,8 +254,8 @@ class _Process:
                     raise GarbledError(f"its process gave an answer that cannot be read: {error}") from error
                 if kind != INTERIM:
                     return kind, content
-                if hear is not None:
-                    hear(content)
+                if on_message is not None:
+                    on_message(content)
         finally:
             with self._lock:
                 self._call_start = None

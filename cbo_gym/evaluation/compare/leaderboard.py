@@ -221,9 +221,9 @@ def leaderboard(
 def _explain_no_finished_run(source: Path | str | Iterable[Run], runs: Sequence[Run]) -> str:
     """Explain why there is no finished run, and how to get one."""
     if not runs:
-        where = f" in {source}" if isinstance(source, str | Path) else ""
+        place = f" in {source}" if isinstance(source, str | Path) else ""
         return (
-            f"there is no finished run{where}, nor any other; play some: cbo-gym sweep FOLDER -a AGENT -e ENVIRONMENT"
+            f"there is no finished run{place}, nor any other; play some: cbo-gym sweep FOLDER -a AGENT -e ENVIRONMENT"
         )
     reasons = Counter(f"{run.status}: {last_line(run.error)}" for run in runs)
     (reason, count), *_ = reasons.most_common(1)
@@ -240,9 +240,9 @@ def final_numbers(runs: Sequence[Run]) -> pl.DataFrame:
     return _numbers(runs)
 
 
-def failures_as_random(table: pl.DataFrame, where: bool | pl.Expr = True) -> pl.DataFrame:
+def failures_as_random(table: pl.DataFrame, condition: bool | pl.Expr = True) -> pl.DataFrame:
     """Give runs that failed, in a table of :func:`final_numbers`, the scores of random play."""
-    failed = (pl.col("status") == "failed") & where
+    failed = (pl.col("status") == "failed") & condition
     return table.with_columns(pl.when(failed).then(0.0).otherwise(pl.col(name)).alias(name) for name in SCORES)
 
 
@@ -273,11 +273,11 @@ def _numbers(runs: Sequence[Run]) -> pl.DataFrame:
         ]
     numbers = {name: np.full(len(runs), np.nan) for name in METRICS}
     # Rows of runs with the same horizon and columns.
-    alike: defaultdict[tuple[int, Hashable], list[int]] = defaultdict(list)
+    groups: defaultdict[tuple[int, Hashable], list[int]] = defaultdict(list)
     for row, run in enumerate(runs):
         if run.status == "finished":
-            alike[run.horizon, kind_of(run)].append(row)
-    for (horizon, _), rows in alike.items():
+            groups[run.horizon, kind_of(run)].append(row)
+    for (horizon, _), rows in groups.items():
         size = max(1, CELLS // horizon)
         for chunk in (rows[start : start + size] for start in range(0, len(rows), size)):
             for name, values in numbers_of([runs[row] for row in chunk]).items():
@@ -306,8 +306,8 @@ def _describe_available(runs: Iterable[Run], asked: Mapping[str, Iterable[str]])
         f"the {field} {', '.join(names)}" if len(names) <= FEW_NAMES else f"{len(names)} {field}"
         for field, names in known.items()
     )
-    many = any(len(names) > FEW_NAMES for names in known.values())
-    return f"{hints}; there are {modes}, {envs} and {agents}" + (f"; {RUNS_LISTED_BY} lists them" if many else "")
+    are_many = any(len(names) > FEW_NAMES for names in known.values())
+    return f"{hints}; there are {modes}, {envs} and {agents}" + (f"; {RUNS_LISTED_BY} lists them" if are_many else "")
 
 
 def _per_env(table: pl.DataFrame) -> pl.DataFrame:
@@ -350,9 +350,9 @@ def _choices(runs: Iterable[Run]) -> pl.DataFrame:
     rows: list[tuple[object, ...]] = []
     for (env, agent), group in sorted(groups.items()):
         names = group[0].choices
-        often = np.stack([selection_frequencies(run.curve("choice"), len(names)) for run in group])
-        half = aggregate.half_width(often)
-        for name, mean, width in zip(names, often.mean(axis=0).tolist(), half.tolist(), strict=True):
+        frequencies = np.stack([selection_frequencies(run.curve("choice"), len(names)) for run in group])
+        half = aggregate.half_width(frequencies)
+        for name, mean, width in zip(names, frequencies.mean(axis=0).tolist(), half.tolist(), strict=True):
             if mean:
                 rows.append((env, agent, name, mean, None if np.isnan(width) else width))
     return pl.DataFrame(rows, schema=CHOICES_SCHEMA, orient="row")
@@ -490,6 +490,6 @@ def _improvement(group: str, samples: dict[str, _Sample]) -> pl.DataFrame:
             (agent, other, (value, low, high)),
             (other, agent, (1 - value, 1 - high, 1 - low)),
         ):
-            about = {"group": group, "agent": first, "other": second, "envs": len(shared)}
-            rows.append(about | _value_with_ends("probability", *numbers, known))
+            labels = {"group": group, "agent": first, "other": second, "envs": len(shared)}
+            rows.append(labels | _value_with_ends("probability", *numbers, known))
     return pl.DataFrame(rows, schema=IMPROVEMENT_SCHEMA)

@@ -153,8 +153,8 @@ def _differences(pairs: Sequence[tuple[Run, Run]]) -> dict[tuple[str, str], pl.D
 def _per_env(by_env: Mapping[tuple[str, str], pl.DataFrame]) -> Iterator[dict[str, object]]:
     for metric, ((mode, env), rows) in product(COMPARED, by_env.items()):
         values = rows[metric].to_numpy()
-        about = {"metric": metric, "mode": mode, "env": env, "seeds": len(values)}
-        yield about | _with_interval(float(values.mean()), float(half_width(values))) | _signs(values)
+        labels = {"metric": metric, "mode": mode, "env": env, "seeds": len(values)}
+        yield labels | _with_interval(float(values.mean()), float(half_width(values))) | _signs(values)
 
 
 def _overall(by_env: Mapping[tuple[str, str], pl.DataFrame]) -> Iterator[dict[str, object]]:
@@ -210,16 +210,16 @@ def sign_flip_p_value(differences: list[np.ndarray]) -> float:
         differences: an array per environment, shape ``(seeds,)``.
     """
     shares = np.concatenate([values / (len(values) * len(differences)) for values in differences])
-    least = abs(shares.sum()) - ROUNDING
+    min_sum = abs(shares.sum()) - ROUNDING
     if len(shares) <= EXACT_PAIRS:
         signs = 1 - 2 * ((np.arange(2 ** len(shares))[:, None] >> np.arange(len(shares))) & 1)
-        return float((np.abs(signs @ shares) >= least).mean())
+        return float((np.abs(signs @ shares) >= min_sum).mean())
     # scipy.stats.permutation_test draws the same signs in 2.5 times the time.
     rng = np.random.default_rng(0)
     reached = 0
     for _ in range(DRAWS // CHUNK):
         signs = 1 - 2 * rng.integers(0, 2, size=(CHUNK, len(shares)))
-        reached += int((np.abs(signs @ shares) >= least).sum())
+        reached += int((np.abs(signs @ shares) >= min_sum).sum())
     return (1 + reached) / (1 + DRAWS)
 
 

@@ -83,14 +83,14 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
     stated = [(run, _stated_value(run, shared, parameter)) for run in runs if run.status != "skipped"]
     candidates = [(run, value) for run, value in stated if value is not None]
     # Checked before values are put into a set, because they may not be hashable.
-    if strange := [value for _, value in candidates if not isinstance(value, int | float)]:
-        raise ArgumentError(f"the values of {parameter} must be numbers; found {', '.join(map(short_repr, strange))}")
+    if invalid := [value for _, value in candidates if not isinstance(value, int | float)]:
+        raise ArgumentError(f"the values of {parameter} must be numbers; found {', '.join(map(short_repr, invalid))}")
     envs, seeds = sorted({run.env for run, _ in candidates}), sorted({run.seed for run, _ in candidates})
     values: list[float] = sorted({value for _, value in candidates})
-    for count, what in ((len(values), f"values of {parameter}"), (len(envs), "environments")):
+    for count, noun in ((len(values), f"values of {parameter}"), (len(envs), "environments")):
         if count < 2:
             raise ArgumentError(
-                f"the choice needs runs of {shared} with at least two {what}; found {count}. "
+                f"the choice needs runs of {shared} with at least two {noun}; found {count}. "
                 f"Sweep it with {parameter}=VALUE among its parameters, once for each value"
             )
     _require_free(envs, seeds)
@@ -113,11 +113,11 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
             for env in envs
         ]
     )
-    elsewhere = (scores.sum(axis=0) - scores) / (len(envs) - 1)
+    other_means = (scores.sum(axis=0) - scores) / (len(envs) - 1)
     # The smallest of equally good values.
-    best = elsewhere.round(TIE_DECIMALS).argmax(axis=1)
+    best = other_means.round(TIE_DECIMALS).argmax(axis=1)
     chosen = {env: values[index] for env, index in zip(envs, best, strict=True)}
-    columns = {f"{parameter}={value!r}": elsewhere[:, index] for index, value in enumerate(values)}
+    columns = {f"{parameter}={value!r}": other_means[:, index] for index, value in enumerate(values)}
     return Choice(
         agent=str(shared),
         parameter=parameter,
@@ -168,8 +168,8 @@ def _require_complete(
             missing[f"{parameter}={value!r} on {env}"].append(str(seed))
     if missing:
         messages = [f"{pair}, seeds {', '.join(missing_seeds)}" for pair, missing_seeds in missing.items()]
-        more = f"; and {len(messages) - SHOWN_PROBLEMS} more" if len(messages) > SHOWN_PROBLEMS else ""
-        raise ArgumentError(f"finished runs are missing: {'; '.join(messages[:SHOWN_PROBLEMS])}{more}")
+        remainder = f"; and {len(messages) - SHOWN_PROBLEMS} more" if len(messages) > SHOWN_PROBLEMS else ""
+        raise ArgumentError(f"finished runs are missing: {'; '.join(messages[:SHOWN_PROBLEMS])}{remainder}")
 
 
 def write_choice(path: Path, choice: Choice, command: str) -> None:

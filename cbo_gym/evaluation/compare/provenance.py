@@ -38,13 +38,13 @@ def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
     modes = {(run.agent, env_label(run)): run.mode for run in board.skipped}
     for agent in sorted(reasons):
         counts = Counter(mode for (skipping, _), mode in modes.items() if skipping == agent)
-        where = ", ".join(f"{count} {mode}" for mode, count in sorted(counts.items()))
-        rows.append((printable(f"skipped: {agent} on {where} environments"), reasons[agent]))
+        counts_by_mode = ", ".join(f"{count} {mode}" for mode, count in sorted(counts.items()))
+        rows.append((printable(f"skipped: {agent} on {counts_by_mode} environments"), reasons[agent]))
     for agent in sorted({run.agent for run in board.unverified}):
         unverified = [run for run in board.unverified if run.agent == agent]
         envs = {run.env for run in unverified}
-        what = f"unverified, not ranked: {agent}, {len(unverified)} runs on {len(envs)} environments"
-        rows.append((printable(what), "these runs have not been replayed by others"))
+        line = f"unverified, not ranked: {agent}, {len(unverified)} runs on {len(envs)} environments"
+        rows.append((printable(line), "these runs have not been replayed by others"))
     return rows
 
 

@@ -303,7 +303,7 @@ def _plays_here(job: Job) -> bool:
 def _outcome(worker: Worker, job: Job, times: int = 0, hear: Callable[[Any], None] | None = None) -> Run:
     """Play a job in a worker's process; ``hear`` receives at most ``times`` of its rounds."""
     try:
-        content = worker.call(partial(_play_and_encode, times=times), job, keep=job.leaves_no_trace, hear=hear)
+        content = worker.call(partial(_play_and_encode, times=times), job, keep=job.leaves_no_trace, on_message=hear)
         return run_from_bytes(b64decode(content), job.path)
     except (DiedError, ArgumentError) as error:
         return _unfinished_run(job, "failed", str(error))

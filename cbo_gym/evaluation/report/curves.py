@@ -254,11 +254,11 @@ def choice_figure(runs: Sequence[Run], agents: Iterable[str], against: Against =
 
 def choice_styles(runs: Sequence[Run]) -> dict[str, Look]:
     """Return a look for each of the eight target sets or scopes chosen most, and one for all others."""
-    often: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for run in runs:
         for choice, count in zip(*np.unique(run.curve("choice"), return_counts=True), strict=True):
-            often[run.choices[choice]] += count / run.horizon
-    names = [name for name, _ in often.most_common(MAX_CHOICES)] + ([OTHERS] if len(often) > MAX_CHOICES else [])
+            counts[run.choices[choice]] += count / run.horizon
+    names = [name for name, _ in counts.most_common(MAX_CHOICES)] + ([OTHERS] if len(counts) > MAX_CHOICES else [])
     return {name: look_at(index) for index, name in enumerate(names)}
 
 

@@ -127,7 +127,7 @@ def _page(report: Report, drawings: Mapping[str, str], formats: Sequence[str]) -
         envs=[{"name": printable(env), "mode": modes[env]} for env in envs],
         env_numbers={printable(env): number for number, env in enumerate(envs)},
         modes=sorted(set(modes.values())),
-        unfinished=[(what, "\n".join(map(printable, why.splitlines()))) for what, why in incomplete_rows(board)],
+        unfinished=[(row, "\n".join(map(printable, reason.splitlines()))) for row, reason in incomplete_rows(board)],
         printable=printable,
     )
 
@@ -173,7 +173,7 @@ def _line(curve: Curve, x: np.ndarray) -> dict[str, Any]:
     known = np.isin(x, curve.x)
 
     def to_digits(values: np.ndarray) -> list[float | None]:
-        return [float(f"{values[k]:.{DIGITS}g}") if there else None for k, there in zip(indices, known, strict=True)]
+        return [float(f"{values[k]:.{DIGITS}g}") if shown else None for k, shown in zip(indices, known, strict=True)]
 
     ends = {name: None if end is None else to_digits(end) for name, end in (("low", curve.low), ("high", curve.high))}
     return {"mean": to_digits(curve.mean), **ends, "runs": list(map(to_digits, curve.runs))}
@@ -185,19 +185,19 @@ def _description(panel: Panel, read_at: tuple[int, str]) -> str:
     short = shorten(panel.curves, 40)
     ends = sorted((float(curve.mean[index]), short[name]) for name, curve in panel.curves.items())
     values = ", ".join(f"{name} {value:.3g}" for value, name in ends[:MAX_DESCRIBED])
-    more = f" and {len(ends) - MAX_DESCRIBED} more" if len(ends) > MAX_DESCRIBED else ""
-    return f"{printable(panel.title)} {where}, lowest first: {values}{more}."
+    remainder = f" and {len(ends) - MAX_DESCRIBED} more" if len(ends) > MAX_DESCRIBED else ""
+    return f"{printable(panel.title)} {where}, lowest first: {values}{remainder}."
 
 
 def show_run(run: Run) -> str:
     """Show a run in a notebook: its metadata, final numbers and curves."""
-    about: list[tuple[str, object]] = [
+    rows: list[tuple[str, object]] = [
         ("agent", run.agent), ("environment", run.env), ("seed", run.seed), ("rounds", run.horizon),
     ]  # fmt: skip
     if run.status != "finished":
-        return facts(f"Run, {run.status}", [*about, ("why", last_line(run.error))])
+        return facts(f"Run, {run.status}", [*rows, ("why", last_line(run.error))])
     last = run.table.row(-1, named=True)
-    about += [
+    rows += [
         ("optimum", f"{run.optimum:.5g}"),
         ("best expected reward", f"{run.curve('expected_reward').max():.5g}"),
         ("expected reward of the recommendation", f"{last['recommended_reward']:.5g}"),
@@ -205,7 +205,7 @@ def show_run(run: Run) -> str:
         ("average regret", f"{last['average_regret']:.4g}"),
         ("seconds a round", f"{run.seconds_a_round:.3g}"),
     ]
-    return facts("Run", about) + svg_of(plot_run(run))
+    return facts("Run", rows) + svg_of(plot_run(run))
 
 
 def show_board(board: Leaderboard) -> str:

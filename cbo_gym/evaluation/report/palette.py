@@ -119,10 +119,10 @@ def shorten(labels: Iterable[str], width: int) -> dict[str, str]:
     counts = Counter(short.values())
     numbers: Counter[str] = Counter()
     for label in distinct:
-        if counts[alike := short[label]] > 1:
-            numbers[alike] += 1
-            end = f" #{numbers[alike]}"
-            short[label] = f"{alike[: width - len(end)]}{end}"
+        if counts[name := short[label]] > 1:
+            numbers[name] += 1
+            end = f" #{numbers[name]}"
+            short[label] = f"{name[: width - len(end)]}{end}"
     return short
 
 

@@ -155,10 +155,10 @@ def _failures(board: Leaderboard, group: str, agent: str) -> str:
     return f"({failed} failed, scored as random play)" if failed else ""
 
 
-def _seeds(board: Leaderboard, fewest: int, most: int) -> str:
+def _seeds(board: Leaderboard, min_seeds: int, max_seeds: int) -> str:
     """Return ``5``, or ``2-4 of 5`` if some agents or environments have fewer seeds than others."""
-    shown = str(most) if fewest == most else f"{fewest}-{most}"
-    return shown if fewest == board.seeds else f"{shown} of {board.seeds}"
+    shown = str(max_seeds) if min_seeds == max_seeds else f"{min_seeds}-{max_seeds}"
+    return shown if min_seeds == board.seeds else f"{shown} of {board.seeds}"
 
 
 def _metric(row: Mapping[str, Any], name: str) -> Cell:

@@ -82,8 +82,8 @@ def stored_run(path: Path) -> Run:
     """
     run = load_run(path)
     if path.name != name_of(run):
-        what = f"{run.agent} on {run.env}, seed {run.seed}"
-        raise ArgumentError(f"{path} is not what its name says: it holds {what}, which belongs in {name_of(run)}")
+        name = f"{run.agent} on {run.env}, seed {run.seed}"
+        raise ArgumentError(f"{path} is not what its name says: it holds {name}, which belongs in {name_of(run)}")
     return run
 
 

@@ -102,21 +102,21 @@ def _unpack(encoded: str, count: int) -> list[list[float]]:
         raise ArgumentError(f"its actions cannot be read as those of {count} rounds: {error}") from error
 
 
-def score_differences(run: Run, again: Run) -> list[str]:
+def score_differences(run: Run, rescored: Run) -> list[str]:
     """Return messages on the fields and columns of a run that do not follow from its own actions.
 
     Args:
         run: Run as submitted.
-        again: The same actions played and scored here.
+        rescored: The same actions played and scored here.
     """
-    if again.status != "finished":
-        return [f"its actions cannot be played: {last_line(again.error)}"]
+    if rescored.status != "finished":
+        return [f"its actions cannot be played: {last_line(rescored.error)}"]
     fields = [
-        f"{name} is given as {getattr(run, name)!r} and is {getattr(again, name)!r}"
+        f"{name} is given as {getattr(run, name)!r} and is {getattr(rescored, name)!r}"
         for name in FIELDS
-        if not _is_close(getattr(run, name), getattr(again, name), again.optimum)
+        if not _is_close(getattr(run, name), getattr(rescored, name), rescored.optimum)
     ]
-    return [*fields, *_column_differences(run.table, again.table, again.optimum)]
+    return [*fields, *_column_differences(run.table, rescored.table, rescored.optimum)]
 
 
 def _column_differences(submitted: pl.DataFrame, recomputed: pl.DataFrame, optimum: float) -> Iterator[str]:

@@ -58,9 +58,9 @@ def supported_sets(
     """
     allowed = _check(diagram, objectives, manipulable)
     # A name that no variable has.
-    together = "".join(diagram.nodes) + "+"
-    edges = [*diagram.directed, *((name, together) for name in objectives)]
-    borders = pomis(CausalDiagram([*diagram.nodes, together], edges, diagram.bidirected), together, allowed)
+    all_names = "".join(diagram.nodes) + "+"
+    edges = [*diagram.directed, *((name, all_names) for name in objectives)]
+    borders = pomis(CausalDiagram([*diagram.nodes, all_names], edges, diagram.bidirected), all_names, allowed)
     return borders & pareto_sets(diagram, objectives, allowed)
 
 
@@ -69,13 +69,14 @@ def _leaves_out(
 ) -> bool:
     """Return whether a set leaves variables alone that should be set in every SCM."""
     # Variables that are set are constants and confound nothing.
-    under = diagram.mutilate(chosen).subgraph(set(diagram.nodes) - chosen)
-    above = {name: under.ancestors([name]) for name in objectives}
+    remaining = diagram.mutilate(chosen).subgraph(set(diagram.nodes) - chosen)
+    above = {name: remaining.ancestors([name]) for name in objectives}
     for name in objectives:
         exclusive = ((allowed - chosen) & above[name]).difference(
             *(above[other] for other in objectives if other != name)
         )
-        if exclusive and interventional_border(under.latent_projection(set(under.nodes) - exclusive - {name}), name):
+        others = set(remaining.nodes) - exclusive - {name}
+        if exclusive and interventional_border(remaining.latent_projection(others), name):
             return True
     return False
 

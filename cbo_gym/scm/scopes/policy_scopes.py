@@ -167,18 +167,18 @@ class _Setting:
         """
         contexts = self.contexts - acting
         cut = self.diagram.mutilate(acting)
-        alike: dict[frozenset[str], list[str]] = {}
+        groups: dict[frozenset[str], list[str]] = {}
         for name in sorted(acting):
-            alike.setdefault(cut.descendants([name]) & contexts, []).append(name)
-        supersets_first = nx.DiGraph((first, other) for first in alike for other in alike if first > other)
-        supersets_first.add_nodes_from(alike)
+            groups.setdefault(cut.descendants([name]) & contexts, []).append(name)
+        supersets_first = nx.DiGraph((first, other) for first in groups for other in groups if first > other)
+        supersets_first.add_nodes_from(groups)
         for order in nx.all_topological_sorts(supersets_first):
             hidden: frozenset[str] = frozenset()
             seen = {}
             for affected in reversed(order):
                 hidden |= affected
                 seen[affected] = contexts - hidden
-            policies = {name: seen[affected] for affected in order for name in alike[affected]}
+            policies = {name: seen[affected] for affected in order for name in groups[affected]}
             if all(needed[name] <= policies[name] for name in needed):
                 yield policies
 
@@ -226,9 +226,9 @@ def _territories(setting: _Setting) -> set[frozenset[str]]:
         readable = {name: seen - forced for name, seen in setting.readable.items()}
         cut = setting.diagram.mutilate(forced)
         added = {(cause, name) for name, causes in readable.items() for cause in causes}
-        loose = CausalDiagram(cut.nodes, cut.directed | added, cut.bidirected, allow_cycles=True)
+        extended = CausalDiagram(cut.nodes, cut.directed | added, cut.bidirected, allow_cycles=True)
         usable = setting.contexts | forced
-        taken = _takeovers(loose, setting.reward, [name for name in order if name in natural], usable, readable)
+        taken = _takeovers(extended, setting.reward, [name for name in order if name in natural], usable, readable)
         natural = natural.difference(taken)
         territories.add(natural)
         new = {natural - {name} for name in natural} - visited

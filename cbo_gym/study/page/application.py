@@ -176,7 +176,9 @@ def _summarize(service: StudyService, names: list[str]) -> list[dict[str, Any]]:
     for index, name in enumerate(names, start=1):
         try:
             case = service.case(name)
-            summaries.append({"index": index, "name": name, "about": case.about, "counts": counts(case.state())})
+            summaries.append(
+                {"index": index, "name": name, "description": case.description, "counts": counts(case.state())}
+            )
         except CBOGymError as error:
             summaries.append({"index": index, "name": name, "error": service.error_message(error)})
     return summaries
@@ -275,7 +277,7 @@ def _notice(request: Request) -> dict[str, Any]:
 async def show_report(request: Request, index: int, case: TheCase) -> Response:
     """Show the report alone, however long it takes; the script of the page loads it too."""
     sections = await case.report(None)
-    return _page(request, "report", index=index, about=case.about, report=sections)
+    return _page(request, "report", index=index, description=case.description, report=sections)
 
 
 @routes.get("/report.css")
@@ -371,7 +373,7 @@ async def _trial(request: Request, index: int, trial: int, case: Case, problem: 
     if problem is not None and problem.form not in (f"fail-{trial}", f"reject-{trial}"):
         problem = replace(problem, form=f"{form}-{trial}")
     card = card_of(case, state, trial, problem, f"{form}-{trial}")
-    context = {"index": index, "about": case.about, "card": card, "problem": problem}
+    context = {"index": index, "description": case.description, "card": card, "problem": problem}
     return _page(request, "trial", problem.status if problem else 200, **context)
 
 

@@ -61,8 +61,8 @@ class Case:
         self._report: tuple[int, Future[list[str]]] | None = None
 
     @property
-    def about(self) -> Description:
-        return self.study.about
+    def description(self) -> Description:
+        return self.study.description
 
     def state(self) -> StudyState:
         """Return the current state."""

@@ -36,7 +36,7 @@ class Problem:
 
 
 def with_unit(case: Case, name: str, value: Any) -> str:
-    return f"{format_value(value)} {case.about.units.get(name, '')}".strip()
+    return f"{format_value(value)} {case.description.units.get(name, '')}".strip()
 
 
 def fields_of(
@@ -47,19 +47,19 @@ def fields_of(
     Each has the ``key`` by which it is sent, the ``name`` and ``unit`` of the variable, a ``hint``, and a list of
     ``inputs``, two for an interval; the reward is ``required``.
     """
-    about = case.about
+    description = case.description
     typed = problem.typed if problem is not None and problem.form == form else None
     count = 2 if prefix in (DID, DO) and case.study.interface.codec.intervals else 1
     fields = []
     for name in names:
         initial = _inputs(filled.get(name), shortened=prefix == DID)
         inputs = initial if typed is None else list(typed.get(prefix + name, ()))
-        required = prefix == VALUE and name == about.reward
+        required = prefix == VALUE and name == description.reward
         fields.append(
             {
                 "key": prefix + name,
                 "name": name,
-                "unit": about.units.get(name, ""),
+                "unit": description.units.get(name, ""),
                 "hint": "the reward" if required else _bounds(case, name) if prefix in (DID, DO) else "",
                 "inputs": (inputs + [""] * count)[:count],
                 "required": required,
@@ -82,10 +82,10 @@ def _inputs(value: Any, shortened: bool = True) -> list[str]:
 
 
 def _bounds(case: Case, name: str) -> str:
-    about = case.about
-    if about.arms:
-        return "one of " + ", ".join(map(format_value, sorted({arm[name] for arm in about.arms if name in arm})))
-    low, high = about.parameters[name].bounds if name in about.parameters else about.settable[name]
+    description = case.description
+    if description.arms:
+        return "one of " + ", ".join(map(format_value, sorted({arm[name] for arm in description.arms if name in arm})))
+    low, high = description.parameters[name].bounds if name in description.parameters else description.settable[name]
     return f"{format_value(low)} to {format_value(high)}"
 
 
@@ -146,7 +146,7 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
                 with_unit(case, name, value),
                 interval and f"{format_value(interval[0])} to {format_value(interval[1])}",
             )
-            for name, value, interval in expected.rows(case.about.reward)
+            for name, value, interval in expected.rows(case.description.reward)
         ],
         "assumed": ", ".join(f"{name} = {with_unit(case, name, value)}" for name, value in expected.assumed.items()),
     }
@@ -155,14 +155,14 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
 def study_context(case: Case, state: StudyState, problem: Problem | None) -> dict[str, Any]:
     """Return the content of a study's page, except the report and the agent's expectations."""
     pending = [trial for trial, entry in sorted(state.entries.items()) if entry.status == "pending"]
-    about = case.about
+    description = case.description
     contexts = case.study.interface.contexts_seen
     return {
-        "about": about,
-        "variables": [(name, about.units.get(name, "")) for name in case.study.interface.nodes],
+        "description": description,
+        "variables": [(name, description.units.get(name, "")) for name in case.study.interface.nodes],
         "counts": counts(state),
         "best": state.best,
-        "best_reward": state.best and with_unit(case, about.reward, state.best.values[about.reward]),
+        "best_reward": state.best and with_unit(case, description.reward, state.best.values[description.reward]),
         "event": state.event,
         "problem": problem,
         "cards": [card_of(case, state, trial) for trial in pending[:MAX_CARDS]],

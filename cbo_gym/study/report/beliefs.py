@@ -34,7 +34,9 @@ def beliefs(snapshot: Snapshot) -> dict[str, Any] | str:
     codec = snapshot.study.interface.codec
     with page_style():
         content = _arms(snapshot, codec) if isinstance(codec, ArmCodec) else _panels(snapshot)
-    return content or f"{snapshot.about.agent} has no model that predicts the reward of actions that were not tried."
+    return (
+        content or f"{snapshot.description.agent} has no model that predicts the reward of actions that were not tried."
+    )
 
 
 def _panels(snapshot: Snapshot) -> dict[str, Any] | None:
@@ -58,20 +60,21 @@ def _list_omissions(snapshot: Snapshot, lines: Sequence[Line]) -> list[str]:
     """Return sentences on the sets, scopes or parameters without a panel."""
     names = snapshot.study.interface.codec.choices
     if not names:
-        more = len(snapshot.study.interface.codec.domains.names) - len(lines)
-        return [f"{more} more parameters, which have less effect, are not shown."] if more else []
+        remainder = len(snapshot.study.interface.codec.domains.names) - len(lines)
+        return [f"{remainder} more parameters, which have less effect, are not shown."] if remainder else []
     shown = sets_to_show(snapshot)
     silent = {snapshot.choice_name(index) for index in shown} - {line.title for line in lines}
-    more = len(names) - len(shown)
+    remainder = len(names) - len(shown)
     return [
         f"The agent has no model of {'; '.join(sorted(silent))}." if silent else "",
-        f"{more} more, which were tried less often, are not shown." if more else "",
+        f"{remainder} more, which were tried less often, are not shown." if remainder else "",
     ]
 
 
 def _legend(snapshot: Snapshot) -> str:
     legend = (
-        f"The expected {snapshot.with_unit(snapshot.about.reward)}: the line is the agent's mean, the band its 95 % "
+        f"The expected {snapshot.with_unit(snapshot.description.reward)}: the line is the agent's mean, the band "
+        "its 95 % "
         "interval for the expectation, without the scatter of single rounds. Dots are measured rounds; "
     )
     if not snapshot.study.interface.sets_variables:
@@ -98,9 +101,9 @@ def _nearest(line: Line) -> int:
 
 
 def _label(snapshot: Snapshot, line: Line) -> str:
-    where = f"best at {line.axis} = {number(line.at)}, where " if line.axis else ""
+    place = f"best at {line.axis} = {number(line.at)}, where " if line.axis else ""
     mean, ends = interval(line.band, _nearest(line))
-    return f"{line.title}: {where}{snapshot.about.reward} is expected to be {mean}, 95 % interval {ends}"
+    return f"{line.title}: {place}{snapshot.description.reward} is expected to be {mean}, 95 % interval {ends}"
 
 
 def _limits(bands: Sequence[Band], rewards: Sequence[float]) -> tuple[float, float]:
@@ -146,14 +149,14 @@ def _arms(snapshot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
     counts = np.bincount([int(known.action) for known in snapshot.rounds], minlength=len(arms))
     possible = set(range(len(arms)))
     if diagram is not None:
-        sets = pomis(diagram, snapshot.about.reward, frozenset[str]().union(*arms))
+        sets = pomis(diagram, snapshot.description.reward, frozenset[str]().union(*arms))
         possible = {index for index, arm in enumerate(arms) if frozenset(arm) in sets}
-    sign = -1.0 if snapshot.about.direction == "minimize" else 1.0
+    sign = -1.0 if snapshot.description.direction == "minimize" else 1.0
     ruled_out = [arm for arm in range(len(arms)) if arm not in possible and not counts[arm]]
     order = sorted(set(range(len(arms))) - set(ruled_out), key=lambda arm: (counts[arm] == 0, -sign * band.mean[arm]))
     shown = order[:MAX_ARMS]
     legend = (
-        f"The expected {snapshot.about.reward} of each arm: mean and 95 % interval from its own rounds, with the "
+        f"The expected {snapshot.description.reward} of each arm: mean and 95 % interval from its own rounds, with the "
         "number of rounds."
     )
     if len(possible) < len(arms):
@@ -163,12 +166,12 @@ def _arms(snapshot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
         )
     best = max(shown, key=lambda arm: sign * band.mean[arm])
     label = f"{len(shown)} arms; the best mean is {number(float(band.mean[best]))}, of {snapshot.words(arms[best])}"
-    more = len(order) - len(shown)
+    remainder = len(order) - len(shown)
     return {
         "legend": legend,
         "panels": [],
         "figure": image(_arm_figure(snapshot, arms, band, counts, shown, possible), label),
-        "notes": [f"{more} more arms are not shown."] if more else [],
+        "notes": [f"{remainder} more arms are not shown."] if remainder else [],
         "ruled_out": [_arm_name(arms[arm]) for arm in ruled_out],
     }
 
@@ -190,7 +193,7 @@ def _arm_figure(
         axis.plot([band.low[arm], band.high[arm]], [row, row], color=colour, linewidth=4, alpha=0.3)
         axis.plot([band.mean[arm]], [row], "D" if counts[arm] else "|", color=colour, markersize=4.5)
     labels = [f"{_arm_name(arms[arm])}  ({counts[arm]} rounds)" for arm in shown]
-    axis.set(ylim=(len(shown) - 0.4, -0.6), xlabel=snapshot.with_unit(snapshot.about.reward))
+    axis.set(ylim=(len(shown) - 0.4, -0.6), xlabel=snapshot.with_unit(snapshot.description.reward))
     axis.set_yticks(range(len(shown)), labels)
     axis.grid(axis="y", visible=False)
     return figure

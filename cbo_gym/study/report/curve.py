@@ -33,14 +33,14 @@ def progress(snapshot: Snapshot) -> dict[str, str] | None:
     if missed.any():
         note += " Crosses mark rounds whose measured values violate a constraint; the best so far excludes them."
     mean, ends = interval(band, -1)
-    label = f"{snapshot.about.reward} by trial; {name} now {mean}, 95 % interval {ends}"
+    label = f"{snapshot.description.reward} by trial; {name} now {mean}, 95 % interval {ends}"
     with page_style():
         return {"figure": image(_figure(snapshot, rewards, missed, name, band), label), "note": note}
 
 
 def _line(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[str, Band, str]:
     """Return the name of the line, its values and intervals by round, and a note that explains them."""
-    reward = snapshot.about.reward
+    reward = snapshot.description.reward
     if snapshot.study.interface.looks_ahead:
         return (
             f"mean of {WINDOW} rounds",
@@ -50,7 +50,8 @@ def _line(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[
         )
     band = snapshot.rewards([known.action for known in snapshot.rounds]) if snapshot.agent is not None else None
     if band is None:
-        note = f"The line is the best {reward} measured so far; {snapshot.about.agent} has no model of its uncertainty."
+        agent = snapshot.description.agent
+        note = f"The line is the best {reward} measured so far; {agent} has no model of its uncertainty."
         band = Band(rewards, rewards, rewards)
     else:
         note = (
@@ -58,7 +59,7 @@ def _line(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[
             "agent's current model: it may be below the highest dots, which may be high by chance."
         )
     # Rounds that miss a constraint are left out, if there are others.
-    value = -band.mean if snapshot.about.direction == "minimize" else band.mean.copy()
+    value = -band.mean if snapshot.description.direction == "minimize" else band.mean.copy()
     value[missed] -= 2.0 * np.ptp(value) + 1.0
     before = np.append(-np.inf, np.maximum.accumulate(value)[:-1])
     leaders = np.maximum.accumulate(np.where(value > before, np.arange(len(value)), 0))
@@ -94,7 +95,9 @@ def _figure(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray, name: s
     round_axis(axis)
     if imported:
         axis.axvline(0.5, color=GREY, linewidth=0.8, linestyle=":")
-    axis.set(xlabel="Trial", ylabel=snapshot.with_unit(snapshot.about.reward), xlim=(positions[0] - 0.5, last + 0.5))
+    axis.set(
+        xlabel="Trial", ylabel=snapshot.with_unit(snapshot.description.reward), xlim=(positions[0] - 0.5, last + 0.5)
+    )
     axis.set_xticks([tick for tick in axis.get_xticks() if 1 <= tick <= last])
     figure.legend(loc="outside upper left", ncols=3, handlelength=1.6, columnspacing=1.2)
     return figure

@@ -123,11 +123,11 @@ def _best_point(snapshot: Snapshot, action: ToAction, dim: int, played: list[np.
 def _along(snapshot: Snapshot, action: ToAction, best: np.ndarray, index: int, count: int) -> tuple[np.ndarray, Band]:
     """Return points on the line through ``best``, itself included, of shape ``(about count, dim)``, and the beliefs."""
     steps = np.unique(np.append(np.linspace(0.0, 1.0, count), best[index]))
-    along = np.repeat(best[None], len(steps), axis=0)
-    along[:, index] = steps
-    band = snapshot.rewards([action(point) for point in along])
+    actions = np.repeat(best[None], len(steps), axis=0)
+    actions[:, index] = steps
+    band = snapshot.rewards([action(point) for point in actions])
     assert band is not None
-    return along, band
+    return actions, band
 
 
 def _spread(snapshot: Snapshot, action: ToAction, best: np.ndarray, index: int) -> float:
@@ -145,7 +145,7 @@ def _line(
 ) -> Line:
     """Return the line along ``best[index]``, which is the coordinate ``columns[index]`` of the action."""
     domains, varied = snapshot.study.interface.codec.domains, columns[index]
-    along, band = _along(snapshot, action, best, index, POINTS)
+    values, band = _along(snapshot, action, best, index, POINTS)
     native = [float(domains.scales[column].to_native(value)) for column, value in zip(columns, best, strict=True)]
     held = [
         f"{domains.names[column]} = {number(value)}"
@@ -157,7 +157,7 @@ def _line(
         title,
         snapshot.with_unit(domains.names[varied]),
         ", ".join(held),
-        np.array([float(scale.to_native(step)) for step in along[:, index]]),
+        np.array([float(scale.to_native(step)) for step in values[:, index]]),
         band,
         native[index],
         [(float(scale.to_native(_coordinate(known.action, varied))), known.reward) for known in rounds],

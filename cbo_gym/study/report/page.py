@@ -68,7 +68,7 @@ def sections(study: Study, *, preview: bool = False) -> list[str]:
     with one_at_a_time():
         snapshot = Snapshot(study)
         parts = {
-            "about": study.about,
+            "description": study.description,
             "facts": list(_facts(snapshot)),
             **_now(snapshot, preview),
             "progress": progress(snapshot),
@@ -99,30 +99,30 @@ def write_report(study: Study, path: Path | str) -> Path:
 
 
 def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    about = snapshot.about
-    goal = "minimise" if about.direction == "minimize" else "maximise"
-    yield "Goal", f"{goal} {snapshot.with_unit(about.reward)}"
+    description = snapshot.description
+    goal = "minimise" if description.direction == "minimize" else "maximise"
+    yield "Goal", f"{goal} {snapshot.with_unit(description.reward)}"
     count = Counter[str](entry.status for entry in snapshot.study.trials)
     parts = [f"{count[status]} {word}" for status, word in STATES.items() if count[status]]
-    yield "Trials", f"{count.total()} of {about.horizon} planned" + (f": {', '.join(parts)}" if parts else "")
+    yield "Trials", f"{count.total()} of {description.horizon} planned" + (f": {', '.join(parts)}" if parts else "")
     if snapshot.rounds:
         yield "Best measured", _best_measured(snapshot)
     yield "Imported", f"{sum(known.number is None for known in snapshot.rounds)} rounds"
     # Auto gives a reason for its choice.
     chosen = getattr(snapshot.agent, "chosen", None)
-    yield "Agent", about.agent if chosen is None else f"{about.agent}. {chosen.why}"
-    yield "Mode", about.mode
-    if about.ignored:
-        yield "Ignored", ", ".join(about.ignored)
+    yield "Agent", description.agent if chosen is None else f"{description.agent}. {chosen.why}"
+    yield "Mode", description.mode
+    if description.ignored:
+        yield "Ignored", ", ".join(description.ignored)
 
 
 def _best_measured(snapshot: Snapshot) -> str:
     index = snapshot.units.best([known.values for known in snapshot.rounds])
     if index is None:
         return "no round meets the constraints yet"
-    best, unit = snapshot.rounds[index], snapshot.about.units.get(snapshot.about.reward, "")
-    where = "imported data" if best.number is None else f"trial {best.number}"
-    return f"{number(best.reward)} {unit}".rstrip() + f" in {where}, with {snapshot.action_words(best.action)}"
+    best, unit = snapshot.rounds[index], snapshot.description.units.get(snapshot.description.reward, "")
+    source = "imported data" if best.number is None else f"trial {best.number}"
+    return f"{number(best.reward)} {unit}".rstrip() + f" in {source}, with {snapshot.action_words(best.action)}"
 
 
 def _now(snapshot: Snapshot, preview: bool) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _now(snapshot: Snapshot, preview: bool) -> dict[str, Any]:
         expected = ""
         if band is not None:
             mean, ends = interval(band)
-            expected = f", with {snapshot.about.reward} expected to be {mean} ({ends})"
+            expected = f", with {snapshot.description.reward} expected to be {mean} ({ends})"
         following = f"No trial is running. The next suggestion will be {snapshot.action_words(action)}{expected}."
     return {"pending": pending, "next": following, "recommended": _recommendation(snapshot)}
 
@@ -153,10 +153,10 @@ def _recommendation(snapshot: Snapshot) -> dict[str, Any] | None:
     # No outcome is known.
     except ArgumentError:
         return None
-    where = f", for {snapshot.words(snapshot.context)}" if snapshot.context else ""
-    content: dict[str, Any] = {"where": where, "words": snapshot.words(done), "rows": None}
+    condition = f", for {snapshot.words(snapshot.context)}" if snapshot.context else ""
+    content: dict[str, Any] = {"where": condition, "words": snapshot.words(done), "rows": None}
     try:
-        expected = snapshot.study.what_if(done, context=snapshot.context).rows(snapshot.about.reward)
+        expected = snapshot.study.what_if(done, context=snapshot.context).rows(snapshot.description.reward)
     # A third-party agent may have no model.
     except Exception:
         return content
@@ -188,8 +188,8 @@ def _trials(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _title(snapshot: Snapshot, name: str) -> str:
-    if name.startswith("do(") and name[3:-1] in snapshot.about.units:
-        return f"{name} [{snapshot.about.units[name[3:-1]]}]"
+    if name.startswith("do(") and name[3:-1] in snapshot.description.units:
+        return f"{name} [{snapshot.description.units[name[3:-1]]}]"
     return TITLES.get(name) or snapshot.with_unit(name)
 
 
@@ -201,11 +201,11 @@ def _cell(column: str, value: Any) -> Any:
 
 
 def _provenance(snapshot: Snapshot) -> dict[str, Any]:
-    about = snapshot.about
+    description = snapshot.description
     times = [time for entry in snapshot.study.trials for time in (entry.asked, entry.ended) if time]
     spans = [("first event", min(times)), ("last event", max(times))] if times else []
     return {
-        "origin": [("agent", about.agent), ("seed", about.seed), *spans],
+        "origin": [("agent", description.agent), ("seed", description.seed), *spans],
         "versions": [("cbo-gym", __version__), *library_versions().items()],
-        "description": json.dumps(about.model_dump(exclude_defaults=True), indent=1, ensure_ascii=False),
+        "fields": json.dumps(description.model_dump(exclude_defaults=True), indent=1, ensure_ascii=False),
     }

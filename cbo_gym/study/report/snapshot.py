@@ -36,7 +36,7 @@ class Snapshot:
         study: The study.
 
     Attributes:
-        about: Description of the study.
+        description: Description of the study.
         units: Conversion of actions and values.
         rounds: Imported data, then the trials with an outcome.
         agent: Copy of the agent; None if there are no beliefs to show.
@@ -45,7 +45,7 @@ class Snapshot:
     """
 
     def __init__(self, study: Study) -> None:
-        self.study, self.about, self.units = study, study.about, study.units
+        self.study, self.description, self.units = study, study.description, study.units
         contexts = [entry.context for entry in study.trials if entry.context]
         self.context = contexts[-1] if contexts else None
         state, self.agent, self.silence = study.agent_snapshot(self.context)
@@ -62,7 +62,7 @@ class Snapshot:
             ),
         ]
         self.rounds = [
-            KnownRound(number, self.units.read(flat), values, values[self.about.reward])
+            KnownRound(number, self.units.read(flat), values, values[self.description.reward])
             for number, flat, values in known
         ]
 
@@ -79,7 +79,7 @@ class Snapshot:
 
     def best(self, band: Band) -> int:
         """Return the index of the best mean."""
-        return int(np.argmin(band.mean) if self.about.direction == "minimize" else np.argmax(band.mean))
+        return int(np.argmin(band.mean) if self.description.direction == "minimize" else np.argmax(band.mean))
 
     def measurements(self, name: str) -> list[float]:
         """Return the measured values of a variable, in the order of the rounds."""
@@ -89,7 +89,7 @@ class Snapshot:
 
     def with_unit(self, name: str) -> str:
         """Return a variable with its unit: ``feed [g/h]``."""
-        return f"{name} [{self.about.units[name]}]" if name in self.about.units else name
+        return f"{name} [{self.description.units[name]}]" if name in self.description.units else name
 
     def choice_name(self, index: int) -> str:
         """Return the name of a set or scope: ``{feed, ph}``."""
@@ -98,7 +98,9 @@ class Snapshot:
 
     def words(self, done: Mapping[str, Any]) -> str:
         """Return an action in words: ``ph = 6.8, feed = 2.1 g/h``."""
-        parts = [f"{name} = {number(value)} {self.about.units.get(name, '')}".rstrip() for name, value in done.items()]
+        parts = [
+            f"{name} = {number(value)} {self.description.units.get(name, '')}".rstrip() for name, value in done.items()
+        ]
         return ", ".join(parts) or "nothing set"
 
     def action_words(self, action: Action) -> str:

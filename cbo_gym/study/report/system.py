@@ -20,8 +20,8 @@ ROLES = {"reward": "reward", "acted on": "can be set", "context": "observed befo
 
 def system(snapshot: Snapshot) -> dict[str, Any]:
     """Return the figure of the diagram and the cells of the tables."""
-    about, interface, roles = snapshot.about, snapshot.study.interface, roles_of(snapshot.study.interface)
-    words = ROLES | ({"acted on": "has parameters"} if about.parameters else {})
+    description, interface, roles = snapshot.description, snapshot.study.interface, roles_of(snapshot.study.interface)
+    words = ROLES | ({"acted on": "has parameters"} if description.parameters else {})
     set_to: dict[str, list[Any]] = defaultdict(list)
     for known in snapshot.rounds:
         for name, value in snapshot.units.native_values(known.action).items():
@@ -32,7 +32,7 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
     ]
     variables += [
         [*_set_cells(snapshot, name, f"parameter of {parameter.node}", set_to[name]), *[None] * 5]
-        for name, parameter in about.parameters.items()
+        for name, parameter in description.parameters.items()
     ]
     constraints = []
     for limit in interface.problem.outcomes.constraints:
@@ -57,7 +57,7 @@ def _diagram(snapshot: Snapshot, roles: dict[str, str], words: dict[str, str], s
     diagram: Any = snapshot.study.diagram
     lines: dict[str, list[Line]] = defaultdict(list)
     if not snapshot.study.interface.sets_variables:
-        for name, parameter in snapshot.about.parameters.items():
+        for name, parameter in snapshot.description.parameters.items():
             last = f"{name} {number(set_to[name][-1])}" if set_to[name] else name
             lines[parameter.node].append(Line(last, last))
     else:
