@@ -133,8 +133,7 @@ def without_effects(description: Description) -> Description:
     if differing := sorted({name for names in effects_by_diagram for name in names ^ effects}):
         raise ArgumentError(
             f"{differing} are effects of the reward {description.reward} in one candidate and not in another; leave "
-            "them out "
-            "of variables and candidates, or write candidates in which the reward has no effects"
+            "them out of variables and candidates, or write candidates in which the reward has no effects"
         )
     nodes = {node for diagram in diagrams for node in diagram.nodes}
     needed = [(path, name) for path, name in _iter_names(description) if path[0] not in ("noise", "units")]
@@ -147,8 +146,7 @@ def without_effects(description: Description) -> Description:
             with at(*path):
                 raise ArgumentError(
                     f"{path[0]} names {name}, an effect of the reward {description.reward}; effects of the reward "
-                    "cannot "
-                    "change it and are not modelled: leave it out there"
+                    "cannot change it and are not modelled: leave it out there"
                 )
     kept = [diagram.subgraph(set(diagram.nodes) - effects) for diagram in diagrams]
     changed: dict[str, Any] = {"candidates": kept} if description.candidates else {"diagram": kept[0]}

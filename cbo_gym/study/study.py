@@ -85,8 +85,7 @@ class Study:
         if agent is None and not trusts((), self.description.agent):
             raise ArgumentError(
                 f"the study names the agent {self.description.agent!r}, an import path, whose code would be run; if "
-                "you "
-                f"trust it, pass agent={self.description.agent!r}"
+                f"you trust it, pass agent={self.description.agent!r}"
             )
         self.interface = interface_of(self.description)
         self.units = Units(self.description, self.interface)

@@ -132,7 +132,7 @@ def test_arms_that_cannot_be_best_are_folded(tmp_path):
         return values | {"asks": 0.0, "order": float(rng.random() < 0.5 + 0.3 * values["offer"])}
 
     parts = of(play(study, 12, visit))
-    assert "4 of the 6 arms can be best" in words(parts["beliefs"])
+    assert "only 4 of the 6 arms can be optimal" in words(parts["beliefs"])
     assert "2 arms that cannot be optimal by the diagram" in words(parts["beliefs"])
     assert "nothing set; layout = 1, offer = 1" in words(parts["beliefs"])
 
@@ -155,7 +155,7 @@ def test_contexts_and_cells(tmp_path):
         study.tell(trial, {"age": age, "dose": dose, "health": 1 - (dose - age / 60) ** 2})
     parts = of(study)
     assert "the mean health of the last 10 rounds" in words(parts["curve"])
-    assert "The context is that of the last trial, age = 80" in words(parts["beliefs"])
+    assert "The line is for the context of the last trial, age = 80" in words(parts["beliefs"])
     assert "for age = 80" in words(parts["now"])
     field = create_study(
         "field",

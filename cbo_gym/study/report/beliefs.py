@@ -66,7 +66,7 @@ def _list_omissions(snapshot: Snapshot, lines: Sequence[Line]) -> list[str]:
     silent = {snapshot.choice_name(index) for index in shown} - {line.title for line in lines}
     remainder = len(names) - len(shown)
     return [
-        f"The agent has no model of {'; '.join(sorted(silent))}." if silent else "",
+        f"Without a model: {'; '.join(sorted(silent))}." if silent else "",
         f"{remainder} more, which were tried less often, are not shown." if remainder else "",
     ]
 
@@ -74,8 +74,7 @@ def _list_omissions(snapshot: Snapshot, lines: Sequence[Line]) -> list[str]:
 def _legend(snapshot: Snapshot) -> str:
     legend = (
         f"The expected {snapshot.with_unit(snapshot.description.reward)}: the line is the agent's mean, the band "
-        "its 95 % "
-        "interval for the expectation, without the scatter of single rounds. Dots are measured rounds; "
+        "its 95 % interval for the expectation, without the scatter of single rounds. Dots are measured rounds; "
     )
     if not snapshot.study.interface.sets_variables:
         legend += (
