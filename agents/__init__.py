@@ -4,8 +4,8 @@ Import a method with ``from cbo_gym.agents import MCBO``. The stub ``__init__.py
 loaded on use, so that importing this package is cheap. Packages: ``baselines`` (random play, other optimisers),
 ``black_box`` (models of the reward alone), ``networks`` (a model of every node), ``intervention_sets``, ``scopes``,
 ``cells``, ``super_arms``, ``discrete``, ``subsets`` and ``dynamic`` (by the kind of action), ``several_objectives``
-(vector rewards), and ``choice`` (which of them plays). ``surrogates`` has the models, ``common`` shared code: features
-of actions, search, argument checks.
+(vector rewards), and ``choice`` (which of them plays). ``gp`` has the Gaussian processes, ``common`` shared code:
+features of actions, search, argument checks.
 """
 
 if __name__ != "cbo_gym.agents":

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.common.multiplicative_weights import MultiplicativeWeights
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.protocols import MakeSurrogate
+from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.gp.protocols import MakeSurrogate
 from cbo_gym.task import Action, Observation
 
 

@@ -19,8 +19,8 @@ from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.common.search import best_first, maximise
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
-from cbo_gym.agents.surrogates.protocols import MakeSurrogate
+from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.gp.protocols import MakeSurrogate
 from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation
 
 

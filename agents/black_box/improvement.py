@@ -17,9 +17,9 @@ from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import best_first, maximise
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
-from cbo_gym.agents.surrogates.gp.outputs import GPOutputs, SampledPosterior
-from cbo_gym.agents.surrogates.protocols import MakeSurrogate, Surrogate
+from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.gp.outputs import GPOutputs, SampledPosterior
+from cbo_gym.agents.gp.protocols import MakeSurrogate, Surrogate
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Info, Mode, Observation
 

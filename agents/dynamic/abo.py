@@ -18,9 +18,9 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.dynamic.slices import SliceAgent
+from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.gp.protocols import MakeSurrogate
 from cbo_gym.agents.intervention_sets.acquisition import evolve, log_expected_improvement
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
-from cbo_gym.agents.surrogates.protocols import MakeSurrogate
 from cbo_gym.task import Action, Round
 
 # Number of quasi-random points for every variable.

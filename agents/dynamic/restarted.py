@@ -16,9 +16,9 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.black_box.gp_ucb import GPUCB
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.dynamic.slices import SliceAgent, sets_to_explore, slice_view
+from cbo_gym.agents.intervention_sets.causal_prior import EffectModel, ObservationalModel
 from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.agents.intervention_sets.hard_view import HardView
-from cbo_gym.agents.surrogates.causal.causal_prior import EffectModel, ObservationalModel
 from cbo_gym.task import Action, Observation, Round
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
-from gpytorch.kernels import Kernel
 from gymnasium import spaces
 from torch import Tensor
 
 from cbo_gym.actions import ChoiceCodec, Domains, Interval
-from cbo_gym.agents.surrogates.causal.causal_prior import EffectNetwork, ObservationalModel, can_be_simulated
-from cbo_gym.agents.surrogates.gp.kernels import AdditiveKernel
+from cbo_gym.agents.gp.algebra import additive_kernel
+from cbo_gym.agents.gp.kernels import Kernel
+from cbo_gym.agents.intervention_sets.causal_prior import EffectNetwork, ObservationalModel, can_be_simulated
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, DynamicTask, GraphKnowledge, HardTask, Mode, Observation
 
@@ -27,7 +27,7 @@ class UnrolledNetwork(EffectNetwork):
 
     def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
         slices = {parent.rpartition("_")[2] for parent in self.parents[node]}
-        return AdditiveKernel if len(slices) > 1 else super()._mechanism_kernel(node)
+        return additive_kernel if len(slices) > 1 else super()._mechanism_kernel(node)
 
 
 class UnrolledModel(ObservationalModel):

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from cbo_gym._util.summation import add_up
 from cbo_gym.actions import Domains
+from cbo_gym.agents.intervention_sets.causal_prior import ObservationalModel
 from cbo_gym.agents.intervention_sets.evidence import SmoothExplanation, explain
-from cbo_gym.agents.surrogates.causal.causal_prior import ObservationalModel
 from cbo_gym.errors import HiddenGraphError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, GraphKnowledge, HardTask, Observation

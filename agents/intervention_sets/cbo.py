@@ -1,7 +1,7 @@
 """CBO: causal Bayesian optimisation (Aglietti, Lu, Paleyes & Gonzalez 2020), EICBO in Sussex et al. (2023), sec. 5.
 
 A GP maps the values that are set to the reward. Its prior comes from the observations: the mean is their estimate of
-E[Y | do(x)] (see :mod:`cbo_gym.agents.surrogates.causal.causal_prior`), and the error of that estimate is added to the
+E[Y | do(x)] (see :mod:`cbo_gym.agents.intervention_sets.causal_prior`), and the error of that estimate is added to the
 prior variance. A round observes (plays the empty set) with probability epsilon, which improves the prior of all sets;
 otherwise it plays the set and the values with the greatest expected improvement per unit of cost.
 
@@ -22,6 +22,8 @@ from cbo_gym.actions import Costs
 from cbo_gym.agent import Agent
 from cbo_gym.agents.common.initial import few_observations
 from cbo_gym.agents.common.limits import require_device
+from cbo_gym.agents.gp.model import is_noiseless
+from cbo_gym.agents.intervention_sets.causal_prior import EffectModel, ObservationalModel
 from cbo_gym.agents.intervention_sets.set_models import (
     EmptySetModel,
     InterventionSetModel,
@@ -30,9 +32,7 @@ from cbo_gym.agents.intervention_sets.set_models import (
     Setting,
     SharedSetModel,
 )
-from cbo_gym.agents.surrogates.causal.causal_prior import EffectModel, ObservationalModel
-from cbo_gym.agents.surrogates.causal.sets_gp import SetsGP
-from cbo_gym.agents.surrogates.gp.model import is_noiseless
+from cbo_gym.agents.intervention_sets.sets_gp import SetsGP
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr, shorten
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round

@@ -21,10 +21,10 @@ from cbo_gym._util.arguments import require_truth_value
 from cbo_gym._util.summation import add_up
 from cbo_gym.agents.common.feasibility import CAUTION, log_feasibility, standardised_slack, violations
 from cbo_gym.agents.intervention_sets.acquisition import log_expected_improvement
+from cbo_gym.agents.intervention_sets.causal_prior import Effect, ObservationalModel
 from cbo_gym.agents.intervention_sets.cbo import CBO, GivenCosts
 from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs, Priors, SeparateGPs
 from cbo_gym.agents.intervention_sets.set_models import EmptySetModel, SetModel, Setting
-from cbo_gym.agents.surrogates.causal.causal_prior import Effect, ObservationalModel
 from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.task import Action, Constraint, HardTask, Info, Observation
 

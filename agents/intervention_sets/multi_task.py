@@ -1,27 +1,25 @@
 """Surrogates of several outcomes of the interventions on one target set.
 
 :class:`SeparateGPs` are one independent GP per outcome, :class:`MultiTaskGPs` one GP with correlated outcomes. In both,
-every outcome has the prior of :class:`~cbo_gym.agents.surrogates.causal.causal_prior.CausalGP`: mean and standard
+every outcome has the prior of :class:`~cbo_gym.agents.intervention_sets.causal_prior.CausalGP`: mean and standard
 deviation from an estimate of its causal effect.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import Any
 
-import numpy as np
 import torch
-from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.causal.causal_prior import CausalGP, Effect
-from cbo_gym.agents.surrogates.gp.closed_form import Bounds, Covariances, Hyperparameters
-from cbo_gym.agents.surrogates.gp.kernels import MAX_LOG_VARIANCE, SquaredExponential
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.gp.noise import MIN_VARIANCE, USUAL_NOISE, Noise, log_lognormal
+from cbo_gym.agents.gp.algebra import OnColumns, Product, Sum
+from cbo_gym.agents.gp.hyperparameters import Hyperparameters
+from cbo_gym.agents.gp.kernels import Covariance, CrossCovariance, Dot, Kernel, SquaredExponential
+from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.gp.noise import USUAL_NOISE, Noise, lowest
+from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, Effect
 
 # Prior standard deviation of the logarithms of the diagonal of L, the root of the covariance between outcomes.
 LOG_DIAGONAL_STD = 0.5
@@ -102,7 +100,9 @@ class MultiTaskGPs(GaussianProcess):
 
     def __init__(self, names: Sequence[str], dim: int, effects: Sequence[Effect], device: str = "cpu") -> None:
         self._count = len(names)
-        super().__init__(", ".join(names), dim + 2, covariance=partial(_coregion, len(names)), device=device)
+        super().__init__(
+            ", ".join(names), dim + 2, covariance=partial(coregion_kernel, count=len(names)), device=device
+        )
         self._effects = effects
         self._units = self.outputs.new_ones(self._count)
         self._values = self.inputs[:, :dim]
@@ -147,97 +147,85 @@ class MultiTaskGPs(GaussianProcess):
         return NoiseLevels(self._count)
 
 
-def _coregion(count: int, dim: int) -> CoregionKernel:
-    """Return the kernel of ``count`` outcomes, for a GP with ``dim`` inputs."""
-    return CoregionKernel(dim - 2, count)
+def coregion_kernel(dim: int, count: int) -> Kernel:
+    """Return ``B_ij RBF(x, x') + [i = j] sigma sigma'`` of inputs (x, sigma, i), with i one of ``count`` outcomes."""
+    smooth = OnColumns(SquaredExponential(dim - 2), slice(dim - 2))
+    outcome = slice(dim - 1, dim)
+    known = Product(OnColumns(Dot(), slice(dim - 2, dim - 1)), OnColumns(SameOutcome(), outcome))
+    return Sum(Product(smooth, OnColumns(OutcomeCovariance(count), outcome)), known)
 
 
-class CoregionKernel(Kernel, Hyperparameters):
-    """``B_ij RBF(x, x') + [i = j] sigma sigma'`` of inputs (x, sigma, i), with ``B = L L'``.
+class OutcomeCovariance(Kernel):
+    """``B_ij`` of the indices of outcomes, with ``B = L L'``.
 
-    The hyper-parameters of a fit are the lower triangle of L, with logarithms on its diagonal, and the lengthscales.
-    Those of L have normal priors around 0, so the prior variance of every outcome is about its squared unit, and the
-    fit to a few rounds does not explain an outcome by noise alone.
+    The hyper-parameters of a fit are the lower triangle of L, with logarithms on its diagonal. They have normal priors
+    around 0, so the prior variance of every outcome is about its squared unit, and the fit to a few rounds does not
+    explain an outcome by noise alone.
 
     Args:
-        dim: length of x.
         count: number of outcomes.
     """
 
-    def __init__(self, dim: int, count: int) -> None:
-        super().__init__()
-        self.smooth = SquaredExponential(dim)
-        self.register_parameter("root", torch.nn.Parameter(torch.eye(count)))
-        self._entries = np.tril_indices(count)
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._entries = torch.tril_indices(count, count).unbind()
         self._diagonal = self._entries[0] == self._entries[1]
-        self._precisions = 1.0 / np.where(self._diagonal, LOG_DIAGONAL_STD, 1.0) ** 2
-
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        smooth = self.smooth.forward(x1[..., :-2], x2[..., :-2], diag=diag)
-        if diag:
-            return self._outcome_covariance(x1[..., -1], x2[..., -1]) * smooth + _sigma_product(x1, x2)
-        return self._combine(smooth, x1.unsqueeze(-2), x2.unsqueeze(-3))
-
-    def covariance(self, points: Tensor) -> Tensor:
-        return self._combine(self.smooth.covariance(points[..., :-2]), points.unsqueeze(-2), points.unsqueeze(-3))
-
-    def _combine(self, smooth: Tensor, first: Tensor, second: Tensor) -> Tensor:
-        """Return the covariances of pairs of inputs, from the RBF ``smooth`` of their values."""
-        return self._outcome_covariance(first[..., -1], second[..., -1]) * smooth + _sigma_product(first, second)
-
-    def _outcome_covariance(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the entries of B for pairs of outcome indices."""
-        root = self.root.tril()
-        return (root @ root.T)[first.long(), second.long()]
+        stds = torch.where(self._diagonal, LOG_DIAGONAL_STD, 1.0).tolist()
+        self._root = Hyperparameters.normal([0.0] * len(stds), stds)
 
     @property
-    def theta(self) -> np.ndarray:
-        values = self.root.detach().cpu().numpy()[self._entries]
-        values[self._diagonal] = np.log(values[self._diagonal])
-        return values
-
-    @theta.setter
-    def theta(self, values: np.ndarray) -> None:
-        self.root.data = torch.from_numpy(self._root_of(values)).to(self.root)
+    def hyperparameters(self) -> Hyperparameters:
+        return self._root
 
     @property
-    def bounds(self) -> Bounds:
-        return [(-math.inf, math.inf)] * len(self._diagonal)
+    def structure(self) -> Hashable:
+        return type(self), self._count
 
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        slope = -self._precisions * values
-        return 0.5 * float(slope @ values), slope
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        entries = torch.where(self._diagonal.to(theta.device), theta.exp(), theta)
+        root = theta.new_zeros(*theta.shape[:-1], self._count, self._count)
+        root[..., self._entries[0], self._entries[1]] = entries
+        factor = theta.new_ones(1, 1) if log_scale is None else log_scale.exp()[..., None, None]
+        of_data = self._indicators(data) @ root
 
-    def _root_of(self, values: np.ndarray) -> np.ndarray:
-        """Return L for values of its hyper-parameters."""
-        root = np.zeros(self.root.shape)
-        root[self._entries] = np.where(self._diagonal, np.exp(np.minimum(values, MAX_LOG_VARIANCE / 2.0)), values)
-        return root
+        def covariance(points: Tensor) -> Covariance:
+            of_points = self._indicators(points) @ root
 
-    def covariances_of(self, points: np.ndarray) -> Covariances:
-        smooth, outcome = self.smooth.covariances_of(points[:, :-2]), points[:, -1].astype(int)
-        pairs = outcome[:, None], outcome
-        sigma_products = (outcome[:, None] == outcome) * np.outer(points[:, -2], points[:, -2])
+            def to_theta(gradient: Tensor) -> Tensor:
+                left = self._indicators(points).mT @ (gradient @ of_data)
+                slope = factor * (left + self._indicators(data).mT @ (gradient.mT @ of_points))
+                own = slope[..., self._entries[0], self._entries[1]]
+                return torch.where(self._diagonal.to(own.device), own * entries, own)
 
-        def function(entries: np.ndarray, smooth_values: np.ndarray) -> Any:
-            root = self._root_of(entries)
-            matrix, pullback = smooth.matrix(smooth_values)
-            weights = (root @ root.T)[pairs]
+            return Covariance(
+                factor * of_points @ of_data.mT,
+                factor.squeeze(-1) * of_points.square().sum(-1),
+                lambda *_: torch.zeros_like(points),
+                to_theta,
+            )
 
-            def gradients(gradient: np.ndarray) -> list[np.ndarray]:
-                gradient_of_b = np.zeros_like(root)
-                np.add.at(gradient_of_b, pairs, gradient * matrix)
-                slope = ((gradient_of_b + gradient_of_b.T) @ root)[self._entries]
-                return [slope * np.where(self._diagonal, root[self._entries], 1.0), pullback(gradient * weights)]
+        return covariance
 
-            return weights * matrix + sigma_products, gradients
-
-        return Covariances([self, smooth], function)
+    def _indicators(self, indices: Tensor) -> Tensor:
+        """Which outcome each index is of, ``... x n x 1`` to ``... x n x count``."""
+        return torch.nn.functional.one_hot(indices[..., 0].long(), self._count).to(indices)
 
 
-def _sigma_product(first: Tensor, second: Tensor) -> Tensor:
-    """Return the product of the sigmas of pairs of inputs of the same outcome, 0 for different outcomes."""
-    return (first[..., -1] == second[..., -1]) * first[..., -2] * second[..., -2]
+class SameOutcome(Kernel):
+    """1 for the same index and 0 for different ones."""
+
+    hyperparameters = Hyperparameters.flat([])
+    structure = "same outcome"
+
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        factor = theta.new_ones(1, 1) if log_scale is None else log_scale.exp()[..., None, None]
+
+        def covariance(points: Tensor) -> Covariance:
+            cross = factor * (points == data.mT).to(points)
+            variance = factor.squeeze(-1).expand(points.shape[:-1])
+            return Covariance(cross, variance, lambda *_: torch.zeros_like(points), lambda gradient: theta)
+
+        return covariance
 
 
 class NoiseLevels(Noise):
@@ -247,16 +235,10 @@ class NoiseLevels(Noise):
     """
 
     def __init__(self, count: int) -> None:
-        self.theta = np.full(count, math.log(USUAL_NOISE))
+        levels = lowest(Hyperparameters.lognormal([math.log(USUAL_NOISE)] * count, [1.0] * count))
+        levels.start[:] = math.log(USUAL_NOISE)
+        super().__init__(levels)
+        self._count = count
 
-    @property
-    def bounds(self) -> Bounds:
-        return [(math.log(MIN_VARIANCE), math.inf)] * len(self.theta)
-
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        return log_lognormal(values, math.log(USUAL_NOISE), 1.0)
-
-    def at(self, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        outcome = points[:, -1].astype(int)
-        variances = np.exp(values)[outcome]
-        return variances, lambda gradient: np.bincount(outcome, gradient * variances, len(values))
+    def features(self, points: Tensor) -> Tensor:
+        return torch.nn.functional.one_hot(points[:, -1].long(), self._count).to(points)

@@ -14,11 +14,11 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Costs
 from cbo_gym.actions.codec import UNSET
+from cbo_gym.agents.gp.model import is_noiseless
 from cbo_gym.agents.intervention_sets.acquisition import evolve, log_augmented_ei_factor, log_expected_improvement
-from cbo_gym.agents.surrogates.causal.causal_prior import CausalGP, EffectModel
-from cbo_gym.agents.surrogates.causal.sets_gp import SetsGP, novelty
-from cbo_gym.agents.surrogates.causal.unexplained import residual_std
-from cbo_gym.agents.surrogates.gp.model import is_noiseless
+from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, EffectModel
+from cbo_gym.agents.intervention_sets.sets_gp import SetsGP, novelty
+from cbo_gym.agents.intervention_sets.unexplained import residual_std
 from cbo_gym.task import Action, HardTask
 
 # Number of quasi-random points for each variable of a set.

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.search import best_first
+from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.gp.protocols import MakeNodeSurrogate
 from cbo_gym.agents.networks.exploration import Exploration
+from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.warmup_exploration import WarmupExploration
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, SoftTask
 
 

@@ -21,9 +21,9 @@ from cbo_gym._util.arguments import whole_number
 from cbo_gym.actions import BoxCodec, Domains
 from cbo_gym.agents.common.limits import MAX_SAMPLES
 from cbo_gym.agents.common.multiplicative_weights import MultiplicativeWeights
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate
+from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.gp.protocols import MakeNodeSurrogate
+from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.task import Action, AdversarialTask, Mode, Observation, SoftTask
 
 # Candidate values of eta.

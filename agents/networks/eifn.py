@@ -16,8 +16,8 @@ from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import maximise
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.exploration import Exploration
+from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.network_model import GPNetworkModel
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.task import Action, HardTask
 
 SCREENING_SAMPLES = 8

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.common.features import ActionFeatures
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.task import Action
 
 # Width of the networks' hidden layers.

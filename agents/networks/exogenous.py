@@ -17,18 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from cbo_gym.agents.common.quasi_random import uniforms
+from cbo_gym.agents.gp.algebra import OnColumns, Product, Scale, Sum, mechanism_kernel
+from cbo_gym.agents.gp.kernels import Constant, Covariance, CrossCovariance, Dot, Kernel, SquaredExponential
+from cbo_gym.agents.gp.model import GaussianProcess, Numbers
+from cbo_gym.agents.gp.posterior import Posterior
+from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.heteroscedastic import HeteroscedasticGP
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.surrogates.gp.closed_form import Covariances, CrossCovariance, Prior, WithOrigin
-from cbo_gym.agents.surrogates.gp.fitting import covariances
-from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential, VarianceKernel
-from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess, Numbers
-from cbo_gym.agents.surrogates.gp.posterior import Posterior, cross_covariance
 from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import Action, HardTask, SoftTask
 
@@ -95,7 +92,7 @@ class EncoderDecoder:
         kernel = partial(mechanism_kernel, parents=parents) if parents else SquaredExponential
         common: dict[str, Any] = {"rescale": range(parents), "refit_iterations": REFIT_ITERATIONS, "device": device}
         self.encoder = HeteroscedasticGP(name, dim, covariance=kernel, **common)
-        self.decoder = DecoderGP(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
+        self.decoder = DecoderGP(name, dim + 1, covariance=partial(decoder_kernel, mechanism=kernel), **common)
         # Without data the exogenous variable is standard normal and the decoder is its prior.
         self.decoder.learn(self.decoder.inputs, self.decoder.outputs, torch.zeros(0, 0).to(self.decoder.inputs))
         self.distribution = GaussianMixture([1.0], [0.0], [1.0])
@@ -148,7 +145,7 @@ class EncoderDecoder:
 
 
 class DecoderGP(GaussianProcess):
-    """A GP with a :class:`DecoderKernel`, for points and draws of u^ that are combined.
+    """A GP with a :func:`decoder_kernel`, for points and draws of u^ that are combined.
 
     The kernel is a product, so the factor that depends on the draws alone is computed once for all points.
     """
@@ -199,13 +196,13 @@ class DecoderGP(GaussianProcess):
         if self._source is None or self._source[0] is not exogenous or self._source[1] is not self._posterior:
             self._source = exogenous, self._posterior
             self._combined = replace(
-                self._posterior, cross_covariance=self.kernel.cross_covariance_with(self._points, exogenous)
+                self._posterior, cross_covariance=with_draws(self.kernel, self.kernel_theta, self._points, exogenous)
             )
         return self._combined
 
 
-class DecoderKernel(VarianceKernel):
-    """Prior of a decoder: ``k(z, z') (1 + w u u' + v RBF(u, u'))``, with k the prior of the mechanism.
+def decoder_kernel(dim: int, mechanism: Callable[[int], Kernel]) -> Product:
+    """Return the prior of a decoder: ``k(z, z') (1 + w u u' + v RBF(u, u'))``, with k the prior of the mechanism.
 
     Its samples are ``f_a(z) + f_b(z) u`` plus a smooth remainder in u: decomposable mechanisms first, others too.
 
@@ -213,60 +210,31 @@ class DecoderKernel(VarianceKernel):
         dim: number of inputs, u the last.
         mechanism: makes the kernel of the other inputs.
     """
+    along = Sum(Constant(), Scale(Dot()), Scale(SquaredExponential(1)))
+    return Product(OnColumns(mechanism(dim - 1), slice(dim - 1)), OnColumns(along, slice(dim - 1, dim)))
 
-    def __init__(self, dim: int, mechanism: Callable[[int], Kernel]) -> None:
-        super().__init__(terms=2)
-        self.mechanism = mechanism(dim - 1)
-        self.smooth = SquaredExponential(1)
 
-    def set_origin(self, zeros: Tensor) -> None:
-        """Give the mechanism's kernel the native zeros of the inputs, ``(dim,)``, u included."""
-        if isinstance(self.mechanism, WithOrigin):
-            self.mechanism.set_origin(zeros[:-1])
+def with_draws(kernel: Kernel, theta: Tensor, data: Tensor, exogenous: Tensor) -> CrossCovariance:
+    """Return the covariances of points without u, ``b x (s or 1) x (d - 1)``, and s draws of u with data ``n x d``.
 
-    def along(self, u: Tensor, other: Tensor, diag: bool = False) -> Tensor:
-        """Return the factor of u alone: ``n x 1`` and ``m x 1`` to ``n x m``, or to ``(n,)`` for the diagonal."""
-        linear = (u * other).squeeze(-1) if diag else u @ other.transpose(-1, -2)
-        return 1.0 + self.variances[0] * linear + self.variances[1] * self.smooth.forward(u, other, diag=diag)
+    ``kernel`` is a :func:`decoder_kernel`.
+    """
+    assert isinstance(kernel, Product)
+    _, *own = kernel.split(theta)
+    (mechanism,), (along,) = (part.parts for part in kernel.parts if isinstance(part, OnColumns))
+    inner, u = mechanism.at(own[0], data[:, :-1]), exogenous[:, None]
+    factor = along.at(own[1], data[:, -1:])(u)
 
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        mechanism = self.mechanism.forward(x1[..., :-1], x2[..., :-1], diag=diag)
-        return mechanism * self.along(x1[..., -1:], x2[..., -1:], diag=diag)
+    def covariance(points: Tensor) -> Covariance:
+        of_z = inner(points)
 
-    def cross_covariance_with(self, data: Tensor, exogenous: Tensor) -> CrossCovariance:
-        """Return the covariances of points without u, ``b x (s or 1) x (d - 1)``, and s draws with ``data``."""
-        mechanism, u = cross_covariance(self.mechanism, data[:, :-1]), exogenous[:, None]
-        covariances, variances = self.along(u, data[:, -1:]), self.along(u, u, diag=True)
+        def to_points(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
+            cross, variance = cross_gradient * factor.cross, variance_gradient * factor.variance
+            return of_z.to_points(cross.sum_to_size(of_z.cross.shape), variance.sum_to_size(of_z.variance.shape))
 
-        def prior(points: Tensor) -> Prior:
-            inner = mechanism(points)
+        return Covariance(of_z.cross * factor.cross, of_z.variance * factor.variance, to_points, of_z.to_theta)
 
-            def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
-                cross, variance = cross_gradient * covariances, variance_gradient * variances
-                return inner.pullback(cross.sum_to_size(inner.cross.shape), variance.sum_to_size(inner.variance.shape))
-
-            return Prior(inner.cross * covariances, inner.variance * variances, pullback)
-
-        return prior
-
-    def covariances_of(self, points: np.ndarray) -> Covariances:
-        mechanism, smooth = covariances(self.mechanism, points[:, :-1]), self.smooth.covariances_of(points[:, -1:])
-        products = np.outer(points[:, -1], points[:, -1])
-
-        def function(logs: np.ndarray, mechanism_values: np.ndarray, smooth_values: np.ndarray) -> Any:
-            linear_variance, smooth_variance = variances = np.exp(logs)
-            of_z, pull_z = mechanism.matrix(mechanism_values)
-            of_u, pull_u = smooth.matrix(smooth_values)
-            covariance = 1.0 + linear_variance * products + smooth_variance * of_u
-
-            def gradients(gradient: np.ndarray) -> list[np.ndarray]:
-                inner = gradient * of_z
-                terms = np.array([np.vdot(inner, products), np.vdot(inner, of_u)])
-                return [terms * variances, pull_z(gradient * covariance), pull_u(smooth_variance * inner)]
-
-            return of_z * covariance, gradients
-
-        return Covariances([self, mechanism, smooth], function)
+    return covariance
 
 
 class Draws(NamedTuple):
@@ -364,7 +332,7 @@ class ExogenousNetwork(GPNetwork):
 
         *others, reward = self.nodes
         values = self.propagate(inputs, decode, others)
-        points = self._with_centres(reward, self.node_inputs(reward, values, inputs), centres)
+        points = self._with_centres(reward, self.node_inputs(reward, values, inputs.split(1, -1)), centres)
         mean, std = self._bounds(reward, points, draws)
         if mean.shape[-1] == 1:
             return mean[:, 0], std[:, 0]

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.common.search import GENERATIONS, RAW_SAMPLES, RESTARTS, maximise, screen
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.surrogates.causal.novelty import (
+from cbo_gym.agents.networks.gp_network import GPNetwork
+from cbo_gym.agents.networks.novelty import (
     distance_to_data,
     plausible_beyond,
     relative_posterior_std,

@@ -7,15 +7,15 @@ level stays constant where the data do not say otherwise. The prior of the level
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.gp.noise import LEVEL_PRIOR, NO_NOISE, Noise
+from cbo_gym.agents.gp.hyperparameters import Hyperparameters
+from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.gp.noise import LEVEL_PRIOR, NO_NOISE, Noise
 
 # Number of bumps along each input.
 BUMPS = 5
@@ -49,7 +49,8 @@ class HeteroscedasticGP(GaussianProcess):
 class BumpyNoise(Noise):
     """Noise whose log variance is a level plus a weighted sum of Gaussian bumps along each input.
 
-    The hyper-parameters are the level, then the weights. The bumps cover the range of the data of the fit.
+    The hyper-parameters are the level, then the weights. The bumps cover the range of the data of the fit; beyond it
+    the variance is that at its edge.
 
     Args:
         dim: number of inputs.
@@ -57,45 +58,31 @@ class BumpyNoise(Noise):
             bumps are spaced evenly in ``asinh`` of the distance to the median, which is logarithmic far out.
     """
 
+    base = NO_NOISE
+
     def __init__(self, dim: int, heavy_tailed: Sequence[int] = ()) -> None:
+        weights = dim * BUMPS
+        location, scale = LEVEL_PRIOR
+        super().__init__(Hyperparameters.normal([location] + [0.0] * weights, [scale] + [1.0] * weights))
         self._heavy_tailed = list(heavy_tailed)
         self._centre, self._unit = np.zeros(dim), np.ones(dim)
         self._low, self._span = np.zeros(dim), np.ones(dim)
         self._centres = np.linspace(0.0, 1.0, BUMPS)
-        self.theta = np.concatenate([[LEVEL_PRIOR[0]], np.zeros(dim * BUMPS)])
 
-    def set_data(self, points: np.ndarray, unit: float) -> None:
-        heavy = points[:, self._heavy_tailed]
+    def set_data(self, points: Tensor, unit: float) -> None:
+        data = points.cpu().numpy()
+        heavy = data[:, self._heavy_tailed]
         self._centre[self._heavy_tailed] = np.median(heavy, 0)
         typical = np.median(np.abs(heavy - np.median(heavy, 0)), 0)
         self._unit[self._heavy_tailed] = np.where(typical > 0, typical, 1.0)
-        bent = self._bend(points)
+        bent = self._bend(data)
         self._low, span = bent.min(0), np.ptp(bent, 0)
         self._span = np.where(span > 0, span, 1.0)
 
-    @property
-    def bounds(self) -> list[tuple[float, float]]:
-        return [(-math.inf, math.inf)] * len(self.theta)
-
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        location, scale = LEVEL_PRIOR
-        away = np.concatenate([[(values[0] - location) / scale], values[1:]])
-        constant = 0.5 * len(values) * math.log(2.0 * math.pi) + math.log(scale)
-        slope = away.copy()
-        slope[0] /= scale
-        return -0.5 * float(away @ away) - constant, -slope
-
-    def at(self, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """Return the noise at points; beyond the range of the data of the fit the variance is that at its edge."""
-        features = self._features(points)
-        varying = np.exp(features @ values)
-        return NO_NOISE + varying, lambda gradient: (gradient * varying) @ features
-
-    def _features(self, points: np.ndarray) -> np.ndarray:
-        """Return the features that the level and the weights multiply: ``n x d`` to ``n x (1 + d BUMPS)``."""
-        positions = np.clip((self._bend(points) - self._low) / self._span, 0.0, 1.0)
-        bumps = np.exp(-0.5 * ((positions[..., None] - self._centres) / BUMP_WIDTH) ** 2)
-        return np.column_stack([np.ones(len(points)), bumps.reshape(len(points), -1)])
+    def features(self, points: Tensor) -> Tensor:
+        along = np.clip((self._bend(points.cpu().numpy()) - self._low) / self._span, 0.0, 1.0)
+        bumps = np.exp(-0.5 * ((along[..., None] - self._centres) / BUMP_WIDTH) ** 2)
+        return torch.from_numpy(np.column_stack([np.ones(len(points)), bumps.reshape(len(points), -1)])).to(points)
 
     def _bend(self, points: np.ndarray) -> np.ndarray:
         bent = (points - self._centre) / self._unit

@@ -21,9 +21,9 @@ from cbo_gym.agents.common.search import maximise, screen
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.eta import EtaNetworks, WithEta, rewards_within
 from cbo_gym.agents.networks.exploration import SEARCHED_NODES, Exploration, effort_on
+from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.networks.warmup_exploration import WarmupExploration
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.task import Action, Info, Observation
 
 MAX_RESTARTS = 1024

@@ -25,8 +25,8 @@ from botorch.models.model import Model
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.surrogates.gp.outputs import SampledPosterior
+from cbo_gym.agents.gp.outputs import SampledPosterior
+from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.task import Action, HardTask, SoftTask, Task
 
@@ -35,7 +35,7 @@ MOMENT_SAMPLES = 256
 
 
 class GPNetworkModel(Model):
-    """The nodes of a :class:`~cbo_gym.agents.surrogates.causal.gp_network.GPNetwork` as the outputs of a BoTorch model.
+    """The nodes of a :class:`~cbo_gym.agents.networks.gp_network.GPNetwork` as the outputs of a BoTorch model.
 
     Its points are the network's features of actions: in soft mode the action in [0, 1], in hard mode the values of the
     manipulable variables and then 0/1 membership of the target set. Data and hyper-parameters are the network's, which

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.common.feasibility import CAUTION, violations
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.task import Constraint
 
 # Number of networks drawn.

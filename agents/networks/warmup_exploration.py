@@ -17,8 +17,8 @@ from torch import Tensor
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.search import maximise
 from cbo_gym.agents.networks.eta import WithEta, rewards_within
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.surrogates.causal.novelty import information
+from cbo_gym.agents.networks.gp_network import GPNetwork
+from cbo_gym.agents.networks.novelty import information
 from cbo_gym.task import Action, HardTask, Round
 
 # All chosen on seeds 100 to 109 of six noisy tasks.

@@ -14,16 +14,16 @@ from torch.quasirandom import SobolEngine
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agents.common.features import BoxFeatures
 from cbo_gym.agents.common.search import RAW_SAMPLES, RESTARTS, maximise
+from cbo_gym.agents.gp.algebra import short_kernel
+from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.gp.noise import usual_noise
+from cbo_gym.agents.gp.protocols import MakeSurrogate
 from cbo_gym.agents.scopes.warped_gp import WarpedGP
-from cbo_gym.agents.surrogates.gp.kernels import ScaledSquaredExponential
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.gp.noise import usual_noise
-from cbo_gym.agents.surrogates.protocols import MakeSurrogate
 from cbo_gym.task import Action, ContextualTask
 
 Backend = Literal["plain", "warped", "botorch"]
 BACKENDS: dict[str, MakeSurrogate] = {
-    "plain": partial(GaussianProcess, covariance=ScaledSquaredExponential, noise=usual_noise),
+    "plain": partial(GaussianProcess, covariance=short_kernel, noise=usual_noise),
     "warped": partial(WarpedGP, noise=usual_noise),
     "botorch": GaussianProcess,
 }

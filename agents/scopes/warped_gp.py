@@ -18,7 +18,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess, Numbers
+from cbo_gym.agents.gp.model import GaussianProcess, Numbers
 
 # Prior std of a Kumaraswamy parameter's logarithm, as in BoTorch's tutorial.
 WARP_SPREAD = 0.75**0.5
@@ -60,7 +60,7 @@ class WarpedGP(GaussianProcess):
     about the median. The Yeo-Johnson parameter and the scale are fitted whenever the hyper-parameters are.
 
     Args:
-        name: name of the modelled node, as for :class:`~cbo_gym.agents.surrogates.gp.GaussianProcess`.
+        name: name of the modelled node, as for :class:`~cbo_gym.agents.gp.model.GaussianProcess`.
         dim: the same.
         settings: the same; but the noise is learned here, and there is no other kernel.
 
@@ -79,12 +79,6 @@ class WarpedGP(GaussianProcess):
         super().add(inputs, self._transform(raw))
         self._raw = np.concatenate([self._raw, raw])
 
-    def update(self) -> None:
-        if len(self) and self.schedule.due(len(self)):
-            self._choose_transform()
-            self.outputs = self._tensor(self._transform(self._raw))
-        super().update()
-
     def bound(self, points: Tensor, width: float) -> Tensor:
         """Return the bound in the outputs' own units."""
         transformed = super().bound(points, width)
@@ -94,6 +88,11 @@ class WarpedGP(GaussianProcess):
     def noise_scale(self) -> Tensor:
         """In the outputs' own units, about their mean, where the transform has slope 1."""
         return self._unit * super().noise_scale
+
+    def _standardise(self) -> None:
+        self._choose_transform()
+        self.outputs = self._tensor(self._transform(self._raw))
+        super()._standardise()
 
     def _choose_transform(self) -> None:
         # Imported here, because it is slow to import.

@@ -20,14 +20,14 @@ from torch import Tensor
 from cbo_gym._util.arguments import require_truth_value, whole_number
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
+from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.gp.outputs import JointGPs
 from cbo_gym.agents.several_objectives.base import (
     SeveralObjectivesAgent,
     baseline_of,
     reference_of,
     sets_worth_setting,
 )
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
-from cbo_gym.agents.surrogates.gp.outputs import JointGPs
 from cbo_gym.task import Action, HardTask, Info, Observation
 
 # BoTorch would compile a kernel for this processor, and has no public switch for it.

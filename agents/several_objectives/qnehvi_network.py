@@ -18,8 +18,8 @@ from torch.quasirandom import SobolEngine
 from cbo_gym._util.arguments import whole_number
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.common.search import Acquisition
+from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, baseline_of, reference_of
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.task import Action, Info, Observation
 
 # Number of noise samples for each drawn network.

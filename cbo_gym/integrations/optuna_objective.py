@@ -111,7 +111,7 @@ class OptunaObjective:
             MissingExtraError: without the extra ``agents``.
         """
         # Imported here, because a study need not ask for it.
-        from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+        from cbo_gym.agents.gp.model import GaussianProcess
 
         ended = [trial for trial in study.get_trials(deepcopy=False) if trial.value is not None]
         points = np.array([trial.user_attrs[POINT] for trial in ended if POINT in trial.user_attrs])

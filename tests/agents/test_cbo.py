@@ -13,17 +13,16 @@ from cbo_gym import Mode, Round, evaluate
 from cbo_gym.actions import ChoiceCodec, Domains
 from cbo_gym.agents import Random
 from cbo_gym.agents.intervention_sets.acquisition import log_augmented_ei_factor, log_expected_improvement
-from cbo_gym.agents.intervention_sets.cbo import CBO, coverage
-from cbo_gym.agents.intervention_sets.ccbo import CCBO
-from cbo_gym.agents.intervention_sets.set_models import EmptySetModel, SetModel
-from cbo_gym.agents.surrogates.causal.causal_prior import (
+from cbo_gym.agents.intervention_sets.causal_prior import (
     CausalGP,
-    CausalKernel,
     ObservationalModel,
     adjustment_set,
     can_be_simulated,
 )
-from cbo_gym.agents.surrogates.causal.unexplained import residual_std
+from cbo_gym.agents.intervention_sets.cbo import CBO, coverage
+from cbo_gym.agents.intervention_sets.ccbo import CCBO
+from cbo_gym.agents.intervention_sets.set_models import EmptySetModel, SetModel
+from cbo_gym.agents.intervention_sets.unexplained import residual_std
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import GraphKnowledge, HardTask
@@ -164,16 +163,6 @@ def test_without_data_the_gp_is_its_prior() -> None:
     mean, std = gp.predict(torch.tensor([[0.25]], dtype=torch.float64))
     assert float(mean) == 0.25
     assert float(std) == pytest.approx(math.sqrt(4.0 + 0.25))
-
-
-def test_the_kernel_by_hand() -> None:
-    kernel = CausalKernel(2).double()
-    x = torch.tensor([[0.1, 0.3], [0.6, 2.0]], dtype=torch.float64)
-    length = float(kernel.smooth.lengthscale.detach())
-    smooth = float(kernel.variances.detach()) * math.exp(-0.5 * (0.5 / length) ** 2)
-    found = kernel.forward(x, x).detach()
-    assert float(found[0, 1]) == pytest.approx(smooth + 0.3 * 2.0)
-    torch.testing.assert_close(kernel.forward(x, x, diag=True).detach(), found.diagonal())
 
 
 def test_a_new_prior_takes_effect_and_data_overrule_it() -> None:

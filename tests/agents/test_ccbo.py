@@ -9,8 +9,7 @@ from cbo_gym import evaluate, make_task
 from cbo_gym.agents import CCBO, MCBO, ConstrainedEI
 from cbo_gym.agents.common.feasibility import violations
 from cbo_gym.agents.intervention_sets.ccbo import log_constrained_improvement
-from cbo_gym.agents.intervention_sets.multi_task import CoregionKernel, MultiTaskGPs, NoiseLevels
-from cbo_gym.agents.surrogates.gp.fitting import LogPosterior
+from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs
 from cbo_gym.envs import oracle_of
 from cbo_gym.errors import HiddenGraphError
 from cbo_gym.task import Constraint
@@ -36,24 +35,6 @@ def test_constrained_improvement_by_simulation(side, best):
     feasible = (limits[0].excess(drawn[:, 0]) <= 0) & (drawn[:, 1] <= 0.0)
     gained = feasible * (1.0 if best == -np.inf else np.maximum(drawn[:, 2] - best, 0.0))
     assert found == pytest.approx(gained.mean(), abs=5 * gained.std() / 1000)
-
-
-def test_the_density_of_the_multi_task_model_has_the_gradient_that_it_says():
-    rng = np.random.default_rng(0)
-    kernel = CoregionKernel(2, 3).double()
-    points = np.column_stack([rng.random((12, 3)), np.tile([0, 1, 2], 4)])
-    known, noise = kernel.covariances_of(points), NoiseLevels(3)
-    posterior = LogPosterior(known, noise, points, rng.normal(size=12), centred=True)
-    values = np.concatenate([known.theta + 0.1 * rng.normal(size=8), noise.theta])
-    slope = posterior(values)[1]
-    steps = 1e-6 * np.eye(len(values))
-    numeric = [(posterior(values + step)[0] - posterior(values - step)[0]) / 2e-6 for step in steps]
-    np.testing.assert_allclose(slope, numeric, atol=1e-6)
-    own, *_ = posterior.split(values)
-    known.theta = own
-    given = torch.from_numpy(points)
-    np.testing.assert_allclose(known.matrix(own)[0], kernel.forward(given, given).detach(), atol=1e-12)
-    np.testing.assert_allclose(known.matrix(own)[0], kernel.covariance(given).detach(), atol=1e-12)
 
 
 def test_the_multi_task_model_learns_one_outcome_from_another():

@@ -5,9 +5,8 @@ import pytest
 import torch
 
 from cbo_gym import Task
-from cbo_gym.agents.networks.exogenous import DecoderKernel, EncoderDecoder, ExogenousNetwork, fit_mixture
+from cbo_gym.agents.networks.exogenous import EncoderDecoder, ExogenousNetwork, fit_mixture
 from cbo_gym.agents.networks.heteroscedastic import HeteroscedasticGP
-from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
 from tests.support.loop import make
 
 
@@ -126,17 +125,6 @@ def test_mixtures_of_few_values(values, components):
         mixture = fit_mixture(np.array(values), components, seed=0)
     assert len(mixture.means) <= len(set(values))
     assert mixture.mean == pytest.approx(np.mean(values), abs=1e-6)
-
-
-def test_the_decoder_kernel_is_a_product():
-    mechanism = mechanism_kernel(2, parents=1)
-    kernel = DecoderKernel(3, lambda dim: mechanism).double()
-    points = torch.rand(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    u = points[:, -1]
-    smooth = torch.exp(-0.5 * ((u[:, None] - u) / kernel.smooth.lengthscale).square())
-    by_hand = mechanism.forward(points[:, :2], points[:, :2]) * (1.0 + torch.outer(u, u) + smooth)
-    torch.testing.assert_close(kernel.forward(points, points), by_hand)
-    torch.testing.assert_close(kernel.forward(points, points, diag=True), by_hand.diagonal())
 
 
 def test_a_constant_noise_level_is_found_constant():

@@ -7,18 +7,18 @@ import pytest
 import torch
 
 from cbo_gym.agents.common.search import best_first
+from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel, two_part_kernel
+from cbo_gym.agents.gp.kernels import SquaredExponential
+from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.networks.exploration import RATE, Effort, Exploration, effort_on
+from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.mcbo import MCBO
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.surrogates.causal.novelty import (
+from cbo_gym.agents.networks.novelty import (
     distance_to_data,
     plausible_beyond,
     relative_posterior_std,
     reward_inputs,
 )
-from cbo_gym.agents.surrogates.gp.kernels import AdditiveKernel, SquaredExponential, TwoPartKernel
-from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from tests.support.loop import flat, make, play, started
 
 
@@ -27,8 +27,8 @@ from tests.support.loop import flat, make, play, started
     [
         (SquaredExponential, 0.0),
         (partial(mechanism_kernel, parents=1), 0.3),
-        (AdditiveKernel, 0.0),
-        (partial(TwoPartKernel, first=1), 0.3),
+        (additive_kernel, 0.0),
+        (partial(two_part_kernel, first=1), 0.3),
     ],
 )
 def test_drawn_functions_have_the_posteriors_moments(covariance, noise) -> None:

@@ -16,7 +16,7 @@ from botorch.optim import optimize_acqf
 from botorch.sampling import SobolQMCNormalSampler
 
 from cbo_gym.agents import GPNetworkModel
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.errors import ArgumentError
 from tests.support.loop import make
 
@@ -99,7 +99,7 @@ def test_points_of_a_set_are_drawn_jointly():
         samples = SobolQMCNormalSampler(torch.Size([SAMPLES]), seed=0)(model.posterior(near))[:, 0]
         gp = model.network.surrogates["X0"]
         every = torch.cat([gp.inputs, near[0]])
-        prior = gp.kernel.forward(every, every)  # of data and points, without the closed forms
+        prior = gp.kernel.covariance(gp.kernel_theta, every)
         known, cross = prior[:5, :5] + gp.noise * torch.eye(5), prior[:5, 5:]
         scale = gp.prior_std(near[0])[0] / prior[5, 5].sqrt()
         expected = scale.square() * (prior[5:, 5:] - cross.T @ torch.linalg.solve(known, cross))

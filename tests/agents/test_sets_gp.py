@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.causal.sets_gp import SetsGP, SetsKernel, novelty
-from cbo_gym.agents.surrogates.gp.fitting import RawParameters, covariances
+from cbo_gym.agents.intervention_sets.sets_gp import SetsGP, novelty
 
 
 def inputs(values: list[float], chosen: list[float], std: float = 0.0, novel: float = 0.0) -> Tensor:
     return torch.tensor([[*values, *chosen, std, novel]], dtype=torch.float64)
-
-
-def test_the_priors_are_those_of_the_kernel_s_lengthscales() -> None:
-    points = np.random.default_rng(0).random((15, 6))
-    shape = SetsKernel(6).double().smooth
-    known, other = covariances(shape, points), RawParameters(shape)
-    logs = known.theta + 0.2
-    assert known.log_prior(logs)[0] == pytest.approx(other.log_prior(np.exp(logs))[0])
 
 
 def test_without_data_it_is_its_prior() -> None:

@@ -5,8 +5,8 @@ import pytest
 
 from cbo_gym import evaluate
 from cbo_gym.agents import ABO, CBOMW, EICF, EIFN, GPMW, GPUCB, MCBO
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.protocols import NodeSurrogate, Surrogate
+from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.gp.protocols import NodeSurrogate, Surrogate
 
 
 def members(protocol):

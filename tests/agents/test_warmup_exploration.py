@@ -8,8 +8,8 @@ import torch
 
 from cbo_gym.agents import EIFN, MCBO
 from cbo_gym.agents.common.search import best_first
+from cbo_gym.agents.networks.novelty import information
 from cbo_gym.agents.networks.warmup_exploration import FIRST_ROUNDS, LAST_ROUND, PERIOD, SAMPLES, WIDTH
-from cbo_gym.agents.surrogates.causal.novelty import information
 from tests.support.loop import started
 
 COMPLETE = "CBO/CompleteGraph-v0"

@@ -8,9 +8,9 @@ import torch
 from botorch.models.utils.gpytorch_modules import get_matern_kernel_with_gamma_prior
 from scipy.stats import yeojohnson
 
+from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.scopes.scope_arm import BACKENDS
 from cbo_gym.agents.scopes.warped_gp import WarpedGP, WarpedKernel, inverse_yeo_johnson
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 
 
 @pytest.mark.parametrize("power", [0.0, 1e-12, 0.3, 1.0, 1.7, 2.0])

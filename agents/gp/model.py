@@ -2,81 +2,43 @@
 
 The model is BoTorch's default (``SingleTaskGP``): a squared-exponential kernel with the dimension-scaled lognormal
 lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised outputs, in float64. Hyper-parameters are
-refitted on a schedule with gradients in closed form (:mod:`cbo_gym.agents.surrogates.gp.fitting`); between refits new
-data extend the cached Cholesky factor, so that a prediction costs a few matrix products. The noise level may be fixed,
-because a learned one can be badly wrong: the most probable fit to 100 random points of noiseless Dropwave is one third
-noise.
+refitted on a schedule, those of several GPs together (:func:`update_together`); between refits new data extend the
+cached Cholesky factor, so that a prediction costs a few matrix products. The noise level may be fixed, because a
+learned one can be badly wrong: the most probable fit to 100 random points of noiseless Dropwave is one third noise.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from gpytorch.kernels import Kernel
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.closed_form import Function, WithOrigin
-from cbo_gym.agents.surrogates.gp.fitting import LogPosterior, covariances
-from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential
-from cbo_gym.agents.surrogates.gp.noise import KnownNoise, Noise, NoiseLevel
-from cbo_gym.agents.surrogates.gp.posterior import Posterior, condense, cross_covariance
+from cbo_gym.agents.gp.fitting import FIT_ITERATIONS, Fit, Regression, fit
+from cbo_gym.agents.gp.gpytorch_kernel import as_kernel
+from cbo_gym.agents.gp.kernels import Function, Kernel, SquaredExponential
+from cbo_gym.agents.gp.noise import KnownNoise, Noise, NoiseLevel
+from cbo_gym.agents.gp.posterior import Posterior, condense
+from cbo_gym.agents.gp.schedule import RefitSchedule
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Task
 
-FIT_ITERATIONS = 100
 # Variance added to joint posteriors of standardised outputs, so that every covariance has a Cholesky factor.
 JITTER = 1e-8
-# Lengthscales among which the starting point of a second fit is chosen.
-LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 Numbers = float | Sequence[float] | np.ndarray | Tensor
 
 
 class SurrogateError(OperationError):
     """Raised if a surrogate cannot be computed from its data; the message names the node."""
-
-
-@dataclass
-class RefitSchedule:
-    """Schedule of hyper-parameter refits: often at first, later when the data have grown by a tenth.
-
-    A fit is due if the number of points has grown by a factor since the last fit: ``early`` for the first fits, then
-    ``growth``.
-
-    Args:
-        every_time: number of fits to which ``early`` applies.
-        growth: factor of later fits.
-        early: factor of early fits; 1.02 refits after every new point up to 50 points.
-        many: number of points at and above which ``growth`` applies in any case.
-        fits: number of fits so far.
-        size: number of points at the last fit.
-    """
-
-    every_time: int = 20
-    growth: float = 1.1
-    early: float = 1.02
-    many: int = 200
-    fits: int = 0
-    size: int = 0
-
-    def due(self, size: int) -> bool:
-        """Return whether a fit is due now that there are ``size`` points."""
-        early = self.fits < self.every_time and self.size < self.many
-        return size > self.size and size >= self.size * (self.early if early else self.growth)
-
-    def record(self, size: int) -> None:
-        """Record a fit to ``size`` points."""
-        self.fits += 1
-        self.size = size
 
 
 class State(NamedTuple):
@@ -105,19 +67,19 @@ class GaussianProcess:
         name: name of the modelled node, for error messages.
         dim: number of inputs d, at least 1.
         noise_std: standard deviation of the outputs' noise, 0 for exact outputs; None to learn it.
-        covariance: function that returns the kernel for d inputs.
+        covariance: function that returns the kernel for d inputs, one of this package or of GPyTorch.
         noise: function that returns the noise model, which is used if ``noise_std`` is None.
         rescale: input columns that are not in [0, 1]; they are rescaled by their range in the data at each refit.
         refit_iterations: maximum number of iterations of a refit, which starts where the last fit ended.
         condense: whether predictions leave out directions of the data whose signal is negligible compared with the
-            noise, see :func:`~cbo_gym.agents.surrogates.gp.posterior.condense`. With many data this saves most of their
+            noise, see :func:`~cbo_gym.agents.gp.posterior.condense`. With many data this saves most of their
             cost. The noise must be the same for all data.
         device: torch device of data and computations.
 
     Attributes:
-        kernel: kernel with the hyper-parameters of the last fit.
-        constant: prior mean of the standardised outputs.
-        centred: whether ``constant`` is fixed at 0.
+        kernel: the prior covariance.
+        theta: hyper-parameters of the last fit: the kernel's, the noise's, and the prior mean of standardised outputs.
+        centred: whether that mean is fixed at 0.
 
     Raises:
         ArgumentError: if ``dim`` is below 1 or ``rescale`` names a column that does not exist.
@@ -134,7 +96,7 @@ class GaussianProcess:
         dim: int,
         *,
         noise_std: float | None = None,
-        covariance: Callable[[int], Kernel] = SquaredExponential,
+        covariance: Callable[[int], Any] = SquaredExponential,
         noise: Callable[[], Noise] = NoiseLevel,
         rescale: Sequence[int] = (),
         refit_iterations: int = FIT_ITERATIONS,
@@ -148,16 +110,14 @@ class GaussianProcess:
         self.name = name
         self.dim = dim
         self.noise_std = noise_std
-        self.covariance = covariance
         self._unknown_noise = noise
         self.rescale = list(rescale)
         self.refit_iterations = refit_iterations
         self.condense = condense
         self.schedule = RefitSchedule()
         self._device = torch.device(device)
-        self.kernel = self._make_kernel()
-        self.constant = 0.0
-        self._noise = self._make_noise()
+        self.kernel: Kernel = as_kernel(covariance(dim))
+        self._set_noise(self._make_noise())
         # Number of points at the last search over lengthscales.
         self._searched = 0
         self.inputs = self._tensor(np.empty((0, dim)))
@@ -167,13 +127,38 @@ class GaussianProcess:
         self._span = self._tensor([1.0] * dim)
         # Rescaled inputs of the points in the factor; points added later are not among them.
         self._points = self.inputs
-        self._inverse_root: Tensor
+        # The first rows and columns of these are the inverse Cholesky factor W of the covariance of these points.
+        self._rows = self._tensor(np.zeros((0, 0)))
         self._posterior: Posterior
 
     def learn_noise(self, noise: Callable[[], Noise]) -> None:
         """Learn the outputs' noise from now on, with the noise model that ``noise`` returns."""
         self.noise_std, self._unknown_noise = None, noise
-        self._noise = self._make_noise()
+        self._set_noise(self._make_noise())
+
+    def _set_noise(self, noise: Noise) -> None:
+        """Take a noise model, and forget what was fitted."""
+        self._noise = noise
+        # Inverse Hessian at the end of the last fit.
+        self._inverse: np.ndarray | None = None
+        starts = self.kernel.hyperparameters.start, noise.hyperparameters.start
+        self.theta = torch.cat([*starts, torch.zeros(1, dtype=torch.float64)])
+
+    def _split(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Hyper-parameters of the kernel, those of the noise, and the mean."""
+        count = len(self._noise.hyperparameters)
+        kernel, noise, mean = self.theta.to(self._device).split([len(self.theta) - count - 1, count, 1])
+        return kernel, noise, mean[0]
+
+    @property
+    def kernel_theta(self) -> Tensor:
+        """The hyper-parameters of the kernel, ``(k,)``."""
+        return self._split()[0]
+
+    @property
+    def constant(self) -> float:
+        """Prior mean of the standardised outputs."""
+        return float(self.theta[-1])
 
     def set_prior(self, mean: float, std: float) -> None:
         """Set the prior mean and standard deviation of the outputs, in the outputs' units."""
@@ -191,7 +176,7 @@ class GaussianProcess:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if "_posterior" in state:
-            self._posterior = Posterior(cross_covariance(self.kernel, self._points), **state["_posterior"])
+            self._posterior = Posterior(self.kernel.at(self.kernel_theta, self._points), **state["_posterior"])
 
     def __len__(self) -> int:
         """Return the number of observations."""
@@ -245,8 +230,6 @@ class GaussianProcess:
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and Cholesky factors of the latent function at sets of q points, differentiable in the points.
 
-        The kernel must have a method ``covariance``.
-
         Args:
             points: shape ``batch_shape x q x d``.
 
@@ -261,33 +244,38 @@ class GaussianProcess:
             return mean, std.unsqueeze(-1)
         self.update()
         inner = self.normalise(points)
-        mean, covariance = self._posterior.mean_and_covariance(inner, self.kernel.covariance(inner))
+        mean, covariance = self._posterior.mean_and_covariance(inner, self.kernel.covariance(self.kernel_theta, inner))
         return mean, self._scale * self._cholesky(covariance + JITTER * torch.eye(covariance.shape[-1]).to(covariance))
 
     def prior_std(self, points: Tensor) -> Tensor:
         """Return prior standard deviations under the hyper-parameters of the last fit: ``... x d`` to ``...``."""
         self.update()
-        return self._scale * self._posterior.cross_covariance(self.normalise(points)).variance.sqrt()
+        return self._scale * self.kernel.at(self.kernel_theta, self._points[:0])(self.normalise(points)).variance.sqrt()
 
     def draw(self, generator: torch.Generator) -> Function:
         """Return a function drawn from the posterior: a prior draw, conditioned on the data (Wilson et al. 2020).
 
-        The kernel must have a method ``draw``. Data that are added later do not change the function.
+        The kernel must have draws. Data that are added later do not change the function.
         """
         self.update()
-        prior, posterior = self.kernel.draw(generator), self._posterior
-        noise = torch.randn(len(self._points), dtype=torch.float64, generator=generator).to(self._points)
-        residuals = (self.outputs - self._location) / self._scale - self.constant - prior(self._points)
-        residuals = residuals - self._noise_at(self._points).sqrt() * noise
-        weights = self._inverse_root.T @ (self._inverse_root @ residuals)
+        prior = self.kernel.draw(self.kernel_theta, generator, 1)
+        posterior = self._posterior.with_weights(self.correction(prior(self._points).squeeze(-1), generator))
 
         def function(points: Tensor) -> Tensor:
             inner = self.normalise(points)
-            return posterior.offset + posterior.scale * (
-                prior(inner) + posterior.cross_covariance(inner).cross @ weights
-            )
+            return posterior.mean(inner) + posterior.scale * prior(inner).squeeze(-1)
 
         return function
+
+    def correction(self, values: Tensor, generator: torch.Generator) -> Tensor:
+        """Return weights of the data that turn a draw from the prior into one from the posterior, both ``(n,)``.
+
+        ``values`` are those of the draw at the data.
+        """
+        noise = torch.randn(len(self._points), dtype=torch.float64, generator=generator).to(self._points)
+        residuals = (self.outputs - self._location) / self._scale - self.constant - values
+        residuals = residuals - self._noise_at(self._points).sqrt() * noise
+        return self._scale * (self._inverse_root.T @ (self._inverse_root @ residuals))
 
     def bound(self, points: Tensor, width: float) -> Tensor:
         """Return posterior means plus ``width`` standard deviations at points ``batch_shape x d``, differentiable."""
@@ -317,17 +305,33 @@ class GaussianProcess:
         Raises:
             SurrogateError: if the covariance matrix cannot be factorised.
         """
+        if len(self._points) != len(self) or "_posterior" not in vars(self):
+            update_together([self])
+
+    def _regression(self) -> Regression:
+        """Standardise the data for a fit, and return them."""
+        self._standardise()
+        points = self.normalise(self.inputs)
+        self.kernel.set_zeros(-self._low / self._span)
+        self._noise.set_data(points, float(self._scale))
+        targets = (self.outputs - self._location) / self._scale
+        return Regression(self.kernel, self._noise, points, targets, self.centred)
+
+    def _refresh(self) -> None:
+        """Bring the factor up to date with the data."""
         known = len(self._points)
-        if self.schedule.due(len(self)):
-            self._standardise()
-            self._fit()
-            self.schedule.record(len(self))
-            self._factorise(0)
-        elif not len(self) and "_posterior" not in vars(self):
-            self._noise.set_data(np.zeros((1, self.dim)), float(self._scale))
-            self._factorise(0)
-        elif known < len(self):
-            self._factorise(known)
+        if not len(self) and "_posterior" not in vars(self):
+            self._noise.set_data(self.inputs.new_zeros(1, self.dim), float(self._scale))
+            self.theta = self._with_fixed()
+        elif known == len(self):
+            return
+        self._factorise(known)
+
+    def _with_fixed(self) -> Tensor:
+        """The hyper-parameters, with the present values of those that fits do not vary."""
+        parts = self.kernel.hyperparameters, self._noise.hyperparameters
+        start, free = (torch.cat([getattr(part, name) for part in parts]) for name in ("start", "free"))
+        return torch.cat([self.theta[:-1].where(free, start), self.theta[-1:]])
 
     def _tensor(self, numbers: Numbers) -> Tensor:
         return torch.as_tensor(np.asarray(numbers, dtype=np.float64), device=self._device)
@@ -343,49 +347,6 @@ class GaussianProcess:
             low, high = columns.amin(0), columns.amax(0)
             self._low[self.rescale] = low
             self._span[self.rescale] = torch.where(high > low, high - low, torch.ones_like(low))
-            if isinstance(self.kernel, WithOrigin):
-                self.kernel.set_origin(-self._low / self._span)
-
-    def _fit(self) -> None:
-        """Fit the hyper-parameters, starting from their last values; the first fit starts from the modes of the priors.
-
-        If the data have grown enough, a second fit starts from the most probable of ``LENGTHSCALES``. The posterior
-        density often has two modes, one in which fast variation is signal and one in which it is noise, and a fit that
-        starts where the last one ended would stay in its mode.
-        """
-        points = self.normalise(self.inputs).cpu().numpy()
-        targets = ((self.outputs - self._location) / self._scale).cpu().numpy()
-        self._noise.set_data(points, float(self._scale))
-        data_covariances = covariances(self.kernel, points)
-        posterior = LogPosterior(data_covariances, self._noise, points, targets, self.centred)
-        mean = [] if self.centred else [self.constant]
-        starts = [np.concatenate([data_covariances.theta, self._noise.theta, mean])]
-        if len(self) >= self.schedule.growth * self._searched:
-            starts.append(self._best_lengthscale(posterior, points))
-            self._searched = len(self)
-        iterations = self.refit_iterations if self.schedule.fits else FIT_ITERATIONS
-        _, best = max((posterior.maximise(start, iterations) for start in starts), key=lambda end: end[0])
-        kernel_values, self._noise.theta, self.constant = posterior.split(best)
-        data_covariances.theta = kernel_values
-
-    def _best_lengthscale(self, posterior: LogPosterior, points: np.ndarray) -> np.ndarray:
-        """Return the most probable hyper-parameters with one of ``LENGTHSCALES`` for all inputs.
-
-        The other hyper-parameters are at the modes of their priors.
-        """
-        new_kernel = self._make_kernel()
-        others = np.concatenate([self._make_noise().theta, [] if self.centred else [0.0]])
-
-        def with_lengthscale(lengthscale: float) -> np.ndarray:
-            for kernel in new_kernel.modules():
-                if isinstance(kernel, Kernel) and kernel.has_lengthscale:
-                    kernel.lengthscale = lengthscale
-            return np.concatenate([covariances(new_kernel, points[:0]).theta, others])
-
-        return max(map(with_lengthscale, LENGTHSCALES), key=lambda values: posterior(values)[0])
-
-    def _make_kernel(self) -> Any:
-        return self.covariance(self.dim).to(device=self._device, dtype=torch.float64).requires_grad_(False)
 
     def _make_noise(self) -> Noise:
         return self._unknown_noise() if self.noise_std is None else KnownNoise(self.noise_std)
@@ -398,8 +359,7 @@ class GaussianProcess:
 
     def _noise_at(self, points: Tensor) -> Tensor:
         """Return the noise variances of standardised outputs at rescaled points, ``n x d`` to ``n``."""
-        variances, _ = self._noise.at(points.detach().cpu().numpy(), self._noise.theta)
-        return torch.from_numpy(variances).to(points)
+        return self._noise.at(points.detach(), self._split()[1])
 
     def _noise_covariance(self, points: Tensor) -> Tensor:
         """Return the noise covariance of standardised outputs at the last n points of the data, ``n x n``."""
@@ -413,38 +373,53 @@ class GaussianProcess:
         of the Schur complement ``C - (W B)' (W B)``.
         """
         points = self.normalise(self.inputs)
-        new = points[known:]
-        prior = self.kernel.forward(new, new)
+        theta, count = self.kernel_theta, len(points)
+        new, cross_covariance = points[known:], self.kernel.at(theta, points)
+        cross = cross_covariance(new).cross
+        prior = cross[:, known:]
         covariance = prior + self._noise_covariance(new)
+        self._reserve(known, count)
         if known:
-            projected = self._inverse_root @ self.kernel.forward(points[:known], new)
+            projected = self._rows[:known, :known] @ cross[:, :known].T
             covariance = covariance - projected.T @ projected
-        root = self._cholesky(covariance)
-        corner = torch.linalg.solve_triangular(root, torch.eye(len(new)).to(new), upper=False)
-        inverse_root = new.new_zeros((len(points), len(points)))
-        inverse_root[known:, known:] = corner
+        corner = torch.linalg.solve_triangular(self._cholesky(covariance), torch.eye(len(new)).to(new), upper=False)
+        self._rows[known:count, known:count] = corner
         if known:
-            inverse_root[:known, :known] = self._inverse_root
-            inverse_root[known:, :known] = -corner @ projected.T @ self._inverse_root
+            self._rows[known:count, :known] = -corner @ (projected.T @ self._rows[:known, :known])
         residuals = (self.outputs - self._location) / self._scale - self.constant
-        root = self._root_of_predictions(known, inverse_root, prior)
-        self._points, self._inverse_root = points, inverse_root
+        added = self._rows[known:count, :count]
+        weights = self._scale * (added.T @ (added @ residuals))
+        if known:
+            weights[:known] += self._posterior.weights
+        self._points = points
         self._posterior = Posterior(
-            cross_covariance(self.kernel, points),
-            self._scale * (inverse_root.T @ (inverse_root @ residuals)),
+            cross_covariance,
+            weights,
             self._location + self._scale * self.constant,
             self._scale,
-            root,
+            self._root_of_predictions(known, prior),
         )
 
-    def _root_of_predictions(self, known: int, inverse_root: Tensor, prior: Tensor) -> Tensor:
+    @property
+    def _inverse_root(self) -> Tensor:
+        return self._rows[: len(self._points), : len(self._points)]
+
+    def _reserve(self, known: int, count: int) -> None:
+        """Make room for the inverse Cholesky factor of ``count`` points, keeping that of the first ``known``."""
+        if known and count <= len(self._rows):
+            return
+        rows = self._rows.new_zeros((count + count // 4,) * 2 if known else (count, count))
+        rows[:known, :known] = self._rows[:known, :known]
+        self._rows = rows
+
+    def _root_of_predictions(self, known: int, prior: Tensor) -> Tensor:
         """Return R of :class:`Posterior`: condensed at a refit, otherwise the last R with the new rows of W."""
         if not self.condense:
-            return inverse_root
+            return self._inverse_root
         if not known:
-            return condense(inverse_root, prior, self.noise)
+            return condense(self._inverse_root, prior, self.noise)
         last_root = torch.nn.functional.pad(self._posterior.root, (0, len(prior)))
-        return torch.cat([last_root, inverse_root[known:]])
+        return torch.cat([last_root, self._inverse_root[known:]])
 
     def _cholesky(self, covariance: Tensor) -> Tensor:
         try:
@@ -456,6 +431,28 @@ class GaussianProcess:
                 f"the covariance matrix of node {self.name} ({len(self)} points) cannot be factorised, even with "
                 "jitter on its diagonal"
             ) from error
+
+
+def update_together(gps: Iterable[GaussianProcess]) -> None:
+    """Update GPs to their data, as :meth:`GaussianProcess.update`; those that are due are fitted together.
+
+    Raises:
+        SurrogateError: if a covariance matrix cannot be factorised.
+    """
+    gps, due = list(gps), defaultdict(list)
+    for gp in gps:
+        if gp.schedule.due(len(gp)):
+            due[gp.refit_iterations if gp.schedule.fits else FIT_ITERATIONS].append(gp)
+    for iterations, own in due.items():
+        regressions = [gp._regression() for gp in own]
+        searches = [len(gp) >= gp.schedule.growth * gp._searched for gp in own]
+        fitted = fit(regressions, [Fit(gp._with_fixed(), gp._inverse) for gp in own], searches, iterations)
+        for gp, found, search in zip(own, fitted, searches, strict=True):
+            gp.theta, gp._inverse, gp._points = found.theta, found.inverse, gp._points[:0]
+            gp._searched = len(gp) if search else gp._searched
+            gp.schedule.record(len(gp))
+    for gp in gps:
+        gp._refresh()
 
 
 def is_noiseless(task: Task, node: str) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.surrogates.protocols import NodeSurrogate
+from cbo_gym.agents.gp.protocols import NodeSurrogate
+from cbo_gym.agents.networks.gp_network import GPNetwork
 
 KNOWN = 0.002  # share of the prior standard deviation; the jitter alone leaves half of it at exact data
 KNOWN_NOISE = 0.5  # share of the noise's standard deviation
@@ -63,7 +63,7 @@ def _of_free_nodes(network: GPNetwork, inputs: Tensor, measure: Callable[[NodeSu
 def reward_inputs(network: GPNetwork, inputs: Tensor) -> Tensor:
     """Return the inputs of the reward's GP where the posterior means lead, ``b x d``."""
     *others, reward = network.nodes
-    return network.node_inputs(reward, network.propagate(inputs, network.mean, others), inputs)[:, 0]
+    return network.node_inputs(reward, network.propagate(inputs, network.mean, others), inputs.split(1, -1))[:, 0]
 
 
 def distance_to_data(network: GPNetwork, inputs: Tensor, best: float) -> Tensor:

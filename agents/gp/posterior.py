@@ -7,14 +7,14 @@ overhead of autograd would cost more than the arithmetic.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from gpytorch.kernels import Kernel
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from cbo_gym.agents.surrogates.gp.closed_form import CrossCovariance, Prior, WithClosedPrior
+from cbo_gym.agents.gp.kernels import CrossCovariance
 
 # Number of covariances computed at a time. In much larger blocks each takes up to three times as long.
 BLOCK_ENTRIES = 80_000
@@ -22,35 +22,6 @@ BLOCK_ENTRIES = 80_000
 NEGLIGIBLE = 1e-8
 # Smallest variance of standardised outputs. It keeps the gradient of the square root finite at data points.
 MIN_VARIANCE = 1e-12
-
-
-def cross_covariance(kernel: Kernel, data: Tensor) -> CrossCovariance:
-    """Return the function from points to their covariances with ``data``, ``n x d``.
-
-    Its gradients are in closed form if the kernel has one, else by autograd.
-    """
-    if isinstance(kernel, WithClosedPrior):
-        return kernel.cross_covariance(data)
-
-    def by_autograd(points: Tensor) -> Prior:
-        with torch.enable_grad():
-            free = points.detach().reshape(-1, points.shape[-1]).requires_grad_(True)
-            outputs = kernel.forward(free, data), kernel.forward(free, free, diag=True)
-        cross, variance = (output.detach() for output in outputs)
-
-        def pullback(*gradients: Tensor) -> Tensor:
-            pairs = [
-                (output, gradient.reshape(output.shape))
-                for output, gradient in zip(outputs, gradients, strict=True)
-                # The variance of a stationary kernel is constant.
-                if output.requires_grad
-            ]
-            differentiable, upstream = zip(*pairs, strict=True)
-            return torch.autograd.grad(differentiable, free, upstream)[0].reshape(points.shape)
-
-        return Prior(cross.reshape(*points.shape[:-1], -1), variance.reshape(points.shape[:-1]), pullback)
-
-    return by_autograd
 
 
 @dataclass(frozen=True)
@@ -90,6 +61,14 @@ class Posterior:
         """Return :meth:`mean_and_std` without blocks; for g GPs at points ``g x b x d``, ``g x b`` each."""
         return _MeanAndStd.apply(points, self)
 
+    def means_at_once(self, points: Tensor) -> Tensor:
+        """Return the means of g GPs at points ``g x b x d``, ``g x b``."""
+        return self.offset + (self.cross_covariance(points).cross @ self.weights).squeeze(-1)
+
+    def with_weights(self, weights: Tensor) -> Posterior:
+        """Return the posterior of a drawn function, whose means are its values but for the draw from the prior."""
+        return replace(self, weights=weights)
+
     def mean_and_covariance(self, points: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor]:
         """Return the means at sets of q points, and the covariances within each set.
 
@@ -113,19 +92,22 @@ class Posterior:
 
 
 def stack_posteriors(posteriors: Sequence[Posterior], cross_covariance: CrossCovariance) -> Posterior:
-    """Return one posterior of g GPs with n data each, which takes points ``g x b x d``.
+    """Return one posterior of g GPs, padded to n data each, which takes points ``g x b x d``.
 
     Args:
         posteriors: the posteriors of the single GPs.
         cross_covariance: function from points to their covariances with the data of all g GPs.
     """
-    rows = max(len(posterior.root) for posterior in posteriors)
+    weights = pad_sequence([posterior.weights for posterior in posteriors], batch_first=True)
+    roots = weights.new_zeros(len(weights), max(len(posterior.root) for posterior in posteriors), weights.shape[1])
+    for stacked, posterior in zip(roots, posteriors, strict=True):
+        stacked[: len(posterior.root), : posterior.root.shape[1]] = posterior.root
     return Posterior(
         cross_covariance,
-        torch.stack([posterior.weights for posterior in posteriors]).unsqueeze(-1),
+        weights.unsqueeze(-1),
         torch.stack([posterior.offset for posterior in posteriors])[:, None],
         torch.stack([posterior.scale for posterior in posteriors])[:, None],
-        torch.stack([torch.nn.functional.pad(p.root, (0, 0, 0, rows - len(p.root))) for p in posteriors]),
+        roots,
     )
 
 
@@ -157,7 +139,7 @@ class _MeanAndStd(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, points: Tensor, posterior: Posterior) -> tuple[Tensor, Tensor]:
-        cross, variance, pullback = posterior.cross_covariance(points)
+        cross, variance, pullback, _ = posterior.cross_covariance(points)
         projected = cross @ posterior.root.mT
         std = (variance - torch.linalg.vector_norm(projected, dim=-1).square_()).clamp_min_(MIN_VARIANCE).sqrt_()
         ctx.save_for_backward(projected, std)

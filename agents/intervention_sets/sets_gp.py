@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 import torch
-from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from cbo_gym._util.summation import add_up
-from cbo_gym.agents.surrogates.causal.causal_prior import RewardGP
-from cbo_gym.agents.surrogates.gp.closed_form import Covariances
-from cbo_gym.agents.surrogates.gp.kernels import MAX_LOG_VARIANCE, SquaredExponential, VarianceKernel
-from cbo_gym.agents.surrogates.gp.noise import log_lognormal
+from cbo_gym.agents.gp.algebra import OnColumns, Product, Scale, Sum
+from cbo_gym.agents.gp.hyperparameters import Hyperparameters
+from cbo_gym.agents.gp.kernels import Constant, Dot, Kernel, SquaredExponential
+from cbo_gym.agents.intervention_sets.causal_prior import RewardGP
 
 MIN_SHARE = 0.1  # least share of the rewards' variance that is expected not to be noise
 # Modes of logarithms, and their standard deviations; lengths are in units of the domains.
@@ -51,7 +47,7 @@ class SetsGP(RewardGP):
     deviation = -2
 
     def __init__(self, name: str, variables: int, device: str = "cpu", noise_std: float | None = None) -> None:
-        super().__init__(name, 2 * variables + 2, SetsKernel, device, noise_std)
+        super().__init__(name, 2 * variables + 2, sets_kernel, device, noise_std)
         self._owners = torch.empty(0, dtype=torch.int64, device=device)
 
     def observe(self, owner: int, inputs: Tensor, mean: Tensor, reward: float) -> None:
@@ -71,7 +67,7 @@ class SetsGP(RewardGP):
         if not len(self):
             self._span[self.deviation] = self.unit
             points = self.normalise(inputs)
-            return means, self.unit * self.kernel.forward(points, points, diag=True).sqrt()
+            return means, self.unit * self.kernel.at(self.kernel_theta, points[:0])(points).variance.sqrt()
         residual, spread = self.posterior(inputs)
         return means + residual, spread
 
@@ -87,90 +83,31 @@ class SetsGP(RewardGP):
     def _standardise(self) -> None:
         super()._standardise()
         if self.noise_std is None and (share := self._expected_share) is not None:
-            self.kernel.share = max(1.0 - share, MIN_SHARE)
+            self.kernel = sets_kernel(self.dim, max(1.0 - share, MIN_SHARE))
 
 
-class SetsKernel(VarianceKernel):
-    """``RBF (v + s s' + w n n')`` of inputs (values, whether set, s, n); v and w have lognormal priors.
+def sets_kernel(dim: int, share: float = 1.0) -> Kernel:
+    """Return ``RBF (v + s s' + w n n')`` of inputs (values, whether set, s, n).
 
     Args:
         dim: number of inputs, 2 more than twice that of the variables.
-
-    Attributes:
         share: share of the rewards' variance that is not noise, above 0; the prior of w is relative to it.
     """
-
-    def __init__(self, dim: int) -> None:
-        super().__init__(terms=2)
-        self.share = 1.0
-        self.smooth = SetsShape(dim - 2)
-
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        error, beyond = self.variances
-        if diag:
-            return error + x1[..., -2].square() + beyond * x1[..., -1].square()
-        known = x1[..., -2].unsqueeze(-1) * x2[..., -2].unsqueeze(-2)
-        novel = x1[..., -1].unsqueeze(-1) * x2[..., -1].unsqueeze(-2)
-        return self.smooth.forward(x1[..., :-2], x2[..., :-2]) * (error + known + beyond * novel)
-
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        return log_modes(values, [ERROR, (BEYOND[0] + math.log(self.share), BEYOND[1])])
-
-    def covariances_of(self, points: np.ndarray) -> Covariances:
-        smooth = self.smooth.covariances_of(points[:, :-2])
-        known, novel = (np.outer(column, column) for column in points[:, -2:].T)
-
-        def function(logs: np.ndarray, own: np.ndarray) -> Any:
-            error, beyond = np.exp(np.minimum(logs, MAX_LOG_VARIANCE))
-            shape, pullback = smooth.matrix(own)
-            heights = error + known + beyond * novel
-
-            def gradients(gradient: np.ndarray) -> list[np.ndarray]:
-                weighted = gradient * shape
-                slopes = np.array([error * weighted.sum(), beyond * np.vdot(weighted, novel)])
-                return [slopes, pullback(gradient * heights)]
-
-            return shape * heights, gradients
-
-        return Covariances([self, smooth], function)
+    count = dim // 2 - 1
+    lengths = of_modes([LENGTH] * count + [SETTING] * count)
+    error, beyond = of_modes([ERROR]), of_modes([(BEYOND[0] + math.log(share), BEYOND[1])])
+    error.start[:], beyond.start[:] = 0.0, 0.0
+    heights = Sum(
+        Scale(Constant(), error),
+        OnColumns(Dot(), slice(dim - 2, dim - 1)),
+        Scale(OnColumns(Dot(), slice(dim - 1, dim)), beyond),
+    )
+    return Product(OnColumns(SquaredExponential(dim - 2, lengths), slice(dim - 2)), heights)
 
 
-class SetsShape(SquaredExponential):
-    """A squared exponential of values and memberships, whose lengthscales have priors of their own.
-
-    Args:
-        dim: number of inputs, twice that of the variables.
-    """
-
-    def __init__(self, dim: int) -> None:
-        super().__init__(dim)
-        location, scale = torch.tensor([LENGTH, SETTING], dtype=torch.float64).repeat_interleave(dim // 2, 0).T
-        prior = LogNormalPrior(location + scale.square(), scale)
-        self.register_prior("lengthscale_prior", prior, _lengthscales, _set_lengthscales)
-        self.lengthscale = location.exp()
-
-    def log_prior(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
-        return log_modes(logs, [LENGTH, SETTING])
-
-
-def _lengthscales(kernel: SetsShape) -> Tensor:
-    return kernel.lengthscale
-
-
-def _set_lengthscales(kernel: SetsShape, value: Tensor) -> None:
-    kernel.lengthscale = value
-
-
-def log_modes(logs: np.ndarray, priors: Sequence[Lognormal]) -> tuple[float, np.ndarray]:
-    """Return the summed log density of lognormal variables, and its gradient with respect to their logarithms.
-
-    ``priors`` are modes of the logarithms and their standard deviations, each for an equal share of the ``logs``.
-    """
-    terms = [
-        log_lognormal(own, mode + scale**2, scale)
-        for own, (mode, scale) in zip(np.split(logs, len(priors)), priors, strict=True)
-    ]
-    return add_up(density for density, _ in terms), np.concatenate([slope for _, slope in terms])
+def of_modes(priors: Sequence[Lognormal]) -> Hyperparameters:
+    """Return logarithms of lognormal variables, by the modes of the logarithms and their standard deviations."""
+    return Hyperparameters.lognormal([mode + scale**2 for mode, scale in priors], [scale for _, scale in priors])
 
 
 def novelty(points: Tensor, observed: Tensor) -> Tensor:

@@ -14,19 +14,18 @@ from functools import partial
 
 import numpy as np
 import torch
-from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.quasi_random import normals, uniforms
-from cbo_gym.agents.surrogates.gp.kernels import AdditiveKernel, SquaredExponential, TwoPartKernel
-from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.gp.noise import usual_noise
-from cbo_gym.agents.surrogates.gp.stack import Stack, stack_key
-from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate, NodeSurrogate
+from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel, two_part_kernel
+from cbo_gym.agents.gp.kernels import Kernel, SquaredExponential
+from cbo_gym.agents.gp.model import GaussianProcess, update_together
+from cbo_gym.agents.gp.noise import usual_noise
+from cbo_gym.agents.gp.protocols import MakeNodeSurrogate, NodeSurrogate
+from cbo_gym.agents.gp.stack import Stack, stack_key
 from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.task import Action, HardTask, Observation, SoftTask
@@ -65,7 +64,7 @@ class GPNetwork:
         condense: whether the GPs of noisy networks condense their predictions.
         skips: whether passes leave out mechanisms of nodes that all actions set.
         additive: whether, where latent causes link nodes, noisy nodes of several parents and no action have an
-            :class:`~cbo_gym.agents.surrogates.gp.kernels.AdditiveKernel`.
+            :func:`~cbo_gym.agents.gp.algebra.additive_kernel`.
     """
 
     condense = True
@@ -96,12 +95,13 @@ class GPNetwork:
         self._columns = {node: self._columns_of(node, signal_inputs) for node in self.nodes}
         self.surrogates = {node: self._surrogate(node) for node in self.nodes}
         self._groups = self._group_nodes()
-        self._stacks = {own: Stack([self.surrogates[node] for node in own]) for own in self._groups if len(own) > 1}
+        self._stacks = {own: Stack([self.surrogates[n] for n in own]) for own in self._groups if len(own) > 1}
         self._index = {name: index for index, name in enumerate(task.nodes)}
         self.minimal = tuple(t for t in self._targets if is_minimal(task.diagram, task.reward, t, constrained))
         self.features = features_of(task, self.minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
         self._observed = self.inputs.new_empty((0, len(self.nodes)))  # values of the nodes in these rounds
+        self._stale = True  # whether the surrogates may have data that they were not updated to
 
     def _find_signals(self) -> tuple[str, ...]:
         linked = self.task.diagram.bidirected
@@ -148,9 +148,9 @@ class GPNetwork:
         if not parents:
             return SquaredExponential
         if self._has_signals(node):
-            return partial(TwoPartKernel, first=own) if own < len(self._columns[node]) else SquaredExponential
+            return partial(two_part_kernel, first=own) if own < len(self._columns[node]) else SquaredExponential
         noisy = self.additive and self.confounded and node in self.noisy
-        return AdditiveKernel if noisy and 1 < parents == own else partial(mechanism_kernel, parents=parents)
+        return additive_kernel if noisy and 1 < parents == own else partial(mechanism_kernel, parents=parents)
 
     def _group_nodes(self) -> list[tuple[str, ...]]:
         """The modelled nodes in an order for passes, those together whose GPs may predict at once."""
@@ -188,10 +188,18 @@ class GPNetwork:
             measured = not np.isnan([*inputs, values[self._index[node]]]).any()
             if node not in target and measured:
                 self.surrogates[node].add(inputs or [0.0], values[self._index[node]])
+        self._stale = True
         if self.signals:
             observed = self.inputs.new_tensor([[values[self._index[node]] for node in self.nodes]])
             self._observed = torch.cat([self._observed, observed])
             self._update_signals()
+
+    def update(self) -> None:
+        """Update all GPs to their data together."""
+        if self._stale:
+            gps = [surrogate for surrogate in self.surrogates.values() if isinstance(surrogate, GaussianProcess)]
+            update_together(gps)
+            self._stale = False
 
     def _has_signals(self, node: str) -> bool:
         return any(parent in self.signals for parent in self.parents[node])
@@ -199,15 +207,16 @@ class GPNetwork:
     def _update_signals(self) -> None:
         """Give the children of signals the present estimates of these, in all their data."""
         values = dict(zip(self.nodes, self._observed.split(1, -1), strict=True))
+        columns = self.inputs.split(1, -1)
         with torch.no_grad():
             for node in self.nodes:
                 surrogate = self.surrogates[node]
                 if self._has_signals(node) and isinstance(surrogate, GaussianProcess):
-                    points, outputs = self.node_inputs(node, values, self.inputs)[:, 0], values[node][:, 0]
+                    points, outputs = self.node_inputs(node, values, columns)[:, 0], values[node][:, 0]
                     known = points.isfinite().all(-1) & outputs.isfinite()
                     surrogate.replace(points[known], outputs[known])
                 if node in self.signals:
-                    values[node] = self.mean(node, self.node_inputs(node, values, self.inputs))
+                    values[node] = self.mean(node, self.node_inputs(node, values, columns))
 
     def expected_nodes(self, action: Action) -> dict[str, float]:
         """Return each modelled node under an action, pushed through the posterior means without noise."""
@@ -275,6 +284,7 @@ class GPNetwork:
         if self.task.noise is not None:
             known = self.task.noise[node]
             return torch.from_numpy(known.from_uniform(uniforms.cpu().numpy()) - known.mean).to(self.device)
+        self.update()
         return self.surrogates[node].noise_scale * torch.special.ndtri(uniforms.to(self.device))
 
     def rollout(self, inputs: Tensor, plausible: Plausible, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -295,15 +305,19 @@ class GPNetwork:
 
         return self._propagate_groups(inputs, self._groups, value, noise)
 
-    def _posteriors(self, nodes: tuple[str, ...], points: list[Tensor]) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+    def _posteriors(self, nodes: tuple[str, ...], points: list[Tensor]) -> Sequence[Sequence[Tensor]]:
         """Means and standard deviations of the functions of a group's nodes, ``b x s`` each."""
-        stack, shape = self._stacks.get(nodes), points[0].shape
-        alike = shape[1] == 1 and all(own.shape == shape for own in points)
-        if stack is not None and alike and stack.can_predict(len(points[0])):
-            means, stds = stack.posterior(torch.cat(points, 1).transpose(0, 1))
-            return means.unsqueeze(-1).unbind(), stds.unsqueeze(-1).unbind()
+        if (stack := self._stack_of(nodes, points)) is not None:
+            return [
+                together.unsqueeze(-1).unbind() for together in stack.posterior(torch.cat(points, 1).transpose(0, 1))
+            ]
         each = [self.surrogates[node].posterior(own) for node, own in zip(nodes, points, strict=True)]
-        return [mean for mean, _ in each], [std for _, std in each]
+        return list(zip(*each, strict=True))
+
+    def _stack_of(self, nodes: tuple[str, ...], points: list[Tensor]) -> Stack | None:
+        """The stack of a group of nodes, unless it has one node or there are several samples of the points."""
+        alike = all(own.shape[:2] == points[0].shape[:2] and own.shape[1] == 1 for own in points)
+        return self._stacks.get(nodes) if alike else None
 
     def sample(self, inputs: Tensor, draws: Mapping[str, Tensor], noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return values of the nodes at sets of q actions, whose functions are drawn jointly in each set and sample.
@@ -329,15 +343,28 @@ class GPNetwork:
 
     def expected_rewards(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
         """Return expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
-        return self.propagate(inputs, self.mean, noise=noise)[self.nodes[-1]].mean(-1)
+        return self._propagate_groups(inputs, self._groups, self._means, noise)[self.nodes[-1]].mean(-1)
+
+    def _means(self, nodes: tuple[str, ...], points: list[Tensor]) -> list[Tensor]:
+        """Means of the functions of a group's nodes, ``b x s`` each."""
+        if (stack := self._stack_of(nodes, points)) is not None:
+            return list(stack.mean(torch.cat(points, 1).transpose(0, 1)).unsqueeze(-1).unbind())
+        return [self.mean(node, own) for node, own in zip(nodes, points, strict=True)]
 
     def draw_rewards(self, generator: torch.Generator) -> Callable[[Tensor, Mapping[str, Tensor]], Tensor]:
         """Draw a network from the posterior: features of actions ``b x input_dim`` and noise to rewards ``(b,)``."""
-        drawn = {node: surrogate.draw(generator) for node, surrogate in self.surrogates.items()}
+        self.update()
+        stacked = {nodes: stack.draw(generator) for nodes, stack in self._stacks.items()}
+        single = {nodes: self.surrogates[nodes[0]].draw(generator) for nodes in self._groups if nodes not in stacked}
+
+        def value(nodes: tuple[str, ...], points: list[Tensor]) -> list[Tensor]:
+            if nodes in single:
+                return [single[nodes](points[0])]
+            common = torch.stack(torch.broadcast_tensors(*points))
+            return list(stacked[nodes](common.flatten(1, 2)).view(common.shape[:-1]).unbind())
 
         def rewards(inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-            values = self.propagate(inputs, lambda node, points: drawn[node](points), noise=noise)
-            return values[self.nodes[-1]].mean(-1)
+            return self._propagate_groups(inputs, self._groups, value, noise)[self.nodes[-1]].mean(-1)
 
         return rewards
 
@@ -371,26 +398,29 @@ class GPNetwork:
         noise: Mapping[str, Tensor],
     ) -> dict[str, Tensor]:
         """As :meth:`propagate`, of groups of nodes that do not depend on each other."""
-        settings = self.settings(inputs)
+        self.update()
+        settings, columns = self.settings(inputs), inputs.split(1, -1)
         settled = {node: setting for node, (mask, setting) in settings.items() if self.skips and mask.all()}
         values: dict[str, Tensor] = {}
         for group in groups:
             free = tuple(node for node in group if node not in settled)
-            natural = value(free, [self.node_inputs(node, values, inputs) for node in free]) if free else []
+            natural = value(free, [self.node_inputs(node, values, columns) for node in free]) if free else []
             for node, own in zip(free, natural, strict=True):
                 noisy = own + noise[node] if node in noise else own
                 values[node] = torch.where(*settings[node], noisy) if node in settings else noisy
             values |= {node: settled[node] for node in group if node in settled}
         return values
 
-    def node_inputs(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
-        """Return the inputs of a node's GP, ``b x s x d``: its parents, its own actions, then the inputs of signals."""
-        columns = [
-            self._in_domain(name, values[name]) if isinstance(name, str) else inputs[:, [name]]
+    def node_inputs(self, node: str, values: Mapping[str, Tensor], columns: Sequence[Tensor]) -> Tensor:
+        """Return the inputs of a node's GP, ``b x s x d``: its parents, its own actions, then the inputs of signals.
+
+        ``columns`` are the features of actions, ``b x 1`` each.
+        """
+        own = [
+            self._in_domain(name, values[name]) if isinstance(name, str) else columns[name]
             for name in self._columns[node]
         ]
-        columns = columns or [torch.zeros_like(inputs[:, :1])]
-        return torch.stack(torch.broadcast_tensors(*columns), -1)
+        return torch.stack(torch.broadcast_tensors(*own or [torch.zeros_like(columns[0])]), -1)
 
     def _in_domain(self, parent: str, values: Number) -> Number:
         """Values of a parent that can be set in units of its domain, others unchanged."""

@@ -7,22 +7,20 @@ set. ``CausalGP`` models the reward of one target set with these as its prior me
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from cbo_gym._util.summation import add_up
 from cbo_gym.actions import Domains
-from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.surrogates.gp.closed_form import Covariances
-from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential, VarianceKernel
-from cbo_gym.agents.surrogates.gp.mechanism import mechanism_kernel
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.gp.noise import MIN_VARIANCE, USUAL_NOISE, Noise, NoiseLevel, usual_noise
+from cbo_gym.agents.gp.algebra import OnColumns, Scale, Sum, mechanism_kernel
+from cbo_gym.agents.gp.kernels import Dot, Kernel, SquaredExponential
+from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.gp.noise import MIN_VARIANCE, USUAL_NOISE, Noise, NoiseLevel, usual_noise
+from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, HardTask, Observation
 
@@ -174,15 +172,15 @@ class EffectNetwork(GPNetwork):
     skips = True
     additive = False  # the defaults of CBO were chosen without additive kernels
 
-    def node_inputs(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
+    def node_inputs(self, node: str, values: Mapping[str, Tensor], columns: Sequence[Tensor]) -> Tensor:
         root = not (self.parents[node] or self.actions[node])
-        return inputs.new_zeros((1, 1, 1)) if root else super().node_inputs(node, values, inputs)
+        return columns[0].new_zeros((1, 1, 1)) if root else super().node_inputs(node, values, columns)
 
 
 class RewardGP(GaussianProcess):
     """GP of the residuals of rewards about a causal prior, with mean zero.
 
-    The prior of the noise is :func:`~cbo_gym.agents.surrogates.gp.noise.usual_noise`; its mode is the estimate of the
+    The prior of the noise is :func:`~cbo_gym.agents.gp.noise.usual_noise`; its mode is the estimate of the
     noise's variance from observations, if there is one.
 
     Args:
@@ -260,7 +258,7 @@ class CausalGP(RewardGP):
     def __init__(
         self, name: str, dim: int, effect: Effect, device: str = "cpu", noise_std: float | None = None
     ) -> None:
-        super().__init__(name, dim + 1, CausalKernel, device, noise_std)
+        super().__init__(name, dim + 1, causal_kernel, device, noise_std)
         self._effect = effect
         self._values = self.inputs[:, :dim]
 
@@ -296,25 +294,10 @@ class CausalGP(RewardGP):
         return self._rewards - self.outputs + self.posterior(self.inputs)[0]
 
 
-class CausalKernel(VarianceKernel):
-    """``v RBF(x, x') + sigma sigma'`` of inputs (x, sigma), v having a Gamma(2, 1) prior.
-
-    Args:
-        dim: number of inputs, sigma included; at least 2.
-    """
-
-    def __init__(self, dim: int) -> None:
-        super().__init__(terms=1)
-        self.smooth = SquaredExponential(dim - 1)
-
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        first, second = x1[..., -1], x2[..., -1]
-        known = first * second if diag else first.unsqueeze(-1) * second.unsqueeze(-2)
-        return self.variances * self.smooth.forward(x1[..., :-1], x2[..., :-1], diag=diag) + known
-
-    def covariances_of(self, points: np.ndarray) -> Covariances:
-        known = np.outer(points[:, -1], points[:, -1])
-        return self.scaled_covariances(self.smooth.covariances_of(points[:, :-1]), known)
+def causal_kernel(dim: int) -> Kernel:
+    """Return ``v RBF(x, x') + sigma sigma'`` of inputs (x, sigma), v having a Gamma(2, 1) prior."""
+    smooth = Scale(SquaredExponential(dim - 1))
+    return Sum(OnColumns(smooth, slice(dim - 1)), OnColumns(Dot(), slice(dim - 1, dim)))
 
 
 def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str) -> bool:

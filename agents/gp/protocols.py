@@ -11,8 +11,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.closed_form import Function
-from cbo_gym.agents.surrogates.gp.model import Numbers
+from cbo_gym.agents.gp.kernels import Function
+from cbo_gym.agents.gp.model import Numbers
 
 
 class Surrogate(Protocol):
@@ -75,5 +75,5 @@ class NodeSurrogate(Surrogate, Protocol):
 MakeSurrogate = Callable[..., Surrogate]
 #: called with the modelled name and the number of inputs, and with the keywords ``noise_std``, ``covariance`` (which
 #: makes the kernel for as many inputs), ``rescale``, ``condense`` and ``device`` of
-#: :class:`~cbo_gym.agents.surrogates.gp.model.GaussianProcess`
+#: :class:`~cbo_gym.agents.gp.model.GaussianProcess`
 MakeNodeSurrogate = Callable[..., NodeSurrogate]

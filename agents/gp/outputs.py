@@ -12,7 +12,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from botorch.sampling.get_sampler import GetSampler
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.gp.model import GaussianProcess
 
 OutputModel = TypeVar("OutputModel")
 

@@ -1,0 +1,1 @@
+"""Gaussian processes: kernels and their algebra, stacked fits, posteriors and draws."""

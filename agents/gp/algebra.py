@@ -1,0 +1,301 @@
+"""Operations on kernels, and the kernels of the agents as expressions of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import torch
+from torch import Tensor
+
+from cbo_gym._util.summation import add_up
+from cbo_gym.agents.gp.hyperparameters import Hyperparameters
+from cbo_gym.agents.gp.kernels import Affine, Covariance, CrossCovariance, Function, Kernel, SquaredExponential
+
+VARIANCE_GAMMA = (2.0, 1.0)  # shape and rate of the prior of variances, whose mode is 1
+
+
+class Operation(Kernel):
+    """A kernel made of others, whose hyper-parameters follow one another after the operation's own.
+
+    Args:
+        parts: the kernels.
+        own: the operation's own hyper-parameters.
+    """
+
+    def __init__(self, parts: Sequence[Kernel], own: Hyperparameters | None = None) -> None:
+        self.parts = tuple(parts)
+        self._own = Hyperparameters.flat([]) if own is None else own
+        self._sizes = [len(self._own), *(len(part.hyperparameters) for part in parts)]
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        return Hyperparameters.join([self._own, *(part.hyperparameters for part in self.parts)])
+
+    @property
+    def structure(self) -> Hashable:
+        return type(self), *(part.structure for part in self.parts)
+
+    def set_zeros(self, zeros: Tensor) -> None:
+        for part in self.parts:
+            part.set_zeros(zeros)
+
+    def split(self, theta: Tensor) -> list[Tensor]:
+        """Return the hyper-parameters of each part, ``... x k`` to ``... x k_i``, the operation's own first."""
+        return list(theta.split(self._sizes, -1))
+
+    def with_lengthscale(self, length: float) -> Tensor:
+        return torch.cat([self._own.start, *(part.with_lengthscale(length) for part in self.parts)])
+
+
+class Sum(Operation):
+    """The sum of kernels, of independent functions."""
+
+    def __init__(self, *parts: Kernel) -> None:
+        super().__init__(parts)
+
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        functions = [part.at(own, data, log_scale) for part, own in zip(self.parts, self.split(theta)[1:], strict=True)]
+
+        def covariance(points: Tensor) -> Covariance:
+            crosses, variances, to_points, to_theta = zip(*(part(points) for part in functions), strict=True)
+            return Covariance(
+                add_up(crosses[1:], crosses[0]),
+                add_up(variances[1:], variances[0]),
+                lambda *gradients: add_up([pull(*gradients) for pull in to_points[1:]], to_points[0](*gradients)),
+                lambda gradient: torch.cat([pull(gradient) for pull in to_theta], -1),
+            )
+
+        return covariance
+
+    def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
+        drawn = [part.draw(own, generator, count) for part, own in zip(self.parts, self.split(theta)[1:], strict=True)]
+        return lambda points: add_up([function(points) for function in drawn[1:]], drawn[0](points))
+
+
+class Product(Operation):
+    """The product of two kernels; draws need :meth:`Kernel.features` of the first."""
+
+    def __init__(self, first: Kernel, second: Kernel) -> None:
+        super().__init__([first, second])
+
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        _, *own = self.split(theta)
+        first, second = self.parts[0].at(own[0], data, log_scale), self.parts[1].at(own[1], data)
+
+        def covariance(points: Tensor) -> Covariance:
+            one, other = first(points), second(points)
+
+            def to_points(cross: Tensor, variance: Tensor) -> Tensor:
+                gradient = one.to_points(cross * other.cross, variance * other.variance)
+                return gradient + other.to_points(cross * one.cross, variance * one.variance)
+
+            def to_theta(gradient: Tensor) -> Tensor:
+                return torch.cat([one.to_theta(gradient * other.cross), other.to_theta(gradient * one.cross)], -1)
+
+            return Covariance(one.cross * other.cross, one.variance * other.variance, to_points, to_theta)
+
+        return covariance
+
+    def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
+        _, *own = self.split(theta)
+        features = self.parts[0].features(own[0])
+        if features is None:
+            return super().draw(theta, generator, count)
+        size, of_points = features
+        drawn = self.parts[1].draw(own[1], generator, count * size)
+        return lambda points: (drawn(points).unflatten(-1, (count, size)) * of_points(points).unsqueeze(-2)).sum(-1)
+
+
+class Scale(Operation):
+    """A variance times a kernel; its logarithm is the first hyper-parameter.
+
+    Args:
+        kernel: the kernel.
+        variance: prior of the variance; None for Gamma(2, 1).
+    """
+
+    def __init__(self, kernel: Kernel, variance: Hyperparameters | None = None) -> None:
+        super().__init__([kernel], Hyperparameters.gamma(*VARIANCE_GAMMA) if variance is None else variance)
+
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        own, inner = self.split(theta)
+        total = own.squeeze(-1) if log_scale is None else own.squeeze(-1) + log_scale
+        function = self.parts[0].at(inner, data, total)
+
+        def covariance(points: Tensor) -> Covariance:
+            scaled = function(points)
+
+            def to_theta(gradient: Tensor) -> Tensor:
+                by_variance = (gradient * scaled.cross).sum((-2, -1)).unsqueeze(-1)
+                return torch.cat([by_variance, scaled.to_theta(gradient)], -1)
+
+            return scaled._replace(to_theta=to_theta)
+
+        return covariance
+
+    def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
+        own, inner = self.split(theta)
+        drawn = self.parts[0].draw(inner, generator, count)
+        return lambda points: (0.5 * own).exp().unsqueeze(-2) * drawn(points)
+
+
+class OnColumns(Operation):
+    """A kernel of some of the inputs.
+
+    Args:
+        kernel: the kernel.
+        columns: the inputs.
+    """
+
+    def __init__(self, kernel: Kernel, columns: slice) -> None:
+        super().__init__([kernel])
+        self.columns = columns
+
+    @property
+    def structure(self) -> Hashable:
+        return super().structure, self.columns.start, self.columns.stop
+
+    def set_zeros(self, zeros: Tensor) -> None:
+        self.parts[0].set_zeros(zeros[self.columns])
+
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        function = self.parts[0].at(theta, data[..., self.columns], log_scale)
+
+        def covariance(points: Tensor) -> Covariance:
+            own = points[..., self.columns]
+            if self.parts[0].broadcasts and own.dim() == 3 > data.dim() and (own == own[:, :1]).all():
+                own = own[:, :1]  # an action, which is the same in all samples of a rollout
+            inner = function(own)
+
+            def to_points(cross: Tensor, variance: Tensor) -> Tensor:
+                gradient = torch.zeros_like(points)
+                gradient[..., self.columns] = inner.to_points(cross, variance)
+                return gradient
+
+            return inner._replace(to_points=to_points)
+
+        return covariance
+
+    def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
+        drawn = self.parts[0].draw(theta, generator, count)
+        return lambda points: drawn(points[..., self.columns])
+
+    def features(self, theta: Tensor) -> tuple[int, Function] | None:
+        if (features := self.parts[0].features(theta)) is None:
+            return None
+        size, of_points = features
+        return size, lambda points: of_points(points[..., self.columns])
+
+
+class Stacked(Operation):
+    """The sum of as many copies of a kernel as there are inputs, each of one input, computed as one stack.
+
+    Args:
+        kernel: a kernel of one input.
+        dim: number of inputs.
+    """
+
+    def __init__(self, kernel: Kernel, dim: int) -> None:
+        super().__init__([kernel])
+        self._dim = dim
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        return Hyperparameters.join([self.parts[0].hyperparameters] * self._dim)
+
+    @property
+    def structure(self) -> Hashable:
+        return super().structure, self._dim
+
+    def set_zeros(self, zeros: Tensor) -> None:
+        """Ignore them, because all copies start from the same hyper-parameters."""
+
+    def with_lengthscale(self, length: float) -> Tensor:
+        return self.parts[0].with_lengthscale(length).repeat(self._dim)
+
+    def _copies(self, theta: Tensor) -> Tensor:
+        """Hyper-parameters of the copies, ``... x (d k)`` to ``d x ... x k``."""
+        return theta.unflatten(-1, (self._dim, -1)).movedim(-2, 0)
+
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        batch, own = data.shape[:-2], self._copies(theta)
+        aligned = own.reshape(self._dim, *[1] * (len(batch) + 1 - theta.dim()), *own.shape[1:])
+        function = self.parts[0].at(aligned, _split_inputs(data), log_scale)
+
+        def covariance(points: Tensor) -> Covariance:
+            single = function(_split_inputs(points.reshape(*batch, -1, self._dim)))
+
+            def of_copies(gradient: Tensor) -> Tensor:
+                return gradient.reshape(single.cross.shape[1:]).expand(single.cross.shape)
+
+            def to_points(cross: Tensor, variance: Tensor) -> Tensor:
+                own = variance.reshape(single.variance.shape[1:]).expand(single.variance.shape)
+                return single.to_points(of_copies(cross), own).squeeze(-1).movedim(0, -1).reshape(points.shape)
+
+            return Covariance(
+                single.cross.sum(0).reshape(*points.shape[:-1], data.shape[-2]),
+                single.variance.sum(0).reshape(points.shape[:-1]),
+                to_points,
+                lambda gradient: single.to_theta(of_copies(gradient)).movedim(0, -2).flatten(-2),
+            )
+
+        return covariance
+
+    def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
+        drawn = [self.parts[0].draw(own, generator, count) for own in self._copies(theta)]
+        return lambda points: add_up(
+            [function(points[..., [index]]) for index, function in enumerate(drawn)], torch.zeros_like(points[..., :1])
+        )
+
+
+def _split_inputs(points: Tensor) -> Tensor:
+    """Split points ``... x d`` into d stacked sets of points with one coordinate, ``d x ... x 1``."""
+    return points.movedim(-1, 0).unsqueeze(-1)
+
+
+def short_kernel(dim: int) -> Kernel:
+    """Return a variance times a squared exponential whose prior expects short lengthscales."""
+    return Scale(SquaredExponential.short(dim))
+
+
+def two_part_kernel(dim: int, first: int) -> Kernel:
+    """Return ``v RBF(x_1 ... x_f) + w RBF(x_f+1 ... x_d)``: a function of the first inputs, plus one of the others."""
+    return Sum(
+        OnColumns(Scale(SquaredExponential(first)), slice(first)),
+        OnColumns(Scale(SquaredExponential(dim - first)), slice(first, dim)),
+    )
+
+
+def additive_kernel(dim: int) -> Kernel:
+    """Return ``v RBF(x) + sum_i w_i RBF_i(x_i)``: the orders d and 1 of Duvenaud et al. (2011).
+
+    Structural equations are often sums of functions of one parent each. This kernel learns such a function from all
+    data, whatever the values of the other parents. A kernel of all inputs learns only from data that are near in every
+    input.
+
+    References:
+        Duvenaud, Nickisch & Rasmussen (2011), Additive Gaussian processes.
+    """
+    return Sum(Scale(SquaredExponential(dim)), Stacked(Scale(SquaredExponential(1)), dim))
+
+
+def mechanism_kernel(dim: int, parents: int) -> Kernel:
+    """Return the prior of a mechanism: a smooth function of everything, plus one that is affine in the parents.
+
+    ``k = v RBF(parents, actions) + (w_0 + sum_i w_i x_i x_i') RBF'(actions)``. Structural equations are often sums or
+    products of a parent and a function of the action. The affine part lets these extrapolate to values of the parent
+    that were never seen, which optimisation in a chain asks for all the time; a stationary kernel falls back to the
+    mean there, with a variance that is far too small.
+
+    Without actions there is the smooth part alone: a trend that a few noisy values suggest would send the search to the
+    end of the parent's domain, and be sure of it.
+
+    Args:
+        dim: number of inputs.
+        parents: number of parents, from 1 to ``dim``; they are the first inputs.
+    """
+    smooth = Scale(SquaredExponential(dim))
+    if dim == parents:
+        return smooth
+    affine = OnColumns(Affine(parents), slice(parents))
+    return Sum(smooth, Product(affine, OnColumns(SquaredExponential(dim - parents), slice(parents, dim))))

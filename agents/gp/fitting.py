@@ -1,0 +1,257 @@
+"""The posterior density of the hyper-parameters of GPs given their data, and fits of several GPs at once.
+
+GPs whose kernels and noise have the same structure are *stacked*: their densities and gradients are one computation,
+and each has a state of L-BFGS-B of its own. GPs with fewer data are padded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from cbo_gym.agents.gp.bfgs import Ascents, maximise
+from cbo_gym.agents.gp.hyperparameters import Hyperparameters
+from cbo_gym.agents.gp.kernels import Kernel
+from cbo_gym.agents.gp.noise import Noise
+
+FIT_ITERATIONS = 100
+RELATIVE_GAIN = 1e-6  # gain in log density per datum below which a fit stops
+COARSE_GAIN = 1e-4  # of the fits to a part of the data
+JITTERS = (1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that is indefinite because of rounding
+LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # among which the starting point of a second fit is chosen
+COARSE_SIZE = 64  # data of the fits that choose between starting points
+BLOCK_ENTRIES = 80_000  # covariances computed at a time; in much larger blocks each takes longer
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The data of a GP, and what its covariances depend on.
+
+    Attributes:
+        kernel: the prior of the latent function.
+        noise: the noise, which knows the points.
+        points: inputs, ``n x d``.
+        targets: standardised outputs, ``(n,)``.
+        centred: whether the prior mean is 0 rather than a constant to be fitted.
+    """
+
+    kernel: Kernel
+    noise: Noise
+    points: Tensor
+    targets: Tensor
+    centred: bool = False
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """Those of the kernel, then the noise's, then the constant mean."""
+        mean = Hyperparameters.flat([0.0], free=not self.centred)
+        return Hyperparameters.join([self.kernel.hyperparameters, self.noise.hyperparameters, mean])
+
+    @property
+    def structure(self) -> Hashable:
+        """What regressions must share to be fitted together: they also have data of about the same number."""
+        size = round(4.0 * math.log2(len(self.targets)))
+        return self.kernel.structure, self.noise.structure, self.centred, size, self.points.device
+
+    def part(self, count: int) -> Regression:
+        """Return the regression on ``count`` of the data, evenly spaced."""
+        chosen = torch.linspace(0, len(self.targets) - 1, count).round().long()
+        return replace(self, points=self.points[chosen], targets=self.targets[chosen])
+
+
+class LogPosterior:
+    """Log of the marginal likelihood times the prior of the hyper-parameters, divided by the number of data.
+
+    Args:
+        regressions: g regressions of one structure, each at least one datum.
+    """
+
+    def __init__(self, regressions: Sequence[Regression]) -> None:
+        first = regressions[0]
+        self._kernel, self._base = first.kernel, first.noise.base
+        own = [regression.hyperparameters for regression in regressions]
+        self._sizes = [len(first.kernel.hyperparameters), len(first.noise.hyperparameters), 1]
+        self._free = own[0].free.numpy()
+        self._lower, self._upper = (bound[own[0].free].numpy() for bound in (own[0].lower, own[0].upper))
+        points = pad_sequence([regression.points for regression in regressions], batch_first=True)
+        targets = pad_sequence([regression.targets for regression in regressions], batch_first=True)
+        features = [regression.noise.features(regression.points) for regression in regressions]
+        counts = torch.tensor([len(regression.targets) for regression in regressions]).to(points)
+        known = torch.arange(targets.shape[1], device=counts.device) < counts[:, None]
+        priors = torch.stack([numbers.prior for numbers in own]).to(points)
+        self._data = points, targets, pad_sequence(features, batch_first=True), known, counts, priors
+        self._padded = not bool(known.all())
+        self._last: tuple[tuple[int, ...], list[Tensor]] = (), []
+
+    def __call__(self, theta: np.ndarray, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Return densities, ``(h,)``, and gradients, ``h x k``.
+
+        Args:
+            theta: hyper-parameters, ``h x k``.
+            rows: the regression of each, h in number.
+
+        Returns:
+            -inf and zeros where the covariance matrix cannot be factorised.
+        """
+        block = max(1, BLOCK_ENTRIES // self._data[1].shape[1] ** 2)
+        starts = range(0, len(rows), block)
+        pairs = [self._evaluate(theta[start : start + block], tuple(rows[start : start + block])) for start in starts]
+        density, gradient = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+        possible = np.isfinite(density)
+        if possible.all():
+            return density, gradient
+        return np.where(possible, density, -np.inf), np.where(possible[:, None], gradient, 0.0)
+
+    def _rows(self, rows: tuple[int, ...]) -> list[Tensor]:
+        """The data and priors of some of the regressions."""
+        if self._last[0] != rows:
+            self._last = rows, [part[list(rows)] for part in self._data]
+        return self._last[1]
+
+    @torch.inference_mode()
+    def _evaluate(self, values: np.ndarray, rows: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        points, targets, features, known, count, prior = self._rows(rows)
+        theta = torch.from_numpy(values).to(points)
+        kernel_theta, noise_theta, mean = theta.split_with_sizes(self._sizes, -1)
+        covariance = self._kernel.at(kernel_theta, points)(points)
+        varying = torch.bmm(features, noise_theta.unsqueeze(-1)).squeeze(-1).exp_()
+        matrix, noise = covariance.cross.clone(), self._base + varying
+        residuals = targets - mean
+        if self._padded:
+            matrix.masked_fill_(~(known.unsqueeze(-1) & known.unsqueeze(-2)), 0.0)
+            noise, residuals = noise.where(known, 1.0), residuals.where(known, 0.0)
+        matrix.diagonal(dim1=-2, dim2=-1).add_(noise)
+        root = _factor(matrix)
+        inverse = torch.cholesky_inverse(root).mT  # symmetric, and stored by columns
+        column = residuals.unsqueeze(-1)
+        weights = torch.bmm(inverse, column)
+        density = -0.5 * torch.bmm(column.mT, weights).view(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        # with respect to the covariance matrix
+        slope = torch.baddbmm(inverse, weights, weights.mT, beta=-0.5, alpha=0.5)
+        if self._padded:
+            slope.masked_fill_(~(known.unsqueeze(-1) & known.unsqueeze(-2)), 0.0)
+        by_noise = torch.bmm((slope.diagonal(dim1=-2, dim2=-1) * varying).unsqueeze(-2), features).squeeze(-2)
+        gradient = torch.cat([covariance.to_theta(slope), by_noise, weights.sum(-2)], -1)
+        prior_density, prior_gradient = self._kernel.log_prior(theta, prior)
+        density = (density + prior_density) / count - 0.5 * math.log(2.0 * math.pi)
+        return density.cpu().numpy(), ((gradient + prior_gradient) / count.unsqueeze(-1)).cpu().numpy()
+
+    def maximise(
+        self,
+        starts: np.ndarray,
+        rows: Sequence[int],
+        iterations: int = FIT_ITERATIONS,
+        gain: float = RELATIVE_GAIN,
+        inverses: np.ndarray | None = None,
+    ) -> Ascents:
+        """Return local maxima from each start; its points are complete hyper-parameters, ``h x k``.
+
+        Args:
+            starts: hyper-parameters, ``h x k``.
+            rows: the regression of each, h in number.
+            iterations: the greatest number of steps.
+            gain: gain in density, relative to its absolute value or 1, at which to stop.
+            inverses: inverse Hessians of similar densities, ``h x f x f`` for f free hyper-parameters.
+        """
+        own_rows = np.asarray(rows)
+
+        def densities(values: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            theta = starts[active]
+            theta[:, self._free] = values
+            density, slope = self(theta, own_rows[active].tolist())
+            return density, slope[:, self._free]
+
+        first = starts[:, self._free]
+        found = maximise(densities, first, self._lower, self._upper, iterations, gain, inverses)
+        ends = starts.copy()
+        ends[:, self._free] = found.points
+        return replace(found, points=ends)
+
+
+def _factor(matrix: Tensor) -> Tensor:
+    """Cholesky factors, with jitter on the diagonal of those that need it; NaN if none suffices."""
+    root, failed = torch.linalg.cholesky_ex(matrix)
+    if not failed.any():
+        return root
+    for jitter in JITTERS:
+        wrong = failed.nonzero()[:, 0]
+        more = matrix[wrong] + jitter * torch.eye(matrix.shape[-1]).to(matrix)
+        root[wrong], failed[wrong] = torch.linalg.cholesky_ex(more)
+    return root.masked_fill(failed.bool()[:, None, None], torch.nan)
+
+
+@dataclass
+class Fit:
+    """Hyper-parameters of a GP.
+
+    Attributes:
+        theta: the hyper-parameters, ``(k,)``.
+        inverse: inverse of the negative Hessian of the density, of the free ones, ``f x f``; None before a fit.
+    """
+
+    theta: Tensor
+    inverse: np.ndarray | None = None
+
+
+def fit(
+    regressions: Sequence[Regression], starts: Sequence[Fit], searches: Sequence[bool], iterations: int = FIT_ITERATIONS
+) -> list[Fit]:
+    """Return the hyper-parameters of several GPs with the highest posterior densities that were found.
+
+    Args:
+        regressions: the GPs, each with at least one datum.
+        starts: the hyper-parameters of each from which its fit starts.
+        searches: whether to start a second fit, from the most probable of ``LENGTHSCALES``. The posterior density often
+            has two modes, one in which fast variation is signal and one in which it is noise, and a fit that starts
+            where the last one ended would stay in its mode.
+        iterations: the greatest number of iterations.
+    """
+    groups: dict[tuple[Hashable, bool], list[int]] = defaultdict(list)
+    for index, (regression, search) in enumerate(zip(regressions, searches, strict=True)):
+        groups[regression.structure, search].append(index)
+    fitted = list(starts)
+    for (_, search), indices in groups.items():
+        own = [regressions[index] for index in indices]
+        first = np.stack([starts[index].theta.numpy() for index in indices])
+        size = int(own[0].hyperparameters.free.sum())
+        known = [starts[index].inverse for index in indices]
+        inverses = np.stack([np.zeros((size, size)) if inverse is None else inverse for inverse in known])
+        if search:
+            found = _fit_twice(own, first, inverses, iterations)
+        else:
+            found = LogPosterior(own).maximise(first, range(len(own)), iterations, inverses=inverses)
+        for index, theta, inverse in zip(indices, found.points, found.inverses, strict=True):
+            fitted[index] = Fit(torch.from_numpy(theta), inverse)
+    return fitted
+
+
+def _fit_twice(regressions: Sequence[Regression], first: np.ndarray, inverses: np.ndarray, iterations: int) -> Ascents:
+    """Fit from given starts and from the best lengthscales, with many data first to a part of them."""
+    count, rows = len(first), list(range(len(first)))
+    size = max(len(regression.targets) for regression in regressions)
+    coarse = size >= 1.5 * COARSE_SIZE
+    posterior = LogPosterior([own.part(COARSE_SIZE) for own in regressions] if coarse else regressions)
+    scaled = np.stack([[_with_lengthscale(own, length) for own in regressions] for length in LENGTHSCALES])
+    densities, _ = posterior(scaled.reshape(-1, first.shape[1]), rows * len(LENGTHSCALES))
+    starts = np.concatenate([first, scaled[densities.reshape(-1, count).argmax(0), rows]])
+    inverses = np.concatenate([inverses, np.zeros_like(inverses)])
+    found = posterior.maximise(starts, rows * 2, iterations, COARSE_GAIN if coarse else RELATIVE_GAIN, inverses)
+    if coarse:
+        posterior = LogPosterior(regressions)
+        found.values = posterior(found.points, rows * 2)[0]
+    best = found.values.reshape(2, count).argmax(0) * count + rows
+    found = Ascents(found.points[best], found.values[best], found.inverses[best])
+    return posterior.maximise(found.points, rows, iterations, inverses=found.inverses) if coarse else found
+
+
+def _with_lengthscale(regression: Regression, length: float) -> np.ndarray:
+    """The initial hyper-parameters, with one lengthscale for all inputs."""
+    rest = regression.hyperparameters.start[len(regression.kernel.hyperparameters) :]
+    return torch.cat([regression.kernel.with_lengthscale(length), rest]).numpy()

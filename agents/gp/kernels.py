@@ -1,0 +1,296 @@
+"""Kernels: prior covariances of functions, with gradients in closed form.
+
+A kernel is an expression of leaves (:class:`SquaredExponential`, :class:`Affine`, :class:`Dot`, :class:`Constant`) and
+operations (:mod:`cbo_gym.agents.gp.algebra`). It does not hold its hyper-parameters: they are a vector ``theta``, or
+one vector for each of g GPs that are computed together.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from cbo_gym.agents.gp.hyperparameters import Hyperparameters, log_prior
+
+RANDOM_FEATURES = 256  # random Fourier features of a function drawn from a prior
+LENGTHSCALE_GAMMA = (3.0, 6.0)  # shape and rate of a prior of lengthscales, once BoTorch's default
+MIN_GAMMA_LENGTHSCALE = 0.01
+MIN_LENGTHSCALE = 0.025  # BoTorch's lower bound
+
+Function = Callable[[Tensor], Tensor]
+
+
+class Covariance(NamedTuple):
+    """Covariances of m points with n data.
+
+    Attributes:
+        cross: covariances with the data, ``... x m x n``.
+        variance: prior variances of the points, ``... x m``.
+        to_points: takes gradients with respect to ``cross`` and ``variance`` to those with respect to the points.
+        to_theta: takes gradients with respect to ``cross`` to those with respect to ``theta``.
+    """
+
+    cross: Tensor
+    variance: Tensor
+    to_points: Callable[[Tensor, Tensor], Tensor]
+    to_theta: Callable[[Tensor], Tensor]
+
+
+#: points ``... x m x d`` -> their covariances with the data
+CrossCovariance = Callable[[Tensor], Covariance]
+
+
+class Kernel(ABC):
+    """Prior covariance of functions of d inputs.
+
+    Attributes:
+        broadcasts: whether the covariances of points that are the same in all samples, ``b x 1 x d``, also take
+            gradients of ``b x s x n``.
+    """
+
+    broadcasts = False
+
+    @property
+    @abstractmethod
+    def hyperparameters(self) -> Hyperparameters:
+        """The k hyper-parameters, with their priors."""
+
+    @property
+    @abstractmethod
+    def structure(self) -> Hashable:
+        """What two kernels must share to be computed together, each with its own hyper-parameters."""
+
+    @abstractmethod
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        """Return the covariances with data as a function of the points.
+
+        Args:
+            theta: hyper-parameters, ``(k,)``, or ``g x k`` for g GPs together.
+            data: ``n x d``, or ``g x n x d``.
+            log_scale: logarithm of a factor of the covariances, a scalar or ``(g,)``; None for the factor 1.
+        """
+
+    def covariance(self, theta: Tensor, points: Tensor) -> Tensor:
+        """Return covariances within sets of points, ``... x q x d`` to ``... x q x q``, differentiable by autograd."""
+        return self.at(theta, points)(points).cross
+
+    def log_prior(self, theta: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+        """Return log densities of all hyper-parameters of g GPs, ``g x k``, and their gradients.
+
+        ``theta`` begins with the kernel's; ``prior`` has the priors of all, ``g x 5 x k``.
+        """
+        return log_prior(theta, prior)
+
+    def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
+        """Return ``count`` functions drawn from the prior: points ``... x d`` to values ``... x count``.
+
+        For hyper-parameters ``g x k`` as many are drawn from each prior, for points ``g x b x d``.
+
+        Raises:
+            NotImplementedError: if the kernel cannot be drawn from.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no draws")
+
+    def features(self, theta: Tensor) -> tuple[int, Function] | None:
+        """Return f features whose products are the covariances, ``... x d`` to ``... x f``; None if there are none."""
+        return None
+
+    def set_zeros(self, zeros: Tensor) -> None:  # noqa: B027  (most kernels are the same everywhere)
+        """Take native zeros of the inputs, ``(d,)``, in units in which the data fill [0, 1]."""
+
+    def with_lengthscale(self, length: float) -> Tensor:
+        """Return the initial hyper-parameters, ``(k,)``, with one lengthscale for all inputs."""
+        own = self.hyperparameters
+        return torch.where(own.lengths, math.log(length), own.start)
+
+
+class SquaredExponential(Kernel):
+    """``exp(-|x - x'|^2 / 2)`` of inputs in units of their lengthscales, whose logarithms are the hyper-parameters.
+
+    The prior is BoTorch's default, dimension-scaled and lognormal (Hvarfner et al. 2024).
+
+    Args:
+        dim: number of inputs.
+        lengths: the hyper-parameters; None for the default.
+    """
+
+    broadcasts = True
+
+    def __init__(self, dim: int, lengths: Hyperparameters | None = None) -> None:
+        self.dim = dim
+        if lengths is None:
+            lengths = Hyperparameters.lognormal([math.sqrt(2.0) + 0.5 * math.log(dim)] * dim, [math.sqrt(3.0)] * dim)
+            lengths.lower[:] = math.log(MIN_LENGTHSCALE)
+        lengths.lengths[:] = True
+        self._lengths = lengths
+
+    @classmethod
+    def short(cls, dim: int) -> SquaredExponential:
+        """Return one with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years."""
+        lengths = Hyperparameters.gamma(*LENGTHSCALE_GAMMA, dim)
+        lengths.lower[:] = math.log(MIN_GAMMA_LENGTHSCALE)
+        return cls(dim, lengths)
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        return self._lengths
+
+    @property
+    def structure(self) -> Hashable:
+        return type(self), self.dim, tuple(self._lengths.lower.tolist())
+
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        # The exponent of scaled points a and b is one matrix product, of (a, -|a|^2 / 2, 1) and (b, 1, -|b|^2 / 2). So
+        # covariances and gradients take few passes over the matrix.
+        inverse = (-theta).exp().unsqueeze(-2)
+        # Centre the points, because the product loses digits far from the origin. The mean of no data is NaN.
+        origin = data.mean(-2, keepdim=True).nan_to_num()
+        scaled_data = (data - origin) * inverse
+        half = -0.5 * scaled_data.square().sum(-1, keepdim=True)
+        ones = torch.ones_like(half)
+        variance = theta.new_ones(1) if log_scale is None else log_scale.exp().unsqueeze(-1)
+        rows = torch.cat([scaled_data, ones, half if log_scale is None else half + log_scale[..., None, None]], -1)
+
+        def covariance(points: Tensor) -> Covariance:
+            scaled, exponent, one = scaled_data, half, ones
+            if points is not data:
+                scaled = (points - origin) * inverse
+                exponent = -0.5 * scaled.square().sum(-1, keepdim=True)
+                one = torch.ones_like(exponent)
+            cross = (torch.cat([scaled, exponent, one], -1) @ rows.mT).exp_()
+
+            def to_points(gradient: Tensor, _: Tensor) -> Tensor:
+                sums = (gradient * cross) @ rows[..., :-1]
+                return (sums[..., :-1] - sums[..., -1:] * scaled) * inverse
+
+            def to_theta(gradient: Tensor) -> Tensor:
+                weights = gradient * cross
+                sums = weights @ rows[..., :-1]
+                left = (scaled * (sums[..., -1:] * scaled - 2.0 * sums[..., :-1])).sum(-2)
+                return left + (weights.sum(-2).unsqueeze(-2) @ scaled_data.square()).squeeze(-2)
+
+            return Covariance(cross, variance.expand(cross.shape[:-1]), to_points, to_theta)
+
+        return covariance
+
+    def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
+        """Draw with random Fourier features, the same for all functions (Rahimi & Recht 2007)."""
+        shape = (*theta.shape[:-1], count + self.dim, RANDOM_FEATURES)
+        normal = torch.randn(shape, dtype=torch.float64, generator=generator).to(theta)
+        phases = torch.rand((*shape[:-2], 1, shape[-1]), dtype=torch.float64, generator=generator).to(theta)
+        weights = (2.0 / RANDOM_FEATURES) ** 0.5 * normal[..., :count, :].mT
+        frequencies = normal[..., count:, :] * (-theta).exp().unsqueeze(-1)
+        return lambda points: (points @ frequencies + 2.0 * math.pi * phases).cos() @ weights
+
+
+class Affine(Kernel):
+    """``w_0 + sum_i w_i x_i x_i'``, each input counted from an origin in a unit that a fit does not vary.
+
+    The variances w have Gamma(2, 1) priors. An input is counted from its native zero, or from the end of its data next
+    to that, in units of the farthest value. Counted from the least value a product of the input and another function
+    would be the difference of two, which is so improbable that the data are taken for a function without structure.
+
+    Args:
+        dim: number of inputs.
+    """
+
+    broadcasts = True
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+        self._numbers = Hyperparameters.join(
+            [Hyperparameters.gamma(2.0, 1.0, 1 + dim), Hyperparameters.flat([0.0] * dim + [1.0] * dim, free=False)]
+        )
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        return self._numbers
+
+    @property
+    def structure(self) -> Hashable:
+        return type(self), self.dim
+
+    def set_zeros(self, zeros: Tensor) -> None:
+        origin = zeros.cpu().clamp(0.0, 1.0)
+        self._numbers.start[1 + self.dim :] = torch.cat([origin, torch.maximum(origin, 1.0 - origin)])
+
+    def _split(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The variances w_0, ``... x 1``, and w_i, the origin and the unit of each input, ``... x 1 x d``."""
+        constant, slopes, origin, unit = theta.split([1, self.dim, self.dim, self.dim], -1)
+        return constant.exp(), slopes.exp().unsqueeze(-2), origin.unsqueeze(-2), unit.unsqueeze(-2)
+
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        constant, slopes, origin, unit = self._split(theta)
+        if log_scale is not None:
+            factor = log_scale.exp().unsqueeze(-1)
+            constant, slopes = constant * factor, slopes * factor.unsqueeze(-1)
+        own = (data - origin) / unit
+        weighted = slopes * own
+
+        def covariance(points: Tensor) -> Covariance:
+            scaled = (points - origin) / unit
+            variance = constant + (scaled.square() * slopes).sum(-1)
+
+            def to_points(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
+                return (cross_gradient @ weighted + 2.0 * variance_gradient.unsqueeze(-1) * slopes * scaled) / unit
+
+            def to_theta(gradient: Tensor) -> Tensor:
+                by_slope = (scaled * (gradient @ weighted)).sum(-2)
+                fixed = by_slope.new_zeros(*by_slope.shape[:-1], 2 * self.dim)
+                return torch.cat([constant * gradient.sum((-2, -1)).unsqueeze(-1), by_slope, fixed], -1)
+
+            cross = (scaled @ weighted.mT).add_(constant.unsqueeze(-1))
+            return Covariance(cross, variance, to_points, to_theta)
+
+        return covariance
+
+    def features(self, theta: Tensor) -> tuple[int, Function]:
+        constant, slopes, origin, unit = self._split(theta)
+
+        def function(points: Tensor) -> Tensor:
+            first = constant.sqrt().unsqueeze(-2).expand(*points.shape[:-1], 1)
+            return torch.cat([first, slopes.sqrt() * (points - origin) / unit], -1)
+
+        return 1 + self.dim, function
+
+
+class Dot(Kernel):
+    """``sum_i x_i x_i'``, without hyper-parameters."""
+
+    hyperparameters = Hyperparameters.flat([])
+    structure: Hashable = "dot"
+
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        factor = theta.new_ones(1, 1) if log_scale is None else log_scale.exp()[..., None, None]
+        weighted = factor * data
+
+        def covariance(points: Tensor) -> Covariance:
+            def to_points(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
+                return cross_gradient @ weighted + 2.0 * variance_gradient.unsqueeze(-1) * factor * points
+
+            variance = (factor * points.square()).sum(-1)
+            return Covariance(points @ weighted.mT, variance, to_points, lambda gradient: theta)
+
+        return covariance
+
+
+class Constant(Kernel):
+    """The covariance 1 of constant functions, without hyper-parameters."""
+
+    hyperparameters = Hyperparameters.flat([])
+    structure: Hashable = "constant"
+
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        factor = theta.new_ones(1) if log_scale is None else log_scale.exp().unsqueeze(-1)
+
+        def covariance(points: Tensor) -> Covariance:
+            variance = factor.expand(points.shape[:-1])
+            cross = variance.unsqueeze(-1).expand(*points.shape[:-1], data.shape[-2])
+            return Covariance(cross, variance, lambda *_: torch.zeros_like(points), lambda gradient: theta)
+
+        return covariance

@@ -1,0 +1,95 @@
+"""Noise of a GP's standardised outputs: its variance is log-linear in the hyper-parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+
+import torch
+from torch import Tensor
+
+from cbo_gym.agents.gp.hyperparameters import Hyperparameters
+
+LEVEL_PRIOR = (-4.0, 1.0)  # mean and standard deviation of the log variance, as BoTorch's
+NO_NOISE = 1e-6  # variance: too small to matter, enough for a stable Cholesky factor
+MIN_VARIANCE = 1e-4  # BoTorch's lower limit
+USUAL_NOISE = math.exp(-1.0)  # median share of the outputs' variance that is noise, where much of it is noise
+
+
+class Noise:
+    """Noise with the variance ``base + exp(F theta)`` at points with features F.
+
+    Args:
+        hyperparameters: theta, q numbers.
+
+    Attributes:
+        base: part of the variance that is always there.
+    """
+
+    base = 0.0
+
+    def __init__(self, hyperparameters: Hyperparameters) -> None:
+        self.hyperparameters = hyperparameters
+
+    @property
+    def structure(self) -> Hashable:
+        """What two noise models must share to be fitted together."""
+        own = self.hyperparameters
+        return self.base, tuple(own.free.tolist()), tuple(own.lower.tolist())
+
+    def set_data(self, points: Tensor, unit: float) -> None:
+        """Take the points of a fit, ``n x d``, and the unit by which their outputs are divided."""
+
+    def features(self, points: Tensor) -> Tensor:
+        """Return F, ``n x d`` to ``n x q``."""
+        return torch.ones_like(points[:, :1])
+
+    def at(self, points: Tensor, theta: Tensor) -> Tensor:
+        """Return variances at points: ``n x d`` and ``(q,)`` to ``(n,)``."""
+        return self.base + (self.features(points) @ theta).exp()
+
+
+class KnownNoise(Noise):
+    """Noise whose standard deviation is known, in the outputs' own units, at least 0."""
+
+    def __init__(self, std: float) -> None:
+        super().__init__(Hyperparameters.flat([math.log(NO_NOISE)], free=False))
+        self._std = std
+
+    def set_data(self, points: Tensor, unit: float) -> None:
+        self.hyperparameters.start[0] = math.log(max(NO_NOISE, (self._std / unit) ** 2))
+
+
+class NoiseLevel(Noise):
+    """Noise of one variance with a lognormal prior.
+
+    Args:
+        location: mean of the logarithm.
+        scale: its standard deviation.
+        start: the initial variance; the prior's mode if None.
+    """
+
+    def __init__(
+        self, location: float = LEVEL_PRIOR[0], scale: float = LEVEL_PRIOR[1], start: float | None = None
+    ) -> None:
+        super().__init__(lowest(Hyperparameters.lognormal([location], [scale])))
+        if start is not None:
+            self.hyperparameters.start[0] = math.log(start)
+
+    def expect(self, variance: float, scale: float) -> None:
+        """Set the prior to one with this mode of the variance and this standard deviation of its logarithm."""
+        self.hyperparameters.prior = Hyperparameters.lognormal([math.log(variance) + scale**2], [scale]).prior
+
+
+def lowest(levels: Hyperparameters) -> Hyperparameters:
+    """Return logarithms of variances with BoTorch's lower limit."""
+    levels.lower[:] = math.log(MIN_VARIANCE)
+    return levels
+
+
+def usual_noise() -> NoiseLevel:
+    """Return noise that is expected to be a large part of the outputs' variance, where BoTorch expects a fiftieth.
+
+    It takes more data until a few lucky outputs are mistaken for a peak.
+    """
+    return NoiseLevel(math.log(USUAL_NOISE), 1.0, start=USUAL_NOISE)

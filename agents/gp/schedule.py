@@ -1,0 +1,39 @@
+"""When the hyper-parameters of a GP are refitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class RefitSchedule:
+    """Schedule of hyper-parameter refits: often at first, later when the data have grown by a tenth.
+
+    A fit is due if the number of points has grown by a factor since the last fit: ``early`` for the first fits, then
+    ``growth``.
+
+    Args:
+        every_time: number of fits to which ``early`` applies.
+        growth: factor of later fits.
+        early: factor of early fits; 1.02 refits after every new point up to 50 points.
+        many: number of points at and above which ``growth`` applies in any case.
+        fits: number of fits so far.
+        size: number of points at the last fit.
+    """
+
+    every_time: int = 20
+    growth: float = 1.1
+    early: float = 1.02
+    many: int = 200
+    fits: int = 0
+    size: int = 0
+
+    def due(self, size: int) -> bool:
+        """Return whether a fit is due now that there are ``size`` points."""
+        early = self.fits < self.every_time and self.size < self.many
+        return size > self.size and size >= self.size * (self.early if early else self.growth)
+
+    def record(self, size: int) -> None:
+        """Record a fit to ``size`` points."""
+        self.fits += 1
+        self.size = size

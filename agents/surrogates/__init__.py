@@ -1,1 +1,0 @@
-"""Models that several agents share."""

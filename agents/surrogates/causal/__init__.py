@@ -1,1 +1,0 @@
-"""Models of the effects of interventions: networks of Gaussian processes, and priors from observations."""

@@ -1,1 +1,0 @@
-"""Gaussian processes that several families of agents use, and their kernels, noise and fits."""
