@@ -129,7 +129,7 @@ FIELDS = {
     "name": "fermenter",
     "reward": "titre",
     "diagram": FERMENTER["diagram"],
-    "thing": ["feed", "ph", "", ""],
+    "setting": ["feed", "ph", "", ""],
     "low": ["0", "5.5", "", ""],
     "high": ["5", "7.5", "", ""],
     "unit": ["g/h", "", "", ""],

@@ -74,7 +74,7 @@ def modes_table() -> str:
         if len(modes) < len(Mode):
             for mode in modes:
                 agents[Mode(mode)].append(name)
-    rows = [(mode, *(example := MODES[mode])[:2], f"`{example.env}`", _some(agents[mode])) for mode in Mode]
+    rows = [(mode, *example[:2], f"`{example.env}`", _some(agents[mode])) for mode, example in MODES.items()]
     return table(["mode", "an action is", "what comes back", "for example", "its agents"], rows, left=ALL) + "\n"
 
 
