@@ -47,7 +47,7 @@ _ARGUMENTS: dict[type, tuple[str, ...]] = {
     codecs.ArmCodec: ("space", "arms", "choices"),
 }  # fmt: skip
 # Classes whose objects pickle as they are; those of NumPy's numbers and their types do too.
-_VALUES = (np.ndarray, tasks.Mode, tasks.Round)
+_VALUES = (np.ndarray, tasks.Round)
 
 
 def pack(value: Any) -> bytes:
@@ -65,6 +65,9 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, MappingProxyType):
             return dict, (dict(value),)
+        # Python 3.11.0 to 3.11.3 pickle a member of an enumeration by getattr.
+        if isinstance(value, tasks.Mode):
+            return tasks.Mode, (value.value,)
         if type(value) in _ARGUMENTS:
             return _make, (type(value), _arguments(value))
         if type(value) in _VALUES or isinstance(value, np.generic | np.dtype) or _may_be_named(value):
@@ -79,7 +82,7 @@ def _may_be_named(value: Any) -> bool:
     """Return whether a pickle may name this class or function."""
     if not isinstance(value, type | FunctionType | BuiltinFunctionType):
         return False
-    return str(value.__module__).partition(".")[0] == "numpy" or value in (*_ARGUMENTS, *_VALUES, dict, _make, play)
+    return str(value.__module__).partition(".")[0] == "numpy" or value in (*_ARGUMENTS, *_VALUES, tasks.Mode, dict, _make, play)
 
 
 def _arguments(value: Any) -> dict[str, Any]:
