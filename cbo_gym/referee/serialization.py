@@ -82,7 +82,14 @@ def _may_be_named(value: Any) -> bool:
     """Return whether a pickle may name this class or function."""
     if not isinstance(value, type | FunctionType | BuiltinFunctionType):
         return False
-    return str(value.__module__).partition(".")[0] == "numpy" or value in (*_ARGUMENTS, *_VALUES, tasks.Mode, dict, _make, play)
+    return str(value.__module__).partition(".")[0] == "numpy" or value in (
+        *_ARGUMENTS,
+        *_VALUES,
+        tasks.Mode,
+        dict,
+        _make,
+        play,
+    )
 
 
 def _arguments(value: Any) -> dict[str, Any]:

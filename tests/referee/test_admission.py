@@ -40,7 +40,7 @@ MAKERS = {
     "envs.making:make_env": "cli.environments envs.tasks evaluation.play.grid evaluation.play.runner "
     "integrations.opening testing",
     "problems.build:builder_of": "referee.admission",
-    "problems.build:build_problem": "evaluation.report.plots modes problems.systems.contextual testing",
+    "problems.build:build_problem": "evaluation.report.curves modes problems.systems.contextual testing",
     "problems.build:load_problem": "",
     "evaluation.play.grid:plan": "cli.runs evaluation.play.sweep",
     "evaluation.play.grid:cell_of": "referee.admission",

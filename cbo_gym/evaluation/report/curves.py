@@ -11,6 +11,8 @@ from itertools import groupby
 import numpy as np
 import polars as pl
 
+from cbo_gym.agent_registry.labels import Spec
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.regret import running_frequencies
@@ -18,9 +20,13 @@ from cbo_gym.evaluation.report.palette import Look, look_at
 from cbo_gym.evaluation.report.palette import looks as looks_of
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.results import Run, stack_curves
+from cbo_gym.problems import build_problem
 
 Array = np.ndarray
 Looks = Mapping[str, Look]
+#: Names of objectives, and the Pareto front, shape ``(n, objectives)``
+Front = tuple[list[str], np.ndarray]
+RECOMMENDED = "recommended_rewards"
 
 #: Fewest seeds for an interval, which with fewer would fill the panel.
 FEWEST_FOR_BAND = 5
@@ -327,3 +333,19 @@ def log_ticks(low: float, high: float) -> list[float]:
 def plain(value: float) -> str:
     """Return a tick's label: ``0.001``, ``20``, with an exponent only below 1e-5 and from 1e6 on."""
     return f"{value:.10f}".rstrip("0").rstrip(".") if 1e-5 <= abs(value) < 1e6 else f"{value:g}"
+
+
+def known_front(runs: Sequence[Run]) -> Front | None:
+    """Return the names of the objectives and the recorded Pareto front of the runs' environment.
+
+    None if a run does not hold its recommended rewards, or if no front is recorded.
+    """
+    env = runs[0].env
+    entry = find_entry(env) if Spec.parse(env).name == env else None
+    if entry is None or entry.optimum is None or not entry.optimum.front:
+        return None
+    if not all(RECOMMENDED in run.columns for run in runs):
+        return None
+    objectives = build_problem(entry.problem).outcomes.objectives
+    names = [objective.name if objective.sign > 0 else f"-{objective.name}" for objective in objectives]
+    return names, np.array(entry.optimum.front)

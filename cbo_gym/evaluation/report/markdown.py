@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,13 @@ def results(board: Leaderboard) -> str:
     modes = [group for group in board.groups if group != ALL_MODES]
     notes = f"{SCORE_NOTE} {SECONDS_NOTE}"
     return "\n".join([*(_mode_table(board, mode) for mode in modes), notes, "", escape(provenance(board)), ""])
+
+
+def write_papers(papers: Mapping[str, Sequence[CaptionedTable]], folder: Path) -> None:
+    """Write tables to ``folder`` in LaTeX and Markdown, by the names of their files."""
+    for name, tables in papers.items():
+        write_text(folder / f"{name}.tex", latex(tables))
+        write_text(folder / f"{name}.md", markdown(tables))
 
 
 def markdown(tables: Iterable[CaptionedTable]) -> str:

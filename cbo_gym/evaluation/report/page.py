@@ -20,13 +20,14 @@ from cbo_gym._util.files import csv_of, write_bytes, write_text
 from cbo_gym.drawing.html import facts, svg_of, table
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
-from cbo_gym.evaluation.compare.provenance import completeness, incomplete_rows, provenance_sentences
+from cbo_gym.evaluation.compare.provenance import completeness
 from cbo_gym.evaluation.compare.significance import TEST
 from cbo_gym.evaluation.report.contents import Report, report_of
 from cbo_gym.evaluation.report.curves import Curve, CurvesFigure, Panel
-from cbo_gym.evaluation.report.markdown import latex, markdown
+from cbo_gym.evaluation.report.figures import write_figures
+from cbo_gym.evaluation.report.markdown import write_papers
 from cbo_gym.evaluation.report.palette import shorten
-from cbo_gym.evaluation.report.plots import FORMATS, plot_board, plot_run, require_formats, save
+from cbo_gym.evaluation.report.plots import FORMATS, plot_board, plot_run
 from cbo_gym.evaluation.report.tables import HEADS, SCORE_NOTE, SECONDS_NOTE, overall_table
 from cbo_gym.evaluation.runs.results import Run, last_line
 
@@ -66,34 +67,18 @@ def write_report(
     Raises:
         ArgumentError: for another format.
     """
-    require_formats(formats)
     report = report_of(board)
-    _write_tables(report, folder)
-    drawings = {}
-    for done, figure in enumerate(report.figures, start=1):
-        if not formats and not figure.on_page:
-            continue
-        drawing = figure.draw()
-        if formats:
-            save(drawing, folder / "figures", figure.file, formats)
-            on_figure(done, len(report.figures))
-        if figure.on_page:
-            drawings[figure.file] = svg_of(drawing)
-    page = folder / "report.html"
-    write_text(page, _page(report, drawings, formats))
-    return page
-
-
-def _write_tables(report: Report, folder: Path) -> None:
-    for name, frame in report.board.frames.items():
+    drawings = write_figures(report.figures, folder / "figures", formats, on_figure)
+    for name, frame in board.frames.items():
         write_text(folder / f"{name}.csv", csv_of(frame))
         # Not written by Polars, whose error on a full disk does not name the file.
         content = BytesIO()
         frame.write_parquet(content)
         write_bytes(folder / f"{name}.parquet", content.getvalue())
-    for name, tables in report.papers.items():
-        write_text(folder / f"{name}.tex", latex(tables))
-        write_text(folder / f"{name}.md", markdown(tables))
+    write_papers(report.papers, folder)
+    page = folder / "report.html"
+    write_text(page, _page(report, drawings, formats))
+    return page
 
 
 def _page(report: Report, drawings: Mapping[str, str], formats: Sequence[str]) -> str:
@@ -104,7 +89,6 @@ def _page(report: Report, drawings: Mapping[str, str], formats: Sequence[str]) -
     board, agents = report.board, [printable(agent) for agent in report.looks]
     envs = sorted(set(board.table["env"]))
     short, modes = shorten(agents, NAME_WIDTH), dict(board.table.select("env", "mode").unique().iter_rows())
-    source, *mixed = provenance_sentences(board)
     return environment.get_template("report.html.jinja").render(
         uplot=_uplot,
         asset=lambda name: files(ASSETS).joinpath("assets", name).read_text(encoding="utf-8"),
@@ -112,10 +96,7 @@ def _page(report: Report, drawings: Mapping[str, str], formats: Sequence[str]) -
         drawings=drawings,
         report=report,
         all_modes=ALL_MODES,
-        provenance=source,
-        mixed=mixed,
         heads=HEADS,
-        incomplete=completeness(board),
         notes=[SCORE_NOTE, SECONDS_NOTE],
         test=TEST,
         formats=formats,
@@ -127,7 +108,7 @@ def _page(report: Report, drawings: Mapping[str, str], formats: Sequence[str]) -
         envs=[{"name": printable(env), "mode": modes[env]} for env in envs],
         env_numbers={printable(env): number for number, env in enumerate(envs)},
         modes=sorted(set(modes.values())),
-        unfinished=[(row, "\n".join(map(printable, reason.splitlines()))) for row, reason in incomplete_rows(board)],
+        unfinished=[(row, "\n".join(map(printable, reason.splitlines()))) for row, reason in report.unfinished],
         printable=printable,
     )
 

@@ -25,17 +25,17 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from cbo_gym._util.arguments import require_word
 from cbo_gym._util.files import write_bytes
 from cbo_gym._util.fronts import non_dominated
-from cbo_gym.agent_registry.labels import Spec
-from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.compare.significance import Ranking
 from cbo_gym.evaluation.metrics.targets import TARGETS, has_targets, rounds_to, seconds_to, shares
 from cbo_gym.evaluation.report.curves import (
+    RECOMMENDED,
     Against,
     CostPaid,
     Curve,
     CurvesFigure,
+    Front,
     Looks,
     Rounds,
     by_agent,
@@ -49,11 +49,7 @@ from cbo_gym.evaluation.report.curves import (
 )
 from cbo_gym.evaluation.report.palette import GREY, Look, for_figure, looks, shorten
 from cbo_gym.evaluation.runs.results import Run, last_line
-from cbo_gym.problems import build_problem
 
-#: Names of objectives, and the Pareto front, shape ``(n, objectives)``
-Front = tuple[list[str], np.ndarray]
-RECOMMENDED = "recommended_rewards"
 TARGET_POINTS = 100
 WIDTH = 7.0  # inches
 LABEL_WIDTH = 30  # characters
@@ -371,22 +367,6 @@ def draw_fronts(env: str, runs: Sequence[Run], front: Front, styles: Looks) -> F
     axes[0].set_title(for_figure(env), loc="left")
     shared_legend(figure)
     return figure
-
-
-def known_front(runs: Sequence[Run]) -> Front | None:
-    """Return the names of the objectives and the recorded Pareto front of the runs' environment.
-
-    None if a run does not hold its recommended rewards, or if no front is recorded.
-    """
-    env = runs[0].env
-    entry = find_entry(env) if Spec.parse(env).name == env else None
-    if entry is None or entry.optimum is None or not entry.optimum.front:
-        return None
-    if not all(RECOMMENDED in run.columns for run in runs):
-        return None
-    objectives = build_problem(entry.problem).outcomes.objectives
-    names = [objective.name if objective.sign > 0 else f"-{objective.name}" for objective in objectives]
-    return names, np.array(entry.optimum.front)
 
 
 @on_paper

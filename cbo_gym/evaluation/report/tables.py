@@ -13,7 +13,7 @@ import polars as pl
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, final_numbers, without_blind
-from cbo_gym.evaluation.compare.significance import Ranking
+from cbo_gym.evaluation.compare.significance import TEST, Ranking
 from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width
 from cbo_gym.evaluation.metrics.gap import BUDGETS, EXPECTED, SURVEY
 from cbo_gym.evaluation.metrics.registry import METRICS
@@ -47,6 +47,8 @@ HEADS = {
     "mean rank": "mean over environments; 1 is the best",
     "not distinguished": "agents with a letter in common may be equally good",
 }
+#: Columns that fit a printed page.
+PAPER_COLUMNS = ("iqm", "score", "average_score", "seconds")
 MISSING = "-"
 #: Note next to every table of scores.
 SCORE_NOTE = (
@@ -364,3 +366,34 @@ def instance_tables(board: Leaderboard) -> dict[str, Table]:
             rows[env].append([agent, title, *(number(mean, None) for mean in means), lost, runs])
     header = ["agent", "score of", "as published", "on instances", "lost", "runs"]
     return {env: table_of(header, rows_of_env) for env, rows_of_env in rows.items()}
+
+
+def paper_tables(
+    board: Leaderboard, rankings: Mapping[str, Ranking | str], of_envs: Mapping[str, Mapping[str, Table]]
+) -> dict[str, list[CaptionedTable]]:
+    """Return captions and tables for a paper, by name of file; ``of_envs`` are those of environments on the page."""
+    overall, improvement = [], []
+    for group, ranked in rankings.items():
+        title = group.capitalize()
+        caption = f"{title}: scores over environments with 95 % intervals."
+        if isinstance(ranked, Ranking):
+            caption += f" Agents that share a letter do not differ significantly: {TEST}; {ranked.test_in_short}."
+        overall.append((caption, with_ranks(overall_table(board, group, PAPER_COLUMNS), ranked)))
+        if board.improvement.filter(pl.col("group") == group).height:
+            caption = f"{title}: probability that a run of the agent in the row scores higher than one in the column."
+            improvement.append((caption, improvement_table(board, group)))
+    per_env = [
+        (
+            f"{mode.capitalize()}: score of the recommendation after the last round, mean over {board.seeds} seeds "
+            "with half the width of its 95 % t-interval; in brackets the number of seeds where it is another.",
+            score_table(board, mode),
+        )
+        for mode in board.groups
+        if mode != ALL_MODES
+    ]
+    choices = [
+        (f"{printable(env)}: share of rounds in which each was chosen.", own["choices"])
+        for env, own in of_envs.items()
+        if own["choices"].rows
+    ]
+    return {"overall": overall, "per_env": per_env, "improvement": improvement, "choices": choices}

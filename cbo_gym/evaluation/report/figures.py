@@ -1,0 +1,105 @@
+"""Figures of a report: what each shows, and its files and drawings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from cbo_gym.drawing.html import svg_of
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
+from cbo_gym.evaluation.compare.significance import Ranking
+from cbo_gym.evaluation.metrics.targets import has_targets
+from cbo_gym.evaluation.report import curves, plots
+from cbo_gym.evaluation.report.curves import CurvesFigure, Looks
+from cbo_gym.evaluation.runs.counted import without_blind_runs
+from cbo_gym.evaluation.runs.results import Run
+
+AGAINST: tuple[tuple[str, curves.Against, str], ...] = (
+    ("", curves.Rounds, ""),
+    ("-cost", curves.CostPaid, " Against the cost paid: a run counts with the value that it had reached by then."),
+)
+
+
+class ReportFigure(NamedTuple):
+    """Figure of a report.
+
+    Attributes:
+        file: name of the file without a suffix.
+        draw: function that draws the figure with Matplotlib.
+        curves: curves of its interactive chart; None if it has no chart.
+        caption: caption of the chart.
+        by_agent: whether the lines of the chart are those of agents.
+        on_page: whether the page shows the drawing itself.
+    """
+
+    file: str
+    draw: Callable[[], Figure]
+    curves: CurvesFigure | None = None
+    caption: str = ""
+    by_agent: bool = True
+    on_page: bool = False
+
+
+def group_figures(
+    board: Leaderboard, group: str, file: str, ranked: Ranking | str, styles: Looks
+) -> dict[str, ReportFigure]:
+    """Return the figures of a group by their kind; ``file`` ends the names of their files."""
+    shown = curves.profile_figure(board, group, styles)
+    draw = {
+        "scores": partial(plots.score_intervals, board, group, styles),
+        "improvement": partial(plots.improvement_matrix, board, group),
+    }
+    runs = without_blind_runs(board.runs)
+    if timed := [run for run in runs if has_targets(run) and group in (ALL_MODES, run.mode)]:
+        draw["targets"] = partial(plots.draw_targets, timed, styles)
+    if isinstance(ranked, Ranking):
+        draw["ranks"] = partial(plots.critical_differences, ranked, styles)
+    figures = {
+        kind: ReportFigure(f"{kind}-{file}", function, on_page=kind == "targets") for kind, function in draw.items()
+    }
+    profiles = partial(plots.draw_profiles, group, shown)
+    figures["profiles"] = ReportFigure(f"profiles-{file}", profiles, shown, f"{shown.note}.")
+    return figures
+
+
+def env_figures(env: str, file: str, runs: Sequence[Run], styles: Looks) -> dict[str, ReportFigure]:
+    """Return the Pareto front if it is known, and regrets and choices against rounds, and against costs if all have."""
+    figures = {}
+    if front := curves.known_front(runs):
+        draw = partial(plots.draw_fronts, env, runs, front, styles)
+        figures["front"] = ReportFigure(f"front-{file}", draw, on_page=True)
+    for suffix, against, remark in AGAINST if all(map(curves.has_costs, runs)) else AGAINST[:1]:
+        kind, shown = f"regret{suffix}", curves.regret_figure(runs, styles, against)
+        draw = partial(plots.draw_regrets, {env: shown})
+        figures[kind] = ReportFigure(f"{kind}-{file}", draw, shown, f"{shown.note}.{remark}")
+        if any(run.choices for run in runs):
+            kind, shown = f"choices{suffix}", curves.choice_figure(runs, styles, against)
+            draw = partial(plots.draw_choices, env, shown)
+            figures[kind] = ReportFigure(f"{kind}-{file}", draw, shown, f"{shown.note}.{remark}", by_agent=False)
+    return figures
+
+
+def write_figures(
+    figures: Sequence[ReportFigure], folder: Path, formats: Sequence[str], on_figure: Callable[[int, int], object]
+) -> dict[str, str]:
+    """Write figures in the given formats; return those that the page shows, as SVG by file.
+
+    Raises:
+        ArgumentError: for another format, before anything is written.
+    """
+    plots.require_formats(formats)
+    drawings = {}
+    for done, figure in enumerate(figures, start=1):
+        if not formats and not figure.on_page:
+            continue
+        drawing = figure.draw()
+        if formats:
+            plots.save(drawing, folder, figure.file, formats)
+            on_figure(done, len(figures))
+        if figure.on_page:
+            drawings[figure.file] = svg_of(drawing)
+    return drawings
