@@ -36,7 +36,7 @@ class WritesToItsReferee(Random):
         super().reset(task, seed)
         payload = pickle.dumps((Runs(), ""))
         framed = [struct.pack(">8sQ", b"cbo-gym\0", len(payload)) + payload]
-        framed += [struct.pack(">8sQQ", b"cbo-gym\0", 0, len(payload)) + payload]
+        framed += [struct.pack(">16sQQ", b"cbo-gym\0", 0, len(payload)) + payload]
         for process in psutil.Process().parents()[:2]:
             with suppress(OSError):
                 for pipe in pipes_of(process):
@@ -64,14 +64,15 @@ class AnswersAhead(Random):
     """Sends the answers of many rounds when it is asked for the first."""
 
     def act(self, observation):
-        from cbo_gym._util.processes import channel
+        from cbo_gym._util.processes.channel import HEAD
+        from cbo_gym._util.processes.serving import _Question
 
         action = super().act(observation)
         content = b'{"value":[0.5,0.5]}'
         for stream in (3, 4, 5, 6, 7, 8):
             for number in range(50):
                 with suppress(OSError):
-                    os.write(stream, channel.HEAD.pack(channel.MAGIC, number, len(content)) + content)
+                    os.write(stream, HEAD.pack(_Question.channel.key, number, len(content)) + content)
         return action
 
 

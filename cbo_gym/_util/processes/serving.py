@@ -8,12 +8,12 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from queue import SimpleQueue
-from typing import Any, BinaryIO
+from typing import Any
 
 from cbo_gym._util.plain import write_plain
-from cbo_gym._util.processes.channel import FAILED, INTERIM, RETURNED, die_with_parent, own_streams, receive, send
+from cbo_gym._util.processes.channel import FAILED, INTERIM, RETURNED, Channel, GarbledError, die_with_parent
 from cbo_gym.errors import message_of
 
 # Characters of an error.
@@ -21,39 +21,41 @@ MAX_ERROR_LENGTH = 10_000
 
 
 class _Question:
-    """The stream of this process's answers, and the number of the current question."""
+    """The channel to the caller, and the number of the current question."""
 
-    answers: BinaryIO
+    channel: Channel
     number: int
 
 
 def serve(listening: bool) -> None:
-    """Make the calls from the standard input until it ends, as it does when the caller dies.
+    """Make the calls of the caller until it dies.
 
     Args:
         listening: Whether a thread notices during a call that the caller has died.
     """
     die_with_parent()
-    calls, _Question.answers = own_streams()
-    take: Callable[[], tuple[int, bytes] | None] = partial(receive, calls)
+    _Question.channel = channel = Channel.to_caller()
+    take: Callable[[], tuple[int, bytes] | None] = channel.receive
     if listening:
         waiting: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
-        threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
+        threading.Thread(target=_listen, args=(channel, waiting), daemon=True).start()
         take = waiting.get
     while (received := take()) is not None:
         _Question.number, call = received
-        send(_Question.answers, _Question.number, _answer(call))
+        channel.send(_Question.number, _answer(call))
 
 
 def say(value: Any) -> None:
     """In a call to a worker, send plain data to the caller before the answer."""
-    send(_Question.answers, _Question.number, write_plain((INTERIM, value)))
+    _Question.channel.send(_Question.number, write_plain((INTERIM, value)))
 
 
-def _listen(calls: BinaryIO, waiting: SimpleQueue[tuple[int, bytes]]) -> None:
-    while (message := receive(calls)) is not None:
-        waiting.put(message)
-    if os.name == "posix":  # the caller is gone: end the call, and all that it started
+def _listen(channel: Channel, waiting: SimpleQueue[tuple[int, bytes]]) -> None:
+    with suppress(GarbledError):
+        while (message := channel.receive()) is not None:
+            waiting.put(message)
+    # The caller is gone, or someone else wrote to the pipe: end the call, and all that it started.
+    if os.name == "posix":
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
 

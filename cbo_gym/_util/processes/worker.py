@@ -22,7 +22,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -32,13 +31,12 @@ import psutil
 from cbo_gym._util.plain import read_plain
 from cbo_gym._util.processes.channel import (
     FAILED,
-    INTERIM,
     MAX_MESSAGE_BYTES,
+    RETURNED,
+    Channel,
     DiedError,
     GarbledError,
     guard_process,
-    receive,
-    send,
 )
 from cbo_gym.errors import ArgumentError
 
@@ -129,7 +127,7 @@ class Worker:
         listening: bool = True,
     ) -> None:
         self._limits, self._max_answer_bytes = limits, max_answer_bytes
-        self._start = partial(start_process, variables, listening)
+        self._variables, self._listening = variables, listening
         self._process: _Process | None = None
         self._finalizer: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
@@ -166,7 +164,7 @@ class Worker:
         process = self._get_process()
         try:
             answer = process.ask(pack((function, item)), limits, self._max_answer_bytes, on_message)
-        # This includes exceptions of hear.
+        # This includes exceptions of on_message.
         except BaseException:
             self._end()
             raise
@@ -178,13 +176,10 @@ class Worker:
             if used and process.exceeded_memory:
                 return self.call(function, item, keep=keep, on_message=on_message, time_limit=time_limit, pack=pack)
             raise process.kill_reason or DiedError(describe_end(process.popen.wait()))
-        kind, content = answer
         limit = self._limits.memory_limit
-        if kind == FAILED or not keep or (limit is not None and _resident(process.popen.pid) > MAX_HELD_SHARE * limit):
+        if not keep or (limit is not None and _resident(process.popen.pid) > MAX_HELD_SHARE * limit):
             self._end()
-        if kind == FAILED:
-            raise RaisedError(*map(str, content))
-        return content
+        return answer[0]
 
     def close(self) -> None:
         """End the process for good, and with it a call that another thread waits for."""
@@ -197,7 +192,7 @@ class Worker:
             if self._closed:
                 raise DiedError("stopped")
             if self._process is None:
-                self._process = _Process(self._start())
+                self._process = _Process(start_process(self._variables, self._listening))
                 self._finalizer = weakref.finalize(self, end_process, self._process.popen)
                 # A fork of this process must not end the worker when it exits.
                 self._finalizer.atexit = False
@@ -222,7 +217,7 @@ class _Process:
     """
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
-        self.popen = popen
+        self.popen, self._channel = popen, Channel.to_worker(popen)
         self.kill_reason: DiedError | None = None
         self.exceeded_memory = False
         self._limits = NO_LIMITS
@@ -232,10 +227,11 @@ class _Process:
 
     def ask(
         self, message: bytes, limits: Limits, max_bytes: int, on_message: Callable[[Any], object] | None
-    ) -> tuple[str, Any] | None:
-        """Send a message; return the kind and the content of the answer, or None if the process ends.
+    ) -> tuple[Any] | None:
+        """Send a call; return its result in a tuple, or None if the process ends.
 
         Raises:
+            RaisedError: if the call raised an error.
             GarbledError: if the answer is invalid.
         """
         call_id = secrets.randbits(64)
@@ -244,16 +240,15 @@ class _Process:
         try:
             # If the process has ended, receive returns None.
             with suppress(OSError):
-                send(self.popen.stdin, call_id, message)
-            while (received := receive(self.popen.stdout, max_bytes)) is not None:
+                self._channel.send(call_id, message)
+            while (received := self._channel.receive(max_bytes)) is not None:
                 if received[0] != call_id:
                     raise GarbledError("its process gave an answer that was not asked for")
-                try:
-                    kind, content = read_plain(received[1])
-                except (ArgumentError, TypeError, ValueError) as error:
-                    raise GarbledError(f"its process gave an answer that cannot be read: {error}") from error
-                if kind != INTERIM:
-                    return kind, content
+                kind, content = _read(received[1])
+                if kind == FAILED:
+                    raise content
+                if kind == RETURNED:
+                    return (content,)
                 if on_message is not None:
                     on_message(content)
         finally:
@@ -279,13 +274,22 @@ class _Process:
             kill(self.popen)
 
 
+def _read(answer: bytes) -> tuple[str, Any]:
+    """Return the kind and the content of an answer; that of an error is a RaisedError."""
+    try:
+        kind, content = read_plain(answer)
+        return str(kind), RaisedError(*map(str, content)) if str(kind) == FAILED else content
+    except (ArgumentError, TypeError, ValueError) as error:
+        raise GarbledError(f"its process gave an answer that cannot be read: {error}") from error
+
+
 def start_process(variables: Mapping[str, str], listening: bool) -> subprocess.Popen[bytes]:
     """Start a process in its own group that receives calls through its standard streams; see :class:`Worker`."""
     # Python ignores entries of other types.
     path = [entry for entry in sys.path if isinstance(entry, str)]
     # The pipes are open files of this process, which others must not open.
     guard_process()
-    return _Starter.executor.submit(
+    return _starter.submit(
         subprocess.Popen,
         [sys.executable, "-P", "-c", START.format(path=path, listening=listening)],
         stdin=subprocess.PIPE,
@@ -306,19 +310,18 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
             stream.close()  # type: ignore[union-attr]
 
 
-class _Starter:
-    """A thread that lives as long as this process, because on Linux a child dies with the *thread* that started it."""
+# A thread that lives as long as this process, because on Linux a child dies with the *thread* that started it.
+_starter = ThreadPoolExecutor(1)
 
-    executor = ThreadPoolExecutor(1)
 
-    @classmethod
-    def renew(cls) -> None:
-        cls.executor = ThreadPoolExecutor(1)
+def _renew_starter() -> None:
+    global _starter
+    _starter = ThreadPoolExecutor(1)
 
 
 if HAS_GROUPS:
     # A fork does not inherit the thread.
-    os.register_at_fork(after_in_child=_Starter.renew)
+    os.register_at_fork(after_in_child=_renew_starter)
 
 
 def _family(pid: int) -> list[Any]:
