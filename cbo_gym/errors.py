@@ -14,6 +14,8 @@ from typing import Any
 
 # Number of characters of a value that a message repeats.
 MAX_LENGTH = 200
+# Number of characters of an error with its traceback.
+MAX_ERROR_LENGTH = 10_000
 # Largest number of names that a message lists.
 FEW_NAMES = 12
 # Exceptions that third-party code may raise.
@@ -136,6 +138,15 @@ def nearby(given: object, known: Iterable[str], listed_by: str) -> str:
 def printable(string: str) -> str:
     r"""Return the string with unprintable characters escaped as in Python's source: a line break as ``\n``."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in string)
+
+
+def abridge(string: str) -> str:
+    """Return an error or a traceback that can be stored: surrogates escaped, the middle of a long one left out."""
+    escaped = string.strip().encode("utf-8", "backslashreplace").decode()
+    half = MAX_ERROR_LENGTH // 2
+    if len(escaped) <= MAX_ERROR_LENGTH:
+        return escaped
+    return f"{escaped[:half]}\n... {len(escaped) - 2 * half} characters ...\n{escaped[-half:]}"
 
 
 def short_repr(given: Any) -> str:

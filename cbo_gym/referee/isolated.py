@@ -41,11 +41,9 @@ class IsolatedAgent(IsolatedPlayer):
     """
 
     def __init__(self, agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> None:
-        self._worker = _worker()
-        if isinstance(agent, Spec):
-            description = _begin(self._worker, f"make {agent.short_label}", seconds, "make", str(agent))
-        else:
-            description = _begin(self._worker, "make the agent", seconds, "take", agent)
+        label = f"make {agent.short_label}" if isinstance(agent, Spec) else "make the agent"
+        question = ("make", str(agent)) if isinstance(agent, Spec) else ("take", agent)
+        self._worker, description = _begin(label, seconds, *question)
         self.modules = frozenset(map(str, description["modules"]))
         self.modes = tuple(map(str, description["modes"]))
 
@@ -84,24 +82,20 @@ def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
     Raises:
         ArgumentError: if there is no such agent, it cannot be imported, or takes too long or ends its process.
     """
-    worker = _worker()
-    fields = _begin(worker, f"import {display_name(name)}", seconds, "card", name)
+    worker, fields = _begin(f"import {display_name(name)}", seconds, "card", name)
     worker.close()
     return card_of(fields)
 
 
-def _worker() -> Worker:
-    return Worker(max_answer_bytes=MAX_ANSWER_BYTES, variables={VARIABLE: "1"}, listening=False)
-
-
-def _begin(worker: Worker, task: str, seconds: float, name: str, argument: Any) -> Any:
-    """Return the first answer; without one in time, end the process.
+def _begin(task: str, seconds: float, name: str, argument: str | bytes) -> tuple[Worker, Any]:
+    """Return a worker of its own and its first answer; without one in time, end the process.
 
     Raises:
         ArgumentError: if the task cannot be done; the message says why.
     """
+    worker = Worker(max_answer_bytes=MAX_ANSWER_BYTES, variables={VARIABLE: "1"}, listening=False)
     try:
-        return _ask(worker, seconds, name, argument)
+        return worker, _ask(worker, seconds, name, argument)
     except BaseException as error:
         worker.close()
         if not isinstance(error, CBOGymError):

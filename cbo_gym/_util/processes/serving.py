@@ -14,10 +14,7 @@ from typing import Any
 
 from cbo_gym._util.plain import write_plain
 from cbo_gym._util.processes.channel import FAILED, INTERIM, RETURNED, Channel, GarbledError, die_with_parent
-from cbo_gym.errors import message_of
-
-# Characters of an error.
-MAX_ERROR_LENGTH = 10_000
+from cbo_gym.errors import abridge, message_of
 
 
 class _Question:
@@ -67,10 +64,4 @@ def _answer(call: bytes) -> bytes:
         return write_plain((RETURNED, function(item)))
     except BaseException as error:  # also SystemExit: only the caller ends this process
         strings = (type(error).__name__, message_of(error), traceback.format_exc())
-        return write_plain((FAILED, [_short(string) for string in strings]))
-
-
-def _short(string: str) -> str:
-    clean = string.encode("utf-8", "backslashreplace").decode()
-    half = MAX_ERROR_LENGTH // 2
-    return clean if len(clean) <= MAX_ERROR_LENGTH else f"{clean[:half]}\n...\n{clean[-half:]}"
+        return write_plain((FAILED, list(map(abridge, strings))))

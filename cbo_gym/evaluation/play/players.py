@@ -5,6 +5,7 @@ The referee stands above the evaluator and is found by name, in every process th
 
 from __future__ import annotations
 
+from contextlib import closing
 from importlib import import_module
 from typing import Any
 
@@ -22,7 +23,7 @@ class PlayerError(OperationError):
 
 
 class IsolatedPlayer:
-    """Base class of agents in processes of their own, which also have the methods of an agent.
+    """Base class of agents in processes of their own, which ``close`` ends.
 
     Attributes:
         modules: Modules in which the agent is defined, as its own process reports them.
@@ -32,29 +33,19 @@ class IsolatedPlayer:
     modules: frozenset[str]
     modes: tuple[str, ...]
 
-    def close(self) -> None:
-        """End the agent's process, and all that it started."""
-        raise NotImplementedError
 
-
-def isolate(agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> IsolatedPlayer:
-    """Make a third-party agent in a process of its own; arguments and errors as ``referee.isolated.IsolatedAgent``."""
-    player: IsolatedPlayer = _of_referee("isolated", "IsolatedAgent")(agent, seconds)
-    return player
+def isolate(agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> Any:
+    """Make a third-party agent an :class:`IsolatedPlayer`; as ``cbo_gym.referee.isolated.IsolatedAgent``."""
+    return import_module(f"{REFEREE}.isolated").IsolatedAgent(agent, seconds)
 
 
 def describe_isolated(agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the modules and modes of a third-party agent; otherwise as :func:`isolate`."""
-    player = isolate(agent, seconds)
-    player.close()
-    return player.modules, player.modes
+    with closing(isolate(agent, seconds)) as player:
+        return player.modules, player.modes
 
 
 def draw_instance(words: str, env: Spec, seed: int) -> tuple[Spec, str]:
-    """Return the instance and the secret of a cell of blind play; arguments and errors as ``referee.blind``."""
-    instance: tuple[Spec, str] = _of_referee("blind", "draw_instance")(words, env, seed)
+    """Return the instance and the secret of a cell of blind play, as ``cbo_gym.referee.blind.draw_instance``."""
+    instance: tuple[Spec, str] = import_module(f"{REFEREE}.blind").draw_instance(words, env, seed)
     return instance
-
-
-def _of_referee(module: str, name: str) -> Any:
-    return getattr(import_module(f"{REFEREE}.{module}"), name)

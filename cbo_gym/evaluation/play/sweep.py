@@ -28,7 +28,7 @@ from cbo_gym._util.processes.channel import DiedError
 from cbo_gym._util.processes.serving import say
 from cbo_gym._util.processes.worker import NO_LIMITS, Limits, Worker
 from cbo_gym.agent import UnsupportedModeError
-from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.errors import ArgumentError, OperationError, abridge
 from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound, Sampled
 from cbo_gym.evaluation.play.grid import Job, plan, seeds_in
 from cbo_gym.evaluation.play.players import isolate
@@ -41,7 +41,6 @@ from cbo_gym.evaluation.runs.results import (
     Recommend,
     Run,
     Status,
-    make_printable,
     name_of,
     run_from_bytes,
     run_to_bytes,
@@ -390,7 +389,7 @@ def _unfinished_run(job: Job, status: Status, error: str) -> Run:
         batch=job.batch,
         mode=job.mode,
         status=status,
-        error=make_printable(error),
+        error=abridge(error),
         isolated=job.isolated,
         secret=job.secret,
         sources=dict(job.sources),

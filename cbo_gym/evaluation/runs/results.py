@@ -39,7 +39,6 @@ MAX_ROUNDS = 1_000_000
 MAX_SEED = 2**63 - 1
 MAX_METADATA_LENGTH = 4 * 2**20
 MAX_LABEL_LENGTH = 10_000
-MAX_ERROR_LENGTH = 10_000
 MAX_REASON_LENGTH = 300
 # Replaces the checksum while it is computed.
 NO_CHECKSUM = "0" * 64
@@ -306,15 +305,6 @@ def stack_curves(runs: Sequence[Run], names: Sequence[str]) -> dict[str, np.ndar
         return stored[0].stack(stored, names)
     rows = [[table[name].to_numpy() for name in names] for table in (run.table for run in runs)]
     return {name: np.stack(columns) for name, columns in zip(names, zip(*rows, strict=True), strict=True)}
-
-
-def make_printable(string: str) -> str:
-    """Return a string that can be stored and printed: surrogates are escaped, the middle of a long one left out."""
-    escaped = string.strip().encode("utf-8", "backslashreplace").decode()
-    if len(escaped) > MAX_ERROR_LENGTH:
-        half = MAX_ERROR_LENGTH // 2
-        escaped = f"{escaped[:half]}\n... {len(escaped) - 2 * half} characters ...\n{escaped[-half:]}"
-    return escaped
 
 
 def last_line(error: str) -> str:
