@@ -23,10 +23,7 @@ from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.seed_ranges import INSTANCE_SEED, PUBLICATION, TUNING, TUNING_INSTANCES
 
 #: Metrics and their meanings; all are normalised scores after the last round, so environments can be averaged.
-METRICS = {
-    "average_score": "score of the average expected reward",
-    "best": "score of the best expected reward so far",
-}
+METRICS = {"average_score": "score of the average expected reward", "best": "score of the best expected reward so far"}
 SHOWN_PROBLEMS = 5
 
 #: Environment, value of the parameter, seed.

@@ -37,15 +37,7 @@ from cbo_gym.evaluation.runs.folder import require_writable, resumed_run
 from cbo_gym.evaluation.runs.locking import lock_folder
 from cbo_gym.evaluation.runs.machine import process_count
 from cbo_gym.evaluation.runs.provenance import provenance_fields
-from cbo_gym.evaluation.runs.results import (
-    Recommend,
-    Run,
-    Status,
-    name_of,
-    run_from_bytes,
-    run_to_bytes,
-    save_run,
-)
+from cbo_gym.evaluation.runs.results import Recommend, Run, Status, name_of, run_from_bytes, run_to_bytes, save_run
 from cbo_gym.evaluation.runs.revisions import package_stamp
 from cbo_gym.evaluation.runs.suite_runs import warn_of_others
 from cbo_gym.evaluation.suites import Suite

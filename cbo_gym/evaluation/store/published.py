@@ -20,13 +20,7 @@ from cbo_gym.evaluation.runs.counted import identity, newest
 from cbo_gym.evaluation.runs.folder import load_runs, run_files, stored_run
 from cbo_gym.evaluation.runs.locking import lock_folder
 from cbo_gym.evaluation.runs.recorded import with_actions
-from cbo_gym.evaluation.runs.results import (
-    MAX_FILE_BYTES,
-    NO_RESULT,
-    Run,
-    last_line,
-    metadata_of,
-)
+from cbo_gym.evaluation.runs.results import MAX_FILE_BYTES, NO_RESULT, Run, last_line, metadata_of
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.evaluation.store.codec import file_content, read_store_file
 from cbo_gym.evaluation.suites import Suite, load_all, suites_path
