@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,14 +92,13 @@ def evaluate(
     spec_of_agent = Spec.parse(agent) if isinstance(agent, str) else agent if isinstance(agent, Spec) else None
     agent = agent_of(spec_of_agent or agent)
     label = label or str(spec_of_agent or type(agent).__name__)
-    instance = make_env(spec, rounds_of(env) if horizon is None else horizon)
-    if any(isinstance(wrapper, OracleInfo) for wrapper in wrappers_of(instance)):
-        raise ArgumentError(f"{instance} shows expected rewards, which agents that are evaluated may not see")
-    try:
+    with closing(make_env(spec, rounds_of(env) if horizon is None else horizon)) as instance:
+        if any(isinstance(wrapper, OracleInfo) for wrapper in wrappers_of(instance)):
+            raise ArgumentError(f"{instance} shows expected rewards, which agents that are evaluated may not see")
         seeds = seeds_of(seed_number(seed), secret)
         task = make_task(instance, seeds.data)
-        modules = agent.modules if isinstance(agent, IsolatedPlayer) else modules_of(agent, spec_of_agent)
-        code = sources(modules, problem_of(instance), spec)
+        isolated = isinstance(agent, IsolatedPlayer)
+        code = sources(agent.modules if isolated else modules_of(agent, spec_of_agent), problem_of(instance), spec)
         asked = recommendation_rounds(recommend, task.horizon, whole_number("batch", batch, at_least=1))
         if batch > 1:
             _require_batches(agent, label, instance)
@@ -109,8 +109,7 @@ def evaluate(
                 if not isinstance(callback, Sampled) or callback.is_due(number, task.horizon):
                     callback(PlayedRound(*where_played, number, task.horizon, *after))
 
-        hidden = secret or isinstance(agent, IsolatedPlayer)
-        agent_task = replace(task, env_id=HIDDEN_ID) if hidden else task
+        agent_task = replace(task, env_id=HIDDEN_ID) if secret or isolated else task
         where = f"{label} on {task.env_id}, seed {seed}"
         playing = Playing(agent, where, instance, agent_task, seeds, asked, batch, hear)
         about: dict[str, Any] = {"agent": label, "env": str(spec), "seed": int(seed), "horizon": task.horizon}
@@ -121,26 +120,23 @@ def evaluate(
         columns = playing.play(saved)
         oracle = oracle_of(instance)
         table = _score(columns, asked, oracle)
-        optimum = oracle.optimum
         initial_expected, initial_reward = _initial_best(task, oracle)
-    finally:
-        instance.close()
-    return Run(
-        **about,
-        mode=str(task.mode),
-        sources=code,
-        **provenance_fields(),
-        reset_seconds=columns["reset_seconds"][0],
-        optimum=optimum.value,
-        optimum_standard_error=optimum.standard_error,
-        random_value=optimum.random_value,
-        initial_expected=initial_expected,
-        initial_reward=initial_reward,
-        choices=oracle.dynamics.codec.choices,
-        isolated=isinstance(agent, IsolatedPlayer),
-        secret=secret,
-        table=table,
-    )
+        return Run(
+            **about,
+            mode=str(task.mode),
+            sources=code,
+            **provenance_fields(),
+            reset_seconds=columns["reset_seconds"][0],
+            optimum=oracle.optimum.value,
+            optimum_standard_error=oracle.optimum.standard_error,
+            random_value=oracle.optimum.random_value,
+            initial_expected=initial_expected,
+            initial_reward=initial_reward,
+            choices=oracle.dynamics.codec.choices,
+            isolated=isolated,
+            secret=secret,
+            table=table,
+        )
 
 
 def _require_batches(agent: Any, label: str, env: gym.Env[Observation, Action]) -> None:
