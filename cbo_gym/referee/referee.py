@@ -35,6 +35,8 @@ RANDOM = Spec("Random")
 OVERALL_LOSS, ENVIRONMENT_LOSS = (0.1, 0.99), (0.2, 0.999)
 # Number of parted runs, and confidence required, to say that submitted scores are too high.
 MIN_PARTED, GAIN_CONFIDENCE = 5, 0.995
+# Columns of the scores.
+SCORES = ("play", "recommendation")
 OnStart = Callable[[str, int], object]
 OnRun = Callable[[Run], None] | None
 
@@ -175,35 +177,30 @@ def blind_scores(
 
 def drops(blind_plays: Sequence[Blind]) -> Iterator[str]:
     """Yield a message for each score that is lower in blind play, beyond chance."""
+    losses = []
     for played in blind_plays:
-        for column, what in enumerate(("play", "recommendation")):
-            submitted, blind = scores(played.submitted)[:, column], scores(played.runs)[:, column]
-            if len(blind) < len(played.runs):
-                yield f"{played.env}: played blind, {len(played.runs) - len(blind)} of {len(played.runs)} runs failed"
-            elif _min_loss(submitted, blind, ENVIRONMENT_LOSS[1]) > ENVIRONMENT_LOSS[0]:
-                means = f"{submitted.mean():.2f} as submitted and {blind.mean():.2f} blind"
+        submitted, blind = scores(played.submitted), scores(played.runs)
+        losses.append(submitted.mean(axis=0) - blind.mean(axis=0))
+        if len(blind) < len(played.runs):
+            yield f"{played.env}: played blind, {len(played.runs) - len(blind)} of {len(played.runs)} runs failed"
+            continue
+        for what, before, now in zip(SCORES, submitted.T, blind.T, strict=True):
+            if _min_loss(before, now, ENVIRONMENT_LOSS[1]) > ENVIRONMENT_LOSS[0]:
+                means = f"{before.mean():.2f} as submitted and {now.mean():.2f} blind"
                 yield f"{played.env}: its score of {what} is {means}"
-    losses = np.array(
-        [
-            [scores(played.submitted)[:, k].mean() - scores(played.runs)[:, k].mean() for k in (0, 1)]
-            for played in blind_plays
-        ]
-    )
-    for column, what in enumerate(("play", "recommendation")):
-        if len(losses) > 1 and _min_mean(losses[:, column], OVERALL_LOSS[1]) > OVERALL_LOSS[0]:
-            lost = losses[:, column].mean()
-            yield f"over all environments its score of {what} is {lost:.2f} lower blind than as submitted"
+    for what, lost in zip(SCORES, np.transpose(losses), strict=False):
+        if len(lost) > 1 and _min_mean(lost, OVERALL_LOSS[1]) > OVERALL_LOSS[0]:
+            yield f"over all environments its score of {what} is {lost.mean():.2f} lower blind than as submitted"
 
 
 def gains(played: Sequence[Replay]) -> Iterator[str]:
     """Yield a message for each score that is higher as submitted than in replays that part, beyond chance."""
-    parted_gains = np.array([replay.gain for replay in played if replay.verdict == "parts"])
-    for column, what in enumerate(("play", "recommendation")):
-        if len(parted_gains) >= MIN_PARTED and _min_mean(parted_gains[:, column], GAIN_CONFIDENCE) > 0.0:
-            more = parted_gains[:, column].mean()
+    parted_gains = [replay.gain for replay in played if replay.verdict == "parts"]
+    for what, more in zip(SCORES, np.transpose(parted_gains), strict=False):
+        if len(more) >= MIN_PARTED and _min_mean(more, GAIN_CONFIDENCE) > 0.0:
             yield (
-                f"{len(parted_gains)} runs part from what their agent plays here, and their submitted score of {what} "
-                f"is {more:.2g} higher on average, which is not chance"
+                f"{len(more)} runs part from what their agent plays here, and their submitted score of {what} "
+                f"is {more.mean():.2g} higher on average, which is not chance"
             )
 
 
