@@ -62,7 +62,7 @@ def on_files(files, config):
 
 @cache
 def terms() -> dict[str, str]:
-    """The terms of the glossary and their anchors, long ones first."""
+    """Return the terms of the glossary and their anchors, long ones first."""
     titles = re.findall(r"^## (.+)$", (DOCS / "glossary.md").read_text(), flags=re.MULTILINE)
     common = {"do", "Action", "Round", "Seed", "Score", "Mode", "Feedback", "Optimum"}  # on every page, and plain words
     anchors = {term: re.sub(r"[^\w]+", "-", term.lower()) for term in titles if term not in common}

@@ -8,7 +8,7 @@ from cbo_gym.actions import Space
 
 
 def seeded_copy(space: Space, seed: int) -> Space:
-    """Return a copy of ``space`` with a random stream of its own; the original's is left alone."""
+    """Return a copy of ``space`` with a new random stream; the stream of the original does not change."""
     copy = deepcopy(space)
     copy.seed(seed)
     return copy

@@ -214,7 +214,7 @@ class Stacked(Operation):
         return self.parts[0].with_lengthscale(length).repeat(self._dim)
 
     def _copies(self, theta: Tensor) -> Tensor:
-        """Hyper-parameters of the copies, ``... x (d k)`` to ``d x ... x k``."""
+        """Return hyper-parameters of the copies, ``... x (d k)`` to ``d x ... x k``."""
         return theta.unflatten(-1, (self._dim, -1)).movedim(-2, 0)
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:

@@ -95,7 +95,7 @@ def maximise(
 def _directions(
     points: np.ndarray, slopes: np.ndarray, inverses: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> np.ndarray:
-    """Quasi-Newton steps in the coordinates that are not held at a bound; 0 where the function is flat."""
+    """Return quasi-Newton steps in the coordinates that are not held at a bound; 0 where the function is flat."""
     free = ~(((points <= lower) & (slopes < 0.0)) | ((points >= upper) & (slopes > 0.0)))
     slopes = np.where(free, slopes, 0.0)
     steps = np.where(free, (inverses @ slopes[..., None])[..., 0], 0.0)
@@ -107,7 +107,7 @@ def _directions(
 
 
 def _updated(inverses: np.ndarray, moves: np.ndarray, changes: np.ndarray) -> np.ndarray:
-    """BFGS updates of inverse Hessians, where the function curves down along the step."""
+    """Return BFGS updates of inverse Hessians, where the function curves down along the step."""
     product = (moves * changes).sum(-1)
     lengths = np.linalg.norm(moves, axis=-1) * np.linalg.norm(changes, axis=-1)
     known = product > CURVED * lengths

@@ -110,7 +110,7 @@ class LogPosterior:
         return np.where(possible, density, -np.inf), np.where(possible[:, None], gradient, 0.0)
 
     def _rows(self, rows: tuple[int, ...]) -> list[Tensor]:
-        """The data and priors of some of the regressions."""
+        """Return the data and priors of some of the regressions."""
         if self._last[0] != rows:
             self._last = rows, [part[list(rows)] for part in self._data]
         return self._last[1]
@@ -252,6 +252,6 @@ def _fit_twice(regressions: Sequence[Regression], first: np.ndarray, inverses: n
 
 
 def _with_lengthscale(regression: Regression, length: float) -> np.ndarray:
-    """The initial hyper-parameters, with one lengthscale for all inputs."""
+    """Return the initial hyper-parameters, with one lengthscale for all inputs."""
     rest = regression.hyperparameters.start[len(regression.kernel.hyperparameters) :]
     return torch.cat([regression.kernel.with_lengthscale(length), rest]).numpy()

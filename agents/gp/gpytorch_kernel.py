@@ -112,7 +112,7 @@ class GPyTorchKernel(Kernel):
     def _with_slope(
         self, theta: Tensor, function: Callable[[], Tensor], upstream: Callable[[Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """The output of a function of the parameters, and the gradient of its product with ``upstream``."""
+        """Return the output of a function of the parameters, and the gradient of its product with ``upstream``."""
         self._set(theta)
         self._module.requires_grad_(True)
         with torch.inference_mode(False), torch.enable_grad():

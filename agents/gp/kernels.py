@@ -220,7 +220,7 @@ class Affine(Kernel):
         self._numbers.start[1 + self.dim :] = torch.cat([origin, torch.maximum(origin, 1.0 - origin)])
 
     def _split(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The variances w_0, ``... x 1``, and w_i, the origin and the unit of each input, ``... x 1 x d``."""
+        """Return the variances w_0, ``... x 1``, and w_i, the origin and the unit of each input, ``... x 1 x d``."""
         constant, slopes, origin, unit = theta.split([1, self.dim, self.dim, self.dim], -1)
         return constant.exp(), slopes.exp().unsqueeze(-2), origin.unsqueeze(-2), unit.unsqueeze(-2)
 

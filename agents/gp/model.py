@@ -145,7 +145,7 @@ class GaussianProcess:
         self.theta = torch.cat([*starts, torch.zeros(1, dtype=torch.float64)])
 
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Hyper-parameters of the kernel, those of the noise, and the mean."""
+        """Return hyper-parameters of the kernel, those of the noise, and the mean."""
         count = len(self._noise.hyperparameters)
         kernel, noise, mean = self.theta.to(self._device).split([len(self.theta) - count - 1, count, 1])
         return kernel, noise, mean[0]
@@ -328,7 +328,7 @@ class GaussianProcess:
         self._factorise(known)
 
     def _with_fixed(self) -> Tensor:
-        """The hyper-parameters, with the present values of those that fits do not vary."""
+        """Return the hyper-parameters, with the present values of those that fits do not vary."""
         parts = self.kernel.hyperparameters, self._noise.hyperparameters
         start, free = (torch.cat([getattr(part, name) for part in parts]) for name in ("start", "free"))
         return torch.cat([self.theta[:-1].where(free, start), self.theta[-1:]])

@@ -152,7 +152,7 @@ class ObservationalModel:
         return mean.mean(-1), std.mean(-1)
 
     def _covariates(self, target: frozenset[str]) -> list[str]:
-        """The targets, in the order of ``task.manipulable``, then the adjustment set."""
+        """Return the targets, in the order of ``task.manipulable``, then the adjustment set."""
         chosen = [name for name in self._task.manipulable if name in target]
         return chosen + sorted(self._adjustments[target] or ())
 

@@ -111,7 +111,7 @@ class HCBO(CBO):
         return [max((s for s in covered if len(s) == size), key=covered.__getitem__) for size in sizes]
 
     def _compete(self, rewards: list[list[float]]) -> Action:
-        """Play the set with the greatest mean reward plus alpha times its bound, in units of its own rewards."""
+        """Play the set with the greatest mean reward plus alpha times its bound, in units of the set's rewards."""
         means, bounds, actions = [], [], []
         for model in self._explored:
             rewards_of_set = np.array(rewards[model.index])

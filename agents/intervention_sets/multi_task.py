@@ -207,7 +207,7 @@ class OutcomeCovariance(Kernel):
         return covariance
 
     def _indicators(self, indices: Tensor) -> Tensor:
-        """Which outcome each index is of, ``... x n x 1`` to ``... x n x count``."""
+        """Return which outcome each index is of, ``... x n x 1`` to ``... x n x count``."""
         return torch.nn.functional.one_hot(indices[..., 0].long(), self._count).to(indices)
 
 

@@ -227,7 +227,7 @@ class SetModel(InterventionSetModel):
 
 
 class SeparateSetModel(SetModel):
-    """A set of variables with a GP of its own."""
+    """A set of variables with a separate GP."""
 
     def __init__(self, setting: Setting, index: int, seed: int) -> None:
         super().__init__(setting, index, seed)

@@ -74,7 +74,7 @@ class CBOMW(MultiplicativeWeights):
         return self._rewards(inputs, chosen, noise)
 
     def _rewards(self, inputs: Tensor, eta: dict[str, Tensor], noise: dict[str, Tensor]) -> Tensor:
-        """Expected rewards ``(b,)`` of inputs ``b x (q + k)`` where each node is at its eta ``(b,)``."""
+        """Return expected rewards ``(b,)`` of inputs ``b x (q + k)``, given each node's eta ``(b,)``."""
 
         def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             return mean + self.beta * std * (eta[node].unsqueeze(-1) if node in eta else 1.0)

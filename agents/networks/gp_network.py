@@ -111,7 +111,7 @@ class GPNetwork:
         )
 
     def _columns_of(self, node: str, signal_inputs: bool) -> tuple[str | int, ...]:
-        """The inputs of a node's GP: names of parents, indices of actions, then the inputs of signals."""
+        """Return the inputs of a node's GP: names of parents, indices of actions, then the inputs of signals."""
         signals = [parent for parent in self.parents[node] if signal_inputs and parent in self.signals]
         columns: dict[str | int, None] = {}  # in the order of first mention
         for name in (node, *signals):
@@ -140,7 +140,7 @@ class GPNetwork:
         return surrogate
 
     def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
-        """The function that makes the kernel of a node's mechanism.
+        """Return the function that makes the kernel of a node's mechanism.
 
         Without latent causes a kernel of all parents learns as much, and predicts in half the time.
         """
@@ -153,7 +153,7 @@ class GPNetwork:
         return additive_kernel if noisy and 1 < parents == own else partial(mechanism_kernel, parents=parents)
 
     def _group_nodes(self) -> list[tuple[str, ...]]:
-        """The modelled nodes in an order for passes, those together whose GPs may predict at once."""
+        """Return the modelled nodes in an order for passes, those together whose GPs may predict at once."""
         depth: dict[str, int] = {}
         for node in self.nodes:
             depth[node] = max((depth[parent] + 1 for parent in self.parents[node]), default=0)
@@ -306,7 +306,7 @@ class GPNetwork:
         return self._propagate_groups(inputs, self._groups, value, noise)
 
     def _posteriors(self, nodes: tuple[str, ...], points: list[Tensor]) -> Sequence[Sequence[Tensor]]:
-        """Means and standard deviations of the functions of a group's nodes, ``b x s`` each."""
+        """Return means and standard deviations of the functions of a group's nodes, ``b x s`` each."""
         if (stack := self._stack_of(nodes, points)) is not None:
             return [
                 together.unsqueeze(-1).unbind() for together in stack.posterior(torch.cat(points, 1).transpose(0, 1))
@@ -315,7 +315,7 @@ class GPNetwork:
         return list(zip(*each, strict=True))
 
     def _stack_of(self, nodes: tuple[str, ...], points: list[Tensor]) -> Stack | None:
-        """The stack of a group of nodes, unless it has one node or there are several samples of the points."""
+        """Return the stack of a group of nodes, unless it has one node or there are several samples of the points."""
         alike = all(own.shape[:2] == points[0].shape[:2] and own.shape[1] == 1 for own in points)
         return self._stacks.get(nodes) if alike else None
 
@@ -346,7 +346,7 @@ class GPNetwork:
         return self._propagate_groups(inputs, self._groups, self._means, noise)[self.nodes[-1]].mean(-1)
 
     def _means(self, nodes: tuple[str, ...], points: list[Tensor]) -> list[Tensor]:
-        """Means of the functions of a group's nodes, ``b x s`` each."""
+        """Return means of the functions of a group's nodes, ``b x s`` each."""
         if (stack := self._stack_of(nodes, points)) is not None:
             return list(stack.mean(torch.cat(points, 1).transpose(0, 1)).unsqueeze(-1).unbind())
         return [self.mean(node, own) for node, own in zip(nodes, points, strict=True)]
@@ -423,7 +423,7 @@ class GPNetwork:
         return torch.stack(torch.broadcast_tensors(*own or [torch.zeros_like(columns[0])]), -1)
 
     def _in_domain(self, parent: str, values: Number) -> Number:
-        """Values of a parent that can be set in units of its domain, others unchanged."""
+        """Return values of a parent that can be set in units of its domain, others unchanged."""
         names = self.settable.names
         return self.settable.scales[names.index(parent)].to_unit(values) if parent in names else values
 

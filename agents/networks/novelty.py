@@ -47,7 +47,7 @@ def information(network: GPNetwork, inputs: Tensor) -> Tensor:
 
 
 def _of_free_nodes(network: GPNetwork, inputs: Tensor, measure: Callable[[NodeSurrogate, Tensor], Tensor]) -> Tensor:
-    """A measure of the nodes' GPs where the posterior means lead, 0 of nodes that are set: ``nodes x b``."""
+    """Return a measure of the nodes' GPs at their posterior mean inputs, ``nodes x b``; 0 for nodes that are set."""
     settings = network.settings(inputs)
     measured = {node: torch.zeros_like(inputs[:, 0]) for node in network.nodes}
 

@@ -86,7 +86,7 @@ class WarpedGP(GaussianProcess):
 
     @property
     def noise_scale(self) -> Tensor:
-        """In the outputs' own units, about their mean, where the transform has slope 1."""
+        """Return values in the units of the outputs, about their mean, where the transform has slope 1."""
         return self._unit * super().noise_scale
 
     def _standardise(self) -> None:

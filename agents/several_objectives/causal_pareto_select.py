@@ -1,6 +1,6 @@
 """Causal ParetoSelect (Bhatija, Zuercher, Thumm & Bohné 2025, Algorithm 1).
 
-Each target set that can be Pareto-optimal on the diagram is a problem of its own, with a GP from its values to each
+Each target set that can be Pareto-optimal on the diagram is a separate problem, with a GP from its values to each
 objective. A search finds the Pareto set of the posterior means, from which a batch is picked greedily by the gain in
 the hypervolume of the set's front. The method plays the batch of the set with the greatest relative gain.
 """
@@ -138,7 +138,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         return (gain / before if before > 0.0 else np.inf if gain > 0.0 else 0.0), chosen
 
     def _mean(self, local: _Local, points: np.ndarray) -> np.ndarray:
-        """Posterior means of the rewards, ``(n, m)``, of values ``(n, dim)`` of a set's variables."""
+        """Return posterior means of the rewards, ``(n, m)``, of values ``(n, dim)`` of a set's variables."""
         coordinates = torch.from_numpy(points)
         inputs = (
             self.features.inputs(torch.stack([self._point(local, row) for row in points]))

@@ -238,7 +238,7 @@ def _lasso_path(features: np.ndarray, target: np.ndarray, gram: np.ndarray, corr
             alphas=largest * PENALTIES,
             precompute=np.ascontiguousarray(gram),
             Xy=correlation,
-            # A random state of its own, so that the global one does not change.
+            # A separate random state, so that the global one does not change.
             random_state=_UNUSED,
             check_input=False,
             max_iter=200,

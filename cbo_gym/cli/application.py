@@ -100,7 +100,7 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Options before the name of a command."""
+    """Read the options before the name of a command."""
 
 
 def add_cwd(names: Names) -> Names:

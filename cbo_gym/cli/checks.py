@@ -73,7 +73,7 @@ def check_one_problem(
 
 
 def _envs(mode: str) -> list[str]:
-    """The registered environments of a mode, the newest version of each."""
+    """Return the registered environments of a mode, the newest version of each."""
     from cbo_gym.envs.registry import entries
 
     newest = {entry.id.rpartition("-v")[0]: entry.id for entry in entries() if entry.mode == mode}
@@ -97,7 +97,7 @@ def _contract(agent: str, envs: list[str]) -> tuple[str, str, str]:
 
 
 def _missing(root: Path, name: str, path: str) -> Iterator[tuple[str, str, str]]:
-    """What belongs to an agent of this package, each part with the way to add it."""
+    """Return the missing parts of an agent of this package, each with the way to add it."""
     from cbo_gym.agent_registry.cards import agent_card, zoo_cards
 
     def holds(file: str, content: str) -> bool:

@@ -224,7 +224,7 @@ def check_submission(
     """Check results before they enter a store: the status is 1 if they are refused.
 
     Nothing in the file is trusted. It must have all environments of the suite, with the suite's rounds and seeds. Every
-    number is recomputed from the actions. The agent, in a process of its own, plays randomly chosen runs again. It also
+    number is recomputed from the actions. The agent, in a separate process, plays randomly chosen runs again. It also
     plays blind: on transformed systems, without knowing which system it faces or how it was transformed. An agent that
     is neither installed nor allowed stays unverified: its results are shown apart and never ranked.
 

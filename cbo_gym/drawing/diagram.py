@@ -65,7 +65,7 @@ class Box:
 
 
 class Picture:
-    """A diagram drawn on a figure of its own.
+    """A diagram drawn on a separate figure.
 
     Args:
         diagram: the diagram.

@@ -20,7 +20,7 @@ from cbo_gym.scm import Floats, Intervention
 class CausalTestFunction(SyntheticTestFunction):
     """The reward as a function on the codec's unit box, to be maximised.
 
-    ``function(X)`` plays a round for each point, each with noise of its own, and ``function(X, noise=False)`` or
+    ``function(X)`` plays a round for each point, each with new noise, and ``function(X, noise=False)`` or
     ``evaluate_true(X)`` gives E[Y | action], as the evaluator computes it: exactly, or by quasi-Monte Carlo. Points
     have shape ``batch_shape x dim`` and values ``batch_shape``; these carry no gradient. Noise comes from the seed
     rather than from torch's global stream, and may enter anywhere in the system, so there is no ``noise_std``.

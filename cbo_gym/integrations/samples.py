@@ -16,7 +16,7 @@ from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action
 
-# Key of the random stream, which is apart from those of the same seed in evaluations.
+# Key of the random stream, so that it is independent of the streams of evaluations with the same seed.
 SAMPLES_STREAM = 3
 # Number of values of one variable that are computed together, so that they fit in the processor's cache.
 BLOCK = 2**14
@@ -55,7 +55,7 @@ def sample(
         ArgumentError: for an unknown environment or bad parameters, fewer than 1 samples, an unknown or latent variable
             or the reward in ``do``, or a value that is not a finite number.
         gymnasium.error.InvalidAction: if the action is not an element of the action space.
-        OperationError: where a mechanism of a :class:`~cbo_gym.scm.GuardedModel` gives no finite number.
+        OperationError: if a mechanism of a :class:`~cbo_gym.scm.GuardedModel` gives no finite number.
     """
     n = whole_number("n", n, at_least=1)
     seed = seed_number(seed, at_most=MAX_NOISE_SEED)

@@ -93,7 +93,7 @@ class VecEnv(BaseVecEnv):
     def env_method(
         self, method_name: str, *method_args: object, indices: VecEnvIndices = None, **method_kwargs: object
     ) -> list[Any]:
-        raise NotImplementedError("the experiments are stepped together and have no methods of their own")
+        raise NotImplementedError("the experiments are stepped together and have no separate methods")
 
     def env_is_wrapped(
         self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None

@@ -60,7 +60,7 @@ class _Finder(MetaPathFinder, Loader):
 
             def refuse(*_: object, **__: object) -> NoReturn:
                 raise ClosedError(
-                    f"{module.__name__}.{name} is closed here: this agent plays in a process of its own, which gets "
+                    f"{module.__name__}.{name} is closed here: this agent plays in a separate process, which gets "
                     "its task, observations and rewards, and nothing else"
                 )
 

@@ -1,4 +1,4 @@
-"""Third-party agents in processes of their own, which never hold the environment, its oracle or the run's seed."""
+"""Third-party agents in separate processes, which never hold the environment, its oracle or the run's seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cbo_gym.referee.player import play
 from cbo_gym.referee.serialization import pack
 from cbo_gym.task import Action, Info, Observation, Task
 
-# In bytes; an action of any environment takes far less.
+# The answers of agents are actions, which are far smaller in all environments.
 MAX_ANSWER_BYTES = 2**26
 # Errors that keep their class; others become a PlayerError.
 KINDS: dict[str, type[CBOGymError]] = {
@@ -27,9 +27,9 @@ KINDS: dict[str, type[CBOGymError]] = {
 
 
 class IsolatedAgent(IsolatedPlayer):
-    """An agent in a process of its own, used like any other agent.
+    """An agent in a separate process, used like any other agent.
 
-    Dynamics read its answers as they read any action.
+    Its answers are checked as the actions of any agent are.
 
     Args:
         agent: Name or import path with parameters, or a pickle of the agent. Its code is run in the new process.
@@ -77,7 +77,7 @@ class IsolatedAgent(IsolatedPlayer):
 
 
 def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
-    """Return the card of a third-party agent, found in a process of its own.
+    """Return the card of a third-party agent, found in a separate process.
 
     Raises:
         ArgumentError: if there is no such agent, it cannot be imported, or takes too long or ends its process.
@@ -91,7 +91,7 @@ def _begin(task: str, seconds: float, name: str, argument: str | bytes) -> tuple
     """Return a worker of its own and its first answer; without one in time, end the process.
 
     Raises:
-        ArgumentError: if the task cannot be done; the message says why.
+        ArgumentError: if the task cannot be done; the message gives the reason.
     """
     worker = Worker(max_answer_bytes=MAX_ANSWER_BYTES, variables={VARIABLE: "1"}, listening=False)
     try:

@@ -1,4 +1,4 @@
-"""The calls by which a third-party agent plays in a process of its own.
+"""The calls by which a third-party agent plays in a separate process.
 
 It receives tasks, observations and rewards. Its process never holds an environment, an oracle or the seed of a run's
 noise.

@@ -48,7 +48,7 @@ class Blind:
     Attributes:
         env: Label of the environment in the file.
         submitted: Runs of the file.
-        runs: Blind runs, each on an instance of its own.
+        runs: Blind runs, each on a different instance.
         at_random: Runs of :data:`RANDOM` in the same cells.
     """
 

@@ -73,7 +73,7 @@ class _Pickler(pickle.Pickler):
         if type(value) in _VALUES or isinstance(value, np.generic | np.dtype) or _may_be_named(value):
             return NotImplemented
         raise ArgumentError(
-            f"an object of type {type(value).__qualname__} cannot be sent to an agent in a process of its own; use the "
+            f"an object of type {type(value).__qualname__} cannot be sent to an agent in a separate process; use the "
             "classes of cbo_gym, or play the agent with cbo_gym.evaluate"
         )
 

@@ -148,7 +148,7 @@ class _Symbol:
         return _Symbol(self.steps, (name, *[_index_of(operand, self.steps) for operand in inputs]))
 
     def clip(self, low: Any, high: Any, out: None = None) -> _Symbol:
-        """Called by ``numpy.clip``."""
+        """Clip, as ``numpy.clip`` calls it."""
         return self.after("clip", self, low, high)
 
     def __bool__(self) -> NoReturn:

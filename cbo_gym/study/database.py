@@ -165,7 +165,7 @@ class Database:
 
 
 def _is_uri(path: str) -> bool:
-    """Return whether SQLite would read this path of a URL as a URI of its own."""
+    """Return whether SQLite would read this path of a URL as another URI."""
     return path.startswith("file:")
 
 

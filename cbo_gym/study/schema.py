@@ -1,7 +1,7 @@
 """The tables of studies, their version, and the steps from each version to the next.
 
 A change of a table is a new version: increase ``SCHEMA`` and add a step to ``STEPS`` that upgrades the tables of the
-version before. A step is written in plain SQL and never edited later, because it meets the tables of its own time.
+version before. A step is written in plain SQL and never edited later, because it changes tables of that version.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class AgentError(OperationError):
-    """An agent raised an error of its own."""
+    """An agent raised an error that is not one of this package."""
 
 
 @contextmanager

@@ -109,7 +109,7 @@ def test_a_sweep_of_a_suite(tmp_path):
     count = sweep([AGENT], Suite(**GOOD), None, tmp_path, n_jobs=1)
     assert count["finished"] == 4
     assert sweep([AGENT], Suite(**GOOD), [0], tmp_path, n_jobs=1)["resumed"] == 2
-    with pytest.raises(ArgumentError, match="only a suite has seeds of its own"):
+    with pytest.raises(ArgumentError, match="only a suite has default seeds"):
         sweep([AGENT], ["CBO/Dropwave-v0"], None, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Somebody else's agent in a process of its own: it is told plain data, and plays as it does in one process."""
+"""Somebody else's agent in a separate process: it is told plain data, and plays as it does in one process."""
 
 import json
 import os
@@ -152,7 +152,7 @@ def test_what_is_sent_names_only_a_closed_list_of_classes(env_id):
     "value", [object(), lambda: 0, os.system, gym.make, gym.Env, np.random.default_rng(3), np.array([object()])]
 )
 def test_nothing_else_is_sent(value):
-    with pytest.raises(ArgumentError, match="cannot be sent to an agent in a process of its own"):
+    with pytest.raises(ArgumentError, match="cannot be sent to an agent in a separate process"):
         pack(("act", ({"nodes": value},)))
 
 

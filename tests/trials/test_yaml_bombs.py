@@ -1,4 +1,4 @@
-"""YAML files that would take much time or memory; each is read in a process of its own, whose memory is measured."""
+"""YAML files that would take much time or memory; each is read in a separate process, whose memory is measured."""
 
 import json
 

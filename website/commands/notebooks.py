@@ -46,18 +46,18 @@ def notebook_of(page: Path) -> str:
 
 
 def repository() -> str:
-    """The address of the repository; empty before the first release."""
+    """Return the address of the repository; empty before the first release."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return project.get("urls", {}).get("Repository", "")
 
 
 def source(address: str) -> str:
-    """The requirement by which a notebook installs the package."""
+    """Return the requirement by which a notebook installs the package."""
     return f'"cbo-gym[all] @ git+{address}"' if address else FROM_HERE
 
 
 def _block(block: Block, markdown: str) -> str:
-    """A block as jupytext reads it: cells write files and run commands."""
+    """Return a block in the form that jupytext reads; its cells write files and run commands."""
     whole, code = markdown[block.start : block.end], block.code.rstrip()
     if block.not_run:  # a page says why it is not run there; a reader of the notebook may
         return f"<!-- #region -->\nNot run here, {block.not_run}:\n\n{whole}<!-- #endregion -->\n"
@@ -73,7 +73,7 @@ def _command(line: str) -> str:
 
 
 def _link(match: re.Match[str]) -> str:
-    """A link to the notebook of a page, or to the page if it has none."""
+    """Return a link to the notebook of a page, or to the page if it has none."""
     if "/" not in match[1] and (PAGES / f"{match[1]}.md").is_file():
         return f"]({match[1]}.ipynb)"
     return f"](../../docs/{match[1].removeprefix('../')}.md)"

@@ -41,7 +41,7 @@ REPORT_SIZE = (1100, 800)
 
 @on_paper
 def learning(path: Path) -> None:
-    """The rendered rounds of one agent, above the rewards so far."""
+    """Draw the rendered rounds of one agent, above the rewards so far."""
     env = gym.make(SYSTEM, render_mode="rgb_array")
     task, agent = make_task(SYSTEM, seed=0), create_agent(LEARNER)
     observation, _ = env.reset(seed=0)
@@ -59,7 +59,7 @@ def learning(path: Path) -> None:
 
 
 def _frame(drawn: np.ndarray, rewards: list[float], optimum: float) -> Image.Image:
-    """The rendered environment above the rewards so far."""
+    """Return the rendered environment above the rewards so far."""
     width, height = drawn.shape[1] / 100, drawn.shape[0] / 100
     whole = height + 1.5
     figure = Figure(figsize=(width, whole), dpi=80)
@@ -127,7 +127,7 @@ def paper(path: Path) -> None:
 
 
 def report(path: Path) -> None:
-    """The first screen of a report on published runs.
+    """Draw the first screen of a report on published runs.
 
     Raises:
         FileNotFoundError: if Chromium is not installed.

@@ -67,7 +67,7 @@ def play() -> None:
 
 
 def modes_table() -> str:
-    """A row for each feedback mode, with its own agents in the order of the zoo."""
+    """Return a row for each feedback mode, with its own agents in the order of the zoo."""
     agents: dict[Mode, list[str]] = defaultdict(list)
     for name in zoo():
         modes = modes_of(find_agent(name))
@@ -84,7 +84,7 @@ def _some(names: list[str]) -> str:
 
 
 def scores_table(board: Leaderboard) -> str:
-    """A row for each task with published runs: the scores of the final recommendations, the best in bold."""
+    """Return a row for each task with published runs: the scores of the final recommendations, the best in bold."""
     cells = {(row["env"], row["agent"]): row for row in board.per_env.filter(pl.col("score").is_not_null()).to_dicts()}
     rows = []
     for mode, example in MODES.items():

@@ -78,10 +78,10 @@ class DocumentedAgent:
 
 
 def documented_agents() -> list[DocumentedAgent]:
-    """The agents of the zoo, in its order."""
+    """Return the agents of the zoo, in its order."""
     return [DocumentedAgent(name, path) for name, path in zoo().items()]
 
 
 def plain(doc: str) -> str:
-    """A paragraph of a docstring in one line of Markdown."""
+    """Return a paragraph of a docstring in one line of Markdown."""
     return " ".join(ROLE.sub(r"`\1`", doc).replace("``", "`").split())

@@ -31,7 +31,7 @@ def knowledge() -> dict[str, list[str]]:
 
 
 def marks_note() -> str:
-    """The meanings of the marks at agents' names."""
+    """Return the meanings of the marks at agents' names."""
     marks = ", ".join(f"<sup>{mark}</sup> {meaning}" for mark, meaning in KNOWLEDGE.values())
     return f"Agents with marks know more than spaces, graph and initial data: {marks}."
 
@@ -49,16 +49,16 @@ class Links:
     root: str = ""
 
     def to(self, page: str, shown: str) -> str:
-        """The Markdown ``shown``, linked to a page of the site."""
+        """Return a link to a page of the site with the Markdown ``shown``."""
         return f"[{shown}]({self.root}{page})" if page in self.pages else shown
 
     def agent(self, label: str) -> str:
-        """The label, with the marks of the agent's knowledge."""
+        """Return the label, with the marks of the agent's knowledge."""
         name = Spec.parse(label).name
         marks = "".join(f"<sup>{KNOWLEDGE[fact][0]}</sup>" for fact in knowledge().get(name, ()))
         return self.to(f"agents/{name}.md", escape(label)) + marks
 
     def env(self, label: str) -> str:
-        """The environment without the prefix ``CBO/``."""
+        """Return the environment without the prefix ``CBO/``."""
         label = label.removeprefix("CBO/")
         return self.to(f"environments/{bare_name(label.partition(', T=')[0])}.md", escape(label))

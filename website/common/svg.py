@@ -17,7 +17,7 @@ DARK = {
 
 
 def svg_of(figure: Figure) -> str:
-    """SVG with text as text, which keeps the file small, and a transparent background."""
+    """Return an SVG with text as characters, which keeps the file small, and a transparent background."""
     figure.patch.set_alpha(0.0)
     file = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cbo-gym"}):
@@ -27,14 +27,14 @@ def svg_of(figure: Figure) -> str:
 
 
 def dark(svg: str) -> str:
-    """The same picture for dark pages."""
+    """Return the same picture for dark pages."""
     style = '<style type="text/css">'  # the default colour of text is not in the SVG
     svg = svg.replace(style, f"{style}text {{fill: #000000}} ")
     return re.sub("|".join(DARK), lambda match: DARK[match[0]], svg)
 
 
 def light_and_dark(path: str, svg: str) -> dict[str, str]:
-    """Address -> a picture for light pages, and one for dark ones; the path is without its ending."""
+    """Return address -> a picture for light pages, and one for dark ones; the path is without its ending."""
     return {f"{path}.svg": svg, f"{path}-dark.svg": dark(svg)}
 
 

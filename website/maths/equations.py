@@ -51,12 +51,12 @@ class Equation:
 
 
 def noise_name(variable: str) -> str:
-    """The symbol of a variable's exogenous part in formulas."""
+    """Return the symbol of a variable's exogenous part in formulas."""
     return f"U({variable})"
 
 
 def equations_of(scm: System, actions: Sequence[str]) -> list[Equation]:
-    """The equations in the order of the variables, latent ones included.
+    """Return the equations in the order of the variables, latent ones included.
 
     Args:
         scm: the system.
@@ -129,7 +129,7 @@ def _row(group: Sequence[Equation]) -> str:
 
 
 def _math(latex: str) -> str:
-    """A formula in the line, its fractions in full size."""
+    """Return an inline formula with fractions in full size."""
     return f'<math displaystyle="true">{mathml(latex, block=False).partition(">")[2]}'
 
 
@@ -143,7 +143,7 @@ def _pattern(equation: Equation) -> tuple[Any, ...]:
 
 
 def distribution_latex(distribution: Distribution) -> str:
-    """A distribution; the second number of a normal one is its variance, written as a square."""
+    """Return the formula of a distribution; the variance of a normal one is written as a square."""
     n = number_latex
     match distribution:
         case Normal():

@@ -133,7 +133,7 @@ class _Printer(LatexPrinter):
         return sorted(parts, key=lambda part: order.index(key(part)) if key(part) in order else len(order))
 
     def _terms(self, whole: sympy.Expr) -> list[str]:
-        """The terms of a sum with their signs; of many that are alike the first two and the last."""
+        """Return the terms of a sum with their signs; of many similar ones, only the first two and the last."""
         terms = self._sort(sympy.Add.make_args(whole), whole, _term)
         shapes = [term.xreplace(dict.fromkeys(term.free_symbols, symbol("x"))) for term in terms]
         alike = [i for i, shape in enumerate(shapes) if shape == Counter(shapes).most_common(1)[0][0]]
@@ -196,7 +196,7 @@ class _Printer(LatexPrinter):
 
 
 def _is_decimal(value: sympy.Rational) -> bool:
-    """Whether a number is shown by its digits: it has few, or is not a simple fraction."""
+    """Return whether a number is written as a decimal, because it has few digits or is not a simple fraction."""
     return value.q > 100 or 10**DIGITS % value.q == 0
 
 

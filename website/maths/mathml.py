@@ -18,7 +18,7 @@ def with_mathml(html: str) -> str:
 
 
 def mathml(latex: str, block: bool) -> str:
-    """A formula as MathML, inside a line or as a block.
+    """Return a formula as MathML, inside a line or as a block.
 
     Raises:
         ValueError: if latex2mathml does not know a command.

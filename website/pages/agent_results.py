@@ -57,7 +57,7 @@ class Result:
         return f"CBO/{bare_name(self.short)}"
 
     def cell(self, score: str) -> str:
-        """``0.912 ± 0.013``: the ``score`` or ``average_score`` with half its interval."""
+        """Return ``0.912 ± 0.013``: the ``score`` or ``average_score`` with half its interval."""
         value, half = getattr(self, score), getattr(self, f"{score}_half")
         return f"{value:.3f}" if half is None else f"{value:.3f} ± {half:.3f}"
 
@@ -76,7 +76,7 @@ def milliseconds(seconds: float) -> str:
 
 @cache
 def results() -> list[Result]:
-    """The rows of :data:`RESULTS`."""
+    """Return the rows of :data:`RESULTS`."""
     rows = pl.read_csv(RESULTS, comment_prefix="#", infer_schema_length=None)
     return [Result(**row) for row in rows.iter_rows(named=True)]
 

@@ -20,7 +20,7 @@ from website.pages.agent_results import Result, milliseconds, provenance, rankin
 
 
 def pages(others: Collection[str] = ()) -> dict[str, str]:
-    """Address in the site -> Markdown.
+    """Return address in the site -> Markdown.
 
     Args:
         others: addresses of other pages; environments with a page are linked.
@@ -31,13 +31,13 @@ def pages(others: Collection[str] = ()) -> dict[str, str]:
 
 
 def navigation() -> list[Any]:
-    """The section of the site: the index, then a group for each family."""
+    """Return the section of the site: the index, then a group for each family."""
     groups = [{_title(name): [f"agents/{agent.name}.md" for agent in own]} for name, own in families().items()]
     return ["agents/index.md", *groups]
 
 
 def families() -> dict[str, list[DocumentedAgent]]:
-    """The folders of agents with their members, in the order of the zoo."""
+    """Return the folders of agents with their members, in the order of the zoo."""
     members: dict[str, list[DocumentedAgent]] = defaultdict(list)
     for agent in documented_agents():
         members[agent.family].append(agent)
@@ -88,14 +88,14 @@ def _results(own: list[Result], links: Links) -> list[str]:
 
 
 def _cost(own: list[Result]) -> str:
-    """``A round costs 20 ms (10 to 50).``: the median over environments, and the range."""
+    """Return ``A round costs 20 ms (10 to 50).``: the median over environments, and the range."""
     seconds = [result.seconds for result in own]
     spread = f" ({milliseconds(min(seconds))} to {milliseconds(max(seconds))})" if len(seconds) > 1 else ""
     return f"A round costs {milliseconds(median(seconds))} ms{spread}."
 
 
 def _wins(own: list[Result]) -> str:
-    """The environments on which the agent has the highest score, and those on which it is level with the best."""
+    """Return the environments on which the agent has the highest score, and those on which it shares it."""
     sentences = {"It has the highest score on": "best", "Its interval meets that of the best on": "level"}
     shown = [f"{sentence} {envs}." for sentence, standing in sentences.items() if (envs := _join_envs(own, standing))]
     return " ".join(shown) or "It wins on none of these environments."
@@ -106,7 +106,7 @@ def _join_envs(own: Iterable[Result], standing: str) -> str:
 
 
 def index() -> str:
-    """The list of all agents, by families, and the notation of their pages."""
+    """Return the list of all agents, by families, and the notation of their pages."""
     parts = [(DOCS / "methods" / "index.md").read_text(encoding="utf-8").strip(), "## All agents"]
     header = ["agent", "modes", "summary", "ms", "highest score on"]
     for family, members in families().items():

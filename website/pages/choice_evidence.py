@@ -41,7 +41,7 @@ LEAST_SHARE = 0.5  # of a mode's environments, on which an agent must have playe
 
 
 def published_runs(*, judging: bool = False) -> pl.DataFrame:
-    """The table of all published runs by which rules may be chosen, or of those on seeds for publication.
+    """Return the table of all published runs by which rules may be chosen, or of those on seeds for publication.
 
     Runs of the README's table, whose seconds are of a busy machine, are in neither. Most of the former are in the
     store's history, which keeps replaced runs.
@@ -53,12 +53,12 @@ def published_runs(*, judging: bool = False) -> pl.DataFrame:
 
 
 def judges(run: Run) -> bool:
-    """Whether a run is on seeds for publication, by which nothing is chosen."""
+    """Return whether a run is on seeds for publication, by which nothing is chosen."""
     return is_for_publication(run.seed, Spec.from_label(run.env).keywords)
 
 
 def table_of(runs: Iterable[Run]) -> pl.DataFrame:
-    """A row for each finished run of an agent with its defaults: mode, env, rounds, agent, seed, score, seconds.
+    """Return a row for each finished run of an agent with its defaults: mode, env, rounds, agent, seed, score, seconds.
 
     Runs with several objectives are left out: Auto does not play these.
     """
@@ -116,7 +116,7 @@ def rivals(scores: pl.DataFrame) -> pl.DataFrame:
 
 
 def lines(scores: pl.DataFrame) -> str:
-    """A table of Markdown."""
+    """Return a table of Markdown."""
     header = ["mode", "the other", "environments", "Auto", "the other's", "ahead", "fewest seeds"]
     rows = [
         (row["mode"], row["agent"], f"{row['environments']} of {row['of']}", f"{row['auto']:.4f}",
@@ -127,7 +127,7 @@ def lines(scores: pl.DataFrame) -> str:
 
 
 def rules() -> str:
-    """All rules as a table of Markdown."""
+    """Return all rules as a table of Markdown."""
     rows = [(mode, f"[{rule.agent}]({rule.agent}.md)", rule.reason) for mode in RULES for rule in RULES[mode]]
     rows.append(("any", f"[{LAST.agent}]({LAST.agent}.md)", LAST.reason))
     return table(["mode", "agent", "plays where"], rows, left=ALL)

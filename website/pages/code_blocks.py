@@ -83,7 +83,7 @@ def run(markdown: str, name: str, folder: Path, commands: bool = True) -> Iterat
 
 @contextmanager
 def _page_environment(folder: Path) -> Iterator[dict[str, Any]]:
-    """A working directory and a namespace; imports and figures are removed at the end of the page."""
+    """Return a working directory and a namespace; imports and figures are removed at the end of the page."""
     import matplotlib
 
     main = ModuleType("__main__")  # pickle finds the classes of the page there
@@ -136,7 +136,7 @@ def _figures() -> list[bytes]:
 
 
 def with_output(markdown: str, name: str) -> tuple[str, dict[str, bytes]]:
-    """A page with the output of its blocks, and its figures by file name."""
+    """Return a page with the output of its blocks, and its figures by file name."""
     parts, last, figures = [], 0, {}
     with TemporaryDirectory() as folder:
         for block, output in run(markdown, name, Path(folder)):

@@ -78,7 +78,7 @@ class Environment:
 
 @cache
 def environments() -> tuple[Environment, ...]:
-    """All that are registered."""
+    """Return all registered environments."""
     return tuple(map(Environment, entries()))
 
 
@@ -93,7 +93,7 @@ def pages() -> dict[str, str]:
 
 
 def navigation() -> list[dict[str, Any]]:
-    """The pages by mode, after the table and the gallery."""
+    """Return the pages by mode, after the table and the gallery."""
     groups = {f"{mode.capitalize()} mode": [{env.name: env.page} for env in own] for mode, own in _by_mode().items()}
     first = {"All environments": "environments.md", "Gallery": f"{FOLDER}/gallery.md"}
     return [{title: entry} for title, entry in (first | groups).items()]
@@ -108,7 +108,7 @@ def _by_mode() -> dict[Mode, list[Environment]]:
 
 
 def table() -> str:
-    """All environments in a row each."""
+    """Return a table with a row for each environment."""
     rows = []
     for env in environments():
         entry, best = env.entry, env.entry.optimum
@@ -129,7 +129,7 @@ def table() -> str:
 
 
 def gallery() -> str:
-    """Cards with the graph and the landscape of every environment, by mode."""
+    """Return cards with the graph and the landscape of every environment, by mode."""
     rows = ["---\nhide: [toc]\n---\n\n# Gallery\n\nEach environment's graph and a slice of its rewards.\n"]
     for mode, members in _by_mode().items():
         rows += [f"## {mode.capitalize()} mode", "", members[0].mode_description, "", '<div class="gallery">']
@@ -139,7 +139,7 @@ def gallery() -> str:
 
 
 def _card(family: str, members: Sequence[Environment]) -> str:
-    """A family of environments in pictures of its first member, with links to all."""
+    """Return the card of a family of environments: pictures of its first member, and links to all."""
     first = members[0]
     pictures = "".join(
         f'<span class="card-picture">{_images(first, picture, "")}</span>' for picture in first.picture_names
@@ -163,7 +163,7 @@ def _images(env: Environment, picture: str, alt: str) -> str:
 
 
 def without_rounding_error(value: float, best: RecordedOptimum) -> float:
-    """The value, or 0 if it is a rounding error next to the gap between the optimum and a random action."""
+    """Return the value, or 0 if it is a rounding error next to the gap between the optimum and a random action."""
     return 0.0 if abs(value) < NOTHING * abs(best.value - best.random_value) else value
 
 
@@ -171,7 +171,7 @@ def without_rounding_error(value: float, best: RecordedOptimum) -> float:
 
 
 def page(env: Environment) -> str:
-    """The page with all its sections; those without content are left out."""
+    """Return the page with all its sections; those without content are left out."""
     description = env.dynamics.problem.description
     parts = [
         f'---\ntitle: {env.name}\ndescription: "{description}"\n---',
@@ -326,7 +326,7 @@ def _landscape(env: Environment) -> Iterator[str]:
 
 @cache
 def published_tables() -> list[dict[str, Any]]:
-    """Numbers that papers print: their tables in ``docs/papers``, and those of ``website/pages/published.yaml``."""
+    """Return the numbers printed in papers, from ``docs/papers`` and ``website/pages/published.yaml``."""
     tables = [
         {
             "environments": exhibit.environments,
@@ -375,7 +375,7 @@ def _plain(doc: str) -> str:
 
 
 def _docstring(env: Environment) -> tuple[str, dict[str, str]]:
-    """The docstring of the problem's function: its text, and its arguments by name."""
+    """Return the docstring of the problem's function: its text, and its arguments by name."""
     about, arguments = _parse_docstring(env.entry.problem)
     if network := env.entry.kwargs.get("network"):
         about = f"{_parse_docstring(network)[0]}\n\n{about}"

@@ -76,7 +76,7 @@ class Landscape:
 
 
 def landscape_of(dynamics: Dynamics, recorded: RecordedOptimum | None) -> Landscape | None:
-    """The slices of an environment in its mode; None without a recorded optimum."""
+    """Return the slices of an environment in its mode; None without a recorded optimum."""
     views: dict[Mode, Callable[[Dynamics, RecordedOptimum], Landscape]] = {
         Mode.SOFT: _parameters,
         Mode.AGGREGATED: _cells,
@@ -97,7 +97,7 @@ def _levels(best: Optimum | RecordedOptimum) -> dict[str, float]:
 
 
 def _front(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
-    """The recorded Pareto front, a panel a pair of objectives."""
+    """Return panels of the recorded Pareto front, one for each pair of objectives."""
     names = [
         f"E[{'' if objective.sign > 0 else '-'}{objective.name}]" for objective in dynamics.problem.outcomes.objectives
     ]
@@ -119,7 +119,7 @@ def _parameters(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
 
 
 def _cells(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
-    """The function of single points, whose means over cells are the feedback."""
+    """Return the function of single points, whose means over cells are the feedback."""
     middle = np.mean(dynamics.codec.from_record(recorded.action), axis=0)
     return _slices(CoarseOracle(make_dynamics(dynamics.problem, Mode.SOFT)), middle, recorded)
 
@@ -221,7 +221,7 @@ def _super_arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
 
 
 def _arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
-    """The expected reward of every arm, or of the best of many."""
+    """Return the expected reward of every arm, or of the best of many."""
     oracle, codec = Oracle(dynamics, recorded=recorded), dynamics.codec
     values = _expected_values(oracle, dynamics.all_actions())
     shown = sorted(np.argsort(-values, kind="stable")[:MAX_ARMS].tolist())
@@ -235,7 +235,7 @@ def _arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
 
 
 def _contexts(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
-    """E[Y | x, c] over a context and a variable: those by which the best response moves most."""
+    """Return E[Y | x, c] over a context and a variable: those by which the best response moves most."""
     assert isinstance(dynamics, ContextualDynamics)
     oracle = ContextualOracle(dynamics, recorded=recorded)
     names = dynamics.contexts.names
@@ -278,7 +278,7 @@ def _contexts(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
 
 
 def draw(landscape: Landscape) -> Figure:
-    """A figure of all panels, at most three in a row."""
+    """Draw all panels, at most three in a row."""
     count = len(landscape.panels)
     columns = min(count, 3)
     tall = max((len(panel.bars) for panel in landscape.panels), default=0)

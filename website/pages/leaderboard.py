@@ -70,7 +70,7 @@ def leaderboard_pages(parts: Parts, links: Links) -> dict[str, str]:
 
 
 def answers(parts: Parts, links: Links) -> str:
-    """A row for each mode: the best method with its score and seconds, and the next one.
+    """Return a row for each mode: the best method with its score and seconds, and the next one.
 
     Runs of suites on seeds for publication are compared; without two comparable methods those of the agents' pages too,
     which have few seeds; without two comparable ones among these the row has the choice of ``Auto``.
@@ -103,7 +103,7 @@ def _head(title: str) -> str:
 
 
 def scores_of(board: Leaderboard, mode: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows of agents that have played all environments of a mode, the best first, and those of all others."""
+    """Return the rows of agents that have played all environments of a mode, the best first, and the other rows."""
     rows = board.overall.filter(pl.col("group") == mode).to_dicts()
     for row in rows:
         if row["fewest_seeds"] < LEAST_SEEDS:
@@ -143,13 +143,13 @@ def _add_picture(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str
 
 
 def _environments(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The number of a mode's environments, of which the rows count those that an agent has played."""
+    """Return the number of environments of a mode."""
     count = rows[0]["of"]
     return "1 environment" if count == 1 else f"{count} environments"
 
 
 def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[str, str]) -> list[str]:
-    """The part of the page on a suite with these runs; its pictures are added to the others."""
+    """Return the part of the page on a suite with these runs; its pictures are added to the others."""
     asked = (
         f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by "
         f"{suite.metric}. {seeds_note(suite)}"
@@ -190,7 +190,7 @@ def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[s
 
 
 def _tables(about: str, tables: Mapping[str, Table], links: Links, left: int = 1) -> list[str]:
-    """A paragraph and the tables, each below its title; empty without tables."""
+    """Return a paragraph and the tables, each below its title; empty without tables."""
     parts = [about] if tables else []
     for title, own in tables.items():
         rows = [[links.agent(agent), *map(escape, cells)] for agent, *cells in own.lines]
@@ -199,7 +199,7 @@ def _tables(about: str, tables: Mapping[str, Table], links: Links, left: int = 1
 
 
 def not_run(suite: Suite, runs: Sequence[Run], links: Links) -> str:
-    """The missing runs of a suite: agents, environments, pairs with too few seeds; empty if the suite is complete."""
+    """Return the agents, environments and pairs whose runs a suite lacks; empty if the suite is complete."""
     counts: dict[tuple[str, str], set[int]] = defaultdict(set)
     for run in runs:
         if run.status == "finished" and not run.unverified:

@@ -55,7 +55,7 @@ def _digest() -> str:
 
 
 def graph_of(dynamics: Dynamics) -> Picture:
-    """The diagram with the role of each node and the actions that it takes."""
+    """Return the diagram with the role of each node and the actions that it takes."""
     lines = _settings(dynamics) if dynamics.codec.choices else _parameters(dynamics)
     roles = roles_of(dynamics)
     boxes = {name: Box(None, lines.get(name, ()), COLOURS[role]) for name, role in roles.items()}
@@ -71,7 +71,7 @@ def graph_of(dynamics: Dynamics) -> Picture:
 
 
 def _parameters(dynamics: Dynamics) -> dict[str, list[Line]]:
-    """The names of the parameters, or of the base arms, at the nodes that they enter."""
+    """Return the names of the parameters, or of the base arms, at the nodes that they enter."""
     names = [
         *(name for name, _ in dynamics.coordinate_labels),
         *dynamics.problem.domains.names[len(dynamics.domains) :],
@@ -80,7 +80,7 @@ def _parameters(dynamics: Dynamics) -> dict[str, list[Line]]:
 
 
 def _settings(dynamics: Dynamics) -> dict[str, list[Line]]:
-    """The native ranges of the variables that may be set."""
+    """Return the native ranges of the variables that may be set."""
     ranges = {
         name: "{} to {}".format(*(short_numbers(*domain)(end) for end in domain))
         for name, domain in dynamics.problem.manipulable.items()

@@ -26,7 +26,7 @@ def published_parts() -> Parts:
 
 
 def pages(parts: Parts, others: Collection[str] = ()) -> dict[str, str]:
-    """Address in the site -> Markdown, or a picture.
+    """Return address in the site -> Markdown, or a picture.
 
     Args:
         parts: the published runs, by the names of their files.

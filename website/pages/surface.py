@@ -27,7 +27,7 @@ def modules() -> dict[str, str]:
 
 
 def names(module: str) -> list[str]:
-    """The names that a module offers: its ``__all__``, else the public functions and classes that it defines."""
+    """Return the names that a module offers: its ``__all__``, else the public functions and classes that it defines."""
     imported = import_module(module)
     offered = getattr(imported, "__all__", None)
     if offered is None:
@@ -40,7 +40,7 @@ def names(module: str) -> list[str]:
 
 
 def lines() -> Iterator[str]:
-    """Lines for each name and for each public method of a class, with the names of the parameters."""
+    """Return lines for each name and for each public method of a class, with the names of the parameters."""
     for module in modules():
         for name in names(module):
             value = getattr(import_module(module), name)
@@ -63,7 +63,7 @@ def _methods(cls: type) -> set[str]:
 
 
 def _parameters(value: Any) -> str:
-    """``(agent, env, seed, *, horizon)``; empty for an object that is not called."""
+    """Return ``(agent, env, seed, *, horizon)``; empty for an object that is not called."""
     pythons = isinstance(value, GenericAlias) or (inspect.isclass(value) and issubclass(value, Enum))
     if not callable(value) or pythons:  # whose signatures differ by version
         return ""
@@ -85,13 +85,13 @@ def listing() -> str:
 
 
 def page(module: str) -> str:
-    """The reference of a module, as Markdown for mkdocstrings; the agents of the zoo have pages of their own."""
+    """Return the reference of a module, as Markdown for mkdocstrings; the agents of the zoo have separate pages."""
     parts = [f"---\ntitle: {module}\n---", f"# {module}", f"{modules()[module][:1].upper()}{modules()[module][1:]}"]
     elsewhere = {}
     if module == "cbo_gym.agents":
         elsewhere = {path.partition(":")[2]: f"../agents/{name}.md" for name, path in zoo().items()}
         links = [f"[{name}]({address})" for name, address in elsewhere.items()]
-        parts.append(f"Agents have pages of their own: {', '.join(links)}.")
+        parts.append(f"Agents have separate pages: {', '.join(links)}.")
     for name in names(module):
         value = getattr(import_module(module), name)
         home, called = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
@@ -101,7 +101,7 @@ def page(module: str) -> str:
 
 
 def pages() -> dict[str, str]:
-    """Address in the site -> Markdown."""
+    """Return address in the site -> Markdown."""
     return {f"api/{module}.md": page(module) for module in modules()}
 
 

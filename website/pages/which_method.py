@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
 
 
 def compare(runs: pl.DataFrame) -> Comparison:
-    """The methods that have played at least half of some environments, on the tasks that all of these have played."""
+    """Compare the methods that have played at least half of some environments, on their common tasks."""
     runs = runs.with_columns(id=ID)
     envs, methods = runs["id"].n_unique(), runs.filter(pl.col("agent") != "Random")
     often = methods.filter(pl.col("id").n_unique().over("agent") >= LEAST_SHARE * envs)
@@ -84,7 +84,7 @@ def comparisons(mode: Mode, runs: pl.DataFrame) -> dict[str, Comparison]:
 
 
 def mode_part(mode: Mode, runs: pl.DataFrame) -> str:
-    """The part of the page on a mode."""
+    """Return the part of the page on a mode."""
     parts = comparisons(mode, runs)
     return "\n\n".join(
         [
@@ -106,12 +106,12 @@ def agent_link(agent: str) -> str:
 def rules_table(mode: Mode) -> str:
     """Who plays when, as ``Auto`` decides, with the evidence of each rule."""
     rules = RULES.get(mode, ())
-    rows = [(agent_link(rule.agent), rule.reason, rule.evidence or "None of its own.") for rule in rules]
+    rows = [(agent_link(rule.agent), rule.reason, rule.evidence or "None.") for rule in rules]
     return table(["use", "where", "evidence"], rows, left=ALL) if rows else "`Auto` has no rule for this mode yet."
 
 
 def slices_table(parts: Mapping[str, Comparison]) -> str:
-    """The best methods of every slice in which methods can be compared."""
+    """Return the best methods of every slice in which methods can be compared."""
     rows = []
     for name, comparison in parts.items():
         if comparison.means:
@@ -124,7 +124,7 @@ def slices_table(parts: Mapping[str, Comparison]) -> str:
 
 
 def limits_table(means: Iterable[Mean]) -> str:
-    """The best method that is quick enough, for each limit of seconds; means come best first."""
+    """Return the best method that is quick enough, for each limit of seconds; means come best first."""
     rows = []
     for limit in LIMITS:
         quick = next((mean for mean in means if mean.seconds <= limit), None)
@@ -133,7 +133,7 @@ def limits_table(means: Iterable[Mean]) -> str:
 
 
 def open_questions(mode: Mode, parts: Mapping[str, Comparison]) -> str:
-    """Questions that no run answers, or few."""
+    """Return questions that no run answers, or few."""
     missing = [name for name, comparison in parts.items() if comparison.envs and not comparison.means]
     none = [name for name, comparison in parts.items() if not comparison.envs]
     few = {mean.agent for comparison in parts.values() for mean in comparison.means if mean.seeds < FEW_SEEDS}
@@ -149,7 +149,7 @@ def open_questions(mode: Mode, parts: Mapping[str, Comparison]) -> str:
 
 
 def answer(mode: Mode, runs: pl.DataFrame) -> Mean | None:
-    """The method that ``Auto`` takes where the graph is known, with its means over environments; None without rules."""
+    """Return the choice of ``Auto`` for a known graph, with its means over environments; None without rules."""
     if not (rules := RULES.get(mode)):
         return None
     rule = next((rule for rule in rules if rule.when in PREFERRED), rules[0])

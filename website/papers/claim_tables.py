@@ -66,7 +66,7 @@ def tallies(parts: Parts) -> str:
 
 
 def claims_part(paper: Paper, runs: Sequence[Run], links: Links) -> list[str]:
-    """How many claims hold, the setting, and every claim on each of its environments, with verdict and interval."""
+    """Return the part of the page on claims: how many hold, the setting, and the verdict on each environment."""
     divisions = judged_claims(paper, runs)
     if not any(divisions.values()):
         return [paper.setting, "## Claims", "The paper compares no methods on these environments."]
@@ -83,7 +83,7 @@ def claims_part(paper: Paper, runs: Sequence[Run], links: Links) -> list[str]:
 
 
 def _tally(judged: Sequence[Judged]) -> str:
-    """The number of claims with each verdict, and of those that keep it if all are judged together."""
+    """Return the number of claims with each verdict, and of those that keep it if all are judged together."""
     counts = Counter(judgement.verdict for judgement in judged)
     kept = Counter(judgement.verdict for judgement in judged if judgement.corrected == judgement.verdict)
     return ", ".join(
@@ -100,7 +100,7 @@ def _verdict(verdict: str) -> str:
 
 
 def _cells(judgement: Judgement | Dominance, links: Links) -> list[str]:
-    """The cells of a row, without the statement of the claim."""
+    """Return the cells of a row, without the statement of the claim."""
     verdict, by = _verdict(judgement.verdict), REGRETS[judgement.by]
     if isinstance(judgement, Dominance):
         return [verdict, f"all {len(judgement.envs)}", "each with each", by, MISSING, *_extent(judgement)]
@@ -117,7 +117,7 @@ def _cells(judgement: Judgement | Dominance, links: Links) -> list[str]:
 
 
 def _extent(judgement: Judged, needed: int = 0, after: int | None = None) -> list[str]:
-    """Pairs and rounds, and the required numbers if there are fewer."""
+    """Return pairs and rounds, and the required numbers if there are fewer."""
     if not judgement.pairs:
         return ["0", MISSING]
     pairs = str(judgement.pairs) if judgement.pairs >= needed else f"{judgement.pairs} of {needed}"

@@ -34,7 +34,7 @@ SEED = "seed="  # before a ``*`` that counts units; other ``*`` are settings, ov
 
 
 class Rules(StrictModel):
-    """How a paper's claims are judged, unless the claims have rules of their own.
+    """How a paper's claims are judged, unless the claims have other rules.
 
     Attributes:
         pairs: of runs that judge; at least 10.
@@ -173,7 +173,7 @@ def _adjusted(judged: Sequence[Judged]) -> list[float]:
 def none_dominates(
     agents: Sequence[str], envs: Sequence[str], by: Regret, rules: Rules, runs: Sequence[Run]
 ) -> Dominance:
-    """Whether no method is better than every other one on every environment.
+    """Return whether no method is better than every other one on every environment.
 
     The claim is refuted by a method that is better on all of them, and confirmed if each method is worse than another
     somewhere, all comparisons corrected together; without any pair it is not run.
@@ -201,7 +201,7 @@ def none_dominates(
 
 
 def _runs_of(runs: Iterable[Run], agent: str, env: str) -> dict[RunKey, Run]:
-    """An agent's runs on an environment or pattern."""
+    """Return an agent's runs on an environment or pattern."""
     fits = re.compile(re.escape(env).replace(r"\*", "(.*)"))
     own = ((run, fits.fullmatch(run.env)) for run in runs if run.agent == agent)
     return {(run.horizon, run.seed, match.groups()): run for run, match in own if match}
@@ -235,7 +235,7 @@ def _judgement(claim: Claim, env: str, verdict: Verdict, counted: np.ndarray, p_
 
 
 def _decide(claim: Claim, differences: np.ndarray) -> tuple[Verdict, np.ndarray]:
-    """The verdict, and the pairs that it is from: of the first look that decides, else all up to the last look."""
+    """Return the verdict and its pairs: those of the first look that decides, else all up to the last look."""
     for look, level in zip(claim.looks, levels(claim.looks), strict=True):
         if look <= len(differences):
             verdict = decide(claim.kind, *interval(differences[:look], level), claim.rules.margin)
@@ -256,7 +256,7 @@ def _p_value(claim: Claim, differences: np.ndarray) -> float:
 
 
 def regret_after(run: Run, claim: Claim, rounds: int) -> float:
-    """The claim's regret of a run, as a share of the gap between the optimum and a random action.
+    """Return the claim's regret of a run, as a share of the gap between the optimum and a random action.
 
     The difference of G_t from 1 is of the whole run, and needs no unit.
     """

@@ -40,7 +40,7 @@ TIMES: tuple[Quantity, ...] = ("run_seconds", "run_minutes")
 
 
 def run_seconds(run: Run) -> float:
-    """The agent's own time."""
+    """Return the seconds that the agent takes."""
     return run.reset_seconds + run.seconds_a_round * run.horizon
 
 
@@ -57,7 +57,7 @@ NUMBERS: dict[Quantity, Callable[[Run], float]] = {
 
 
 def quantity_of(run: Run, quantity: Quantity, after: int) -> float:
-    """The quantity of a figure for one run after so many rounds; NaN if nothing was recommended in that round."""
+    """Return the quantity of a figure for one run after a number of rounds; NaN without a recommendation there."""
     return NUMBERS[quantity](run) if quantity in NUMBERS else float(curve_of(run, quantity)[after - 1])
 
 
@@ -161,7 +161,7 @@ class Paper(StrictModel):
 
 @cache
 def papers() -> tuple[Paper, ...]:
-    """All of ``docs/papers``, by the order of the suites.
+    """Return the papers of ``docs/papers``, in the order of the suites.
 
     Raises:
         ValueError: if a file is wrong.
@@ -192,7 +192,7 @@ def _with_verbatim(paper: Paper) -> Paper:
 
 
 def _own(agent: str, verbatim: Mapping[str, str]) -> str:
-    """An agent, or a variant of it, with the paper's parameters where its label sets none."""
+    """Return an agent with the paper's parameters, except for those that its label sets."""
     variant = Spec.parse(agent)
     if variant.name not in verbatim:
         return agent
@@ -201,7 +201,7 @@ def _own(agent: str, verbatim: Mapping[str, str]) -> str:
 
 
 def _on_both(entry: ClaimEntry, verbatim: Mapping[str, str]) -> list[ClaimEntry]:
-    """A paper's claim on its own settings, and as one of ours on the defaults where these differ."""
+    """Return a paper's claim on the paper's settings, and as one of ours on the defaults if these differ."""
     if entry.ours:
         return [entry]
     worse = [_own(agent, verbatim) for agent in entry.worse]

@@ -75,7 +75,7 @@ def curves_svg(
 
 
 def _panels(count: int, height: float, title: str) -> np.ndarray:
-    """The axes of so many panels, with the vertical axes' title left of each row.
+    """Return the axes of panels, with the title of the vertical axes left of each row.
 
     The figure's own title would be centred on the legend too.
     """
@@ -97,14 +97,14 @@ def _finish(axes: np.ndarray) -> str:
 
 
 def panel_title(label: str) -> str:
-    """An environment's name, and what keywords it has on lines of their own: panels often differ by these alone."""
+    """Return an environment's name, with its keywords on separate lines, because panels often differ only by these."""
     name, _, keywords = label.removeprefix("CBO/").partition("(")
     return "\n".join(map(for_figure, [name, *textwrap.wrap(keywords.removesuffix(")"), TITLE)]))
 
 
 @on_paper
 def chosen_svg(played: Mapping[str, Sequence[Run]]) -> str:
-    """How often each target set or scope had been chosen up to a round, as a share: a panel for each method.
+    """Draw the share of rounds so far in which each target set or scope was chosen, in a panel for each method.
 
     Args:
         played: method -> finished runs on one environment, at least one, with the same choices and number of rounds.
@@ -121,13 +121,13 @@ def chosen_svg(played: Mapping[str, Sequence[Run]]) -> str:
 
 
 def shares_chosen(run: Run) -> np.ndarray:
-    """The share of rounds so far in which each choice was made, shape ``(choices, rounds)``."""
+    """Return the share of rounds so far in which each choice was made, shape ``(choices, rounds)``."""
     chosen = run.table["choice"].to_numpy() == np.arange(len(run.choices))[:, None]
     return chosen.cumsum(axis=1) / np.arange(1, chosen.shape[1] + 1)
 
 
 def thin_curves(curves: np.ndarray) -> np.ndarray:
-    """The curves with a value in so many rounds, the first and the last among them, and NaN in the others."""
+    """Keep the values of curves in some rounds, the first and the last among them; the others become NaN."""
     rounds = curves.shape[-1]
     kept = np.unique(np.linspace(0, rounds - 1, POINTS).astype(int))
     thin = np.full_like(curves, np.nan)
@@ -137,7 +137,7 @@ def thin_curves(curves: np.ndarray) -> np.ndarray:
 
 @on_paper
 def dots_svg(title: str, dots: Mapping[str, tuple[float, float | None, float | None]]) -> str:
-    """A dot for the score of each agent, the first on top, with the ends of its interval, None if it is unknown."""
+    """Draw a dot for the score of each agent, the first on top, and its interval if that is known."""
     styles = looks(dots)
     figure = Figure(figsize=(4.3, 0.62 + 0.22 * len(dots)), layout="constrained")
     axis = figure.subplots()

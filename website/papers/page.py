@@ -59,7 +59,7 @@ def paper_pages(paper: Paper, parts: Parts, links: Links, drawn: Collection[str]
 
 
 def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, svgs: dict[str, str]) -> list[str]:
-    """The part of the page on an exhibit; its pictures are added to the others."""
+    """Return the part of the page on an exhibit; its pictures are added to the others."""
     parts = [f"**Published**: {exhibit.published}"] if exhibit.published else []
     if exhibit.drawn:
         parts += [f"![{exhibit.name}](../pictures/{exhibit.drawn})", f"Drawn by `{exhibit.drawn_by}`."]
@@ -130,7 +130,7 @@ def printed_numbers(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
 
 
 def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:
-    """Runtime-to-target curves over all environments of the paper, as the leaderboard has them."""
+    """Return runtime-to-target curves over all environments of the paper, as the leaderboard has them."""
     shown = []
     for mode in Mode:
         if f"{(path := targets_path(suite, mode))}.svg" in drawn:
@@ -146,7 +146,7 @@ def _column(env: str, after: int | None, exhibit: Exhibit, links: Links) -> str:
 
 
 def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
-    """Mean, half the interval and the number of runs."""
+    """Return mean, half the interval and the number of runs."""
     if not runs or (after or 1) > runs[0].horizon:
         return MISSING
     values = np.array([quantity_of(run, quantity, after or run.horizon) for run in runs])
@@ -158,7 +158,7 @@ def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
 
 
 def _departures(paper: Paper, links: Links) -> list[str]:
-    """Departures of the methods, as their pages list them."""
+    """Return departures of the methods, as their pages list them."""
     names = list(dict.fromkeys(Spec.parse(label).name for label in paper.agents))
     parts = ["Departures of these methods from their papers, from the pages of the methods."]
     for name in names:
@@ -168,7 +168,7 @@ def _departures(paper: Paper, links: Links) -> list[str]:
 
 
 def _provenance(runs: Sequence[Run]) -> str:
-    """Runs, seeds, versions, days and machines."""
+    """Return runs, seeds, versions, days and machines."""
     days = sorted({run.date.partition("T")[0] for run in runs if run.date})
     rounds = map(str, sorted({run.horizon for run in runs}))
     facts = [

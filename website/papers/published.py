@@ -18,7 +18,7 @@ MAX_LISTED = 12
 
 
 def suite_runs(suite: Suite, parts: Parts) -> list[Run]:
-    """Runs on the suite's environments with its number of rounds, from all files.
+    """Return runs on the suite's environments with its number of rounds, from all files.
 
     On environments without any, those of the suite's own file with most rounds.
     """
@@ -34,7 +34,7 @@ def suite_runs(suite: Suite, parts: Parts) -> list[Run]:
 
 
 def paper_runs(paper: Paper, parts: Parts) -> list[Run]:
-    """Runs on the paper's environments, with any keywords: those with its rounds, and all of its own file."""
+    """Return runs on the paper's environments, with any keywords: those with its rounds, and those in its own file."""
     suite = load(paper.suite)
     parts = _counted(suite, parts)
     of_any = (run for runs in parts.values() for run in runs if run.horizon == paper.rounds)
@@ -47,13 +47,13 @@ def _counted(suite: Suite, parts: Parts) -> dict[str, list[Run]]:
 
 
 def seeds_note(suite: Suite) -> str:
-    """The seeds of verdicts and tables, and whether defaults may have been chosen on them."""
+    """Return the seeds of verdicts and tables, and whether defaults may have been chosen on them."""
     seeds = f"seeds and instances {suite.first_seed} to {PUBLICATION.stop - 1}"
     return note("judged" if suite.verdict_seeds == "publication" else "judged_on_any", seeds=seeds)
 
 
 def pairs_in_words(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """``MCBO on Alpine2-v0, Ackley-v0``: pairs of an agent and an environment, a string for each agent."""
+    """Return ``MCBO on Alpine2-v0, Ackley-v0``: pairs of an agent and an environment, a string for each agent."""
     envs: dict[str, list[str]] = defaultdict(list)
     for agent, label in pairs:
         envs[agent].append(label.removeprefix("CBO/"))
@@ -65,5 +65,5 @@ def pairs_in_words(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def targets_path(suite: Suite, mode: str) -> str:
-    """The path, without its ending, of the picture of how soon a suite's runs reached scores."""
+    """Return the path, without its ending, of the picture of how soon a suite's runs reached scores."""
     return f"papers/pictures/targets-{suite.name}-{mode}"

@@ -50,7 +50,7 @@ class Grid(NamedTuple):
 
 
 def requested_runs(paper: Paper) -> list[RequestedRun]:
-    """All runs of a page, those for claims first, each once."""
+    """Return all runs of a page, those for claims first, each once."""
     suite = load(paper.suite)
     labels = [label for exhibit in paper.exhibits for label in exhibit.environments]
     runs: dict[RequestedRun, None] = {}
@@ -61,7 +61,7 @@ def requested_runs(paper: Paper) -> list[RequestedRun]:
 
 
 def _plays(agent: str, env: str) -> bool:
-    """Whether an agent plays the mode: a figure of several modes names all its methods once."""
+    """Return whether an agent plays the mode: a figure of several modes names all its methods once."""
     entry = find_entry(bare_name(env))
     return entry is None or entry.mode in modes_of(find_agent(bare_name(agent)))
 
@@ -79,7 +79,7 @@ def _wanted(paper: Paper) -> Iterator[tuple[str, str, int, int | None]]:
 
 
 def _units(env: str, labels: Sequence[str], pairs: int, first: int) -> Iterator[tuple[str, int]]:
-    """Environments and seeds that make so many pairs, counted from the first seed or instance on.
+    """Return environments and seeds that make so many pairs, counted from the first seed or instance on.
 
     A ``*`` for an instance counts instances; another ``*`` stands for settings. An instance of a random family is one
     unit, whether it is counted or named.
@@ -92,7 +92,7 @@ def _units(env: str, labels: Sequence[str], pairs: int, first: int) -> Iterator[
 
 
 def _settings(env: str, labels: Sequence[str]) -> list[str]:
-    """The labels that a pattern stands for: for a ``*`` all values of the same keyword in labels of the same system."""
+    """Return the labels that match a pattern, in which ``*`` is any value of a keyword."""
     if (wildcard := re.search(r"(\w+)=\*", env)) is None:
         return [env]
     keyword, system = wildcard[1], bare_name(env)
@@ -104,7 +104,7 @@ def _settings(env: str, labels: Sequence[str]) -> list[str]:
 
 
 def missing(paper: Paper, stored: Iterable[Run]) -> list[RequestedRun]:
-    """The runs that are not stored with as many rounds and enough recommendations, of whichever revision."""
+    """Return the runs that are not stored with as many rounds and enough recommendations, of whichever revision."""
     enough = {"every", paper.recommend}
     known = {
         RequestedRun(run.agent, run.env, run.horizon, run.seed, paper.recommend)
@@ -115,7 +115,7 @@ def missing(paper: Paper, stored: Iterable[Run]) -> list[RequestedRun]:
 
 
 def grids(wanted: Iterable[RequestedRun]) -> Iterator[Grid]:
-    """Runs by agent, system, rounds and seeds, in their order: the instances of a family are one grid."""
+    """Return runs by agent, system, rounds and seeds, in their order: the instances of a family are one grid."""
     seeds_of: dict[RequestedRun, list[int]] = defaultdict(list)
     for run in wanted:
         seeds_of[run._replace(seed=0)].append(run.seed)
@@ -127,7 +127,7 @@ def grids(wanted: Iterable[RequestedRun]) -> Iterator[Grid]:
 
 
 def estimate(wanted: Iterable[RequestedRun], folder: Path) -> float:
-    """Seconds that runs take, estimated from finished ones."""
+    """Return seconds that runs take, estimated from finished ones."""
     jobs = [
         job
         for grid in grids(wanted)

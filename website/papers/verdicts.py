@@ -43,7 +43,7 @@ def interval(differences: np.ndarray, level: float = LEVEL) -> tuple[float, floa
 
 
 def _solve_bend(end: float, bend: float) -> float:
-    """The d next to 0 with ``d + bend d^2 = end``."""
+    """Return the d next to 0 with ``d + bend d^2 = end``."""
     inside = 1.0 + 4.0 * bend * end
     return MAX_EXTENT * end if inside < 0.0 else 2.0 * end / (1.0 + float(np.sqrt(inside)))
 
@@ -69,7 +69,7 @@ def decide(kind: Kind, low: float, high: float, margin: float) -> Decision:
 
 
 def p_value(differences: np.ndarray, kind: Kind, margin: float) -> float:
-    """The least level at which the claim is decided, either way; 1 if no level decides."""
+    """Return the least level at which the claim is decided, either way; 1 if no level decides."""
 
     def is_open(level: float) -> bool:
         return decide(kind, *interval(differences, level), margin) == "open"
@@ -87,7 +87,7 @@ def p_value(differences: np.ndarray, kind: Kind, margin: float) -> float:
 
 @cache
 def levels(looks: tuple[int, ...], level: float = LEVEL) -> tuple[float, ...]:
-    """The level at each look, so that all of them together decide falsely with probability ``level``.
+    """Return the level at each look, so that all of them together decide falsely with probability ``level``.
 
     On each side half of it is spent, by the function of Lan & DeMets (1983) after O'Brien & Fleming: little early.
 

@@ -1,1 +1,1 @@
-"""Agents on environments: one run, or a grid of them, in processes of their own."""
+"""Agents on environments: one run, or a grid of them, in separate processes."""

@@ -32,7 +32,7 @@ class Player(NamedTuple):
     Attributes:
         modules: Modules in which it is defined.
         modes: Feedback modes that it declares; empty if it declares none.
-        isolated: Whether it is a third-party agent, which plays in a process of its own.
+        isolated: Whether it is a third-party agent, which plays in a separate process.
         sent: The agent itself, if other processes cannot import it.
     """
 
@@ -115,7 +115,7 @@ def plan(
         horizon = envs.horizon if horizon is None else horizon
         envs = envs.environments
     if seeds is None:
-        raise ArgumentError("give the seeds; only a suite has seeds of its own")
+        raise ArgumentError("give the seeds; only a suite has default seeds")
     env_specs = _environments(envs, horizon)
     seed_list = seeds_in(seeds)
     # Raises for an unknown word.
@@ -176,7 +176,7 @@ def seeds_in(seeds: Iterable[int] | int) -> list[int]:
 
 
 def player_of(spec: Spec, seconds: float = MAKING_SECONDS) -> Player:
-    """Make an agent and describe it; a third-party one in a process of its own, within a limit of seconds."""
+    """Make an agent and describe it; a third-party one in a separate process, within a limit of seconds."""
     if spec.name in zoo():
         return Player(modules_of(create_agent(spec), spec), modes_of(find_agent(spec.name)))
     return Player(*describe_isolated(spec, seconds), isolated=True)

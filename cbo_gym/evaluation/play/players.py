@@ -23,7 +23,7 @@ class PlayerError(OperationError):
 
 
 class IsolatedPlayer:
-    """Base class of agents in processes of their own, which ``close`` ends.
+    """Base class of agents in separate processes, which ``close`` ends.
 
     Attributes:
         modules: Modules in which the agent is defined, as its own process reports them.

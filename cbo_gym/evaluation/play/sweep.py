@@ -129,7 +129,7 @@ def sweep(
     played again. If a suite was edited since the sweep began, the runs that still belong to it count; a warning names
     the others. On a cluster, a run whose worker is killed is played again by another one.
 
-    A third-party agent plays in a process of its own, which receives the task, observations and rewards, and answers
+    A third-party agent plays in a separate process, which receives the task, observations and rewards, and answers
     with actions; it never holds the environment, the oracle or the seed of the noise.
 
     Args:
@@ -326,7 +326,7 @@ def _kept_worker(limits: Limits, sources: object) -> Worker:
 
 
 def _on_worker(job: Job, limits: Limits) -> Run:
-    """On a machine of the cluster, play a job in a process of its own, which is kept for the next job."""
+    """On a machine of the cluster, play a job in a separate process, which is kept for the next job."""
     return _outcome(_kept_worker(limits, job.sources), job)
 
 

@@ -34,7 +34,7 @@ DRAWS = 1000
 MAX_TICKS = 5
 #: Smallest simple regret that is drawn, in gaps of optimum and random play.
 FLOOR = 1e-4
-#: Largest number of choices with a line of their own; the others are added up.
+#: Largest number of choices with a separate line; the others are added up.
 MAX_CHOICES = 8
 OTHERS = "others"
 SHARES = (0.0, 1.02)

@@ -107,7 +107,7 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
     figure.draw_without_rendering()
     figure.set_layout_engine(None)
     for suffix in formats:
-        # Not written by Matplotlib, whose error on a full disk names another cause.
+        # Matplotlib does not write the file, because its error on a full disk names another cause.
         content = BytesIO()
         figure.savefig(content, format=suffix, dpi=DPI, metadata=UNDATED[suffix])
         write_bytes(folder / f"{name}.{suffix}", content.getvalue())

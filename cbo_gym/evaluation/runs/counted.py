@@ -39,7 +39,7 @@ def identity(run: Run) -> tuple[str, int, int, str, int]:
 def env_label(run: Run) -> str:
     """Return the environment with its horizon and batch, because only such runs are compared.
 
-    Blind runs have a label of their own, which names no instance because each run has its own.
+    Blind runs have a separate label, which names no instance because every run has another one.
     """
     batches = f" in batches of {run.batch}" if run.batch > 1 else ""
     if not run.secret:

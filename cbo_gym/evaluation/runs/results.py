@@ -163,7 +163,7 @@ class Run:
             runs of versions that did not keep it.
         initial_reward: Best observed reward of an intervention in the initial data; otherwise as ``initial_expected``.
         choices: Names of the target sets or scopes that the column ``choice`` counts from 0.
-        isolated: Whether the agent played in a process of its own.
+        isolated: Whether the agent played in a separate process.
         secret: Secret of a blind run, see :mod:`cbo_gym.referee.blind`; empty otherwise.
         unverified: Whether it is of a submission that was not checked, or whose agent could not be played again. Such
             runs are shown apart and never ranked.

@@ -1,4 +1,4 @@
-"""Adversarial mode: an adversary sets parameters of the mechanisms too, which the agent sees after the round."""
+"""Adversarial mode: an adversary sets further parameters; the agent observes them after the round."""
 
 from __future__ import annotations
 

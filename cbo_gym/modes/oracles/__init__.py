@@ -12,7 +12,7 @@ __all__ = ["ConstrainedOracle", "Estimate", "Optimum", "Oracle", "Scores", "Seve
 
 
 def shared_oracle(dynamics: Dynamics, recorded: RecordedOptimum | None = None) -> Oracle:
-    """Return the oracle of a problem in a mode that has none of its own."""
+    """Return the oracle of a problem in a mode without a specific one."""
     outcomes = dynamics.problem.outcomes
     oracle = ConstrainedOracle if outcomes.constraints else SeveralObjectivesOracle if outcomes.objectives else Oracle
     return oracle(dynamics, recorded=recorded)

@@ -16,7 +16,7 @@ MAX_PAIRS = 2**20
 
 @dataclass(frozen=True)
 class Adversary(ModeData):
-    """A second player with soft parameters of its own, for the adversarial mode of a problem.
+    """A second player with separate soft parameters, for the adversarial mode of a problem.
 
     Both players' coordinates take one of ``levels`` equally spaced values. The reward of the problem is in [0, 1], as
     the bounds of multiplicative weights ask.

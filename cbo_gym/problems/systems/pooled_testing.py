@@ -35,7 +35,7 @@ class PooledTest:
     Shares are in percent of the population. Those outside [0, 100], which noise can make, count as the nearer end.
 
     Args:
-        sensitivity: share of infected people detected by a test of their own, in (0, 1].
+        sensitivity: share of infected people detected by an individual test, in (0, 1].
         dilution: the sensitivity falls with the pool size n as ``exp(-(n - 1) / dilution)``; above 0.
         false_positive_rate: share of pools without an infected person that are positive, in [0, 1).
         test_cost: cost of a test for each person, in units of the loss of one infection; at least 0.

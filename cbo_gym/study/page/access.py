@@ -38,7 +38,7 @@ class AccessPolicy:
         """Return the reason to refuse a request; an empty string if it is accepted.
 
         On the loopback address only the names of this machine are accepted, because a page of another site could
-        reach the server by a name of its own that points here.
+        reach the server by another name that points here.
         """
         host = ",".join(request.headers.getlist("host"))
         parsed = HOST.fullmatch(host)
