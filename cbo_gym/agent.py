@@ -163,7 +163,7 @@ class Agent(ABC):
         return observation, expected[self.task.reward]
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
-        """Expected values under an action of the nodes that the agent has a model of."""
+        """Return expected values of the modelled nodes under an action."""
         return {}
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
@@ -214,7 +214,7 @@ class Agent(ABC):
         return self.history[int(np.argmax(rewards))].action
 
     def __best_round(self) -> Round:
-        """The first round with the highest reward; each round is read once, however often this is called."""
+        """Return the first round with the highest reward; repeated calls read every round only once."""
         history, count, best = self.history, 0, 0
         if self.__best_known is not None:
             rounds, length, index, best_round, last = self.__best_known

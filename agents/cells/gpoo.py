@@ -10,7 +10,7 @@ import numpy as np
 
 from cbo_gym._util.arguments import require_positive, require_probability, require_word
 from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES
-from cbo_gym.agents.cells.tree_search import GPTreeSearch, shrinking
+from cbo_gym.agents.cells.tree_search import GPTreeSearch, cell_variation
 from cbo_gym.scm.values import Floats
 
 KNOWN_VARIATION = 14.0
@@ -61,4 +61,4 @@ class GPOO(GPTreeSearch):
 
     def variation(self, depth: Floats) -> Floats:
         even_grid = GRID_VARIATION * float((GRID_SHARE * self.task.horizon) ** (1.0 / self._dim))
-        return shrinking(self.constant or (even_grid if self.model.fitted else KNOWN_VARIATION), depth, self._dim)
+        return cell_variation(self.constant or (even_grid if self.model.fitted else KNOWN_VARIATION), depth, self._dim)

@@ -13,7 +13,7 @@ import numpy as np
 
 from cbo_gym._util.arguments import require_positive, whole_number
 from cbo_gym.agents.cells.cell_model import MAX_CELLS
-from cbo_gym.agents.cells.tree_search import GPTreeSearch, shrinking
+from cbo_gym.agents.cells.tree_search import GPTreeSearch, cell_variation
 from cbo_gym.scm.values import Floats
 from cbo_gym.task import Action, Observation
 
@@ -61,7 +61,7 @@ class GPTree(GPTreeSearch):
 
     def variation(self, depth: Floats) -> Floats:
         depth = np.asarray(depth)
-        shrunk = shrinking(self.slope, depth, self._dim)
+        shrunk = cell_variation(self.slope, depth, self._dim)
         inner: Floats = 2.0 * self.confidence + C2 + 2.0 * math.log(self.task.horizon**2 * math.pi**2 / 6.0)
         inner = inner + depth * math.log(self.task.arity) - 4.0 * METRIC_DIMENSION * np.log(shrunk)
         return 4.0 * shrunk * (np.sqrt(inner) + C3)

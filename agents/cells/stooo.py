@@ -12,7 +12,7 @@ from abc import abstractmethod
 import numpy as np
 
 from cbo_gym._util.arguments import require_positive, require_probability, require_word
-from cbo_gym.agents.cells.tree_search import TreeSearch, shrinking
+from cbo_gym.agents.cells.tree_search import TreeSearch, cell_variation
 from cbo_gym.scm.values import Floats
 
 
@@ -54,7 +54,7 @@ class EmpiricalSearch(TreeSearch):
             return self.reward_range * self.radius(self.draws[nodes], t)
 
     def variation(self, depth: Floats) -> Floats:
-        return shrinking(self.constant, depth, self._dim)
+        return cell_variation(self.constant, depth, self._dim)
 
     def learn(self, cell: np.ndarray, reward: float) -> None:
         node = self.tree.find(cell)

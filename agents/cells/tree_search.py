@@ -151,6 +151,6 @@ class GPTreeSearch(TreeSearch):
         self.model.gp.track(self.tree.cells[known:])
 
 
-def shrinking(constant: float, depth: Floats, dim: int) -> Floats:
+def cell_variation(constant: float, depth: Floats, dim: int) -> Floats:
     """Return ``c 2^(-h/d)``: the variation in a cell after h splits of the longest edge."""
     return constant * 2.0 ** (-np.asarray(depth) / dim)

@@ -31,7 +31,7 @@ class UCB(ArmAgent):
         self._index = {int(arm): index for index, arm in enumerate(self.considered)}
 
     def act(self, observation: Observation) -> Action:
-        """Play the arm with the greatest bound. Bounds grow with t, so those of a later round tell which to compute."""
+        """Play the arm with the greatest bound. Bounds grow with t, so bounds of a later round rule out most arms."""
         t = len(self.history) + 1
         if t > self._until:
             self._until = t + LOOK_AHEAD * len(self.considered)

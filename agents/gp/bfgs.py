@@ -77,7 +77,7 @@ def maximise(
         fresh = np.zeros(count, dtype=bool)
         fresh[active[accepted]] = True
         new, old = active[accepted], active[~accepted]
-        inverses[new] = _updated(inverses[new], moves[accepted], slopes[new] - found_slopes[accepted])
+        inverses[new] = _update_inverses(inverses[new], moves[accepted], slopes[new] - found_slopes[accepted])
         gains = found[accepted] - values[new]
         scale = np.maximum(1.0, np.maximum(np.abs(values[new]), np.abs(found[accepted])))
         points[new], values[new], slopes[new] = trial[accepted], found[accepted], found_slopes[accepted]
@@ -106,8 +106,8 @@ def _directions(
     return np.where(np.abs(slopes).max(-1, keepdims=True) > FLAT, steps, 0.0)
 
 
-def _updated(inverses: np.ndarray, moves: np.ndarray, changes: np.ndarray) -> np.ndarray:
-    """Return BFGS updates of inverse Hessians, where the function curves down along the step."""
+def _update_inverses(inverses: np.ndarray, moves: np.ndarray, changes: np.ndarray) -> np.ndarray:
+    """Return BFGS updates of inverse Hessians, if the curvature along the step has the right sign."""
     product = (moves * changes).sum(-1)
     lengths = np.linalg.norm(moves, axis=-1) * np.linalg.norm(changes, axis=-1)
     known = product > CURVED * lengths

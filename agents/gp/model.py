@@ -137,7 +137,7 @@ class GaussianProcess:
         self._set_noise(self._make_noise())
 
     def _set_noise(self, noise: Noise) -> None:
-        """Take a noise model, and forget what was fitted."""
+        """Set the noise model, and discard the last fit."""
         self._noise = noise
         # Inverse Hessian at the end of the last fit.
         self._inverse: np.ndarray | None = None

@@ -29,7 +29,7 @@ class NetworkAgent(SearchAgent):
         make_surrogate: factory of the surrogate of a node.
         network: the surrogates of the nodes; subclasses set it in ``setup``.
         warmup: exploration in some of the first rounds, set in ``setup``; or None.
-        exploration: replacement of actions that teach nothing, set in ``setup``; or None.
+        exploration: replacement of actions that give no information, set in ``setup``; or None.
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.ADVERSARIAL})

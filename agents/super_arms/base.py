@@ -75,7 +75,7 @@ class SuperArmAgent(Agent):
         """Return the super arm with the highest of the ``scores`` of shape ``(A,)``, ties broken at random."""
         return self.super_arms[self.rng.choice(np.flatnonzero(scores == scores.max()))].copy()
 
-    def covering(self, counts: np.ndarray) -> Action:
+    def rarest_super_arm(self, counts: np.ndarray) -> Action:
         """Return the largest super arm of the base arms with the lowest ``counts``, ``(N,)``; ties are random."""
         order = np.lexsort((self.rng.random(len(counts)), counts))
         super_arm = np.zeros(len(counts), dtype=self.super_arms.dtype)

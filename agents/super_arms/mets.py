@@ -62,7 +62,7 @@ class METS(SuperArmAgent):
 
     def act(self, observation: Observation) -> Action:
         if self._counts.min() < 1:
-            return self.covering(self._counts)
+            return self.rarest_super_arm(self._counts)
         if self.model.refit_if_needed():
             _, exogenous, nodes = self.model.rounds()
             assert self.model.system is not None

@@ -168,7 +168,7 @@ class SSEMUCB(SuperArmAgent):
 
     def act(self, observation: Observation) -> Action:
         if self.moments.counts.min() < self.initial_plays:
-            return self.covering(self.moments.counts)
+            return self.rarest_super_arm(self.moments.counts)
         if self.model.refit_if_needed():
             if self._polynomials[0].about_means:
                 self.moments.recentre(*self.model.rounds()[:2])

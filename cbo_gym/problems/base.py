@@ -139,7 +139,7 @@ class ProblemStatement:
             data.check(self)
 
     def data(self, kind: type[Data]) -> Data | None:
-        """Return the problem's data of type ``kind``, a feedback mode's; None if it has no such data."""
+        """Return the problem's data of type ``kind``, which belong to a feedback mode; None without such data."""
         return next((data for data in self.modes if isinstance(data, kind)), None)
 
     def with_data(self, data: ModeData, **changes: Any) -> Self:

@@ -87,7 +87,7 @@ def rescore_runs(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple
     """
     cells = guarded_cells()
 
-    def scoring(run: Run) -> Job | str:
+    def scoring_job(run: Run) -> Job | str:
         """Return the job that plays a run's own actions, or the reason why there is none."""
         try:
             cell = cells(admit_env(run.env), run.seed, run.horizon, run.secret)
@@ -96,7 +96,7 @@ def rescore_runs(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple
         except ArgumentError as error:
             return str(error)
 
-    for run, again in zip(runs, play_planned([scoring(run) for run in runs], SCORING, on_run), strict=True):
+    for run, again in zip(runs, play_planned([scoring_job(run) for run in runs], SCORING, on_run), strict=True):
         if isinstance(again, str):
             yield run, [again]
         else:

@@ -248,11 +248,11 @@ class Study:
         action = self.units.flat(self.units.action(do))
         payload = {"context": None if context is None else dict(context)}
 
-        def registered(trials: Trials) -> Any:
+        def registration(trials: Trials) -> Any:
             number = max(trials.entries, default=0) + 1
             return [("registered", payload | {"trials": [{"number": number, "action": action, "why": OWN_CHOICE}]})]
 
-        trials = self._append(registered)
+        trials = self._append(registration)
         return self._trial(trials.entries[max(trials.entries)])
 
     def tell(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
@@ -313,11 +313,11 @@ class Study:
         if not isinstance(reason, str) or len(reason) > MAX_REASON:
             raise ArgumentError(f"the reason must be a string of at most {MAX_REASON} characters")
 
-        def ended(trials: Trials) -> Any:
+        def ending(trials: Trials) -> Any:
             _require(trials, number, "pending")
             return [(kind, {"trial": number, "reason": reason})]
 
-        self._append(ended)
+        self._append(ending)
 
     def recommendation(self, *, context: Mapping[str, float] | None = None) -> dict[str, Any]:
         """Return the action that the agent would deploy, in the study's units.

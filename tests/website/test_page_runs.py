@@ -12,7 +12,7 @@ from cbo_gym.evaluation import load_runs
 from tests.support.runs import made_up_run
 from website.papers import runs as page_runs
 from website.papers.contents import ClaimEntry, Exhibit, Paper, papers
-from website.papers.runs import RequestedRun, estimate, grids, missing, play, requested_runs
+from website.papers.runs import RequestedRun, estimate, grids, missing_runs, play, requested_runs
 
 TOY = "CBO/ToyGraph-v0"
 FAMILY = "CBO/ErdosRenyi10-v0(instance_seed={})"
@@ -60,13 +60,13 @@ def test_recommendations_in_the_middle_ask_for_all(rounds: list[int], after: int
     assert {one.recommend for one in requested_runs(of_both)} == {"every" if every else "powers"}
     runs = [made_up_run("MCBO", 1000 + seed, [0.5] * 100, TOY, "hard") for seed in range(10)]
     rare, often = ([replace(run, recommend=how) for run in runs] for how in ("powers", "every"))
-    assert len(missing(of_both, rare)) == (20 if every else 10)
-    assert len(missing(of_both, often)) == 10
+    assert len(missing_runs(of_both, rare)) == (20 if every else 10)
+    assert len(missing_runs(of_both, often)) == 10
 
 
 def test_missing_is_what_the_store_has_no_run_of_as_long() -> None:
     runs = [made_up_run("MCBO", 1000 + seed, [0.5] * (100 if seed < 4 else 50), TOY, "hard") for seed in range(10)]
-    found = missing(paper("mcbo2023", exhibit([TOY], ["MCBO"])), runs)
+    found = missing_runs(paper("mcbo2023", exhibit([TOY], ["MCBO"])), runs)
     assert [one.seed for one in found] == [*range(1004, 1010)]
 
 

@@ -157,14 +157,14 @@ def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
 
 def correct_together(judged: Sequence[JudgedT]) -> list[JudgedT]:
     """Return the judgements with corrected verdicts, after Holm (1979) over those that were run."""
-    adjusted = _adjusted(judged)
+    adjusted = _adjust_levels(judged)
     return [
         replace(judgement, corrected=judgement.verdict if level <= LEVEL else "open")
         for judgement, level in zip(judged, adjusted, strict=True)
     ]
 
 
-def _adjusted(judged: Sequence[Judged]) -> list[float]:
+def _adjust_levels(judged: Sequence[Judged]) -> list[float]:
     """Return the least level at which each has a verdict if all that were run are to be right; 0 if not run."""
     adjusted = iter(holm([judgement.p_value for judgement in judged if judgement.pairs]))
     return [next(adjusted) if judgement.pairs else 0.0 for judgement in judged]
@@ -184,7 +184,7 @@ def none_dominates(
         for judgement in judge(Claim(better=first, worse=second, envs=list(envs), rules=rules, by=by), runs)
     ]
     levels_of: dict[tuple[str, Verdict], list[float]] = defaultdict(list)  # agent and verdict -> of its comparisons
-    for judgement, level in zip(judged, _adjusted(judged), strict=True):
+    for judgement, level in zip(judged, _adjust_levels(judged), strict=True):
         levels_of[judgement.claim.better, judgement.verdict].append(level)
         levels_of[judgement.claim.worse, REVERSED.get(judgement.verdict, judgement.verdict)].append(level)
     everywhere = len(envs) * (len(agents) - 1)

@@ -22,7 +22,7 @@ def suite_runs(suite: Suite, parts: Parts) -> list[Run]:
 
     On environments without any, those of the suite's own file with most rounds.
     """
-    rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, _counted(suite, parts)
+    rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, _counted_runs(suite, parts)
     runs = newest(run for runs in parts.values() for run in runs if run.horizon == rounds.get(run.env))
     there = {run.env for run in runs if run.status == "finished"}
     shorter = newest(run for run in parts.get(suite.name, ()) if run.env in rounds.keys() - there)
@@ -36,13 +36,13 @@ def suite_runs(suite: Suite, parts: Parts) -> list[Run]:
 def paper_runs(paper: Paper, parts: Parts) -> list[Run]:
     """Return runs on the paper's environments, with any keywords: those with its rounds, and those in its own file."""
     suite = load(paper.suite)
-    parts = _counted(suite, parts)
+    parts = _counted_runs(suite, parts)
     of_any = (run for runs in parts.values() for run in runs if run.horizon == paper.rounds)
     return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, suite.environments))
 
 
-def _counted(suite: Suite, parts: Parts) -> dict[str, list[Run]]:
-    """Of each file the runs that count for a suite: on the seeds of its verdicts, or blind."""
+def _counted_runs(suite: Suite, parts: Parts) -> dict[str, list[Run]]:
+    """Return the runs of each file that count for a suite: on the seeds of its verdicts, or blind."""
     return {name: [run for run in runs if run.secret or suite.takes(run.seed, run.env)] for name, runs in parts.items()}
 
 

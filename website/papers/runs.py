@@ -54,7 +54,7 @@ def requested_runs(paper: Paper) -> list[RequestedRun]:
     suite = load(paper.suite)
     labels = [label for exhibit in paper.exhibits for label in exhibit.environments]
     runs: dict[RequestedRun, None] = {}
-    for agent, env, pairs, horizon in _wanted(paper):
+    for agent, env, pairs, horizon in _requests(paper):
         for label, seed in _units(env, labels, pairs, suite.first_seed) if _plays(agent, env) else ():
             runs[RequestedRun(agent, label, horizon or suite.rounds(label), seed, paper.recommend)] = None
     return list(runs)
@@ -66,8 +66,8 @@ def _plays(agent: str, env: str) -> bool:
     return entry is None or entry.mode in modes_of(find_agent(bare_name(agent)))
 
 
-def _wanted(paper: Paper) -> Iterator[tuple[str, str, int, int | None]]:
-    """Agent, environment or pattern, number of pairs, rounds (None for those of the suite): those for claims first."""
+def _requests(paper: Paper) -> Iterator[tuple[str, str, int, int | None]]:
+    """Yield agent, environment or pattern, number of pairs, and rounds (None for those of the suite); claims first."""
     for exhibit in paper.exhibits:
         for claim in (claim for entry in exhibit.claims for claim in entry.claims(paper.rules)):
             for env in claim.envs:
@@ -103,7 +103,7 @@ def _settings(env: str, labels: Sequence[str]) -> list[str]:
     ]
 
 
-def missing(paper: Paper, stored: Iterable[Run]) -> list[RequestedRun]:
+def missing_runs(paper: Paper, stored: Iterable[Run]) -> list[RequestedRun]:
     """Return the runs that are not stored with as many rounds and enough recommendations, of whichever revision."""
     enough = {"every", paper.recommend}
     known = {
@@ -150,7 +150,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time; -1 for one a core")
     arguments = parser.parse_args()
     paper, folder = of_suites[arguments.suite], ROOT / "runs" / "pages" / arguments.suite
-    wanted = missing(paper, load_published(ROOT / "results", suite=paper.suite))
+    wanted = missing_runs(paper, load_published(ROOT / "results", suite=paper.suite))
     hours = estimate(wanted, folder) / 3600.0 if wanted else 0.0
     count = len(requested_runs(paper))
     print(f"{paper.suite}: {count} runs asked for, {len(wanted)} missing, about {hours:.1f} core hours")

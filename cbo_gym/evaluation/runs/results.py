@@ -116,7 +116,7 @@ NO_RESULT = (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.Polar
 
 
 class NewerError(ArgumentError):
-    """A file is of a newer version of cbo-gym, which this version must not change."""
+    """A file is of a newer version of cbo-gym; this version must not change it."""
 
 
 class StoredCurves(Protocol):

@@ -144,7 +144,7 @@ def _merge(
         old = [run for run in old if identity(run) not in new_cells and not (run.secret and _blind_group(run) in blind)]
     # The last of two that are equally new counts.
     kept = newest([*new, *old])
-    content = _fitting(path, kept)
+    content = _encode(path, kept)
     _set_aside(store / HISTORY / path.name, stored, {run.id for run in kept})
     write_bytes(path, content)
     before = {id(run) for run in old}
@@ -160,7 +160,7 @@ def _merge(
     )
 
 
-def _fitting(path: Path, runs: Sequence[Run]) -> bytes:
+def _encode(path: Path, runs: Sequence[Run]) -> bytes:
     """Return the content of a file with these runs; checks the size of its store."""
     content = file_content(path.stem, runs)
     size = len(content) + sum(other.stat().st_size for other in store_files(path.parent) if other != path)
@@ -178,7 +178,7 @@ def _set_aside(path: Path, runs: Iterable[Run], kept: Collection[str]) -> None:
         return
     with lock_folder(path.parent):
         past |= {run.id: run for run in (read_store_file(path) if path.exists() else [])}
-        write_bytes(path, _fitting(path, sorted(past.values(), key=lambda run: (identity(run), run.date))))
+        write_bytes(path, _encode(path, sorted(past.values(), key=lambda run: (identity(run), run.date))))
 
 
 def _blind_group(run: Run) -> tuple[str, str]:

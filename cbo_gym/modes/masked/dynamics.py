@@ -14,7 +14,7 @@ class SuperArmInstances(Instances):
     """Rules of masked mode, which makes base arms of soft parameters."""
 
     @staticmethod
-    def prepared(problem: Problem) -> Problem:
+    def prepare(problem: Problem) -> Problem:
         return problem if problem.data(SuperArms) else with_random_signals(problem)
 
 
@@ -47,4 +47,4 @@ class MaskedDynamics(MaskedInterface, Dynamics):
     instances = SuperArmInstances
 
     def __init__(self, problem: Problem, *, super_arm_size: int | None = None) -> None:
-        super().__init__(self.instances.prepared(problem), super_arm_size=super_arm_size)
+        super().__init__(self.instances.prepare(problem), super_arm_size=super_arm_size)

@@ -210,10 +210,10 @@ def _negated_dead(*args: Floats) -> Floats:
     return -dead(*args)
 
 
-def _living(
+def _population_variables(
     scales: Scales, noise: Mapping[str, GaussianMixture], before: Mapping[str, Floats | str], today: str, first: int
 ) -> list[Variable]:
-    """One day's variables but for the dead.
+    """Return the variables of one day except the dead animals.
 
     Args:
         scales: the free factors.
@@ -263,7 +263,10 @@ def daily_map(
         noise: noise of each node, added to the square root of its forecast.
     """
     died = partial(_negated_dead, scales.D.gain, scales.D.loss, yesterday["D"])
-    variables = [*_living(scales, noise, yesterday, "", 0), Variable("Y", died, ("J", "A"), (), noise["D"])]
+    variables = [
+        *_population_variables(scales, noise, yesterday, "", 0),
+        Variable("Y", died, ("J", "A"), (), noise["D"]),
+    ]
     return StructuralCausalModel(variables, reward="Y")
 
 
@@ -283,7 +286,7 @@ def days_in_a_row(
     variables: list[Variable] = []
     before: Mapping[str, Floats | str] = yesterday
     for day in range(1, days + 1):
-        variables += _living(scales, noise, before, str(day), len(DOMAINS) * (day - 1))
+        variables += _population_variables(scales, noise, before, str(day), len(DOMAINS) * (day - 1))
         values, names = _split_by_type(before, "D")
         died = partial(dead, scales.D.gain, scales.D.loss, *values)
         variables.append(Variable(f"D{day}", died, (*names, f"J{day}", f"A{day}"), (), noise["D"]))

@@ -54,7 +54,7 @@ def toy_graph() -> Problem:
 
 
 def synthetic_2() -> Problem:
-    """SurveySynthetic2: ToyGraph with narrow domains; Z cannot be set to where it is best, so X is."""
+    """SurveySynthetic2: ToyGraph with narrow domains; the best value of Z is outside its domain, so X is set."""
     return hard_problem(
         "SurveySynthetic2",
         _toy_chain(UNIT, UNIT),
@@ -68,7 +68,7 @@ def synthetic_2() -> Problem:
 
 
 def synthetic() -> Problem:
-    """SurveySynthetic: the graph of CompleteGraph without noise between, and a reward without its linear terms.
+    """SurveySynthetic: the graph of CompleteGraph, with noise only at roots and reward; the reward has no linear terms.
 
     Y = -(cos D + sin E + U1 + 0.1 U2 N), so that cos D = sin E = -1 is best: 2.
     """
@@ -101,7 +101,7 @@ PRODUCT = {"X": "u", "W": "u", "Z": "u - 0.5 * X", "Y": "W + 3.0 * Z * X + u"}
 
 
 def chain() -> Problem:
-    """SurveyChain: Z multiplies the variable that drives it, so no number is of use: W = 1 and any Z earn 1.
+    """SurveyChain: Z multiplies its own cause, so no constant Z helps: W = 1 and any Z have the reward 1.
 
     Y = W + 3 Z X + N with X ~ N.
     """
@@ -118,7 +118,7 @@ def chain() -> Problem:
 def chain_contextual() -> Problem:
     """SurveyChainContextual: SurveyChain where Z may follow X, and W is set to a number (the survey's chain_soft).
 
-    Z = sign X earns 1 + 3 E|X| = 1 + 3 sqrt(2 / pi).
+    ||Z = sign X has the reward 1 + 3 E|X|| = 1 + 3 sqrt(2 / pi).
     """
     by_x = {"Z": ("X",)}
     scopes = [make_scope({"W": (), **by_x}), make_scope(by_x), make_scope({"W": ()}), frozenset()]
@@ -137,7 +137,7 @@ def chain_policy() -> Problem:
     """SurveyChainPolicy: SurveyChain, where the action is a policy: Z = tan(angle) X + shift, cut off at -1 and 1.
 
     The steepest angle is Z = sign X, which is optimal among all policies. The survey's policies, sums of sines and
-    cosines with one scale and one phase, reach 1.214 at best (by quadrature), not the optimum that they are scored by.
+    cosines with one scale and one phase, reach at most 1.214 (by quadrature); the survey scores them by the optimum.
     """
     equations = {**PRODUCT, "W": "weight", "Z": "clip(tan(angle) * X + shift, -1.0, 1.0)"}
     variables = read_equations(equations, UNIT, actions=("weight", "angle", "shift"))
@@ -160,7 +160,7 @@ def epidemiology() -> Problem:
     """SurveyEpidemiology: a reward that oscillates in L, faster for larger L, until it averages out.
 
     E[Y | do(L, B)] holds (cos(8 + 15 L) - cos(8 + 7 L)) / (8 L), so the highest peak is in the first thousandth of
-    the domain of L, and beyond the first hundredth none is a seventh as high.
+    the domain of L, and all peaks beyond the first hundredth are less than a seventh as high.
     """
     equations = {
         "B": "u",

@@ -57,8 +57,8 @@ def transform_problem(
     number = whole_number(INSTANCE_KEYWORD, instance, at_least=0, at_most=MAX_INSTANCE)
     if number == 0:
         return problem
-    rules = instances(instances.prepared(truth or problem), number)
-    return rules.apply(rules.draw(), instances.prepared(problem))
+    rules = instances(instances.prepare(truth or problem), number)
+    return rules.apply(rules.draw(), instances.prepare(problem))
 
 
 class Instances:
@@ -83,7 +83,7 @@ class Instances:
         self.super_arms = problem.data(SuperArms)
 
     @staticmethod
-    def prepared(problem: Problem) -> Problem:
+    def prepare(problem: Problem) -> Problem:
         """Return the problem that the mode makes of a problem without the mode's data."""
         return problem
 

@@ -199,8 +199,8 @@ class _Setting:
     def improvements(self, scope: Scope) -> set[Scope]:
         """Return scopes that are at least as good: other orders of action, and takeovers.
 
-        Once with takeovers of variables that affect the reward, and once with all: a variable that does not affect the
-        reward may still make a context informative, or one that an action affects and so cannot see.
+        Takeovers are tried with the variables that affect the reward, and with all: a variable that does not affect the
+        reward may still make a context informative, also a context that an action affects and therefore cannot see.
         """
         policies = dict(scope)
         diagram = self.diagram.with_inputs(policies)
@@ -246,8 +246,8 @@ def _takeovers(
 ) -> Policies:
     """Return natural variables that can be taken over together without loss, with the contexts of their policies.
 
-    The last variable in causal order goes first: its policy may see the others, and is no longer confounded when their
-    turn comes. If one fails it stays natural, and the search starts again without it.
+    The last variable in causal order is taken over first: its policy may see the others, and it is no longer confounded
+    when these follow. If a variable cannot be taken over, it stays natural, and the search starts again without it.
 
     Args:
         diagram: the diagram of the scope.
