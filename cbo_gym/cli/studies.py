@@ -326,6 +326,34 @@ def what_if(
         _print_expected(opened, expected)
 
 
+@studies.command("check-diagram")
+def check_diagram(
+    database: Database,
+    level: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Probability of refusing any statement of a true diagram.")
+    ] = 0.05,
+    study: NameOption = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Test whether the known rounds contradict the diagram; the status is 1 if they do.
+
+    Example: [b]cbo-gym study check-diagram fermenter.db[/b]
+    """
+    check = _study(database, study, agent).check_diagram(level=level)
+    if as_json:
+        print_json(check.to_frame().to_dicts())
+    else:
+        rows = [
+            [str(one), str(one.rounds), f"{one.correlation:.2f}", f"{one.p_value:.2g}", f"{one.detectable:.2f}"]
+            for one in check.tested
+        ]
+        header = ["by the diagram", "rounds", "correlation", "corrected p", "detectable"]
+        print_table("", header, rows, droppable=["detectable", "correlation"])
+        say(f"{check.summary[:1].upper()}{check.summary[1:]}.")
+    raise typer.Exit(int(bool(check.refused)))
+
+
 @studies.command()
 def report(
     database: Database,

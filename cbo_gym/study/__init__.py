@@ -4,6 +4,17 @@ from cbo_gym.errors import naming_the_extra
 
 with naming_the_extra("cbo_gym.study", "study"):
     from cbo_gym.study.description import Description
+    from cbo_gym.study.diagram_check import DiagramCheck, DiagramWarning, Independence
     from cbo_gym.study.study import Study, Trial, create_study, load_study, studies_in
 
-__all__ = ["Description", "Study", "Trial", "create_study", "load_study", "studies_in"]
+__all__ = [
+    "Description",
+    "DiagramCheck",
+    "DiagramWarning",
+    "Independence",
+    "Study",
+    "Trial",
+    "create_study",
+    "load_study",
+    "studies_in",
+]

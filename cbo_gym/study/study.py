@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from cbo_gym.agent_registry.labels import Spec, is_import_path
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, message_of, short_repr
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description, at
+from cbo_gym.study.diagram_check import DiagramCheck, DiagramWarning, check_diagram
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.interface import interface_of, without_effects
 from cbo_gym.study.log import MAX_PAYLOAD, TRIES, Log
@@ -31,6 +33,8 @@ from cbo_gym.study.units import Done, Units
 
 # Characters of the reason of a failure or a rejection.
 MAX_REASON = 10_000
+# Outcomes between two tests of the diagram.
+DIAGRAM_CHECKED_EVERY = 5
 # The reason of a registered trial.
 OWN_CHOICE = "your own choice"
 
@@ -207,6 +211,9 @@ class Study:
         Raises:
             ArgumentError: for a wrong context, or if the agent cannot suggest now.
             OperationError: if the suggestion cannot be written; no trial is added then.
+
+        Warns:
+            DiagramWarning: after every fifth outcome, if the known rounds contradict the diagram.
         """
         size = 1 if count is None else whole_number("count", count, at_least=1)
         self.units.context(context)
@@ -227,8 +234,11 @@ class Study:
                     self._suggester.confirm(written.events[len(state.events)])
                     self._suggester.keep()
                     trials = [self._trial(written.trials.entries[number]) for number in range(first, first + size)]
-                    return trials[0] if count is None else trials
-        raise self._busy_error()
+                    break
+            else:
+                raise self._busy_error()
+        self._warn_of_diagram(written.trials)
+        return trials[0] if count is None else trials
 
     def _trial(self, entry: Entry) -> Trial:
         return Trial(entry.number, self.units.native_values(self.units.read(entry.flat)), entry.why, entry.context)
@@ -349,6 +359,43 @@ class Study:
             values, interval = self._suggester.expect(action, context)
         assumed = {name: value for name, value in self.units.native_values(action).items() if name not in do}
         return Expectation(values, interval, assumed)
+
+    def check_diagram(self, diagram: Any = None, *, level: float = 0.05) -> DiagramCheck:
+        """Test whether the known rounds contradict the causal diagram; the agent is not asked.
+
+        Args:
+            diagram: another diagram of the same variables to test, as :func:`create_study` takes it; None for the
+                study's own.
+            level: probability of refusing any statement of a true diagram, for one call.
+
+        Raises:
+            ArgumentError: if there is no diagram, or it has other variables.
+        """
+        known = self.diagram if diagram is None else CausalDiagram.read(diagram)
+        nodes = self.interface.nodes
+        if known is None:
+            raise ArgumentError("the study has no single diagram; give the one to test: check_diagram(diagram)")
+        if set(known.nodes) != set(nodes):
+            raise ArgumentError(f"the study has the variables {sorted(nodes)}; the diagram has {sorted(known.nodes)}")
+        rounds = self.data()
+        inputs: dict[str, str] = {}
+        for name, parameter in self.description.parameters.items():
+            column, label = f"do({name})", name if name not in nodes else f"the parameter {name}"
+            if self.description.mode == "aggregated":
+                ends = {f"{label}, {end}": pl.col(column).list.get(index) for index, end in enumerate(("low", "high"))}
+                rounds, added = rounds.with_columns(**ends).drop(column), list(ends)
+            else:
+                rounds, added = rounds.rename({column: label}), [label]
+            inputs |= dict.fromkeys(added, parameter.node)
+        return check_diagram(known, inputs, rounds, level)
+
+    def _warn_of_diagram(self, trials: Trials) -> None:
+        """Warn, every few outcomes, if the rounds contradict the diagram."""
+        count = sum(entry.status == "told" for entry in trials.entries.values())
+        if self.diagram is not None and count and count % DIAGRAM_CHECKED_EVERY == 0:
+            check = self.check_diagram()
+            if check.refused:
+                warnings.warn(f"{self.name}: {check.summary}; see check_diagram", DiagramWarning, stacklevel=3)
 
     @contextmanager
     def _updated_agent(self, context: Mapping[str, float] | None) -> Iterator[None]:

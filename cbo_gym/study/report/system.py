@@ -15,6 +15,8 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.study.report.snapshot import Snapshot, number
 from cbo_gym.study.report.svg import image, page_style
 
+# Statements of the diagram that are shown, those with the smallest p-values.
+MAX_STATEMENTS = 6
 ROLES = {"reward": "reward", "acted on": "can be set", "context": "observed before", "other": "only observed"}
 
 
@@ -39,7 +41,25 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
         values = snapshot.measurements(limit.node)
         constraints.append([str(limit), f"{sum(limit.excess(value) <= 0.0 for value in values)} of {len(values)}"])
     diagram = _diagram(snapshot, roles, words, set_to) if snapshot.study.diagram else ""
-    return {"diagram": diagram, "variables": variables, "constraints": constraints, "costs": _costs(snapshot)}
+    return {
+        "diagram": diagram,
+        "variables": variables,
+        "constraints": constraints,
+        "costs": _costs(snapshot),
+        "contradictions": _contradictions(snapshot) if diagram and snapshot.rounds else None,
+    }
+
+
+def _contradictions(snapshot: Snapshot) -> dict[str, Any]:
+    """Return whether the rounds contradict the diagram: a sentence, and the statements that were tested."""
+    check = snapshot.study.check_diagram()
+    rows = [[str(one), one.rounds, one.correlation, f"{one.p_value:.2g}"] for one in check.tested[:MAX_STATEMENTS]]
+    more = len(check.tested) - len(rows)
+    return {
+        "summary": f"{check.summary[:1].upper()}{check.summary[1:]}.",
+        "rows": rows,
+        "notes": [f"{more} more statements have larger p-values." if more else ""],
+    }
 
 
 def _set_cells(snapshot: Snapshot, name: str, role: str, values: list[Any]) -> list[Any]:

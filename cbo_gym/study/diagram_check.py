@@ -1,0 +1,282 @@
+"""Whether the rounds of a study contradict its causal diagram.
+
+A diagram implies that each variable is independent of most others once its causes are known. Each of these statements
+is tested by a likelihood ratio: a Gaussian process predicts the variable from its causes, and another one from its
+causes and the other variable, whose length scale is one more parameter. The p-values are corrected for the number of
+statements by Holm's method.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from cbo_gym.scm import CausalDiagram
+
+# Rounds beyond the number of causes that a test needs.
+MIN_ROUNDS = 8
+# Rounds that are used, evenly spread: the cost of a Gaussian process grows with their cube.
+MAX_ROUNDS = 300
+POWER = 0.8
+# A variable, another one, the causes that separate them, and the variables whose setting changes what the causes say of
+# the first one: rounds in which these are set and others are apart.
+Statement = tuple[str, str, tuple[str, ...], tuple[str, ...]]
+# Least standard deviation of an input, so that a constant one stays constant.
+TINY = 1e-300
+
+
+class DiagramWarning(UserWarning):
+    """The rounds of a study contradict its causal diagram."""
+
+
+@dataclass(frozen=True)
+class Independence:
+    """A tested statement: ``first`` is independent of ``second`` once ``given`` is known.
+
+    Attributes:
+        first: the variable whose mechanism the statement is about.
+        second: a variable that is no cause of ``first`` by the diagram, or a parameter that does not enter it.
+        given: the causes of ``first`` by the diagram, and the parameters that enter it.
+        rounds: number of rounds that were used.
+        correlation: rank correlation of what the causes do not predict of both.
+        p_value: probability of such a dependence if the statement is true, corrected for the number of statements.
+        detectable: partial correlation that this number of rounds detects with a probability of 0.8.
+    """
+
+    first: str
+    second: str
+    given: tuple[str, ...]
+    rounds: int
+    correlation: float
+    p_value: float
+    detectable: float
+
+    def __str__(self) -> str:
+        return f"{self.first} does not depend on {self.second}" + (
+            f" once {', '.join(self.given)} {'is' if len(self.given) == 1 else 'are'} known" if self.given else ""
+        )
+
+
+@dataclass(frozen=True)
+class DiagramCheck:
+    """The result of :meth:`cbo_gym.study.Study.check_diagram`.
+
+    Attributes:
+        tested: the statements, from the smallest p-value to the largest.
+        level: probability of refusing any statement of a true diagram.
+        arrows: arrows ``(cause, effect)`` that would each explain most refusals if they were added, the best first.
+        untested: number of statements with too few rounds.
+    """
+
+    tested: tuple[Independence, ...]
+    level: float
+    arrows: tuple[tuple[str, str], ...]
+    untested: int
+
+    @property
+    def refused(self) -> tuple[Independence, ...]:
+        """The statements that the rounds contradict."""
+        return tuple(statement for statement in self.tested if statement.p_value < self.level)
+
+    @property
+    def summary(self) -> str:
+        """The result in one sentence."""
+        if not self.tested:
+            return "nothing can be tested yet: the diagram implies nothing testable, or there are too few rounds"
+        if not self.refused:
+            return (
+                f"the rounds do not contradict the diagram ({len(self.tested)} statements tested; a partial "
+                f"correlation below {max(one.detectable for one in self.tested):.2f} may go unnoticed)"
+            )
+        worst = self.refused[0]
+        arrows = " or ".join(f"{cause} -> {effect}" for cause, effect in self.arrows)
+        return f"the rounds contradict the diagram, by which {worst} (corrected p = {worst.p_value:.2g})" + (
+            f"; an arrow {arrows}, or a latent cause of both, would explain it" if arrows else ""
+        )
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a table of the tested statements."""
+        rows = [vars(one) | {"given": ", ".join(one.given), "refused": one in self.refused} for one in self.tested]
+        schema: dict[str, Any] = dict.fromkeys(("first", "second", "given"), pl.String) | {"rounds": pl.Int64}
+        schema |= dict.fromkeys(("correlation", "p_value", "detectable"), pl.Float64) | {"refused": pl.Boolean}
+        return pl.DataFrame(rows, schema=schema)
+
+
+def check_diagram(
+    diagram: CausalDiagram, inputs: Mapping[str, str], rounds: pl.DataFrame, level: float = 0.05
+) -> DiagramCheck:
+    """Test the independences that a diagram implies.
+
+    Args:
+        diagram: the diagram.
+        inputs: column of a parameter -> the node that it enters.
+        rounds: a row per round: the nodes, the inputs, and ``do(X)`` for each variable that may be set, null where it
+            was not.
+        level: probability of refusing any statement of a true diagram.
+    """
+    data = _Data(rounds)
+    tested, untested = _test(diagram, inputs, data)
+    refused = [statement for statement in tested if statement.p_value < level]
+    explained: dict[tuple[str, str], int] = {}
+    for arrow in dict.fromkeys((one.second, one.first) for one in refused if one.second not in inputs):
+        added = CausalDiagram(diagram.nodes, [*diagram.directed, arrow], diagram.bidirected)
+        explained[arrow] = sum(one.p_value < level for one in _test(added, inputs, data)[0])
+    fewest = min(explained.values(), default=0)
+    arrows = tuple(arrow for arrow, left in explained.items() if left == fewest < len(refused))
+    return DiagramCheck(tuple(tested), level, arrows, untested)
+
+
+def _test(diagram: CausalDiagram, inputs: Mapping[str, str], data: _Data) -> tuple[list[Independence], int]:
+    """Return the tested statements, from the smallest p-value to the largest, and the number of the others."""
+    found = [(statement, data.test(*statement)) for statement in _statements(diagram, inputs, data.settable)]
+    tested = sorted(((s, result) for s, result in found if result is not None), key=lambda pair: pair[1].p_value)
+    corrected, largest = [], 0.0
+    for index, ((first, second, given, _), result) in enumerate(tested):
+        largest = max(largest, min(1.0, (len(tested) - index) * result.p_value))
+        detectable = _detectable(result.rounds, len(given), 0.05 / len(tested))
+        corrected.append(Independence(first, second, given, result.rounds, result.correlation, largest, detectable))
+    return corrected, len(found) - len(tested)
+
+
+def _statements(diagram: CausalDiagram, inputs: Mapping[str, str], settable: Iterable[str]) -> Iterator[Statement]:
+    """Yield the statements of a diagram. Parameters are chosen together, so nothing is said of one and another."""
+    switches = {name: f"whether {name} is set" for name in settable}
+    together = [(a, b) for a in inputs for b in inputs if a < b]
+    whole = CausalDiagram(
+        (*diagram.nodes, *inputs, *switches.values()),
+        [*diagram.directed, *inputs.items(), *((switch, name) for name, switch in switches.items())],
+        [*diagram.bidirected, *together],
+    )
+    for node in diagram.nodes:
+        causes = [name for name in whole.parents(node) if name not in switches.values()]
+        for other in (*diagram.nodes, *inputs):
+            if other in diagram.descendants([node]) or other in causes:
+                continue
+            before = whole.ancestors([node, other]) - {node, other, *switches.values()}
+            for given in (tuple(causes), tuple(name for name in whole.topological_order if name in before)):
+                if whole.m_separated([node], [other], {*given, switches.get(node, node)} - {node}):
+                    seen = {*given, switches.get(node, node)} - {node}
+                    regimes = whole.m_connected([node], seen).intersection(switches.values()) - seen
+                    yield node, other, given, tuple(name for name, switch in switches.items() if switch in regimes)
+                    break
+
+
+@dataclass(frozen=True)
+class _Result:
+    rounds: int
+    correlation: float
+    p_value: float
+
+
+class _Data:
+    """The rounds, and the fits that several tests share."""
+
+    def __init__(self, rounds: pl.DataFrame) -> None:
+        spread = np.linspace(0, rounds.height - 1, min(rounds.height, MAX_ROUNDS)).astype(int)
+        self._columns = {name: rounds[name].to_numpy().astype(float)[spread] for name in rounds.columns}
+        self.settable = [name[3:-1] for name in rounds.columns if name.startswith("do(")]
+        self._fits: dict[Any, _Fit] = {}
+
+    def test(self, first: str, second: str, given: tuple[str, ...], regimes: tuple[str, ...]) -> _Result | None:
+        """Return the test of a statement; None with too few rounds or a constant variable."""
+        names = (first, second, *given)
+        columns = np.array([self._columns[name] for name in names])
+        usable = np.isfinite(columns).all(axis=0)
+        if first in self.settable:
+            # A variable that is set has no causes.
+            usable &= np.isnan(self._columns[f"do({first})"])
+        groups: dict[tuple[bool, ...], list[int]] = defaultdict(list)
+        for row in np.flatnonzero(usable):
+            groups[tuple(bool(np.isfinite(self._columns[f"do({name})"][row])) for name in regimes)].append(int(row))
+        large = sorted(filter(lambda rows: self._can_test(names, rows), groups.values()), key=len, reverse=True)
+        if not large:
+            return None
+        gain = float(np.sum([self._gain(names, rows) for rows in large]))
+        fits = [self._fit(name, given, large[0]) for name in (first, second)]
+        correlation = float(stats.spearmanr(*(fit.errors for fit in fits)).statistic)
+        # The length scale of an irrelevant input is infinite, at the boundary of the parameters: each gain is half of a
+        # chi-squared variable, or 0 with a probability of 1/2 (Self & Liang 1987, case 5).
+        p_value = (
+            1.0
+            if not gain
+            else float(
+                np.sum(
+                    [
+                        stats.binom.pmf(k, len(large), 0.5) * stats.chi2.sf(2.0 * gain, k)
+                        for k in range(1, len(large) + 1)
+                    ]
+                )
+            )
+        )
+        return _Result(sum(map(len, large)), correlation, p_value)
+
+    def _can_test(self, names: tuple[str, ...], rows: list[int]) -> bool:
+        varies = all(np.ptp(self._columns[name][rows]) for name in names[:2])
+        return varies and len(rows) >= MIN_ROUNDS + len(names) - 2
+
+    def _gain(self, names: tuple[str, ...], rows: list[int]) -> float:
+        """Return by how much the second variable raises the log-likelihood of the first one, given the others."""
+        first, second, *given = names
+        smaller = self._fit(first, tuple(given), rows)
+        inputs = np.array([self._columns[name][rows] for name in (*given, second)])
+        return max(0.0, _Fit(self._columns[first][rows], inputs, smaller).log_likelihood - smaller.log_likelihood)
+
+    def _fit(self, name: str, given: tuple[str, ...], rows: list[int]) -> _Fit:
+        key = name, given, tuple(rows)
+        if key not in self._fits:
+            inputs = np.array([self._columns[cause][rows] for cause in given]).reshape(len(given), len(rows))
+            self._fits[key] = _Fit(self._columns[name][rows], inputs)
+        return self._fits[key]
+
+
+class _Fit:
+    """A Gaussian process of standardised values.
+
+    Args:
+        values: the values, shape ``(n,)``.
+        inputs: the inputs, shape ``(d, n)``.
+        smaller: a fit without the last input, from which the search starts.
+
+    Attributes:
+        log_likelihood: logarithm of the maximal marginal likelihood.
+        errors: errors of predicting each value from all others, in standard deviations (Rasmussen & Williams 2006, eq.
+            5.12).
+    """
+
+    def __init__(self, values: np.ndarray, inputs: np.ndarray, smaller: _Fit | None = None) -> None:
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+        values = (values - values.mean()) / values.std()
+        count, self.theta = len(values), np.zeros(0)
+        self.log_likelihood, self.errors = -0.5 * count * (math.log(2.0 * math.pi) + 1.0), values
+        if not len(inputs):
+            return
+        scaled = ((inputs - inputs.mean(axis=1, keepdims=True)) / np.maximum(inputs.std(axis=1, keepdims=True), TINY)).T
+        kernel = ConstantKernel(1.0, (1e-2, 1e3)) * RBF(np.full(len(inputs), 2.0), (0.2, 1e3))
+        kernel += WhiteKernel(0.1, (1e-4, 10.0))
+        if smaller is not None and len(smaller.theta):
+            kernel.theta = np.insert(smaller.theta, -1, math.log(2.0))
+        process = GaussianProcessRegressor(kernel, alpha=1e-8)
+        with warnings.catch_warnings():
+            # A length scale at its bound is that of an input without influence.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            process.fit(scaled, values)
+        self.log_likelihood, self.theta = process.log_marginal_likelihood_value_, process.kernel_.theta
+        inverse = np.linalg.inv(process.kernel_(scaled) + 1e-8 * np.eye(count))
+        self.errors = (inverse @ values) / np.sqrt(np.diag(inverse))
+
+
+def _detectable(rounds: int, causes: int, level: float) -> float:
+    """Return the partial correlation that is detected with the probability ``POWER``, by Fisher's transformation."""
+    needed = stats.norm.isf(level / 2.0) + stats.norm.ppf(POWER)
+    return math.tanh(float(needed) / math.sqrt(max(rounds - causes - 3, 1)))
