@@ -54,7 +54,7 @@ def _key(state: Snapshot, boxes: dict[str, Box]) -> list[tuple[dict[str, Any], s
     if lines:
         key.append(({"facecolor": ACTION}, "the action"))
     else:
-        key.append(({"facecolor": PLAIN, "edgecolor": SET, "linewidth": 2}, state.dynamics.set_name))
-    if state.dynamics.unused_name:
-        key.append(({"facecolor": UNUSED}, state.dynamics.unused_name))
+        key.append(({"facecolor": PLAIN, "edgecolor": SET, "linewidth": 2}, state.dynamics.set_label))
+    if state.dynamics.unused_label:
+        key.append(({"facecolor": UNUSED}, state.dynamics.unused_label))
     return key

@@ -66,7 +66,7 @@ def graph_of(dynamics: Dynamics) -> Picture:
         if role in roles.values()
     ]
     if lines:
-        key.append(({"facecolor": ACTION}, dynamics.effect_name))
+        key.append(({"facecolor": ACTION}, dynamics.effect_label))
     return Picture(dynamics.scm.diagram, boxes, key=key)
 
 

@@ -30,7 +30,7 @@ class SettingInterface(Interface):
     """Actions that set variables."""
 
     sets_variables = True
-    effect_name = "where it can be set"
+    effect_label = "where it can be set"
     parameters_note = "Parameters are in native units, at their null values here."
 
     def describe(self, intervention: Intervention) -> Description:

@@ -90,10 +90,10 @@ class Interface(ABC):
     sets_variables: ClassVar[bool] = False
     #: whether rewards must be in [0, 1], so that a study needs their range
     unit_rewards: ClassVar[bool] = False
-    #: names for the keys of pictures: of the effect of an action, of a variable that is set, and of an unused effect
-    effect_name: ClassVar[str] = "parameter"
-    set_name: ClassVar[str] = "set this round"
-    unused_name: ClassVar[str] = ""
+    #: labels in the keys of pictures: of the effect of an action, of a variable that is set, and of an unused effect
+    effect_label: ClassVar[str] = "parameter"
+    set_label: ClassVar[str] = "set this round"
+    unused_label: ClassVar[str] = ""
     #: words on the soft parameters in equations
     parameters_note: ClassVar[str] = "Parameters are in native units."
     #: what the number of random initial rounds is of, in words; empty if it is the number of all

@@ -27,7 +27,7 @@ class DynamicInterface(ChoiceInterface):
     """Actions that set variables of the slice of the round."""
 
     mode = Mode.DYNAMIC
-    set_name = "set, now or when implemented"
+    set_label = "set, now or when implemented"
     task_class = DynamicTask
     key = "target"
     codec_class = PolicyCodec

@@ -27,9 +27,9 @@ class MaskedInterface(ParametricInterface):
     """Actions that select base arms."""
 
     mode = Mode.MASKED
-    effect_name = "base arm"
+    effect_label = "base arm"
     parameters_note = "The super arm is x, 0 or 1 for each base arm."
-    unused_name = "not chosen"
+    unused_label = "not chosen"
     task_class = MaskedTask
     codec: SuperArmCodec
 
