@@ -46,7 +46,7 @@ class PartitionTree:
         return np.flatnonzero(self.is_leaf)
 
     def find(self, cell: np.ndarray) -> int | None:
-        """Return the node whose cell this is, or None."""
+        """Return the node of a cell, or None."""
         return self._nodes.get(np.ascontiguousarray(cell, dtype=np.float64).tobytes())
 
     def expand(self, node: int) -> np.ndarray:

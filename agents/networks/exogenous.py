@@ -111,7 +111,7 @@ class EncoderDecoder:
         self.encoder.add(np.column_stack([unknown, new_inputs]), outputs)
 
     def update(self) -> None:
-        """Bring encoder, mixture and decoder up to date with the data."""
+        """Update encoder, mixture and decoder to the data."""
         if len(self.decoder) == len(self):
             return
         if self._siblings:

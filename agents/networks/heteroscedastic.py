@@ -49,8 +49,8 @@ class HeteroscedasticGP(GaussianProcess):
 class BumpyNoise(Noise):
     """Noise whose log variance is a level plus a weighted sum of Gaussian bumps along each input.
 
-    The hyper-parameters are the level, then the weights. The bumps cover the range of the data of the fit; beyond it
-    the variance is that at its edge.
+    The hyper-parameters are the level, then the weights. The bumps cover the range of the data of the fit; beyond it,
+    the variance has the value at the edge.
 
     Args:
         dim: number of inputs.

@@ -162,7 +162,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         return point
 
     def estimated_rewards(self) -> np.ndarray:
-        """Return posterior means of the sets' models; the rewards themselves of actions on other sets."""
+        """Return posterior means by the sets' models; for actions on other sets, the observed rewards."""
         rewards = np.array([past.reward for past in self.history])
         indices = [self._index_of(self.features.inputs(self.features.encode(past.action))) for past in self.history]
         for index, local in enumerate(self._locals):

@@ -155,7 +155,7 @@ def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
 
 
 def edges_of(coefficients: np.ndarray) -> np.ndarray:
-    """Return boolean adjacency matrix: ``[i, j]`` is an edge from j to i."""
+    """Return the boolean adjacency matrix: ``[i, j]`` is an edge from j to i."""
     return np.any(coefficients != 0.0, axis=0)
 
 

@@ -177,7 +177,7 @@ class _Measure:
     def of(self, node: yaml.Node) -> tuple[int, int]:
         """Return the number of nodes in and below a node, and their depth.
 
-        The target of an alias comes earlier in the file and is measured by then. The recursion is therefore no deeper
+        The target of an alias comes earlier in the file and is already measured. The recursion is therefore no deeper
         than the file is nested.
         """
         line = node.start_mark.line

@@ -108,7 +108,7 @@ Names = Annotated[list[str], Depends(_names)]
 
 async def _case(index: int, service: TheService, names: Names) -> Case:
     if not 1 <= index <= len(names):
-        raise HTTPException(404, f"There is no study {index}; {service.called} has {len(names)}.")
+        raise HTTPException(404, f"There is no study {index}; {service.database_name} has {len(names)}.")
     return await run_in_threadpool(service.case, names[index - 1])
 
 
@@ -128,8 +128,8 @@ Form = Annotated[FormData, Depends(_form)]
 
 
 def _page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
-    called, forgery = request.app.state.service.called, request.app.state.access.forgery
-    return page(template, status, called=called, forgery=forgery, **context)
+    database, forgery = request.app.state.service.database_name, request.app.state.access.forgery
+    return page(template, status, database=database, forgery=forgery, **context)
 
 
 def _redirect(index: int, action: str, **numbers: int) -> Response:

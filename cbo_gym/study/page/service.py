@@ -118,12 +118,12 @@ class StudyService:
         trusted: import paths of agents whose code may be run if a study names one of them.
 
     Attributes:
-        called: name of the database, without its path.
+        database_name: name of the database, without its path.
     """
 
     def __init__(self, storage: Path | str, thinker: Thinker, trusted: Collection[str] = ()) -> None:
         self.storage, self.thinker, self.trusted = str(storage), thinker, frozenset(trusted)
-        self.called = _database_name(self.storage)
+        self.database_name = _database_name(self.storage)
         self._cases: dict[str, Case] = {}
         self._names: list[str] = []
         self._lock = Lock()
@@ -139,8 +139,8 @@ class StudyService:
             known, self._names = self._names, names
         if known[: len(names)] != names[: len(known)] or (known and not names):
             raise OperationError(
-                f"{self.called} was replaced or deleted while it was served, nothing was changed by this request; look "
-                "at the list of its studies again"
+                f"{self.database_name} was replaced or deleted while it was served, nothing was changed by this "
+                "request; look at the list of its studies again"
             )
         return names
 
@@ -180,7 +180,7 @@ class StudyService:
         """Return the message of an error, with the name of the database instead of its path or URL."""
         message = str(error)
         for path in {self.storage, str(Path(self.storage).absolute())}:
-            message = message.replace(printable(path), self.called)
+            message = message.replace(printable(path), self.database_name)
         return message
 
 

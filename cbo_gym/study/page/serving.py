@@ -80,7 +80,7 @@ def serve(
     service.names()
     with _listening(host, port) as listener:
         address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-        say(f"{service.called} is served at {address}; Ctrl-C stops it")
+        say(f"{service.database_name} is served at {address}; Ctrl-C stops it")
         if new_token is not None:
             say(f"log in with the token {new_token}")
         app = make_app(service, AccessPolicy(host, token or new_token))
