@@ -71,10 +71,10 @@ def test_a_script_sweeps_its_own_agents(tmp_path, how):
 def test_what_can_be_imported_is_known_by_its_path_and_the_rest_by_its_name(tmp_path):
     jobs = plan([Centre, GPUCB, "Random"], ENV, 1, tmp_path, 2)
     assert [str(job.agent) for job in jobs] == ["tests.support.agents:Centre", "GP-UCB", "Random"]
-    assert all(job.sent is None for job in jobs)
+    assert all(job.player.sent is None for job in jobs)
     (job,) = plan(Centre(), gym.make(ENV), 1, tmp_path, 2)
-    assert (str(job.agent), str(job.env), set(job.modes)) == ("Centre", ENV, set(Centre.modes))
-    assert job.isolated
+    assert (str(job.agent), str(job.cell.env), set(job.player.modes)) == ("Centre", ENV, set(Centre.modes))
+    assert job.player.isolated
     assert import_path(lambda: None) is None
     assert import_path(functools.partial(Centre)) is None
 
@@ -117,7 +117,10 @@ def test_what_is_no_agent_or_has_no_name_is_refused(tmp_path, agents, message):
 
 def test_seeds_may_be_a_number_and_names_may_stand_alone(tmp_path):
     jobs = plan("Random", ENV, 2, tmp_path, 2)
-    assert [(str(job.agent), str(job.env), job.seed) for job in jobs] == [("Random", ENV, 0), ("Random", ENV, 1)]
+    assert [(str(job.agent), str(job.cell.env), job.cell.seed) for job in jobs] == [
+        ("Random", ENV, 0),
+        ("Random", ENV, 1),
+    ]
     with pytest.raises(ArgumentError, match="seeds must be"):
         sweep("Random", ENV, 0, tmp_path)
 

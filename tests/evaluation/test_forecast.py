@@ -13,7 +13,7 @@ AGENTS = ["Random", "tests.support.agents:SoftOnly"]
 def test_what_is_there_what_is_to_play_and_how_long_it_takes(tmp_path):
     jobs = plan(AGENTS, ENVS, range(3), tmp_path, horizon=4)
     assert forecast(jobs).unknown == 15  # SoftOnly does not play ToyGraph
-    by_place = {(str(job.agent), str(job.env), job.seed): job for job in jobs}
+    by_place = {(str(job.agent), str(job.cell.env), job.cell.seed): job for job in jobs}
     finished = run_job(by_place["Random", "CBO/Dropwave-v0", 0])
     save_run(by_place["Random", "CBO/Dropwave-v0", 0].path, finished)
     failed = by_place["Random", "CBO/Dropwave-v0", 1]

@@ -177,7 +177,7 @@ def test_a_disk_that_fills_up_ends_the_sweep_with_what_is_kept(tmp_path, monkeyp
 def test_parameters_may_be_lists(tmp_path):
     env = "CBO/Dropwave-Contextual-v0(contexts=[0])"
     jobs = plan(["Random"], [env, env], [0, 0], tmp_path, 2)
-    assert [str(job.env) for job in jobs] == [env]
+    assert [str(job.cell.env) for job in jobs] == [env]
     assert sweep(["Random"], [env], [0], tmp_path, horizon=2, n_jobs=1)["finished"] == 1
     assert sweep(["Random"], [env], [0], tmp_path, horizon=2, n_jobs=1)["resumed"] == 1
 
@@ -215,14 +215,14 @@ def test_patterns_stand_for_what_is_installed_and_registered(tmp_path):
     jobs = plan(["Rand*", AGENT, "Random"], ["CBO/Alpine2*", "CBO/BinaryTree-v0(depth=2)"], [0], tmp_path, 3)
     assert {str(job.agent) for job in jobs} == {"Random", AGENT}
     alpines = {entry.id for entry in entries() if entry.id.startswith("CBO/Alpine2")}
-    assert {str(job.env) for job in jobs} == alpines | {"CBO/BinaryTree-v0(depth=2)"}
+    assert {str(job.cell.env) for job in jobs} == alpines | {"CBO/BinaryTree-v0(depth=2)"}
     assert len(jobs) == 2 * (len(alpines) + 1)
 
 
 def test_jobs_know_the_mode_and_the_registered_horizon(tmp_path):
     (job,) = plan(["Random"], ["CBO/ToyGraph-v0"], [0], tmp_path)
-    assert (job.mode, job.horizon) == ("hard", find_entry("CBO/ToyGraph-v0").horizon)
-    assert job.path == plan(["Random"], ["CBO/ToyGraph-v0"], [0], tmp_path, job.horizon)[0].path
+    assert (job.cell.mode, job.cell.horizon) == ("hard", find_entry("CBO/ToyGraph-v0").horizon)
+    assert job.path == plan(["Random"], ["CBO/ToyGraph-v0"], [0], tmp_path, job.cell.horizon)[0].path
 
 
 def test_what_changes_the_run_changes_its_file(tmp_path):

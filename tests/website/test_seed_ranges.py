@@ -72,7 +72,7 @@ def test_the_ranges_share_nothing():
 
 def test_a_suite_for_verdicts_plays_and_takes_these_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(published, "load_all", lambda: (STRICT,))
-    assert [job.seed for job in plan("Random", STRICT, None, tmp_path)] == [1000, 1001]
+    assert [job.cell.seed for job in plan("Random", STRICT, None, tmp_path)] == [1000, 1001]
     for run in (evaluate("Random", "CBO/Dropwave-v0", seed, horizon=2) for seed in (1000, 1001)):
         save_run(tmp_path / "runs" / name_of(run), run)
     done = publish(tmp_path / "runs", tmp_path / "store", "strict")

@@ -87,7 +87,7 @@ def forecast(jobs: Sequence[Job], store: Path | None = None) -> Forecast:
     sources += [(PUBLISHED, _seconds(load_published(store)))] if store is not None else []
     pairs: dict[tuple[Spec, Spec], list[Job]] = {}
     for job in jobs:
-        pairs.setdefault((job.agent, job.env), []).append(job)
+        pairs.setdefault((job.agent, job.cell.env), []).append(job)
     return Forecast(tuple(_plan_runs(group, sources) for group in pairs.values()))
 
 
@@ -101,8 +101,8 @@ def _seconds(runs: Iterable[Run]) -> Seconds:
 
 def _plan_runs(jobs: list[Job], sources: Sequence[tuple[str, Seconds]]) -> PlannedRuns:
     """Plan the jobs of one agent on one environment."""
-    first = jobs[0]
-    agent, env = str(first.agent), str(first.env)
+    cell, modes = jobs[0].cell, jobs[0].player.modes
+    agent, env = str(jobs[0].agent), str(cell.env)
     there = sum(_is_there(job) for job in jobs)
     seconds: list[float] = []
     source = ""
@@ -114,11 +114,11 @@ def _plan_runs(jobs: list[Job], sources: Sequence[tuple[str, Seconds]]) -> Plann
     return PlannedRuns(
         agent=agent,
         env=env,
-        horizon=first.horizon,
-        plays=not first.modes or first.mode in first.modes,
+        horizon=cell.horizon,
+        plays=not modes or cell.mode in modes,
         there=there,
         to_play=len(jobs) - there,
-        seconds=float(np.mean(seconds)) * first.horizon if seconds else None,
+        seconds=float(np.mean(seconds)) * cell.horizon if seconds else None,
         source=source,
     )
 

@@ -64,37 +64,34 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One cell of the grid; attributes not listed are those of :class:`Player` and :class:`Cell`.
+    """An agent in one cell of the grid.
 
     Attributes:
+        agent: Name and keywords.
+        player, cell: Facts about the agent and the cell; the problem is left out.
         recommend, batch, checkpoint_every: Arguments of :func:`sweep`.
         sources: Names and stamps of the code, see :func:`cbo_gym.evaluation.runs.revisions.sources`.
-        folder: Folder in which its run is stored, if it is.
         leaves_no_trace: Whether a process that played the job can play another one.
+        folder: Folder in which its run is stored, if it is.
         recorded: Actions of a run that are played instead of the agent's.
     """
 
     agent: Spec
-    env: Spec
-    seed: int
-    horizon: int
+    player: Player
+    cell: Cell
     recommend: Recommend
-    mode: str
+    batch: int
     sources: tuple[tuple[str, str], ...]
+    leaves_no_trace: bool
     folder: Path
-    modes: tuple[str, ...] = ()
-    isolated: bool = False
-    leaves_no_trace: bool = True
-    secret: str = ""
-    recorded: Recorded | None = None
-    sent: SentAgent | None = None
-    batch: int = 1
     checkpoint_every: int | None = None
+    recorded: Recorded | None = None
 
     @property
     def path(self) -> Path:
         """File of its run."""
-        what = (str(self.agent), str(self.env), self.seed, self.horizon, self.recommend, dict(self.sources))
+        cell = self.cell
+        what = (str(self.agent), str(cell.env), cell.seed, cell.horizon, self.recommend, dict(self.sources))
         return self.folder / run_name(*what, self.batch)
 
 
@@ -146,22 +143,9 @@ def plan(
 def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, batch: int = 1, folder: Path = Path()) -> Job:
     """Return the job of an agent in a cell."""
     code = sources(player.modules, cell.problem, cell.env) | dict(player.sent.stamps if player.sent else ())
-    return Job(
-        agent=agent,
-        env=cell.env,
-        seed=cell.seed,
-        horizon=cell.horizon,
-        recommend=recommend,
-        mode=cell.mode,
-        sources=tuple(code.items()),
-        folder=folder,
-        modes=player.modes,
-        isolated=player.isolated,
-        leaves_no_trace=is_our_own(cell.problem) and (player.isolated or all(map(is_of_package, code))),
-        secret=cell.secret,
-        sent=player.sent,
-        batch=batch,
-    )
+    leaves_no_trace = is_our_own(cell.problem) and (player.isolated or all(map(is_of_package, code)))
+    cell = cell._replace(problem=None)
+    return Job(agent, player, cell, recommend, batch, tuple(code.items()), leaves_no_trace, folder)
 
 
 def seeds_in(seeds: Iterable[int] | int) -> list[int]:

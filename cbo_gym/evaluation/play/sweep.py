@@ -232,7 +232,7 @@ def store_run(job: Job, run: Run) -> Run:
             return run
     except (OSError, OperationError) as error:
         raise OperationError(
-            f"cannot write the run of {job.agent} on {job.env}, seed {job.seed}, to {job.folder}: "
+            f"cannot write the run of {job.agent} on {job.cell.env}, seed {job.cell.seed}, to {job.folder}: "
             f"{error.strerror if isinstance(error, OSError) else error}; "
             "the runs that ended before are kept, and the same sweep started again does only the others"
         ) from error
@@ -288,7 +288,7 @@ def _on_this_machine(
 
 
 def _plays_here(job: Job) -> bool:
-    return job.sent is not None and not job.sent.payload
+    return job.player.sent is not None and not job.player.sent.payload
 
 
 def _outcome(worker: Worker, job: Job, times: int = 0, hear: Callable[[Any], None] | None = None) -> Run:
@@ -342,18 +342,18 @@ def run_job(job: Job, callbacks: Sequence[Callback] = ()) -> Run:
         with _agent(job) as agent:
             run = evaluate(
                 agent,
-                job.env,
-                job.seed,
-                horizon=job.horizon,
+                job.cell.env,
+                job.cell.seed,
+                horizon=job.cell.horizon,
                 recommend=job.recommend,
                 batch=job.batch,
                 label=str(job.agent),
-                secret=job.secret,
+                secret=job.cell.secret,
                 callbacks=callbacks,
                 checkpoint=None if job.checkpoint_every is None else job.path.with_suffix(".checkpoint"),
                 checkpoint_every=job.checkpoint_every or 1,
             )
-        return run if job.sent is None else replace(run, sources=run.sources | dict(job.sent.stamps))
+        return replace(run, sources=run.sources | dict(sent.stamps)) if (sent := job.player.sent) else run
     except UnsupportedModeError as error:
         return _unfinished_run(job, "skipped", str(error))
     # An agent's module may raise anything, including requests to end the process.
@@ -364,26 +364,27 @@ def run_job(job: Job, callbacks: Sequence[Callback] = ()) -> Run:
 @contextmanager
 def _agent(job: Job) -> Iterator[Any]:
     """Yield the agent of a job: one of this package by name, or a third-party one in a process that ends with it."""
-    if job.recorded is not None or not job.isolated:
-        yield job.recorded or (job.sent.agent() if job.sent else job.agent)
+    sent = job.player.sent
+    if job.recorded is not None or not job.player.isolated:
+        yield job.recorded or (sent.agent() if sent else job.agent)
         return
-    with closing(isolate(job.sent.payload if job.sent else job.agent)) as agent:
+    with closing(isolate(sent.payload if sent else job.agent)) as agent:
         yield agent
 
 
 def _unfinished_run(job: Job, status: Status, error: str) -> Run:
     return Run(
         agent=str(job.agent),
-        env=str(job.env),
-        seed=job.seed,
-        horizon=job.horizon,
+        env=str(job.cell.env),
+        seed=job.cell.seed,
+        horizon=job.cell.horizon,
         recommend=job.recommend,
         batch=job.batch,
-        mode=job.mode,
+        mode=job.cell.mode,
         status=status,
         error=abridge(error),
-        isolated=job.isolated,
-        secret=job.secret,
+        isolated=job.player.isolated,
+        secret=job.cell.secret,
         sources=dict(job.sources),
         **provenance_fields(),
     )
