@@ -1,7 +1,9 @@
 """What imports what inside of the package: the contracts in pyproject.toml, no cycles, and what an import loads."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import grimp
 import networkx as nx
@@ -37,3 +39,25 @@ def test_importing_is_light():
     code = "\n".join(["import sys", *lines])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[]"] * len(allowed)
+
+
+#: names of protocols and of libraries that begin with an underscore
+UNDERSCORED = ("_C", "_exit", "_getframe", "_replace", "_repr_html_", "_repr_svg_", "_util")
+
+
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__") and name not in UNDERSCORED
+
+
+def test_tests_use_public_names_and_share_code_in_support_alone():
+    wrong = []
+    for path in Path(__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                names = [alias.name for alias in node.names if is_private(alias.name)]
+                names += [node.module] * (node.module.startswith("tests.") and ".test_" in node.module)
+            else:
+                private = isinstance(node, ast.Attribute) and is_private(node.attr)
+                names = [node.attr] if private and getattr(node.value, "id", "") not in ("self", "cls") else []
+            wrong += [f"{path.name}, line {node.lineno}: {name}" for name in names]
+    assert wrong == []

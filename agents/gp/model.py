@@ -308,7 +308,7 @@ class GaussianProcess:
         if len(self._points) != len(self) or "_posterior" not in vars(self):
             update_together([self])
 
-    def _regression(self) -> Regression:
+    def regression(self) -> Regression:
         """Standardise the data for a fit, and return them."""
         self._standardise()
         points = self.normalise(self.inputs)
@@ -444,7 +444,7 @@ def update_together(gps: Iterable[GaussianProcess]) -> None:
         if gp.schedule.due(len(gp)):
             due[gp.refit_iterations if gp.schedule.fits else FIT_ITERATIONS].append(gp)
     for iterations, own in due.items():
-        regressions = [gp._regression() for gp in own]
+        regressions = [gp.regression() for gp in own]
         searches = [len(gp) >= gp.schedule.growth * gp._searched for gp in own]
         fitted = fit(regressions, [Fit(gp._with_fixed(), gp._inverse) for gp in own], searches, iterations)
         for gp, found, search in zip(own, fitted, searches, strict=True):

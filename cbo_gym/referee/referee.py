@@ -185,7 +185,7 @@ def drops(blind_plays: Sequence[Blind]) -> Iterator[str]:
             yield f"{played.env}: played blind, {len(played.runs) - len(blind)} of {len(played.runs)} runs failed"
             continue
         for what, before, now in zip(SCORES, submitted.T, blind.T, strict=True):
-            if _min_loss(before, now, ENVIRONMENT_LOSS[1]) > ENVIRONMENT_LOSS[0]:
+            if min_loss(before, now, ENVIRONMENT_LOSS[1]) > ENVIRONMENT_LOSS[0]:
                 means = f"{before.mean():.2f} as submitted and {now.mean():.2f} blind"
                 yield f"{played.env}: its score of {what} is {means}"
     for what, lost in zip(SCORES, np.transpose(losses), strict=False):
@@ -204,7 +204,7 @@ def gains(played: Sequence[Replay]) -> Iterator[str]:
             )
 
 
-def _min_loss(submitted: np.ndarray, blind: np.ndarray, confidence: float) -> float:
+def min_loss(submitted: np.ndarray, blind: np.ndarray, confidence: float) -> float:
     """Return the lower bound of the difference of two means, by Welch's t."""
     half = welch_half_width([submitted, blind], confidence)
     return -np.inf if np.isnan(half) else float(submitted.mean() - blind.mean() - half)

@@ -11,7 +11,7 @@ import pytest
 from cbo_gym.envs import oracle_of
 from cbo_gym.envs.registry import entries, find_entry
 from cbo_gym.modes import make_dynamics
-from cbo_gym.modes.contextual.oracle import ContextualOracle, _maximise_each
+from cbo_gym.modes.contextual.oracle import ContextualOracle, maximise_each
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import Contexts
 from tests.support.environments import ONE_OF_A_KIND
@@ -179,5 +179,5 @@ def test_maximise_each_finds_the_best_of_many_peaks() -> None:
         away = points - peaks
         return np.cos(25 * away).mean(axis=-1) - (away**2).sum(axis=-1)
 
-    found = _maximise_each(function, 20, 2, np.random.default_rng(1))
+    found = maximise_each(function, 20, 2, np.random.default_rng(1))
     np.testing.assert_allclose(found, peaks, atol=1e-3)

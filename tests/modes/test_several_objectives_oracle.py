@@ -5,6 +5,7 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym import evaluate
 from cbo_gym._util.fronts import (
@@ -157,7 +158,8 @@ def test_fronts_as_pymoo_finds_them(env_id: str) -> None:
     found = []
     for region in oracle.dynamics.regions():
         if region.dim == 0:
-            found.append(oracle.expected_vectors([oracle._action_at(region, np.zeros(0))]).value)
+            (action,) = iterate(batch_space(oracle.dynamics.action_space, 1), region.to_actions(np.zeros((1, 0))))
+            found.append(oracle.expected_vectors([action]).value)
             continue
 
         class Means(Problem):

@@ -21,7 +21,7 @@ from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.suites import Suite
 from cbo_gym.referee.isolated import IsolatedAgent
-from cbo_gym.referee.referee import Blind, _min_loss, drops, gains, rescore_runs
+from cbo_gym.referee.referee import Blind, drops, gains, min_loss, rescore_runs
 from cbo_gym.referee.replay import Replay, compare_runs
 from cbo_gym.referee.submission import check_submission, enter, read_card
 from tests.support.runs import check_here, kept, played_here
@@ -296,8 +296,8 @@ def test_a_loss_when_blind_is_told_from_chance(folder):
     assert found([0.9, 0.8, 1.0, 0.9, 0.95], [0.8, 0.9, 0.7]) == []
     knows = found([1.0, 1.0, 1.0], [0.05, 0.0, 0.1])
     assert [" as submitted and " in line for line in knows] == [True, True]
-    assert _min_loss(np.ones(3), np.zeros(3), 0.99) == 1.0
-    assert _min_loss(np.ones(1), np.zeros(3), 0.99) == -np.inf
+    assert min_loss(np.ones(3), np.zeros(3), 0.99) == 1.0
+    assert min_loss(np.ones(1), np.zeros(3), 0.99) == -np.inf
 
 
 def test_blind_runs_of_one_environment_are_compared(folder):

@@ -152,7 +152,7 @@ class ContextualOracle(Oracle):
                 column[..., :1] if v.name in chosen else column for v, column in zip(self.scm.noisy, noise, strict=True)
             ]
             means = partial(self._means, scope, tuple(needed))
-            point = _maximise_each(means, len(contexts), len(chosen), np.random.default_rng([self._seed, scope]))
+            point = maximise_each(means, len(contexts), len(chosen), np.random.default_rng([self._seed, scope]))
             actions.append(self.dynamics.actions_at(scope, point))
             values.append(means(point[None])[0])
         best, rows = np.argmax(values, axis=0), np.arange(len(contexts))
@@ -173,7 +173,7 @@ class ContextualOracle(Oracle):
         return np.broadcast_to(rewards.mean(axis=-1), (trials, count))
 
 
-def _maximise_each(
+def maximise_each(
     function: Callable[[np.ndarray], np.ndarray], count: int, dim: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Maximise ``count`` functions over the unit box at once by differential evolution, shape ``(count, dim)``.

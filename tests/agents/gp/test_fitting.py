@@ -75,7 +75,7 @@ def test_density_and_predictions_are_those_of_gpytorch(noise_std: float | None, 
         model.likelihood.noise = gp.noise
     model.mean_module.constant.data.fill_(gp.constant)
     density = ExactMarginalLogLikelihood(model.likelihood, model.train())(model(own.points), model.train_targets)
-    found, _ = LogPosterior([gp._regression()])(gp.theta.numpy()[None], [0])
+    found, _ = LogPosterior([gp.regression()])(gp.theta.numpy()[None], [0])
     assert found[0] == pytest.approx(float(density.detach()), rel=1e-6)
     points = points_of("default", 20, 3)
     expected = model.eval().posterior(points)
