@@ -51,7 +51,9 @@ def is_private(name):
 
 def test_tests_use_public_names_and_share_code_in_support_alone():
     wrong = []
-    for path in Path(__file__).parent.rglob("*.py"):
+    # Agents that attack read what is private.
+    paths = [path for path in Path(__file__).parent.rglob("*.py") if path.stem != "intruders"]
+    for path in paths:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
                 names = [alias.name for alias in node.names if is_private(alias.name)]
