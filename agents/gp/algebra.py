@@ -208,7 +208,7 @@ class Stacked(Operation):
         return super().structure, self._dim
 
     def set_zeros(self, zeros: Tensor) -> None:
-        """Ignore them, because all copies start from the same hyper-parameters."""
+        """Do nothing, because all copies start from the same hyper-parameters."""
 
     def with_lengthscale(self, length: float) -> Tensor:
         return self.parts[0].with_lengthscale(length).repeat(self._dim)
@@ -284,11 +284,11 @@ def mechanism_kernel(dim: int, parents: int) -> Kernel:
 
     ``k = v RBF(parents, actions) + (w_0 + sum_i w_i x_i x_i') RBF'(actions)``. Structural equations are often sums or
     products of a parent and a function of the action. The affine part lets these extrapolate to values of the parent
-    that were never seen, which optimisation in a chain asks for all the time; a stationary kernel falls back to the
-    mean there, with a variance that is far too small.
+    that were never observed, which are frequent when a chain is optimised. A stationary kernel
+    returns to the mean there, with a variance that is far too small.
 
-    Without actions there is the smooth part alone: a trend that a few noisy values suggest would send the search to the
-    end of the parent's domain, and be sure of it.
+    Without actions, there is only the smooth part. An affine part would extrapolate a trend of a few noisy values with
+    too much confidence, and the search would move to the end of the parent's domain.
 
     Args:
         dim: number of inputs.

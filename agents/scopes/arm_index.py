@@ -68,7 +68,7 @@ class HighestBounds(ArmIndex):
 
 
 class RunningAverages(ArmIndex):
-    """Algorithm 2 to the letter: the running average of the bounds at the time of each play."""
+    """The index of Algorithm 2: the running average of the bounds at the time of each play."""
 
     filling = 1
     within = 1.0

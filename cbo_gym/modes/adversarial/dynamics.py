@@ -1,4 +1,4 @@
-"""Adversarial mode: rounds against an adversary, who sets parameters of the mechanisms too."""
+"""Adversarial mode: rounds against an adversary, who sets further parameters of the mechanisms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cbo_gym.scm.system import Draws, Values
 
 
 class GameInstances(Instances):
-    """Rules of adversarial mode: the adversary's coordinates stay, else equally bad moves come in another order."""
+    """Rules of adversarial mode: the adversary's coordinates stay, so that equally bad moves keep their order."""
 
     keeps_reward = True
     bends_parameters = False
@@ -46,10 +46,10 @@ class AdversarialDynamics(AdversarialInterface, Dynamics):
 
     ## Arguments
     ``adversary``: ``"adaptive"`` is the best reply to the agent's past actions (each has 0.9 of the next one's weight),
-    or, with a probability of 0.2, a move at random; ``"informed"`` is the same for the action that it meets, which no
-    other adversary knows; ``"random"``: all moves are equally likely; ``"fixed"``: the worst move for an agent
-    that plays at random; a list of moves in [0, 1], one per round, then again; or a function of the past actions, an
-    array ``(rounds, q)``, that returns the move.
+    or, with a probability of 0.2, a random move; ``"informed"`` is the same for the action of the round, which no other
+    adversary knows; ``"random"``: all moves are equally likely; ``"fixed"``: the worst move for an agent that plays at
+    random; a list of moves in [0, 1], one per round, which is repeated; or a function of the past actions, an array
+    ``(rounds, q)``, that returns the move.
 
     ## References
     Sussex, Sessa, Makarova & Krause (2024), Adversarial causal Bayesian optimization, sec. 2 and 5.
@@ -79,7 +79,7 @@ class AdversarialDynamics(AdversarialInterface, Dynamics):
         return self.strategy.start()
 
     def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
-        """Add the adversary's move, unless luck decides it when the round is played."""
+        """Add the adversary's move, unless it is random and drawn when the round is played."""
         strategy = self.strategy
         move = strategy.move(memory, self._points(intervention) if strategy.sees_action else ())
         return intervention if move is None else self.against(intervention, move)
@@ -97,7 +97,7 @@ class AdversarialDynamics(AdversarialInterface, Dynamics):
         return [scale.to_unit(value) for scale, value in own]
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
-        """Return the outcome of rounds, with the adversary's native coordinates; luck draws a missing move."""
+        """Return the outcome of rounds, with the adversary's native coordinates; a missing move is drawn."""
         soft = intervention.soft
         if len(soft) == self._first:
             drawn = self._native_moves[index_at(noise[self._luck_index], len(self.moves))]
