@@ -13,8 +13,10 @@ from tests.support.sources import script_facts
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "studies").glob("*.py")])
-#: examples of their kind that take longest, even if they are quick
+#: examples of their kind that take longest, even if they are quick; and fits that the tests of their problems make too
 LONG = (
+    "fit_chemostat",
+    "fit_train_delay",
     "outside_optimisers",
     "reproduce_cbo_mw",
     "reproduce_coca_bo",
