@@ -21,7 +21,7 @@ def test_a_label_does_not_match(pattern):
     assert not matches("CBO/X-v0(depth=3)", [pattern])
 
 
-def test_patterns_are_replaced_in_their_place():
+def test_patterns_are_replaced_where_they_stand():
     def known():
         return ["A", "AB", "C"]
 

@@ -169,7 +169,7 @@ def test_the_reward_by_hand():
 
 
 def test_deviations_of_the_nodes_are_orthogonal():
-    """So that an effect is told from the others'."""
+    """So that an effect is distinguished from the others'."""
     network = trained(make("CBO/Alpine2-Noisy-v0", 0, 1)[1])
     draws = network.draw(8, seed=0)
     halves = torch.stack([column[:8] for column in draws.deviations.values()])

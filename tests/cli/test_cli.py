@@ -336,7 +336,7 @@ def test_a_leaderboard_is_printed_and_written(swept, tmp_path):
         assert [row["agent"] for row in document[table]] == [row["agent"] for row in csv.DictReader(StringIO(written))]
 
 
-def test_all_modes_failures_and_the_place_of_the_report_are_printed(swept, monkeypatch, tmp_path):
+def test_all_modes_failures_and_the_path_of_the_report_are_printed(swept, monkeypatch, tmp_path):
     monkeypatch.setattr("cbo_gym.evaluation.report.page.write_report", lambda board, folder, **more: folder / "x.html")
     printed = invoke("leaderboard", swept[0], "--out", tmp_path)
     assert "All modes, over environments" in printed

@@ -1,4 +1,4 @@
-"""Costs of acting: what is paid in each mode, who is told, what curves and CBO make of it."""
+"""Costs of acting: what is paid in each mode, who knows them, what curves and CBO make of them."""
 
 from dataclasses import replace
 
@@ -64,7 +64,7 @@ def test_what_setting_variables_costs_by_hand(costs, action, cost):
     assert paid(TOY, action, costs=costs) == pytest.approx(cost)
 
 
-def test_a_set_has_a_price_of_its_own_in_place_of_the_sum():
+def test_a_set_may_have_its_own_price_instead_of_the_sum():
     task = make_task(gym.make(PSA), 0)
     both = {"target": task.targets.index(frozenset({"Aspirin", "Statin"})), "values": [0.5, 0.25]}
     prices = {"Aspirin": 2.0, "Statin": 3.0}
@@ -74,7 +74,7 @@ def test_a_set_has_a_price_of_its_own_in_place_of_the_sum():
     assert paid(PSA, both, costs=units) == pytest.approx(4.0 + 8.0 * 0.25)
 
 
-def test_prices_in_words():
+def test_prices_as_strings():
     costs = Costs(base=2, variables={"A": 1}, sets={"A, B": 3}, per_unit={"A": 0.5, "B": 4}, reference={"A": -1})
     assert costs.describe() == ["a round 2", "A 1", "{A, B} 3", "0.5 a unit of A from -1", "4 a unit of B"]
     assert Costs(observed={"Y": 0.1}).describe() == ["seeing Y 0.1"]
@@ -197,7 +197,7 @@ def test_wrong_costs_are_refused_when_the_environment_is_made(env_id, costs, sai
         gym.make(env_id, costs=costs)
 
 
-def test_agents_are_told_the_prices_of_what_they_see_alone():
+def test_agents_know_the_prices_of_visible_variables_alone():
     costs = {"base": 1, "observed": {"C": 2.0, "A": 4.0}}
     told = make_task(gym.make(COMPLETE, graph="wrong", graph_omitted=["A"], costs=costs), 0)
     assert "A" not in told.nodes
@@ -212,7 +212,7 @@ def test_a_label_names_the_costs_and_the_optimum_is_the_recorded_one():
     assert str(Spec.parse(str(Spec.parse(label)))) == str(Spec.parse(label))
 
 
-def test_a_problem_of_ones_own_has_its_costs():
+def test_a_custom_problem_has_its_costs():
     problem = build_problem("cbo_gym.problems.systems.hard_graphs:toy_graph")
     priced = replace(problem, outcomes=replace(problem.outcomes, costs=Costs(base=2.0)))
     assert paid("CBO/Custom-Hard-v0", setting(1), problem=priced) == 2.0

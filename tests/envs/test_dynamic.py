@@ -1,4 +1,4 @@
-"""Dynamic mode: slices, trials, what is implemented, and what agents are told."""
+"""Dynamic mode: slices, trials, what is implemented, and what agents know."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_after_the_last_slice_nothing_is_implemented_any_more() -> None:
     assert env.step(do_z(env, 0.0))[1] == first
 
 
-def test_what_was_done_is_told_by_the_names_of_the_slice() -> None:
+def test_interventions_are_described_by_the_names_of_the_slice() -> None:
     env = small(trials=1)
     env.reset(seed=0)
     env.step(do_z(env, 1.5))

@@ -157,7 +157,7 @@ def play_on(env, seed, action, rewards):
         rewards.append(env.step(action)[1])
 
 
-def test_the_causes_values_are_told():
+def test_the_error_names_the_values_of_the_causes():
     problem = custom_problem(
         {"X": lambda u: 0.0 * u - 2.0, "Y": lambda X: np.log(X)},  # noqa: N803
         reward="Y",
@@ -188,7 +188,7 @@ def test_a_mechanism_that_gives_no_real_number_or_fails_is_named(mechanism, mess
     assert env.unwrapped.round == 0
 
 
-def test_a_reward_that_is_no_number_reaches_nobody_whatever_the_model():
+def test_a_reward_that_is_no_number_raises_in_every_model():
     """A Problem put together by hand has no guard of its own."""
     reward = Variable("Y", lambda x, u: np.log(x - 0.5), actions=(0,))
     problem = Problem("Plain", StructuralCausalModel([reward], "Y"), "a test", "none", action_domains=[(0.0, 1.0)])

@@ -1,4 +1,4 @@
-"""What agents are told of the graph: all of it, names, something wrong, or candidates."""
+"""What agents know of the graph: all of it, names, something wrong, or candidates."""
 
 import gymnasium as gym
 import numpy as np
@@ -26,7 +26,7 @@ def task_with(env_id, **graph):
 
 
 @pytest.mark.parametrize("env_id", ONE_A_MODE)
-def test_hidden_graphs_are_in_nothing_that_an_agent_is_handed(env_id):
+def test_hidden_graphs_are_in_nothing_that_an_agent_receives(env_id):
     recorder = Recorder()
     evaluate(recorder, f"{env_id}(graph='hidden')", seed=0, horizon=2)
     assert not [item for item in reachable(recorder.received) if isinstance(item, (*FORBIDDEN, CausalDiagram))]
@@ -44,7 +44,7 @@ def test_hidden_graphs_are_in_nothing_that_an_agent_is_handed(env_id):
 @pytest.mark.parametrize(
     "graph", [{"graph": "wrong", "graph_reversed": 2}, {"graph": "partial", "graph_candidates": 3}]
 )
-def test_the_true_graph_is_not_in_what_is_told_instead(graph):
+def test_the_true_graph_is_not_in_the_knowledge_that_replaces_it(graph):
     recorder = Recorder()
     evaluate(recorder, ALPINE2, seed=0, horizon=2, **graph)
     diagrams = {item for item in reachable(recorder.received) if isinstance(item, CausalDiagram)}
@@ -53,7 +53,7 @@ def test_the_true_graph_is_not_in_what_is_told_instead(graph):
     assert not [item for item in reachable(recorder.received) if isinstance(item, FORBIDDEN)]
 
 
-def test_observations_follow_the_order_that_is_told():
+def test_observations_follow_the_order_of_the_known_nodes():
     plain, sorted_ = gym.make(PSA), gym.make(PSA, graph="hidden")
     names = sorted_.unwrapped.dynamics.nodes
     assert names == ("Age", "Aspirin", "BMI", "Cancer", "Statin", "Y")
@@ -73,7 +73,7 @@ def test_observations_follow_the_order_that_is_told():
         np.testing.assert_array_equal(same.observation["nodes"], one.observation["nodes"][indices])
 
 
-def test_an_omitted_variable_is_neither_told_nor_seen():
+def test_an_omitted_variable_is_neither_known_nor_observed():
     task = task_with(PSA, graph="wrong", graph_omitted=["Age"])
     assert "Age" not in task.nodes
     assert set(task.noise) == set(task.nodes)
@@ -168,7 +168,7 @@ def test_candidates_are_the_equivalence_class_a_number_or_a_list():
         without.diagram  # noqa: B018
 
 
-def test_what_is_told_in_words():
+def test_knowledge_of_the_graph_as_a_string():
     def words(**graph):
         return describe_knowledge(gym.make(TOY, **graph).unwrapped.problem)
 

@@ -1,4 +1,4 @@
-"""make_task: what an agent is told, and the initial data."""
+"""make_task: what an agent knows, and the initial data."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_contents(env_id: str) -> None:
 
 
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
-def test_the_composition_told_gives_the_rewards(env_id: str) -> None:
+def test_the_known_composition_gives_the_rewards(env_id: str) -> None:
     env = gym.make(env_id)
     task = make_task(env, seed=0)
     if getattr(task, "composition", None) is None:

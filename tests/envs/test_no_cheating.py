@@ -17,7 +17,7 @@ from tests.support.leaks import FORBIDDEN, reachable
 
 
 @pytest.mark.parametrize("env_id", EVERY_ID)
-def test_nothing_handed_to_an_agent_leads_to_the_mechanisms(env_id):
+def test_nothing_that_an_agent_receives_leads_to_the_mechanisms(env_id):
     recorder = Recorder()
     evaluate(recorder, env_id, seed=0, horizon=3)
     found = reachable(recorder.received)

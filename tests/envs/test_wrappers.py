@@ -153,7 +153,7 @@ def test_the_step_that_resets_a_vector_environment_tells_no_reward():
     assert not truth & told[2]
 
 
-def test_the_truth_is_told_of_what_is_played_or_not_at_all():
+def test_oracle_info_describes_the_action_played_or_is_absent():
     from gymnasium.wrappers import TransformAction
     from gymnasium.wrappers.vector import TransformAction as TransformActions
 

@@ -1,4 +1,4 @@
-"""What a sweep is handed: classes, instances, functions and environments, as notebooks and scripts have them."""
+"""Agents and environments given to a sweep: classes, instances, functions, as notebooks and scripts have them."""
 
 import functools
 import subprocess

@@ -25,7 +25,7 @@ ONE_BY_ONE = {
 
 
 class Watcher(Centre):
-    """Notes the order of what it is asked and told."""
+    """Records the order of calls."""
 
     def setup(self, seed):
         self.heard = []
@@ -39,7 +39,7 @@ class Watcher(Centre):
         super().update(action, observation, reward, info)
 
 
-def test_outcomes_are_told_after_the_whole_batch():
+def test_agents_learn_the_outcomes_after_the_whole_batch():
     agent = Watcher()
     run = evaluate(agent, ENV, 100, horizon=7, batch=3)
     played = agent.heard[agent.heard.index(3) :]
@@ -70,7 +70,7 @@ def test_every_agent_suggests_batches(name):
 @pytest.mark.parametrize(
     ("agent", "env"), [(GPUCB(), ENV), (MCBO(samples=4, restarts=2), ENV), ("EIFN", ENV), ("CBO", "CBO/ToyGraph-v0")]
 )
-def test_agents_with_a_model_do_not_look_in_one_place(agent, env):
+def test_agents_with_a_model_spread_their_batches(agent, env):
     run = evaluate(agent, env, 100, horizon=8, batch=4)
     for first in (0, 4):
         assert len({str(action) for action in run.table["action"].to_list()[first : first + 4]}) > 1

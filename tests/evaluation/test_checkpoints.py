@@ -221,7 +221,7 @@ def test_a_state_is_of_one_class_and_needs_a_key(tmp_path, monkeypatch, played):
         played.state()
 
 
-def test_a_checkpoint_of_a_stranger_runs_nothing(tmp_path):
+def test_a_forged_checkpoint_runs_nothing(tmp_path):
     """Its rounds are plain data, and the agent in it is refused."""
     path, made = tmp_path / "kept", tmp_path / "made"
     with pytest.raises(StopError):

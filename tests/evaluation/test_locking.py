@@ -28,7 +28,7 @@ def hold(folder, has_it):
         time.sleep(600)
 
 
-def test_one_who_waits_says_so_and_gives_up_and_a_dead_holder_is_in_nobody_s_way(tmp_path, monkeypatch):
+def test_waiting_for_a_lock_warns_and_ends_and_a_dead_holder_blocks_no_process(tmp_path, monkeypatch):
     has_it = SPAWN.Event()
     holder = SPAWN.Process(target=hold, args=(tmp_path, has_it))
     holder.start()
@@ -112,7 +112,7 @@ def test_of_several_sweeps_into_a_folder_the_run_that_finished_stays(tmp_path):
 
 
 def mends(folder, number, me):
-    """Whoever finds a file damaged moves it aside and writes a whole one."""
+    """A process that finds a file damaged moves it aside and writes a whole one."""
     run = replace(load_run(folder / "run"), seed=number)
     path = folder / "runs" / name_of(run)
     if me == 0:

@@ -62,7 +62,7 @@ def test_long_labels_are_shortened_and_stay_different():
     assert (short["A"], short["line\nbreak"]) == ("A", r"line\nbreak")
 
 
-def test_labels_are_text_and_not_markup_for_figures():
+def test_figures_show_labels_literally():
     assert for_figure("a$b$") == r"a\$b\$"
     assert for_figure("_a").strip() == "_a"
     assert not for_figure("_a").startswith("_")  # which legends leave out

@@ -43,7 +43,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def verified(folder: Path, store: Path) -> tuple[int, dict[str, str]]:
-    """The status, and the verdict on each agent, of whoever has other kernels."""
+    """The status, and the verdict on each agent, on a processor with other kernels."""
     assert command(PLAYED, "publish", folder, "--store", store).returncode == 0
     done = command(ELSEWHERE, "verify", store, "--sample", SEEDS * len(AGENTS), "--json")
     return done.returncode, {one["agent"]: one["verdict"] for one in json.loads(done.stdout)}

@@ -109,7 +109,7 @@ def test_a_column_of_another_meaning_is_kept_rather_than_worked_out(tmp_path):
     np.testing.assert_allclose(back.table["best_so_far_regret"].to_numpy(), feasible.to_numpy(), rtol=1e-6)
 
 
-def test_publishing_again_changes_nothing_and_newer_runs_take_the_place_of_older_ones(played, store, tmp_path):
+def test_publishing_again_changes_nothing_and_newer_runs_replace_older_ones(played, store, tmp_path):
     before = (store / "mine.parquet").read_bytes()
     again = publish(tmp_path / "mine", store)
     assert (again.added, again.replaced, again.unchanged, again.outdated) == (0, 0, len(played), len(played))
@@ -170,7 +170,7 @@ def test_no_bit_of_the_store_changes_unnoticed(store):
     ],
 )
 def test_files_of_another_kind_are_refused(store, change, message):
-    """With a checksum that fits, as a program of somebody else's would write it."""
+    """With a checksum that fits, as a third-party program would write it."""
     path = store / "mine.parquet"
     about = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
     del about["checksum"]

@@ -66,7 +66,7 @@ def test_no_bit_of_a_file_changes_unnoticed(played, tmp_path):
     ],
 )
 def test_metadata_of_another_kind_are_refused(played, tmp_path, changes, message):
-    """With a checksum that fits, as a program of somebody else's would write it."""
+    """With a checksum that fits, as a third-party program would write it."""
     path = tmp_path / "run.parquet"
     save_run(path, played)
     stored = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
@@ -107,7 +107,7 @@ def test_foreign_files_are_named_and_left_out(played, tmp_path, content):
         list(load_runs(tmp_path / "none"))
 
 
-def test_a_parquet_file_of_somebody_else_is_named(tmp_path):
+def test_a_foreign_parquet_file_is_named(tmp_path):
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.parquet")
     with pytest.raises(ValueError, match="no checksum"):
         load_run(tmp_path / "other.parquet")

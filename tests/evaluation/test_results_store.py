@@ -48,7 +48,7 @@ def test_the_agents_pages_are_not_older_than_the_store():
     assert agent_results.RESULTS.read_text(encoding="utf-8") == agent_results.csv_of_board(board), "make readme"
 
 
-def test_a_table_that_is_older_than_its_runs_is_told(tmp_path):
+def test_a_table_that_is_older_than_its_runs_is_reported(tmp_path):
     """The comparison that the two tests above make, on runs that are known."""
     runs = [made_up_run("A", seed, [0.5]) for seed in range(2)]
     path = tmp_path / "README.md"

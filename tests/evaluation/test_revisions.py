@@ -61,7 +61,7 @@ def test_a_new_revision_is_played_again_and_nothing_else_is(tmp_path, monkeypatc
     assert [job.path.exists() for job in plan(*grid, 2)] == [False, True]
 
 
-def test_an_agent_of_ones_own_has_the_revision_that_it_is_derived_from_and_a_hash(tmp_path, monkeypatch):
+def test_a_third_party_agent_has_the_revision_of_its_base_class_and_a_hash(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "my_derived_agent.py").write_text(MINE)
     sweep("my_derived_agent:Mine", ENV, 1, tmp_path / "runs", horizon=2, n_jobs=1)

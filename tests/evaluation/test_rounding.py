@@ -1,4 +1,4 @@
-"""Noisy rewards as a store keeps them: shorter, and the same to whoever asks for the best so far or for a mean."""
+"""Noisy rewards as a store keeps them: shorter, with the same best so far and means."""
 
 import numpy as np
 import pytest

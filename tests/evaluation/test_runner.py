@@ -171,7 +171,7 @@ def test_public_names():
 
 
 class Rewrites(Centre):
-    """Reuses one buffer for its actions, and changes what it was handed."""
+    """Reuses one buffer for its actions, and changes its arguments."""
 
     def setup(self, seed):
         self.buffer = np.zeros(2)
@@ -194,7 +194,7 @@ def test_scores_are_of_what_was_played_whatever_an_agent_does_to_its_arrays():
 
 
 class Rebel(Centre):
-    """Gives other numbers every time it is looked at, and changes all that it is handed."""
+    """Gives other numbers every time it is looked at, and changes its arguments."""
 
     class Action:
         def __init__(self):
@@ -223,7 +223,7 @@ class Rebel(Centre):
         object.__setattr__(self.task, "env_id", "CBO/Another-v0")
 
 
-def test_what_is_played_is_read_once_and_what_is_handed_over_is_the_agents_own():
+def test_actions_are_read_once_and_agents_get_copies():
     run = evaluate(Rebel(), "CBO/Dropwave-v0", 0, horizon=3)
     assert run.table["action"].to_list() == [[1.0, 1.0]] * 3  # the first look
     np.testing.assert_allclose(run.table["expected_reward"], run.table["reward"], rtol=1e-9)

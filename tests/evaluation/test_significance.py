@@ -23,14 +23,14 @@ def test_the_test_is_that_of_demsar(rng):
     assert found.ranks.sum() == pytest.approx(10)
 
 
-def test_letters_are_shared_by_agents_that_are_not_told_apart():
+def test_agents_that_do_not_differ_share_letters():
     scores = np.tile([3.0, 2.0, 1.0, 0.0], (6, 1))  # the critical difference is 1.91
     found = rank("soft", list("ABCD"), scores)
     assert found.letters == {"A": "a", "B": "ab", "C": "bc", "D": "c"}
     assert rank("soft", list("ABC"), np.zeros((3, 3))).letters == {"A": "a", "B": "a", "C": "a"}
 
 
-def test_alike_agents_are_told_apart_in_about_five_percent_of_samples(rng):
+def test_equal_agents_differ_in_about_five_percent_of_samples(rng):
     significant = sum(len(rank("soft", list("ABCDE"), rng.normal(size=(12, 5))).groups) > 1 for _ in range(400))
     assert significant / 400 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
 

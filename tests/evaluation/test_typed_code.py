@@ -56,7 +56,7 @@ def test_what_is_typed_at_a_prompt_plays():
     assert stamps_of(typed, "-i", "-q")[0].startswith("unreleased+interactive")
 
 
-def test_cells_of_a_notebook_are_told_apart_by_the_text_of_all_of_them():
+def test_cells_of_a_notebook_are_identified_by_the_source_of_all_of_them():
     first, other = MINE, MINE.replace(".sample()", ".low")
     edited = [f"cell('<ipython-input-{n}-ab>', {string!r})\n{PLAY}" for n, string in enumerate([first, other, first])]
     helped = MINE.replace("self.task.action_space.sample()", "at() + 0 * self.task.action_space.low")

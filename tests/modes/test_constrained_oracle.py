@@ -129,7 +129,7 @@ def test_constraints_that_cannot_be_are_refused():
         gym.make("CBO/Custom-v0", problem=two_parameters(), constraints=["W >= 3"])
 
 
-def test_a_keyword_takes_the_place_of_a_problems_own_constraints():
+def test_a_keyword_replaces_a_problems_own_constraints():
     env = gym.make("CBO/CCBOSynthetic1-v0", constraints=[])
     assert make_task(env, seed=0).constraints == ()
     assert not isinstance(oracle_of(env), ConstrainedOracle)

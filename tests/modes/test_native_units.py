@@ -1,4 +1,4 @@
-"""What was done is told in the parameters' own names and units, where they have any."""
+"""Interventions are described by the parameters' own names and units, if they have any."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_info_tells_parameters_by_name_in_native_units(mode: str, loaded: bool, 
     assert dynamics.describe(dynamics.decode(action)) == expected
 
 
-def test_what_the_mechanisms_take_is_what_is_told(path: str) -> None:
+def test_descriptions_hold_the_values_that_mechanisms_take(path: str) -> None:
     """The bill is computed from the heat alone, the growth without noise from it and the light."""
     env = made("soft", path).unwrapped
     env.reset(seed=0)
@@ -135,7 +135,7 @@ def test_limits_targets_and_wrappers_tell_native_units(mode: str, keywords, acti
     assert env.step(action)[-1]["intervention"] == expected
 
 
-def test_built_in_problems_without_names_are_told_by_node() -> None:
+def test_built_in_problems_without_names_are_described_by_node() -> None:
     """Rosenbrock's inner parameters enter two mechanisms each."""
     soft = make_dynamics(rosenbrock(), "soft")
     told = soft.describe(soft.decode(np.array([0.0, 0.25, 0.5, 0.75, 1.0])))

@@ -297,6 +297,6 @@ def test_other_objects_are_refused():
 
 @pytest.mark.parametrize("node", ["X0", "Nope"])
 def test_the_objective_is_the_reward_of_the_system(node):
-    """Agents are told that the last node is the one to maximise."""
+    """Agents know that the last node is to be maximised."""
     with pytest.raises(ArgumentError, match=f"objective must be the system's reward 'Y'; given '{node}'"):
         dataclasses.replace(alpine2(), outcomes=Outcomes(node))

@@ -117,7 +117,7 @@ def game(adversary: Adversary, noise: object = None, observed: bool = False) -> 
     return Problem("Sum", scm, "A sum.", "None.", action_domains=[(0.0, 1.0)] * 2, modes=[adversary])
 
 
-def test_a_game_of_ones_own() -> None:
+def test_a_custom_game() -> None:
     env = gym.make("CBO/Custom-Adversarial-v0", problem=game(Adversary(1, levels=3)), adversary="fixed")
     env.reset(seed=0)
     observation, reward, _, _, info = env.step(np.array([0.5]))

@@ -187,7 +187,7 @@ def test_bad_arms_are_named(arms: list[dict[str, float]], message: str) -> None:
         Problem("P", system(Normal()), "", "", modes=[Arms(arms)])
 
 
-def test_a_system_of_ones_own_has_arms_in_python_and_in_yaml(tmp_path) -> None:
+def test_a_custom_system_has_arms_in_python_and_in_yaml(tmp_path) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(
         "name: Own\nreward: Y\nvariables:\n"

@@ -355,7 +355,7 @@ def test_an_equation_is_not_endless(string, message):
     assert len(str(raised.value)) < 300
 
 
-def test_equations_travel_as_texts():
+def test_equations_are_pickled_as_strings():
     equation = Equation("sqrt(abs(x)) + y ** 2")
     for other in (deepcopy(equation), pickle.loads(pickle.dumps(equation))):
         assert other == equation

@@ -126,7 +126,7 @@ def test_without_scopes_all_targets_follow_the_contexts_that_they_do_not_affect(
     assert problem.data(Contexts).scopes == [frozenset(), frozenset({("X", frozenset({"C"}))})]
 
 
-def test_noise_told_by_contexts_gives_them_back():
+def test_noise_inferred_from_contexts_reproduces_them():
     """C falls with a latent noise, D rises with its own in a way that depends on C; E is told already."""
     problem = custom_problem(
         {

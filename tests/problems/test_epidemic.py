@@ -139,7 +139,7 @@ def test_version_1_is_a_calibration(calibrations: tuple[np.ndarray, list[np.ndar
         np.testing.assert_allclose(identified(action), rates, atol=0.035)
 
 
-def test_the_optimum_of_version_1_is_unique_but_for_what_cannot_be_told(
+def test_the_optimum_of_version_1_is_unique_up_to_equivalent_actions(
     calibrations: tuple[np.ndarray, list[np.ndarray]],
 ) -> None:
     (_, *losses), found = calibrations

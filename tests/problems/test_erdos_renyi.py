@@ -43,7 +43,7 @@ def test_instances(nonlinear):
     assert erdos_renyi(30, 1.5, nonlinear, 3).manipulable == problems[3].manipulable
 
 
-def test_what_may_be_set_does_not_depend_on_what_is_told():
+def test_the_target_sets_do_not_depend_on_the_known_graph():
     known, hidden = (gym.make("CBO/ErdosRenyi10-v0", graph=graph).unwrapped.problem for graph in ("known", "hidden"))
     assert list(known.targets) == list(hidden.targets)
     names = [f"X{i}" for i in range(1, 10)]

@@ -113,7 +113,7 @@ def test_instances_differ_and_come_again():
 
 
 @pytest.mark.parametrize("told", [{"graph": "hidden"}, {"graph": "wrong"}, {"constraints": ["X0 <= 3"]}])
-def test_what_is_told_goes_with_the_turn(told):
+def test_known_facts_are_transformed_with_the_instance(told):
     env = gym.make("CBO/ToyGraph-v0", instance=4, **told)
     task, dynamics = make_task(env, 100), env.unwrapped.dynamics
     assert set(task.nodes) == {"V1", "V2", "R"}

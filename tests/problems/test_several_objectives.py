@@ -21,7 +21,7 @@ N = 60_000
 
 
 def simulated(name: str, do: dict[str, float], seed: int) -> dict[str, np.ndarray]:
-    """Samples by the published equations, written down anew."""
+    """Samples by the published equations, written down again."""
     rng = np.random.default_rng(seed)
     v: dict[str, np.ndarray] = {}
 

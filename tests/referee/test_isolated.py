@@ -180,7 +180,7 @@ def test_answers_that_were_tampered_with_are_refused():
             write_plain(value)
 
 
-def test_an_isolated_agent_is_not_told_whether_its_play_is_blind():
+def test_an_isolated_agent_cannot_see_whether_its_play_is_blind():
     spec = Spec.parse("CBO/Dropwave-v0")
     instance, secret = draw_instance("the referee's words", spec, 7)
     said = []

@@ -144,7 +144,7 @@ def test_what_cannot_be_played_again_is_unverified_and_never_ranked(file, card, 
     assert {one.verdict for one in judge(claim, [*runs, *others])} == {"not run"}
 
 
-def test_somebodys_word_takes_no_place_of_what_was_verified(file, tmp_path):
+def test_unverified_runs_never_replace_verified_ones(file, tmp_path):
     said = [
         replace(run, actions="", recommendations="", date="2099-01-01T00:00:00+00:00") for run in load_published(file)
     ]
@@ -177,7 +177,7 @@ def altered(column):
     return ~column if column.dtype == pl.Boolean else column + 1
 
 
-def test_every_number_is_worked_out_anew(here):
+def test_every_number_is_computed_again(here):
     every = {name for name, dtype in COLUMNS.items() if dtype.base_type() is not pl.List}
     left = every - {"round", "choice", *TIMING_COLUMNS}  # another choice is another action
     forged, names = [], []
@@ -192,7 +192,7 @@ def test_every_number_is_worked_out_anew(here):
         assert [line.split()[0] for line in found] == [name]
 
 
-def test_fields_are_worked_out_anew_too(file, said):
+def test_fields_are_computed_again_too(file, said):
     runs = load_published(file)
     assert said(runs) == ""
     assert "optimum is given as" in said([replace(run, optimum=run.optimum + 1) for run in runs])
@@ -286,7 +286,7 @@ def with_score(run, score):
     return replace(run, table=run.table.with_columns(reward, **lost))
 
 
-def test_a_loss_when_blind_is_told_from_chance(folder):
+def test_a_loss_in_blind_play_is_distinguished_from_chance(folder):
     run = next(iter(load_runs(folder)))
 
     def found(told, blind):

@@ -86,7 +86,7 @@ def test_variables_that_were_not_asked_for_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a\\", "a\nb"])
-def test_names_that_no_text_holds_are_refused(name: str) -> None:
+def test_names_that_no_format_can_write_are_refused(name: str) -> None:
     for write in (CausalDiagram([name], []).to_dot, CausalDiagram([name], []).to_dagitty):
         with pytest.raises(ArgumentError, match="no backslash or line break"):
             write()

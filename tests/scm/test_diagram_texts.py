@@ -56,7 +56,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("kind", SAME)
-def test_a_text_is_read_as_its_program_means_it(kind: str) -> None:
+def test_a_string_is_read_as_its_program_means_it(kind: str) -> None:
     assert CausalDiagram.read(SAME[kind]) == FRONT_DOOR
 
 
@@ -145,14 +145,14 @@ MANY = {letter: " ".join(f"{letter}{i}" for i in range(400)) for letter in "ab"}
     ],
     ids=["edges", "edges of latent causes", "nodes", "characters", "names again and again"],
 )
-def test_a_text_that_is_too_large_is_refused_at_once(string: str) -> None:
+def test_a_string_that_is_too_large_is_refused_at_once(string: str) -> None:
     start = perf_counter()
     with pytest.raises(ArgumentError, match=r"at most .* read"):
         CausalDiagram.read(string)
     assert perf_counter() - start < 2
 
 
-def test_a_graph_of_causal_learn_is_read_as_an_object_and_as_the_text_it_writes() -> None:
+def test_a_graph_of_causal_learn_is_read_as_an_object_and_as_a_string() -> None:
     pytest.importorskip("causallearn")
     from causallearn.graph.Edge import Edge
     from causallearn.graph.Endpoint import Endpoint

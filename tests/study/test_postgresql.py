@@ -185,7 +185,7 @@ def test_tables_of_version_1_become_those_of_today_once(url, tmp_path):
     assert tables(url) == found
 
 
-def test_there_is_room_beside_tables_of_another_program(url):
+def test_tables_of_another_program_do_not_interfere(url):
     with Database(url).transaction(writes=True) as connection:
         connection.execute(sql.text("CREATE TABLE studies (study_id INTEGER PRIMARY KEY)"))  # as Optuna calls its own
     study = fermenter(url, agent="Random")

@@ -91,7 +91,7 @@ def test_letters_of_all_languages_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("user", [LATIN_1, "\udcff" * 300, "Müller"])
-def test_the_name_of_the_user_is_kept_as_far_as_it_is_text(tmp_path, monkeypatch, user):
+def test_the_name_of_the_user_is_kept_as_far_as_it_can_be_decoded(tmp_path, monkeypatch, user):
     monkeypatch.setattr(getpass, "getuser", lambda: user)
     study = fermenter(tmp_path / "f.db", agent="Random")
     study.ask()
@@ -99,7 +99,7 @@ def test_the_name_of_the_user_is_kept_as_far_as_it_is_text(tmp_path, monkeypatch
     assert event.who == user.replace("\udcfc", "\ufffd").replace("\udcff", "\ufffd")[:200]
 
 
-def test_the_command_line_and_the_page_refuse_it_in_words(tmp_path):
+def test_the_command_line_and_the_page_refuse_it_with_a_message(tmp_path):
     path = str(tmp_path / "f.db")
     fermenter(path, agent="Random").ask(2)
     for words in (
@@ -168,7 +168,7 @@ def test_a_string_that_an_older_version_stored_is_read(tmp_path, columns):
         assert "M\ufffdller" in visitor.get(page)
 
 
-def test_a_row_that_was_damaged_is_named_also_if_it_is_no_text(tmp_path):
+def test_a_damaged_row_is_named_even_if_it_cannot_be_decoded(tmp_path):
     path = tmp_path / "f.db"
     fermenter(path, agent="Random").ask()
     with closing(sqlite3.connect(path)) as connection, connection:

@@ -299,7 +299,7 @@ def answered(trial):
 
 
 @pytest.mark.parametrize("agent", ["CoCaBO", "GP-UCB"])
-def test_rounds_in_contexts_are_told_in_any_order(tmp_path, agent):
+def test_rounds_in_contexts_are_recorded_in_any_order(tmp_path, agent):
     study = create_study("dosing", storage=tmp_path / "f.db", agent=agent, **DOSING)
     past = [{"age": age, "dose": age / 2, "answer": -((age / 2) ** 2)} for age in (0.1, 0.3, 0.9)]
     study.add_data(past, do=[{"dose": one["dose"]} for one in past])

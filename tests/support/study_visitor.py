@@ -1,4 +1,4 @@
-"""Whoever visits the page without a browser: reads its forms, fills them in and sends them."""
+"""A visitor of the page without a browser: reads its forms, fills them in and sends them."""
 
 import math
 import re

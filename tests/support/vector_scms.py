@@ -85,8 +85,8 @@ class VectorSCMs:
         entries = sum(table.shape[1] for table in self.tables.values())
         tables = {}
         for name, table in self.tables.items():
-            anew = rng.integers(0, self._size(name), table.shape)
-            tables[name] = np.where(rng.random(table.shape) < 2.0 / entries, anew, table)
+            other = rng.integers(0, self._size(name), table.shape)
+            tables[name] = np.where(rng.random(table.shape) < 2.0 / entries, other, table)
         worth = {
             name: np.where(rng.random(numbers.shape) < 0.1, _worth(rng, numbers.shape), numbers)
             for name, numbers in self.worth.items()

@@ -52,7 +52,7 @@ def swept(pairs, folder, work, **limits):
 
 @pytest.mark.parametrize(("bad", "limits"), [(BAD, {"time_limit": 20}), (HUNGRY, {"memory_limit": 1000})],
                          ids=["deeds", "memory"])  # fmt: skip
-def test_hostile_agents_harm_nobody_else(tmp_path, bad, limits):
+def test_hostile_agents_harm_no_other_run(tmp_path, bad, limits):
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / MARKER).touch()
     start = time.monotonic()

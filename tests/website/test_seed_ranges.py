@@ -47,7 +47,7 @@ def taken(text):
     return found | set(map(int, COUNTED.findall(text)))
 
 
-def test_a_text_that_takes_one_is_found():
+def test_a_page_with_a_publication_seed_is_found():
     for text in ("chosen on seeds 1000 to 1009", "SEEDS = range(990, 1001)", "tried on instances 300, 301 and 1999",
                  "TUNED_ON = range(1000, 1004)", "seeds=[100, 1500]", "instance_seed=1007",
                  "for seed in range(1000, 1010)", "np.arange(1000, 1004)", "list(range(1010, 1020))",
