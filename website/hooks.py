@@ -17,12 +17,12 @@ from website.pages.code_blocks import with_output
 
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):<code>~?([^<]*)</code>")
 LINKED = ("index.md", "guide/", "tutorials/", "faq.md", "which_method.md", "leaderboard.md")  # pages that link terms
-#: parts without links to the glossary: code, headings, links, tables, HTML, formulas
+#: Parts without links to the glossary: code, headings, links, tables, HTML, formulas.
 APART = re.compile(
     r"```.*?^```|`[^`\n]+`|^#.*?$|\[[^\]]*\]\([^)]*\)|^\|.*?$|<summary>.*?</summary>|<[^>]*>|\$[^$]*\$",
     re.DOTALL | re.MULTILINE,
 )
-#: parts that are not in the search index: numbers, tables, formulas, the changelog
+#: Parts that are not in the search index: numbers, tables, formulas, the changelog.
 UNSEARCHED = re.compile(
     r"environments/(?!gallery).*#(?!about)|papers/.*#|leaderboard.html#(?!who)|CHANGELOG"
     r"|agents/.*#(cost-and-results|departures)"

@@ -14,7 +14,7 @@ MAX_SHRINKS = 20
 FLAT = 1e-5  # greatest slope at which an ascent ends
 CURVED = 1e-10  # least cosine between a step and the change of slopes that updates a state
 
-#: points ``a x k`` of the functions with some indices, ``(a,)`` -> values ``(a,)`` and slopes ``a x k``
+#: Points ``a x k`` of the functions with some indices, ``(a,)`` -> values ``(a,)`` and slopes ``a x k``
 Functions = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 

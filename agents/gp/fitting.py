@@ -133,7 +133,7 @@ class LogPosterior:
         column = residuals.unsqueeze(-1)
         weights = torch.bmm(inverse, column)
         density = -0.5 * torch.bmm(column.mT, weights).view(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        # with respect to the covariance matrix
+        # With respect to the covariance matrix.
         slope = torch.baddbmm(inverse, weights, weights.mT, beta=-0.5, alpha=0.5)
         if self._padded:
             slope.masked_fill_(~(known.unsqueeze(-1) & known.unsqueeze(-2)), 0.0)

@@ -41,7 +41,7 @@ class Covariance(NamedTuple):
     to_theta: Callable[[Tensor], Tensor]
 
 
-#: points ``... x m x d`` -> their covariances with the data
+#: Points ``... x m x d`` -> their covariances with the data.
 CrossCovariance = Callable[[Tensor], Covariance]
 
 

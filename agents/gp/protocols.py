@@ -73,7 +73,7 @@ class NodeSurrogate(Surrogate, Protocol):
 
 
 MakeSurrogate = Callable[..., Surrogate]
-#: called with the modelled name and the number of inputs, and with the keywords ``noise_std``, ``covariance`` (which
+#: Called with the modelled name and the number of inputs, and with the keywords ``noise_std``, ``covariance`` (which
 #: makes the kernel for as many inputs), ``rescale``, ``condense`` and ``device`` of
 #: :class:`~cbo_gym.agents.gp.model.GaussianProcess`
 MakeNodeSurrogate = Callable[..., NodeSurrogate]

@@ -28,7 +28,7 @@ FUNCTIONS = 16  # plausible networks, whose spread is the uncertainty of a simul
 NOISE_SAMPLES = 16  # passes through each of them
 TRUST = 0.5  # standard deviation of the log of the noise's variance about its estimate from observations
 
-#: values of a target set's variables in [0, 1], ``n x d`` -> estimates of E[Y | do(x)] and their standard deviations
+#: Values of a target set's variables in [0, 1], ``n x d`` -> estimates of E[Y | do(x)] and their standard deviations.
 Effect = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
@@ -127,7 +127,7 @@ class ObservationalModel:
         inputs = values.new_zeros((len(values), 2 * len(manipulable)))
         inputs[:, members] = values
         inputs[:, [len(manipulable) + index for index in members]] = 1.0
-        # the reward's own noise has mean zero and goes no further
+        # The reward's own noise has mean zero and goes no further.
         noise = {n: draw for n, draw in network.draw_noise(NOISE_SAMPLES, seed=0).items() if n != self._task.reward}
         mean, std = network.expectations(inputs, [self._task.reward], noise, FUNCTIONS, NOISE_SAMPLES)
         return mean[:, 0], std[:, 0]

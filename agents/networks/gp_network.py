@@ -32,7 +32,7 @@ from cbo_gym.task import Action, HardTask, Observation, SoftTask
 
 POSTERIOR_DRAWS = 32  # draws of the nodes' functions for the posterior of the expected reward
 POSTERIOR_NOISE = 16  # draws of the nodes' noise, in each
-#: node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``)
+#: Node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``)
 Plausible = Callable[[str, Tensor, Tensor, Tensor], Tensor]
 
 

@@ -44,9 +44,9 @@ class Codec(ABC):
 
     choices: tuple[str, ...] = ()
     dim: int
-    #: index of coordinate ``{}`` in an action
+    #: Index of coordinate ``{}`` in an action.
     coordinate: ClassVar[str] = "[{}]"
-    #: whether an action gives an interval of each parameter
+    #: Whether an action gives an interval of each parameter.
     intervals: ClassVar[bool] = False
 
     def __init__(self, space: Space, domains: Domains) -> None:

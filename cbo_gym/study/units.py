@@ -33,7 +33,7 @@ class Units:
     def __init__(self, description: Description, interface: Interface) -> None:
         self.description, self.interface, self.codec = description, interface, interface.codec
         self._sign = -1.0 if description.direction == "minimize" else 1.0
-        #: range of the reward, if agents need rewards in [0, 1]
+        #: Range of the reward, if agents need rewards in [0, 1]
         self.reward_range = description.reward_range if interface.unit_rewards else None
         if interface.unit_rewards and description.reward_range is None:
             raise ArgumentError(

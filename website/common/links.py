@@ -12,7 +12,7 @@ from cbo_gym.evaluation.store.published import own_store
 from cbo_gym.referee.submission import read_card
 
 KNOWLEDGE_FILE = Path(__file__).parent / "knowledge.yaml"
-#: facts that agents may know beyond spaces, graph and initial data: their marks and descriptions
+#: Facts that agents may know beyond spaces, graph and initial data: their marks and descriptions.
 KNOWLEDGE = {
     "noise": ("n", "the distributions of the noise, or whether there is any"),
     "composition": ("c", "the reward as a function of the other variables"),

@@ -31,7 +31,7 @@ ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
 MAX_LISTED = 40  # targets or scopes
 NOTHING = 1e-12  # relative size of rounding errors
-#: a coordinate in an action; "[{}]" in other modes
+#: A coordinate in an action; "[{}]" in other modes.
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def compare(runs: pl.DataFrame) -> Comparison:
     return Comparison(envs, common["id"].n_unique(), [Mean(*row) for row in ranked.iter_rows()])
 
 
-#: the parts of a mode's tasks by facts that a reader knows beforehand: the graph, noise, rounds
+#: The parts of a mode's tasks by facts that a reader knows beforehand: the graph, noise, rounds.
 NOISELESS = ID.is_in([entry.id for entry in entries() if "noiseless" in entry.tags])
 LESS_KNOWN = pl.col("env").str.contains("graph=", literal=True)
 SLICES = {
@@ -175,7 +175,7 @@ def short_table(runs: pl.DataFrame) -> str:
     return table(["mode", "use", "mean score", "environments", "seconds a round, at most"], rows, left=2)
 
 
-#: conditions of the rule that answers in short: the diagram is known, or its counterpart in other modes (in dynamic
+#: Conditions of the rule that answers in short: the diagram is known, or its counterpart in other modes (in dynamic
 #: mode many time series, because the method for these is the best on average, see the slice "graph known")
 PREFERRED = ((), ("known",), ("separable",), ("many_series",))
 

@@ -214,7 +214,7 @@ def _judge_env(claim: Claim, env: str, runs: Sequence[Run]) -> Judgement:
         return _judgement(claim, env, "not run", np.empty(0), 1.0, 0)
     longest = max(horizon for horizon, _, _ in both)
     rounds = min(claim.after or longest, longest)
-    # a unit is a seed and the instance of a family; settings are averaged
+    # A unit is a seed and the instance of a family; settings are averaged.
     counts_units = [start.endswith(SEED) for start in env.split("*")[:-1]]
     units: dict[tuple[int, tuple[str, ...]], list[float]] = defaultdict(list)
     for key in both:

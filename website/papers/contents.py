@@ -35,7 +35,7 @@ QUANTITIES = {
     "igd_plus": "IGD+ of the recommendation",
 }
 Quantity = Literal[tuple(QUANTITIES)]
-#: quantities by the clock
+#: Quantities by the clock.
 TIMES: tuple[Quantity, ...] = ("run_seconds", "run_minutes")
 
 
@@ -44,9 +44,9 @@ def run_seconds(run: Run) -> float:
     return run.reset_seconds + run.seconds_a_round * run.horizon
 
 
-#: quantities of the recommendation
+#: Quantities of the recommendation.
 RECOMMENDED: tuple[Quantity, ...] = ("simple_regret", "gd_plus", "igd_plus")
-#: numbers of whole runs, which have no curve
+#: Numbers of whole runs, which have no curve.
 NUMBERS: dict[Quantity, Callable[[Run], float]] = {
     "run_seconds": run_seconds,
     "run_minutes": lambda run: run_seconds(run) / 60.0,

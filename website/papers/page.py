@@ -108,7 +108,7 @@ def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
     """Ending of the file's name -> SVG: the curves of an exhibit, and the choices, if there are any."""
     played, quantity, svgs = _runs_by_cell(exhibit, runs), exhibit.quantity, {}
     first = [cell[0] for cell in played.values() if cell]
-    # a curve, not only a recommendation after the last round
+    # A curve, not only a recommendation after the last round.
     if quantity and quantity not in NUMBERS and any(np.isfinite(curve_of(run, quantity)).sum() > 1 for run in first):
         title = QUANTITIES[quantity].replace("\\*", "*")
         svgs[""] = curves_svg(played, quantity, title, exhibit.names, printed_numbers(exhibit))

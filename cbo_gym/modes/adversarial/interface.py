@@ -36,7 +36,7 @@ class AdversarialInterface(SoftInterface):
     def __init__(self, problem: ProblemStatement) -> None:
         if (adversary := problem.data(Adversary)) is None:
             raise ArgumentError(f"{problem.name} has no adversary, so no adversarial mode")
-        # the adversary's first coordinate
+        # The adversary's first coordinate.
         self._first = problem.scm.action_dim - adversary.coordinates
         self._levels = adversary.levels
         self._grid = GridBox(self._first, self._levels)
@@ -84,7 +84,7 @@ class AdversarialInterface(SoftInterface):
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
         scales = zip(self.move_domains.names, self.move_domains.scales)  # noqa: B905
         move = [scale.to_unit(values[name]) for name, scale in scales]
-        # rounding of the native units may leave [0, 1]
+        # Rounding of the native units may leave [0, 1]
         if nodes.ndim == 1:
             return {"nodes": nodes, "adversary": np.array([min(max(value, 0.0), 1.0) for value in move])}
         columns = np.broadcast_arrays(*move, nodes[..., 0])[:-1]

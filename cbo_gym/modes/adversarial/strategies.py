@@ -49,7 +49,7 @@ class Game(NamedTuple):
         index: Any = 0
         for column in action:
             steps: Any = column * (self.actions.levels - 1) + 0.5
-            # floats for one action are faster than arrays
+            # Floats for one action are faster than arrays.
             index = index * self.actions.levels + (int(steps) if type(column) is float else steps.astype(int))
         return index
 
@@ -62,7 +62,7 @@ class Game(NamedTuple):
 class Strategy(ABC):
     """Rule by which an adversary chooses its moves."""
 
-    #: whether the move depends on the action that it meets as well
+    #: Whether the move depends on the action that it meets as well.
     sees_action: ClassVar[bool] = False
 
     def __init__(self, game: Game) -> None:
@@ -116,9 +116,9 @@ class Fixed(Strategy):
 class Reply(NamedTuple):
     """The adaptive adversary's memory: the agent's discounted rewards against each move, and the next move."""
 
-    #: shape ``(..., m)``
+    #: Shape ``(..., m)``
     rewards: np.ndarray
-    #: index of the move, shape ``(...)``
+    #: Index of the move, shape ``(...)``
     move: np.ndarray
 
 
@@ -202,7 +202,7 @@ class MoveFunction(Strategy):
         return np.empty((0, self.game.actions.dim))
 
     def move(self, memory: np.ndarray, action: Sequence[Floats]) -> np.ndarray:
-        # three axes for a batch of experiments
+        # Three axes for a batch of experiments.
         return np.stack([self._call(past) for past in memory]) if memory.ndim == 3 else self._call(memory)
 
     def _call(self, past: np.ndarray) -> np.ndarray:

@@ -71,7 +71,7 @@ class AggregatedInterface(ParametricInterface):
                 f"a cell must have shape (2, {self.scm.action_dim}), its lower and its upper corner; "
                 f"given shape {cell.shape}"
             )
-        # floats and contiguous columns are faster than arrays that broadcast for few numbers
+        # Floats and contiguous columns are faster than arrays that broadcast for few numbers.
         intervals, columns = [], []
         for index, (lower, upper) in enumerate(zip(*cell.tolist(), strict=True)):
             if not 0.0 <= lower < upper <= 1.0:

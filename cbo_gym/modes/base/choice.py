@@ -57,7 +57,7 @@ class ChoiceInterface(SettingInterface):
     problem's null action.
     """
 
-    #: the action's key of the chosen set
+    #: The action's key of the chosen set.
     key: ClassVar[str]
     codec_class: ClassVar[type[ChoiceCodec]] = ChoiceCodec
     codec: ChoiceCodec
@@ -66,7 +66,7 @@ class ChoiceInterface(SettingInterface):
         super().__init__(problem)
         self._keys = (self.key, "values")
         self._manipulable = self.domains.names
-        # for each set, the indices of its variables in the action's values
+        # For each set, the indices of its variables in the action's values.
         self._members = [
             [index for index, name in enumerate(self._manipulable) if name in chosen] for chosen in self.codec.sets
         ]

@@ -24,7 +24,7 @@ class Dynamics(Interface):
         truth: the same dynamics with the graph known, from which regret is measured; itself if the graph is known.
     """
 
-    #: rules by which the problem's instances differ from it
+    #: Rules by which the problem's instances differ from it.
     instances: ClassVar[type[Instances]] = Instances
 
     problem: Problem

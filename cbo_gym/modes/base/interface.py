@@ -74,31 +74,31 @@ class Interface(ABC):
     """
 
     mode: ClassVar[Mode]
-    #: class of the mode's tasks
+    #: Class of the mode's tasks.
     task_class: ClassVar[type[Task]]
-    #: number of axes of an intervention's entries before the batch's; :meth:`play` reduces them
+    #: Number of axes of an intervention's entries before the batch's; :meth:`play` reduces them.
     own_axes: ClassVar[int] = 0
-    #: whether there is an observation before a round, see :meth:`before`
+    #: Whether there is an observation before a round, see :meth:`before`
     looks_ahead: ClassVar[bool] = False
-    #: whether a round depends on earlier ones, see :meth:`start`
+    #: Whether a round depends on earlier ones, see :meth:`start`
     remembers: ClassVar[bool] = False
-    #: whether a round may have several objectives
+    #: Whether a round may have several objectives.
     several_objectives: ClassVar[bool] = False
-    #: what a trial of a study sets, in words; empty if studies cannot have the mode
+    #: What a trial of a study sets, in words; empty if studies cannot have the mode.
     trial_sets: ClassVar[str] = ""
-    #: whether actions set variables; if not, they are parameters of mechanisms
+    #: Whether actions set variables; if not, they are parameters of mechanisms.
     sets_variables: ClassVar[bool] = False
-    #: whether rewards must be in [0, 1], so that a study needs their range
+    #: Whether rewards must be in [0, 1], so that a study needs their range.
     unit_rewards: ClassVar[bool] = False
-    #: labels in the keys of pictures: of the effect of an action, of a variable that is set, and of an unused effect
+    #: Labels in the keys of pictures: of the effect of an action, of a variable that is set, and of an unused effect.
     effect_label: ClassVar[str] = "parameter"
     set_label: ClassVar[str] = "set this round"
     unused_label: ClassVar[str] = ""
-    #: words on the soft parameters in equations
+    #: Words on the soft parameters in equations.
     parameters_note: ClassVar[str] = "Parameters are in native units."
-    #: what the number of random initial rounds is of, in words; empty if it is the number of all
+    #: What the number of random initial rounds counts, in words; empty if it is their total number.
     random_rounds_of: ClassVar[str] = ""
-    #: default numbers of observational and random initial rounds, see :meth:`initial_actions`
+    #: Default numbers of observational and random initial rounds, see :meth:`initial_actions`
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, 0)
 
     problem: ProblemStatement

@@ -36,7 +36,7 @@ class ContextualOracle(Oracle):
     """
 
     dynamics: ContextualDynamics
-    # little noise is left once the context is given
+    # Little noise is left once the context is given.
     fewest_points: ClassVar[int] = 2**4
 
     def expected_given(self, actions: list[Action], contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
@@ -90,7 +90,7 @@ class ContextualOracle(Oracle):
         rows = self.dynamics.natural_contexts(self._noise(CONTEXTS))
         check = ContextualOracle(self.dynamics, seed=self._seed + 1)
         replicates = check._replicates_given(self.best_response(rows), rows, POINTS)
-        # contexts of one replicate meet the noise of that replicate, so the replicates are independent
+        # Contexts of one replicate meet the noise of that replicate, so the replicates are independent.
         values = np.einsum("rcr->rc", replicates.reshape(REPLICATES, CONTEXTS, REPLICATES)).mean(axis=1)
         error = values.std(ddof=1) / np.sqrt(REPLICATES)
         sets = [", ".join(sorted(chosen)) for chosen in self.dynamics.variable_sets() if chosen]
@@ -147,7 +147,7 @@ class ContextualOracle(Oracle):
         noise = self._noise_given(contexts, np.concatenate([half, 1.0 - half], axis=1))
         actions, values = [], []
         for scope, chosen in enumerate(self.dynamics.variable_sets()):
-            # the noise of variables that are set has no effect, and often no other noise is left
+            # The noise of variables that are set has no effect, and often no other noise is left.
             needed = [
                 column[..., :1] if v.name in chosen else column for v, column in zip(self.scm.noisy, noise, strict=True)
             ]

@@ -37,7 +37,7 @@ class DiscreteInterface(SettingInterface):
         soft = tuple(problem.to_native(problem.null_action).tolist())
         self._soft, self._arms = soft, [Intervention(soft, Intervention.do(arm).hard) for arm in self.arms]
         self._settable = tuple(dict.fromkeys(name for arm in self.arms for name in arm))
-        # for each variable, the arms that set it, and their values
+        # For each variable, the arms that set it, and their values.
         self._masks = {name: np.array([name in arm for arm in self.arms]) for name in self._settable}
         self._values = {name: np.array([arm.get(name, 0.0) for arm in self.arms]) for name in self._settable}
 
@@ -63,7 +63,7 @@ class DiscreteInterface(SettingInterface):
             wrong = f"arm {chosen[~inside][0]}" if chosen.ndim == 1 else f"shape {chosen.shape}"
             raise InvalidAction(f"the arms must be whole numbers from 0 to {len(self._arms) - 1}, (n,); given {wrong}")
         masks = {name: mask[chosen] for name, mask in self._masks.items()}
-        # one variable is kept, so that a batch of observations alone has a shape
+        # One variable is kept, so that a batch of observations alone has a shape.
         first = self._settable[0]
         kept = {name: mask for name, mask in masks.items() if name == first or mask.any()}
         return Intervention(self._soft, {name: (mask, self._values[name][chosen]) for name, mask in kept.items()})

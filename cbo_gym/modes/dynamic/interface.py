@@ -45,14 +45,14 @@ class DynamicInterface(ChoiceInterface):
             )
         self.slices = slices
         self._last = self.slices.count - 1
-        # for each slice, bare name of a variable -> its name in that slice
+        # For each slice, bare name of a variable -> its name in that slice.
         self._names = [{name: f"{name}_{index}" for name in self.slices.names} for index in range(self.slices.count)]
         super().__init__(problem)
-        # for each slice, name in the first slice -> name in that slice
+        # For each slice, name in the first slice -> name in that slice.
         self._in_slice = [
             {self._names[0][name]: full_name for name, full_name in names.items()} for names in self._names
         ]
-        # an action alone belongs to the first slice
+        # An action alone belongs to the first slice.
         self._soft = (0.0,)
         self._member_scales = [[(f"{n}_0", index, scale) for n, index, scale in each] for each in self._member_scales]
 

@@ -163,7 +163,7 @@ class DynamicOracle(Oracle):
             point = _zoom(value, region.dim, self._seed)
             candidates.append(SliceOptimum(self._action_at(region, point), float(value(point[None])[0])))
         best = max(candidate.value for candidate in candidates)
-        # smaller sets come first
+        # Smaller sets come first.
         return next(c for c in candidates if c.value >= best - GAIN * (1.0 + abs(best)))
 
     def _random_sequences(self, count: int) -> tuple[list[Any], Any]:

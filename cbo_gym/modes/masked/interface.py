@@ -64,7 +64,7 @@ class MaskedInterface(ParametricInterface):
         array = as_numbers(action)
         if array.shape != (self._count,):
             raise InvalidAction(f"the super arm must have shape ({self._count},); given shape {array.shape}")
-        # floats are several times faster than arrays for few numbers
+        # Floats are several times faster than arrays for few numbers.
         arm: list[float] = array.tolist()
         chosen = arm.count(1.0)
         if chosen + arm.count(0.0) < self._count:
@@ -105,7 +105,7 @@ class MaskedInterface(ParametricInterface):
     def entry(self, index: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
         """Return the base arm's signal if it was selected."""
         name, signal, ends = self._arms[index], self._signals[index], self.arms.signal_range
-        # errors of observation may make a signal negative
+        # Errors of observation may make a signal negative.
         widest = f"{name} = -{widest_of(*ends)}"
         if intervention is None or intervention.soft[index] == 0.0:
             return Entry(f"{name} {MISSING}", widest, used=False)

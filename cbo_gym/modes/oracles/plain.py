@@ -69,7 +69,7 @@ class Optimum:
     standard_error: float
     random_value: float
     random_standard_error: float
-    #: further fields of the registry's record
+    #: Further fields of the registry's record.
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -111,9 +111,9 @@ class Oracle:
         ArgumentTypeError: if ``dynamics`` is not a Dynamics, for example an environment.
     """
 
-    #: points per replicate of the first estimate
+    #: Points per replicate of the first estimate.
     fewest_points: ClassVar[int] = 2**8
-    #: whether the best expected reward differs from round to round, see :class:`Scores`
+    #: Whether the best expected reward differs from round to round, see :class:`Scores`
     best_changes: ClassVar[bool] = False
 
     def __init__(self, dynamics: Dynamics, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
@@ -146,7 +146,7 @@ class Oracle:
         estimate = self.mean_of(self.dynamics.decode_batch(stacked), tolerance)
         if rows is not None:
             return Estimate(*(array[rows.reshape(-1)] for array in estimate))
-        # a batch of observations alone has no entry that shows its size
+        # A batch of observations alone has no entry that shows its size.
         return Estimate(*(np.broadcast_to(array, len(actions)) for array in estimate))
 
     def _stack(self, actions: list[Action]) -> Actions:
@@ -318,7 +318,7 @@ class Oracle:
         random: tuple[float, float] = recorded.random_value, recorded.random_standard_error
         if recorded.random_value is None:  # a bent instance
             random = self._random_value()
-        # SeveralObjectivesOracle reads lists of actions
+        # SeveralObjectivesOracle reads lists of actions.
         action = self.dynamics.codec.from_record(cast("Record", recorded.action))
         return Optimum(recorded.value, action, recorded.standard_error, *random)
 
@@ -434,7 +434,7 @@ def maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, seed
     def negative(x: np.ndarray) -> np.ndarray:
         values = function(x.T.reshape(-1, dim).clip(0.0, 1.0))
         if not np.isfinite(values).all():
-            # SciPy replaces a ValueError by its own
+            # SciPy replaces a ValueError by its own.
             raise OperationError(
                 "expected rewards are not finite: an equation divides by zero, overflows, or takes a logarithm or a "
                 "root of a negative number"

@@ -47,7 +47,7 @@ class SoftInterface(ParametricInterface):
         array = as_numbers(action)
         if array.shape != (self._action_dim,):
             raise InvalidAction(f"the action must have shape ({self._action_dim},); given shape {array.shape}")
-        # floats are several times faster than arrays for few numbers
+        # Floats are several times faster than arrays for few numbers.
         point = array.tolist()
         for value in point:
             if not 0.0 <= value <= 1.0:

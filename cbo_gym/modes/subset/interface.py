@@ -38,7 +38,7 @@ class SubsetInterface(SoftInterface):
 
     def decode(self, action: Action) -> Intervention:
         numbers = as_numbers(action)
-        # floats are several times faster than arrays for few numbers
+        # Floats are several times faster than arrays for few numbers.
         _refuse([value for value in numbers.ravel().tolist() if value not in ENDS])
         return super().decode(numbers)
 

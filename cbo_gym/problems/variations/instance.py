@@ -67,13 +67,13 @@ class Instances:
     A subclass has the rules of a mode.
     """
 
-    #: whether the reward keeps its unit
+    #: Whether the reward keeps its unit.
     keeps_reward: bool = False
-    #: whether units of soft parameters may be bent
+    #: Whether units of soft parameters may be bent.
     bends_parameters: ClassVar[bool] = True
-    #: whether the observed variables keep their order
+    #: Whether the observed variables keep their order.
     keeps_order: ClassVar[bool] = False
-    #: whether a price per unit is counted from 0 if it has no reference
+    #: Whether a price per unit is counted from 0 if it has no reference.
     prices_from_zero: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, instance: int) -> None:
