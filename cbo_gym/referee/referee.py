@@ -14,7 +14,8 @@ from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.aggregate import t_quantile, welch_half_width
 from cbo_gym.evaluation.metrics.regret import normalised_score
-from cbo_gym.evaluation.play.grid import Job, Player, job_of, player_of
+from cbo_gym.evaluation.play.agent_sources import Player
+from cbo_gym.evaluation.play.grid import Job, job_of, player_of
 from cbo_gym.evaluation.play.sweep import play_jobs
 from cbo_gym.evaluation.runs.recorded import recorded_actions, score_differences
 from cbo_gym.evaluation.runs.results import Run

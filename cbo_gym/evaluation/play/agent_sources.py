@@ -16,7 +16,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import cloudpickle
 
@@ -36,15 +36,11 @@ class SentAgent:
     Attributes:
         payload: Pickle of the agent, or of the class or function that makes it; empty if it plays in this process.
         stamps: Names and stamps of its code and state.
-        modules: Modules in which it is defined.
-        modes: Feedback modes that it declares.
         here: The agent, class or function, if it plays in this process.
     """
 
     payload: bytes
     stamps: tuple[tuple[str, str], ...]
-    modules: frozenset[str]
-    modes: tuple[str, ...]
     here: Any = field(default=None, compare=False)
 
     def agent(self) -> Any:
@@ -57,6 +53,22 @@ class SentAgent:
         # Something in the agent cannot be copied; its reset() clears its state.
         except Exception:
             return self.here
+
+
+class Player(NamedTuple):
+    """The facts about an agent that a sweep needs.
+
+    Attributes:
+        modules: Modules in which it is defined.
+        modes: Feedback modes that it declares; empty if it declares none.
+        isolated: Whether it is a third-party agent, which plays in a separate process.
+        sent: The agent itself, if other processes cannot import it.
+    """
+
+    modules: frozenset[str] = frozenset()
+    modes: tuple[str, ...] = ()
+    isolated: bool = False
+    sent: SentAgent | None = None
 
 
 def labelled_agents(agents: Any) -> list[tuple[str | None, Any]]:
@@ -89,7 +101,7 @@ def _is_in_file(module: str) -> bool:
     return spec is not None and spec.has_location
 
 
-def sent_agent(source: Any, label: str | None, taken_labels: Iterable[str]) -> tuple[Spec, SentAgent]:
+def sent_agent(source: Any, label: str | None, taken_labels: Iterable[str]) -> tuple[Spec, Player]:
     """Describe and pickle an agent that no other process can import.
 
     Args:
@@ -120,13 +132,13 @@ def sent_agent(source: Any, label: str | None, taken_labels: Iterable[str]) -> t
         payload = _warn_it_plays_here(name, error)
     digest = hashlib.sha256(f"{sorted(stamps.items())}{_state_of(source, payload, stamps)}".encode()).hexdigest()
     stamps[name] = f"{WORD}+{digest[:DIGITS]}"
-    modes = modes_of(agent)
     if payload:
         try:
             describe_isolated(payload)
         except CBOGymError as error:
             payload = _warn_it_plays_here(name, error)
-    return spec, SentAgent(payload, tuple(stamps.items()), modules, modes, None if payload else source)
+    sent = SentAgent(payload, tuple(stamps.items()), None if payload else source)
+    return spec, Player(modules, modes_of(agent), isolated=bool(payload), sent=sent)
 
 
 def _warn_it_plays_here(name: str, error: Exception) -> bytes:

@@ -17,29 +17,13 @@ from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.making import env_spec, make_env, rounds_of
 from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.play.agent_sources import SentAgent, import_path, labelled_agents, sent_agent
+from cbo_gym.evaluation.play.agent_sources import Player, import_path, labelled_agents, sent_agent
 from cbo_gym.evaluation.play.players import LISTING_SECONDS, MAKING_SECONDS, describe_isolated, draw_instance
 from cbo_gym.evaluation.play.runner import problem_of
 from cbo_gym.evaluation.runs.recorded import Recorded
 from cbo_gym.evaluation.runs.results import Recommend, recommendation_rounds, run_name
 from cbo_gym.evaluation.runs.revisions import forget_sources, is_of_package, is_our_own, modules_of, sources
 from cbo_gym.evaluation.suites import Suite
-
-
-class Player(NamedTuple):
-    """The facts about an agent that a sweep needs.
-
-    Attributes:
-        modules: Modules in which it is defined.
-        modes: Feedback modes that it declares; empty if it declares none.
-        isolated: Whether it is a third-party agent, which plays in a separate process.
-        sent: The agent itself, if other processes cannot import it.
-    """
-
-    modules: frozenset[str] = frozenset()
-    modes: tuple[str, ...] = ()
-    isolated: bool = False
-    sent: SentAgent | None = None
 
 
 class Cell(NamedTuple):
@@ -178,8 +162,8 @@ def _players(agents: Any) -> dict[Spec, Player]:
         if path is not None:
             players |= {spec: player_of(spec) for spec in _agent_specs(path) if spec not in players}
         else:
-            spec, sent = sent_agent(source, label, map(str, players))
-            players[spec] = Player(sent.modules, sent.modes, isolated=bool(sent.payload), sent=sent)
+            spec, player = sent_agent(source, label, map(str, players))
+            players[spec] = player
     return players
 
 
