@@ -92,12 +92,12 @@ def test_however_a_run_dies_it_is_a_failed_one_and_the_others_finish(tmp_path):
 
 
 def test_a_run_that_takes_too_long_or_too_much_is_a_failed_one(tmp_path):
-    for agent, limit in (("Hangs", {"time_limit": 2}), ("Swallows", {"memory_limit": 700})):
+    for agent, limit in (("Hangs", {"time_limit": 1}), ("Swallows", {"memory_limit": 700})):
         grid = ([f"tests.support.agents:{agent}"], ["CBO/Dropwave-v0"], [0])
         count = sweep(*grid, tmp_path, horizon=3, n_jobs=1, execution=Execution(**limit))
         assert count["failed"] == 1
     hung, full = sorted(load_runs(tmp_path), key=lambda run: run.agent)
-    assert hung.error == "took longer than the time limit of 2 s"
+    assert hung.error == "took longer than the time limit of 1 s"
     assert "MiB of memory; the limit is 700 MiB" in full.error
 
 

@@ -298,13 +298,13 @@ def answered(trial):
     return {"age": age, "dose": dose, "answer": -((dose - age) ** 2)}
 
 
-@pytest.mark.parametrize("agent", ["CoCaBO", "GP-UCB"])
+@pytest.mark.parametrize("agent", ["CoCaBO", pytest.param("GP-UCB", marks=pytest.mark.slow)])
 def test_rounds_in_contexts_are_recorded_in_any_order(tmp_path, agent):
     study = create_study("dosing", storage=tmp_path / "f.db", agent=agent, **DOSING)
     past = [{"age": age, "dose": age / 2, "answer": -((age / 2) ** 2)} for age in (0.1, 0.3, 0.9)]
     study.add_data(past, do=[{"dose": one["dose"]} for one in past])
     for visit in range(5):
-        patients = [study.ask(context={"age": (0.37 * (3 * visit + place)) % 1.0}) for place in range(3)]
+        patients = [study.ask(context={"age": (0.37 * (3 * visit + index)) % 1.0}) for index in range(3)]
         assert [trial.number for trial in study.pending] == [trial.number for trial in patients]
         for trial in reversed(patients):
             study.tell(trial, answered(trial))
