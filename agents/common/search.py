@@ -97,7 +97,9 @@ def screen(
     *,
     seed: int,
     raw_samples: int = RAW_SAMPLES,
+    perturbed: int = PERTURBED,
     generations: int = GENERATIONS,
+    children: int = CHILDREN,
     restarts: int = RESTARTS,
     device: str | torch.device = "cpu",
 ) -> Tensor:
@@ -109,7 +111,9 @@ def screen(
         played: actions played, from the best to the worst; the first distinct ones come last.
         seed: seed of the random points. The global random state of torch does not change.
         raw_samples: number of random points that are screened.
+        perturbed: number of random points around each incumbent, which are screened too.
         generations: number of generations of points around the best ones so far, which are screened too.
+        children: number of points around each survivor of a generation.
         restarts: number of points, shared by the target sets, at least two for each.
         device: torch device on which ``acquisition`` computes.
     """
@@ -120,13 +124,13 @@ def screen(
             return torch.cat([acquisition(features.inputs(chunk.unsqueeze(-2))) for chunk in points.split(CHUNK)])
 
     incumbents = _first_distinct(played, features)
-    perturbed = features.perturb(incumbents.repeat_interleave(PERTURBED, 0), generator)
-    candidates = torch.cat([features.draw(raw_samples, generator), perturbed]).to(device)
+    around = features.perturb(incumbents.repeat_interleave(perturbed, 0), generator)
+    candidates = torch.cat([features.draw(raw_samples, generator), around]).to(device)
     values = value(candidates)
     for _ in range(generations):
         fittest = candidates[values.topk(SURVIVORS).indices].cpu()
-        children = features.perturb(fittest.repeat_interleave(CHILDREN, 0), generator).to(device)
-        candidates, values = torch.cat([candidates, children]), torch.cat([values, value(children)])
+        offspring = features.perturb(fittest.repeat_interleave(children, 0), generator).to(device)
+        candidates, values = torch.cat([candidates, offspring]), torch.cat([values, value(offspring)])
     best = candidates[values.argmax()][None]
     starts = _choose_starts(candidates, values, features, restarts, generator)
     return torch.cat([best, starts, incumbents.to(device)])

@@ -23,6 +23,7 @@ from cbo_gym.agents.gp.noise import Noise
 
 FIT_ITERATIONS = 100
 RELATIVE_GAIN = 1e-6  # gain in log density per datum below which a fit stops
+REFINING_GAIN = 1e-5  # of the fits to all data that follow fits to a part of them
 COARSE_GAIN = 1e-4  # of the fits to a part of the data
 JITTERS = (1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that is indefinite because of rounding
 LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # among which the starting point of a second fit is chosen
@@ -248,7 +249,7 @@ def _fit_twice(regressions: Sequence[Regression], first: np.ndarray, inverses: n
         found.values = posterior(found.points, rows * 2)[0]
     best = found.values.reshape(2, count).argmax(0) * count + rows
     found = Ascents(found.points[best], found.values[best], found.inverses[best])
-    return posterior.maximise(found.points, rows, iterations, inverses=found.inverses) if coarse else found
+    return posterior.maximise(found.points, rows, iterations, REFINING_GAIN, found.inverses) if coarse else found
 
 
 def _with_lengthscale(regression: Regression, length: float) -> np.ndarray:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from scipy.linalg import lapack
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -114,9 +115,9 @@ def stack_posteriors(posteriors: Sequence[Posterior], cross_covariance: CrossCov
 def condense(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
     """Return R of :class:`Posterior` with few rows, for data whose noise hides most directions of their covariance.
 
-    The product of k with an eigenvector of the prior covariance is at most ``sqrt(l k(x, x))``, where l is the
-    eigenvalue. So the eigenvector reduces the prior variance of a point by at most the share ``l / (l + noise)``. The
-    eigenvectors with the smallest eigenvalues are left out, as many as have shares of at most ``NEGLIGIBLE`` in sum.
+    A pivoted Cholesky factor of the prior covariance ends where the variance that it leaves at every datum is a share
+    ``NEGLIGIBLE`` of the noise. The covariances of a point with the data lie in the span of its columns, but for parts
+    that reduce the prior variance by shares as small.
 
     Args:
         inverse_root: W, ``n x n``.
@@ -126,12 +127,13 @@ def condense(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
     Returns:
         ``r x n``, or ``inverse_root`` itself if r would exceed ``n / 2``.
     """
-    values, vectors = torch.linalg.eigh(covariance)
-    values = values.clamp_min(0.0)
-    vectors = vectors[:, (values / (values + noise)).cumsum(0) > NEGLIGIBLE]
-    if 2 * vectors.shape[1] > len(inverse_root):
+    factor, order, rank, _ = lapack.dpstrf(covariance.cpu().numpy(), tol=NEGLIGIBLE * float(noise), lower=1)
+    if 2 * rank > len(inverse_root):
         return inverse_root
-    return torch.linalg.qr(inverse_root @ vectors, mode="r").R @ vectors.T
+    columns = inverse_root.new_empty(len(factor), rank)
+    columns[torch.from_numpy(order.astype("int64")) - 1] = torch.from_numpy(factor).tril()[:, :rank].to(columns)
+    span = torch.linalg.qr(columns).Q
+    return torch.linalg.qr(inverse_root @ span, mode="r").R @ span.T
 
 
 class _MeanAndStd(torch.autograd.Function):

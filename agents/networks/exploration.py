@@ -17,7 +17,7 @@ from typing import TypedDict
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.common.search import GENERATIONS, RAW_SAMPLES, RESTARTS, maximise, screen
+from cbo_gym.agents.common.search import CHILDREN, GENERATIONS, PERTURBED, RAW_SAMPLES, RESTARTS, maximise, screen
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.novelty import (
     distance_to_data,
@@ -48,7 +48,9 @@ class Effort(TypedDict):
     """Size of a search: arguments of :func:`~cbo_gym.agents.common.search.maximise`."""
 
     raw_samples: int
+    perturbed: int
     generations: int
+    children: int
     restarts: int
 
 
@@ -57,7 +59,9 @@ def effort_on(network: GPNetwork) -> Effort:
     share = min(1.0, SEARCHED_NODES / len(network.nodes))
     return Effort(
         raw_samples=round(RAW_SAMPLES * share),
+        perturbed=round(PERTURBED * share),
         generations=math.ceil(GENERATIONS * share),
+        children=math.ceil(CHILDREN * share),
         restarts=max(MIN_RESTARTS, round(RESTARTS * share)),
     )
 

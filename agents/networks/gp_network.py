@@ -61,7 +61,7 @@ class GPNetwork:
         features: features of the task's actions.
         settable: hard mode: domains of the variables that can be set.
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
-        condense: whether the GPs of noisy networks condense their predictions.
+        condense: whether the GPs condense their predictions.
         skips: whether passes leave out mechanisms of nodes that all actions set.
         additive: whether, where latent causes link nodes, noisy nodes of several parents and no action have an
             :func:`~cbo_gym.agents.gp.algebra.additive_kernel`.
@@ -128,7 +128,7 @@ class GPNetwork:
             noise_std=None if noise is None or confounded else noise.std,
             covariance=self._mechanism_kernel(node),
             rescale=[index for index, name in enumerate(columns) if isinstance(name, str) and name not in settable],
-            condense=self.condense and bool(self.noisy),
+            condense=self.condense,
             device=self.device,
         )
         if isinstance(surrogate, GaussianProcess):

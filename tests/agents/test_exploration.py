@@ -146,8 +146,8 @@ def test_no_action_is_repeated_where_nothing_is_noisy() -> None:
 @pytest.mark.parametrize(
     ("depth", "effort"),
     [
-        (3, Effort(raw_samples=1024, generations=4, restarts=12)),
-        (5, Effort(raw_samples=520, generations=3, restarts=6)),
+        (3, Effort(raw_samples=1024, perturbed=128, generations=4, children=16, restarts=12)),
+        (5, Effort(raw_samples=520, perturbed=65, generations=3, children=9, restarts=6)),
     ],
 )
 def test_searches_on_many_nodes_are_smaller(depth: int, effort: Effort) -> None:
