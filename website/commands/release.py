@@ -37,7 +37,7 @@ def release_files(root: Path, address: str, day: date) -> dict[Path, str]:
             f"git clone {address} cbo-gym && cd cbo-gym",
         ),
         "docs/install.md": (
-            "git clone REPOSITORY cbo-gym   # REPOSITORY is the address that you see this repository at",
+            "git clone REPOSITORY cbo-gym   # REPOSITORY is the address of this repository",
             f"git clone {address} cbo-gym",
         ),
     }
