@@ -31,8 +31,8 @@ results: $(READY)  ## play the tasks of the README's table, publish them and wri
 	$(BIN)/cbo-gym publish runs/showcase --suite showcase
 	$(MAKE) readme
 
-agent-results: $(READY)  ## measure what the agents' pages say of cost and results (half an hour on two cores)
-	$(BIN)/python -c "from website.pages.agent_results import play; play()"
+agent-results: $(READY)  ## measure what the agents' pages say of cost and results (half an hour on two cores), or with AGENT=NAME one
+	$(BIN)/python -c "from website.pages.agent_results import play; play('$(AGENT)')"
 	$(BIN)/cbo-gym publish runs/agents --suite agents
 	$(MAKE) readme
 

@@ -42,7 +42,7 @@ assert sum(words[:3] == ["ok", "the", "contract"] for words in lines) == len(Mod
 missing = {words[1]: " ".join(words[2:]) for words in lines if words[0] == "missing"}
 assert checked.exit_code == 1 and missing["agents/cards.json"] == "make zoo", checked.output
 assert set(missing) == {"agents/cards.json", "docs/methods/Halving.md", "docs/guide/catalogue.md", "tests/record.json",
-                        "docs/data/agents.csv"}
+                        "docs/data/agents.csv", "tests/surface.txt"}
 run = cbo_gym.evaluate("Halving(every=10)", "CBO/Rosenbrock-v0", 0, horizon=60)
 assert run.table["simple_regret"][-1] < 100.0
 """

@@ -124,7 +124,11 @@ def _missing_parts(root: Path, name: str, path: str) -> Iterator[tuple[str, str,
             holds("tests/record.json", f'"{name} on '),
             "python -m tests.record --new",
         ),
-        "docs/data/agents.csv": (holds("docs/data/agents.csv", f",{name},"), "make agent-results"),
+        "docs/data/agents.csv": (holds("docs/data/agents.csv", f",{name},"), f"make agent-results AGENT={name}"),
+        "tests/surface.txt": (
+            holds("tests/surface.txt", f"cbo_gym.agents.{path.partition(':')[2]}("),
+            "make surface",
+        ),
     }
     for part, (found, remedy) in parts.items():
         yield ("ok", part, "") if found else ("missing", part, remedy)

@@ -1,6 +1,7 @@
 """What the agents' pages say of cost and results: the runs, and their table ``docs/data/agents.csv``.
 
-``make agent-results`` plays every agent on the environments below (half an hour on two cores) and publishes the runs;
+``make agent-results`` plays every agent on the environments below (half an hour on two cores), ``make agent-results
+AGENT=NAME`` one, and publishes the runs;
 ``make readme`` writes the table from the published runs.
 """
 
@@ -95,9 +96,9 @@ def provenance() -> str:
     return RESULTS.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
 
 
-def play() -> None:
-    """Play every agent on every environment; runs that exist are kept."""
-    sweep(list(known_agents()), list(ENVS), list(SEEDS), ROOT / "runs" / "agents", horizon=ROUNDS)
+def play(agent: str = "") -> None:
+    """Play every agent, or one, on every environment; runs that exist are kept."""
+    sweep([agent] if agent else list(known_agents()), list(ENVS), list(SEEDS), ROOT / "runs" / "agents", horizon=ROUNDS)
 
 
 def csv_of_board(board: Leaderboard) -> str:

@@ -75,7 +75,7 @@ def _parameters(agent: DocumentedAgent) -> str:
 
 def _results(own: list[Result], links: Links) -> list[str]:
     if not own:
-        return ["Not measured: it plays none of the environments of `make agent-results`."]
+        return ["Not measured yet, or it plays none of the environments of `make agent-results`."]
     rows = []
     for result in own:
         first = ranking()[result.env][0]
