@@ -9,7 +9,6 @@ statements by Holm's method.
 from __future__ import annotations
 
 import math
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from scipy import stats
+from scipy.optimize import minimize
 
 from cbo_gym.scm import CausalDiagram
 
@@ -31,6 +31,8 @@ POWER = 0.8
 Statement = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 # Least standard deviation of an input, so that a constant one stays constant.
 TINY = 1e-300
+# Added to the diagonal of covariances, of standardised values, so that equal inputs can be factorised.
+ROUNDING = 1e-8
 
 
 class DiagramWarning(UserWarning):
@@ -252,7 +254,6 @@ class _Fit:
     """
 
     def __init__(self, values: np.ndarray, inputs: np.ndarray, smaller: _Fit | None = None) -> None:
-        from sklearn.exceptions import ConvergenceWarning
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
@@ -266,13 +267,16 @@ class _Fit:
         kernel += WhiteKernel(0.1, (1e-4, 10.0))
         if smaller is not None and len(smaller.theta):
             kernel.theta = np.insert(smaller.theta, -1, math.log(2.0))
-        process = GaussianProcessRegressor(kernel, alpha=1e-8)
-        with warnings.catch_warnings():
-            # A length scale at its bound is that of an input without influence.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            process.fit(scaled, values)
-        self.log_likelihood, self.theta = process.log_marginal_likelihood_value_, process.kernel_.theta
-        inverse = np.linalg.inv(process.kernel_(scaled) + 1e-8 * np.eye(count))
+        # Its own search warns of length scales at their bounds, and filters of warnings are not for threads.
+        process = GaussianProcessRegressor(kernel, alpha=ROUNDING, optimizer=None).fit(scaled, values)
+
+        def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = process.log_marginal_likelihood(theta, eval_gradient=True, clone_kernel=False)
+            return -value, -gradient
+
+        found = minimize(loss, kernel.theta, jac=True, method="L-BFGS-B", bounds=kernel.bounds)
+        self.log_likelihood, self.theta = -float(found.fun), found.x
+        inverse = np.linalg.inv(kernel.clone_with_theta(found.x)(scaled) + ROUNDING * np.eye(count))
         self.errors = (inverse @ values) / np.sqrt(np.diag(inverse))
 
 
