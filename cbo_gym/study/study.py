@@ -35,6 +35,8 @@ from cbo_gym.study.units import Done, Units
 MAX_REASON = 10_000
 # Outcomes between two tests of the diagram.
 DIAGRAM_CHECKED_EVERY = 5
+# Variables and parameters up to which a test takes no longer than a suggestion.
+MAX_VARIABLES_AT_ASK = 12
 # The reason of a registered trial.
 OWN_CHOICE = "your own choice"
 
@@ -392,7 +394,8 @@ class Study:
     def _warn_of_diagram(self, trials: Trials) -> None:
         """Warn, every few outcomes, if the rounds contradict the diagram."""
         count = sum(entry.status == "told" for entry in trials.entries.values())
-        if self.diagram is not None and count and count % DIAGRAM_CHECKED_EVERY == 0:
+        is_small = len(self.interface.nodes) + len(self.description.parameters) <= MAX_VARIABLES_AT_ASK
+        if self.diagram is not None and is_small and count and count % DIAGRAM_CHECKED_EVERY == 0:
             check = self.check_diagram()
             if check.refused:
                 warnings.warn(f"{self.name}: {check.summary}; see check_diagram", DiagramWarning, stacklevel=3)
