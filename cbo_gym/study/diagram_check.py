@@ -127,27 +127,29 @@ def check_diagram(
         level: probability of refusing any statement of a true diagram.
     """
     data = _Data(rounds)
-    tested, untested = _test(diagram, inputs, data)
+    tested, untested = _test(diagram, inputs, data, level)
     refused = [statement for statement in tested if statement.p_value < level]
     explained: dict[tuple[str, str], int] = {}
     for arrow in dict.fromkeys((one.second, one.first) for one in refused if one.second not in inputs):
         added = CausalDiagram(diagram.nodes, [*diagram.directed, arrow], diagram.bidirected)
-        explained[arrow] = sum(one.p_value < level for one in _test(added, inputs, data)[0])
+        explained[arrow] = sum(one.p_value < level for one in _test(added, inputs, data, level)[0])
     fewest = min(explained.values(), default=0)
     arrows = tuple(arrow for arrow, left in explained.items() if left == fewest < len(refused))
     return DiagramCheck(tuple(tested), level, arrows, untested)
 
 
-def _test(diagram: CausalDiagram, inputs: Mapping[str, str], data: _Data) -> tuple[list[Independence], int]:
+def _test(
+    diagram: CausalDiagram, inputs: Mapping[str, str], data: _Data, level: float
+) -> tuple[list[Independence], int]:
     """Return the tested statements, from the smallest p-value to the largest, and the number of the others."""
     implied = list(_statements(diagram, inputs, data.settable))
     spread = np.linspace(0, len(implied) - 1, min(len(implied), MAX_STATEMENTS)).astype(int)
-    found = [(implied[index], data.test(*implied[index])) for index in spread]
+    found = [(implied[index], data.test(implied[index])) for index in spread]
     tested = sorted(((s, result) for s, result in found if result is not None), key=lambda pair: pair[1].p_value)
     corrected, largest = [], 0.0
     for index, ((first, second, given, _), result) in enumerate(tested):
         largest = max(largest, min(1.0, (len(tested) - index) * result.p_value))
-        detectable = _detectable(result.rounds, len(given), 0.05 / len(tested))
+        detectable = _detectable(result.rounds, len(given), level / len(tested))
         corrected.append(Independence(first, second, given, result.rounds, result.correlation, largest, detectable))
     return corrected, len(implied) - len(tested)
 
@@ -190,9 +192,16 @@ class _Data:
         self._columns = {name: rounds[name].to_numpy().astype(float)[spread] for name in rounds.columns}
         self.settable = [name[3:-1] for name in rounds.columns if name.startswith("do(")]
         self._fits: dict[Any, _Fit] = {}
+        self._results: dict[Statement, _Result | None] = {}
 
-    def test(self, first: str, second: str, given: tuple[str, ...], regimes: tuple[str, ...]) -> _Result | None:
+    def test(self, statement: Statement) -> _Result | None:
         """Return the test of a statement; None with too few rounds or a constant variable."""
+        # Most statements of a diagram with one more arrow are those of the diagram.
+        if statement not in self._results:
+            self._results[statement] = self._test(*statement)
+        return self._results[statement]
+
+    def _test(self, first: str, second: str, given: tuple[str, ...], regimes: tuple[str, ...]) -> _Result | None:
         names = (first, second, *given)
         columns = np.array([self._columns[name] for name in names])
         usable = np.isfinite(columns).all(axis=0)

@@ -11,8 +11,8 @@ from cbo_gym.study.log import Event, Log, Position
 Status = Literal["pending", "told", "failed", "rejected"]
 # Statuses in messages.
 STATUS_WORDS: Mapping[str, str] = {
-    "pending": "pending",
     "told": "measured",
+    "pending": "pending",
     "failed": "failed",
     "rejected": "rejected",
 }

@@ -20,12 +20,13 @@ from cbo_gym.study.report.snapshot import Snapshot, interval, number
 from cbo_gym.study.report.system import system
 from cbo_gym.study.study import Study
 from cbo_gym.study.suggesting import one_at_a_time
+from cbo_gym.study.trials import STATUS_WORDS
 from cbo_gym.version import __version__
 
 SECTIONS = ("overview", "now", "curve", "beliefs", "system", "trials", "provenance")
 # Rows of the table; a page with more takes long to open.
 MAX_TRIALS = 1000
-STATES = {"told": "measured", "pending": "running", "failed": "failed", "rejected": "rejected"}
+STATES = {**STATUS_WORDS, "pending": "running"}
 TITLES = {
     "number": "Trial",
     "status": "Status",
