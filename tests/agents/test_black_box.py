@@ -7,14 +7,12 @@ from scipy.stats import norm
 
 from cbo_gym import agents
 from cbo_gym.errors import ArgumentError
-from tests.support.loop import AGENT_SEED, make
+from tests.support.loop import started
 
 
 @pytest.mark.parametrize("env_id", ["CBO/Dropwave-v0", "CBO/Alpine2-Noisy-v0", "CBO/ToyGraph-v0"])
 def test_monte_carlo_improvement_is_the_closed_form(env_id: str) -> None:
-    _, task = make(env_id, 0, 10)
-    agent = agents.EICF(samples=4096)
-    agent.reset(task, seed=AGENT_SEED)
+    agent = started(agents.EICF(samples=4096), env_id)
     inputs = agent.features.inputs(agent.features.draw(200, torch.Generator().manual_seed(0)))
     incumbent = float(agent.estimated_rewards().max())
     mean, std = (moment.numpy() for moment in agent.surrogates[0].posterior(inputs))
@@ -27,9 +25,7 @@ def test_monte_carlo_improvement_is_the_closed_form(env_id: str) -> None:
 
 
 def test_incumbent_ignores_lucky_noise() -> None:
-    _, task = make("CBO/Dropwave-Noisy-v0", 0, 10)
-    agent = agents.EICF()
-    agent.reset(task, seed=AGENT_SEED)
+    agent = started(agents.EICF(), "CBO/Dropwave-Noisy-v0")
     rng = np.random.default_rng(0)
     action = np.array([0.3, 0.3])
     for reward in 0.1 + 0.1 * rng.standard_normal(30):
@@ -40,46 +36,25 @@ def test_incumbent_ignores_lucky_noise() -> None:
     assert estimates.max() < rewards.max() - 0.1
 
 
-def test_only_what_is_needed_is_modelled() -> None:
-    for known, expected in ((True, ["X0", "X1"]), (False, ["Y"])):
-        _, task = make("CBO/Ackley-v0", 0, 10, known_composition=known)
-        agent = agents.EICF()
-        agent.reset(task, seed=AGENT_SEED)
-        assert [surrogate.name for surrogate in agent.surrogates] == expected
-
-
-def test_composition_turns_node_estimates_into_reward_estimates() -> None:
-    _, task = make("CBO/Ackley-v0", 0, 10, known_composition=True)
-    agent = agents.EICF()
-    agent.reset(task, seed=AGENT_SEED)
-    rewards = [past.reward for past in task.initial_data]
+@pytest.mark.parametrize(("known", "modelled"), [(True, ["X0", "X1"]), (False, ["Y"])])
+def test_a_known_composition_turns_estimates_of_its_nodes_into_those_of_rewards(known, modelled) -> None:
+    agent = started(agents.EICF(), "CBO/Ackley-v0", known_composition=known)
+    assert [surrogate.name for surrogate in agent.surrogates] == modelled
+    rewards = [past.reward for past in agent.task.initial_data]
     np.testing.assert_allclose(agent.estimated_rewards(), rewards, atol=1e-2)
-
-
-def test_joint_posteriors_are_refused() -> None:
-    _, task = make("CBO/Ackley-v0", 0, 10)
-    agent = agents.EICF()
-    agent.reset(task, seed=AGENT_SEED)
     with pytest.raises(ArgumentError, match="b x 1 x d"):
         agent.model.posterior(torch.zeros(4, 2, 6, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 5.0])
-def test_the_bound_is_maximised(beta: float) -> None:
-    _, task = make("CBO/Rosenbrock-v0", 0, 10)
-    agent = agents.GPUCB(beta=beta)
-    agent.reset(task, seed=AGENT_SEED)
-    action = torch.as_tensor(agent.act({}))
-    others = torch.rand(5000, 1, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        bound = agent.upper_bound(action.reshape(1, 1, 5))
-        assert bound >= agent.upper_bound(others).max()
-
-
-def test_estimates_are_posterior_means() -> None:
-    _, task = make("CBO/Alpine2-v0", 0, 10)
-    agent = agents.GPUCB()
-    agent.reset(task, seed=AGENT_SEED)
-    rewards = [past.reward for past in task.initial_data]
+def test_the_bound_is_maximised_and_estimates_are_posterior_means(beta: float) -> None:
+    agent = started(agents.GPUCB(beta=beta), "CBO/Alpine2-v0")
+    past = agent.task.initial_data
+    rewards = [each.reward for each in past]
     np.testing.assert_allclose(agent.estimated_rewards(), rewards, atol=1e-3)
-    np.testing.assert_array_equal(agent.recommend(), task.initial_data[int(np.argmax(rewards))].action)
+    np.testing.assert_array_equal(agent.recommend(), past[int(np.argmax(rewards))].action)
+    action = torch.as_tensor(agent.act({}))
+    others = torch.rand(5000, 1, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        bound = agent.upper_bound(action.reshape(1, 1, 6))
+        assert bound >= agent.upper_bound(others).max()

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym import agents, evaluate, make_task
+from cbo_gym import agents, make_task
 from cbo_gym.agent_registry.finding import modes_of
 from cbo_gym.agent_registry.labels import Spec, bare_name
 from cbo_gym.agent_registry.zoo import zoo
@@ -19,11 +19,10 @@ from cbo_gym.envs.making import make_env
 from cbo_gym.envs.registration import SEVERAL
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import MissingExtraError, UnsupportedModeError
-from cbo_gym.referee.isolated import IsolatedAgent
 from cbo_gym.task import Mode
 from tests import record
 from tests.support.environments import FIRST_OF_MODE, IDS
-from tests.support.loop import flat, play
+from tests.support.loop import begun, flat, play, reset
 
 #: the first environment of each mode, which is made for each rule besides
 DEFAULT = (*FIRST_OF_MODE.values(), "CBO/ConfoundedBandit-v0")
@@ -55,14 +54,12 @@ CHOSEN = {
 
 @cache
 def task_of(label):
-    env = make_env(Spec.parse(label))
-    env.reset(seed=100)
+    env = reset(make_env(Spec.parse(label)), 100)
     return make_task(env, 100)
 
 
 def chosen(label, **parameters):
-    agent = agents.Auto(**parameters)
-    agent.reset(replace(task_of(label), initial_data=()), 0)
+    agent = begun(agents.Auto(**parameters), replace(task_of(label), initial_data=()))
     return agent.chosen
 
 
@@ -80,8 +77,7 @@ def test_the_first_choice_plays_every_environment_but_one(env_id):
     """POMIS agents look at the arms: see CBO/ConfoundedBandit-v0."""
     task = replace(task_of(env_id), initial_data=())
     first = next(ranking(task)).agent
-    agent = agents.Auto()
-    agent.reset(task, 0)
+    agent = begun(agents.Auto(), task)
     assert agent.chosen.agent == first or env_id == "CBO/ConfoundedBandit-v0"
     assert first != LAST.agent
 
@@ -112,8 +108,7 @@ def test_a_run_is_that_of_the_chosen_agent(env_id):
 
 
 def test_violations_are_those_of_the_chosen_agent(monkeypatch):
-    agent = agents.Auto()
-    agent.reset(replace(task_of("CBO/CCBOSynthetic1-v0"), initial_data=()), 0)
+    agent = begun(agents.Auto(), replace(task_of("CBO/CCBOSynthetic1-v0"), initial_data=()))
     monkeypatch.setattr(agent.player, "estimated_violations", lambda: np.array([0.5]))
     assert agent.estimated_violations() == 0.5
 
@@ -142,26 +137,17 @@ def test_seconds_choose_something_quicker():
             assert who in {rule.agent for rule in ranking(task)}
 
 
-def test_an_agent_that_refuses_is_named():
-    who, why = chosen("CBO/ConfoundedBandit-v0")
-    assert who == "SuccessiveRejects"
-    assert "POMIS-TS refuses (CBO/ConfoundedBandit-v0 has no arms" in why
+def test_agents_that_refuse_are_named_and_if_all_do_random_plays(monkeypatch):
+    assert "POMIS-TS refuses (CBO/ConfoundedBandit-v0 has no arms" in chosen("CBO/ConfoundedBandit-v0").why
 
-
-def test_if_all_agents_refuse_random_plays(monkeypatch):
     def refuse(self, task, seed):
         raise UnsupportedModeError("not this one")
 
-    monkeypatch.setattr(agents.GPOO, "reset", refuse)
-    monkeypatch.setattr(agents.GPTree, "reset", refuse)
-    monkeypatch.setattr(agents.AVEStoOO, "reset", refuse)
+    for build in (agents.GPOO, agents.GPTree, agents.AVEStoOO):
+        monkeypatch.setattr(build, "reset", refuse)
     who, why = chosen("CBO/GPBandit1-v0")
     assert who == "Random"
     assert "GPTree refuses (not this one)" in why
-
-
-def test_a_mode_without_rules_is_played_at_random():
-    assert list(ranking(replace(task_of("CBO/Dropwave-v0"), mode="another"))) == [LAST]
 
 
 def test_a_missing_library_is_named(monkeypatch):
@@ -180,9 +166,10 @@ def test_rules_are_of_agents_that_play_the_mode_and_have_their_seconds():
         assert {rule.agent for rule in rules} <= set(zoo()) - {"Auto"}
 
 
-def test_the_choice_does_not_depend_on_the_environments_name():
+def test_the_choice_depends_on_the_mode_and_not_on_the_environments_name():
     task = task_of("CBO/CoCaFig1-v0")
     assert list(ranking(replace(task, env_id="CBO/Other-v0"))) == list(ranking(task))
+    assert list(ranking(replace(task, mode="another"))) == [LAST], "without rules it is played at random"
 
 
 def test_it_is_pickled_before_and_after_a_choice():
@@ -193,23 +180,3 @@ def test_it_is_pickled_before_and_after_a_choice():
     assert again.chosen == agent.chosen
     assert again.seconds == 2.0
     assert flat(again.act({})).tolist() == flat(agent.act({})).tolist()
-
-
-def test_it_plays_in_a_process_of_its_own():
-    env = make_env(Spec.parse("CBO/GPBandit1-v0"), 2)
-    task = make_task(env, 100)
-    agent = IsolatedAgent(Spec.parse("Auto"))
-    try:
-        actions, _ = play(agent, env, task, 100)
-        recommended = agent.recommend()
-    finally:
-        agent.close()
-    theirs, _ = play(agents.GPOO(), env, task, 100)
-    assert [flat(action).tolist() for action in actions] == [flat(action).tolist() for action in theirs]
-    assert task.action_space.contains(np.asarray(recommended))
-
-
-def test_it_plays_by_its_name():
-    run = evaluate("Auto(seconds=0.5)", "CBO/IVBandit-v0", 100, horizon=20)
-    assert run.agent == "Auto(seconds=0.5)"
-    assert run.status == "finished"

@@ -21,7 +21,7 @@ from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import GraphKnowledge
-from tests.support.loop import AGENT_SEED, go_on, make, play
+from tests.support.loop import AGENT_SEED, begun, go_on, make, play
 
 
 def arms_of(agent: Any, env_id: str, **kwargs: Any) -> list[tuple[frozenset[str], frozenset[str]]]:
@@ -45,32 +45,24 @@ def named(variables: str, contexts: str) -> tuple[frozenset[str], frozenset[str]
         ("CBO/CoCaFig1-v0", [named("X1", "C"), named("X2", "C")]),
         ("CBO/CoCaAligned-v0", [named("X1", "C"), named("X2", "C")]),
         ("CBO/Alpine2-Contextual-v0", [named("A1 A2 A3 A4 A5", "A0")]),
+        pytest.param("CBO/CoCaLarge-v0", [named("X1", "C1 C6"), named("X2", "C1")], marks=pytest.mark.slow),
     ],
 )
 def test_arms_are_the_possibly_optimal_scopes(env_id: str, expected: list) -> None:
     assert arms_of(agents.CoCaBO(), env_id) == expected
 
 
-@pytest.mark.slow
-def test_arms_of_coca_large_are_those_of_the_paper() -> None:
-    assert arms_of(agents.CoCaBO(), "CBO/CoCaLarge-v0") == [named("X1", "C1 C6"), named("X2", "C1")]
-
-
-def test_an_arm_sees_no_context_that_does_not_matter() -> None:
-    scopes = ({"X2": ("C1", "Ct1")},)
-    assert arms_of(agents.CoCaBO(), "CBO/CoCaLarge-v0", scopes=scopes) == [named("X2", "C1")]
-
-
-def test_cobo_sets_everything_by_everything() -> None:
+def test_arms_see_no_context_that_does_not_matter_and_cobo_sets_everything_by_everything() -> None:
+    few = ({"X2": ("C1", "Ct1")},)
+    assert arms_of(agents.CoCaBO(), "CBO/CoCaLarge-v0", scopes=few) == [named("X2", "C1")]
     assert arms_of(agents.CoBO(), "CBO/CoCaFig1-v0") == [named("X1 X2", "C")]
     with pytest.raises(ArgumentError, match="no scope that sets all"):
-        arms_of(agents.CoBO(), "CBO/CoCaLarge-v0", scopes=({"X2": ("C1",)},))
+        arms_of(agents.CoBO(), "CBO/CoCaLarge-v0", scopes=few)
 
 
 def test_cabo_plays_pomis_and_observes() -> None:
     env, task = make("CBO/CoCaFig1-v0", 0, 20)
-    agent = agents.CaBO()
-    agent.reset(task, 0)
+    agent = begun(agents.CaBO(), task)
     inner = agent.cbo.task
     assert inner.mode is Mode.HARD
     assert set(inner.targets) == {frozenset(), frozenset({"X1"}), frozenset({"X2"})}
@@ -138,8 +130,7 @@ def test_bad_first_plays_do_not_keep_an_arm_down() -> None:
 
 def test_the_published_index_is_the_running_average_of_the_bounds_of_then() -> None:
     env, task = make("CBO/CoCaFig1-v0", 0, 12)
-    agent = agents.CoCaBO(index="published")
-    agent.reset(task, 0)
+    agent = begun(agents.CoCaBO(index="published"), task)
     observation, _ = env.reset(seed=0)
     bounds: dict[int, list[float]] = {0: [], 1: []}
     for round_ in range(12):
@@ -147,16 +138,16 @@ def test_the_published_index_is_the_running_average_of_the_bounds_of_then() -> N
         arm = agent.arms[int(action["scope"])]
         width = math.sqrt(agent.beta * math.log(2 * (1 + len(arm.rounds)) / 0.1))
         if round_ >= 2:
-            best = max((0, 1), key=lambda place: agent.score(agent.arms[place], np.zeros((1, 1))))
+            best = max((0, 1), key=lambda index: agent.score(agent.arms[index], np.zeros((1, 1))))
             assert action["scope"] == best
         bounds[int(action["scope"])].append(arm.bound_of(action, observation["context"], width))
         following, reward, _, _, info = env.step(action)
         agent.update(action, following, reward, info)
         observation = following
-    assert [bounds[place][0] for place in (0, 1)] == pytest.approx([math.sqrt(agent.beta * math.log(20.0))] * 2)
-    for place, arm in enumerate(agent.arms):
+    assert [bounds[index][0] for index in (0, 1)] == pytest.approx([math.sqrt(agent.beta * math.log(20.0))] * 2)
+    for index, arm in enumerate(agent.arms):
         bonus = agent.rho * float(arm.gp.noise_scale) * math.log(2 * (1 + len(arm.rounds)) / 0.1)
-        expected = np.mean(bounds[place]) + bonus / math.sqrt(len(arm.rounds))
+        expected = np.mean(bounds[index]) + bonus / math.sqrt(len(arm.rounds))
         assert agent.score(arm, np.zeros((1, 1))) == pytest.approx(expected)
 
 
@@ -231,16 +222,14 @@ def test_an_arm_learns_what_is_best_in_a_context(backend: Any) -> None:
 )
 def test_awkward_rewards_do_not_end_a_run(backend: Any, rewards: list[float]) -> None:
     _, task = make("CBO/CoCaFig1-v0", 0, 1)
-    agent = agents.CoCaBO(backend=backend)
-    agent.reset(task, AGENT_SEED)
+    agent = begun(agents.CoCaBO(backend=backend), task, AGENT_SEED)
     go_on(agent, task, rewards, {"nodes": np.zeros(4), "context": np.zeros(1)})
 
 
 def test_gp_ucb_uses_the_context() -> None:
     """Taught that X2 = C is best, it follows the context."""
     _, task = make("CBO/CoCaAligned-v0", 0, 1)
-    agent = agents.GPUCB(beta=0.1)
-    agent.reset(task, 0)
+    agent = begun(agents.GPUCB(beta=0.1), task)
     rng = np.random.default_rng(0)
     contexts = rng.uniform(-1, 1, (41, 1))
     agent.act({"context": contexts[0]})

@@ -46,13 +46,16 @@ def node(request) -> tuple[Node, EncoderDecoder]:
     return known, known.surrogate()
 
 
-def test_the_exogenous_variable_and_the_spread_are_recovered(node):
+def test_the_exogenous_variable_its_two_modes_and_the_spread_are_recovered(node):
     known, fitted = node
     assert np.corrcoef(fitted.exogenous.numpy(), known.exogenous)[0, 1] > 0.9
     assert abs(float(fitted.exogenous.mean())) < 0.1
     assert float(fitted.exogenous.std()) == pytest.approx(1.0, abs=0.1)
     spread = fitted.encoder.spread(torch.from_numpy(known.inputs)).numpy()
     assert np.corrcoef(np.log(spread), np.log(known.scale))[0, 1] > 0.95
+    modes = [known.exogenous[known.exogenous < 0].mean(), known.exogenous[known.exogenous > 0].mean()]
+    np.testing.assert_allclose(sorted(fitted.distribution.means), modes, atol=0.2)
+    np.testing.assert_allclose(fitted.distribution.weights, 0.5, atol=0.1)
 
 
 def test_the_recovered_variable_is_independent_of_the_inputs(node):
@@ -69,13 +72,6 @@ def test_the_recovered_variable_is_independent_of_the_inputs(node):
     assert distance_correlation(np.abs(recovered), np.abs(z)) < 0.5 * distance_correlation(np.abs(residuals), np.abs(z))
 
 
-def test_the_mixture_finds_the_two_modes(node):
-    known, fitted = node
-    modes = [known.exogenous[known.exogenous < 0].mean(), known.exogenous[known.exogenous > 0].mean()]
-    np.testing.assert_allclose(sorted(fitted.distribution.means), modes, atol=0.2)
-    np.testing.assert_allclose(fitted.distribution.weights, 0.5, atol=0.1)
-
-
 def test_the_decoder_tells_the_node_from_inputs_and_exogenous_variable(node):
     known, fitted = node
     fresh = Node(100 + len(known.inputs))
@@ -85,29 +81,25 @@ def test_the_decoder_tells_the_node_from_inputs_and_exogenous_variable(node):
     error = np.median(np.abs(decoded.numpy() - fresh.outputs))
     spread = np.median(np.abs(fitted.encoder.mean(points[:, :2]).numpy() - fresh.outputs))
     assert error < 0.4 * spread  # most of what the parents leave open is explained
+    encoder, decoder = fitted.encoder, fitted.decoder
+    _, std = encoder.posterior(encoder.inputs)
+    torch.testing.assert_close(encoder.mean_error().diagonal(), std.square(), rtol=1e-6, atol=1e-8)
+    _, decoded = decoder.posterior(decoder.inputs)
+    assert float(decoded.median()) > 0.5 * float(std.median())  # near data, a decoder is no surer than its encoder
 
 
-def test_points_and_draws_are_combined(node):
-    _, fitted = node
-    generator = torch.Generator().manual_seed(0)
-    draws = torch.randn(4, dtype=torch.float64, generator=generator)
-    for shared in (True, False):  # one point for all draws, or one each
-        points = torch.rand(5, 1 if shared else 4, 2, dtype=torch.float64, generator=generator)
-        full = torch.cat([points.expand(-1, 4, -1), draws[:, None].expand(5, -1, 1)], -1)
-        torch.testing.assert_close(fitted.decoder.posterior_with_draws(points, draws), fitted.decoder.posterior(full))
-        torch.testing.assert_close(fitted.decoder.mean_with_draws(points, draws), fitted.decoder.mean(full))
-
-
-def test_factors_of_the_draws_follow_the_data():
-    surrogate = EncoderDecoder("x", parents=1, actions=1, components=2, seed=0)
-    generator = torch.Generator().manual_seed(0)
-    draws = torch.randn(4, dtype=torch.float64, generator=generator)
-    points = torch.rand(5, 4, 2, dtype=torch.float64, generator=generator)
+def test_points_and_draws_are_combined_and_follow_the_data():
+    surrogate, generator = EncoderDecoder("X", parents=1, actions=1, components=2, seed=0), torch.Generator()
+    draws = torch.randn(4, dtype=torch.float64, generator=generator.manual_seed(0))
     for count in (6, 1):
         surrogate.add(np.random.default_rng(count).random((count, 2)), np.arange(float(count)))
-        full = torch.cat([points, draws[:, None].expand(5, -1, 1)], -1)
-        combined = surrogate.decode(points, draws)
-        torch.testing.assert_close(combined, surrogate.decoder.posterior(full))
+        for shared in (True, False):  # one point for all draws, or one each
+            points = torch.rand(5, 1 if shared else 4, 2, dtype=torch.float64, generator=generator)
+            full = torch.cat([points.expand(-1, 4, -1), draws[:, None].expand(5, -1, 1)], -1)
+            torch.testing.assert_close(surrogate.decode(points, draws), surrogate.decoder.posterior(full))
+            decoder = surrogate.decoder
+            torch.testing.assert_close(decoder.posterior_with_draws(points, draws), decoder.posterior(full))
+            torch.testing.assert_close(decoder.mean_with_draws(points, draws), decoder.mean(full))
 
 
 def test_the_bic_chooses_the_number_of_modes():
@@ -153,10 +145,10 @@ def test_the_reward_by_hand():
     action = torch.tensor([[0.3, 0.6]], dtype=torch.float64)
     mean, std = network.reward_mean_and_std(action, draws)
     means, stds = [], []
-    for place in range(8):
-        u = {node: values[place].reshape(1, 1) for node, values in draws.exogenous.items()}
+    for draw in range(8):
+        u = {node: values[draw].reshape(1, 1) for node, values in draws.exogenous.items()}
         centre, spread = network.surrogates["X0"].decoder.posterior(torch.cat([action, u["X0"]], -1))
-        radius = centre + spread * draws.deviations["X0"][place]
+        radius = centre + spread * draws.deviations["X0"][draw]
         reward = network.surrogates["Y"].decoder.posterior(torch.cat([radius[:, None], u["Y"]], -1))
         means.append(float(reward[0]))
         stds.append(float(reward[1]))
@@ -177,15 +169,6 @@ def test_deviations_of_the_nodes_are_orthogonal():
     few = network.draw(2, seed=0)  # more nodes than directions
     assert few.directions.shape == (2, 2)
     assert few.deviations.keys() == draws.deviations.keys()
-
-
-def test_the_error_of_the_means_is_their_posterior_covariance(node):
-    _, fitted = node
-    encoder, decoder = fitted.encoder, fitted.decoder
-    _, std = encoder.posterior(encoder.inputs)
-    torch.testing.assert_close(encoder.mean_error().diagonal(), std.square(), rtol=1e-6, atol=1e-8)
-    _, decoded = decoder.posterior(decoder.inputs)
-    assert float(decoded.median()) > 0.5 * float(std.median())  # near data, a decoder is no surer than its encoder
 
 
 def test_noise_far_below_the_outputs_spread_is_recovered():

@@ -19,7 +19,7 @@ from cbo_gym.agents.networks.novelty import (
     relative_posterior_std,
     reward_inputs,
 )
-from tests.support.loop import flat, make, play, started
+from tests.support.loop import flat, make, play, reset, started
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,8 @@ def test_a_played_action_is_known_without_noise_and_not_yet_with_noise() -> None
 def test_nodes_that_are_set_need_not_be_known() -> None:
     task = make("CBO/ToyGraph-v0", 0, 1)[1]
     network = GPNetwork(task)
-    env = make("CBO/ToyGraph-v0", 0, 100)[0]
-    env.reset(seed=0)
-    place = next(place for place, target in enumerate(task.targets) if target == {"X1"})
-    action = {"target": np.int64(place), "values": np.array([0.5, 0.3])}
+    env = reset(make("CBO/ToyGraph-v0", 0, 100)[0])
+    action = {"target": np.int64(task.targets.index(frozenset({"X1"}))), "values": np.array([0.5, 0.3])}
     for _ in range(60):
         network.add(action, env.step(action)[0])
     assert not len(network.surrogates["X1"])

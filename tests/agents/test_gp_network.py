@@ -49,8 +49,8 @@ def test_a_pass_composes_the_nodes_posteriors() -> None:
     actions = torch.rand(5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     passed = network.rollout(actions, posterior_mean, {})
     value = network.surrogates["X0"].posterior(actions[:, :1])[0]
-    for place, node in enumerate(["X1", "X2", "X3", "X4", "Y"], start=1):
-        value = network.surrogates[node].posterior(torch.stack([value, actions[:, place]], -1))[0]
+    for index, node in enumerate(["X1", "X2", "X3", "X4", "Y"], start=1):
+        value = network.surrogates[node].posterior(torch.stack([value, actions[:, index]], -1))[0]
         torch.testing.assert_close(passed[node], value[:, None])
 
 
@@ -99,12 +99,6 @@ def test_a_mean_of_the_noise_belongs_to_the_function() -> None:
     assert float(network.rollout(observe, posterior_mean, {})["Age"]) == pytest.approx(65.0, abs=4.0)
 
 
-def test_nodes_that_were_set_do_not_train_their_gp() -> None:
-    task = make("CBO/ToyGraph-v0", 0, 1)[1]
-    network = trained(task)  # 10 observations, 2 rounds of do(X0), 2 of do(X1)
-    assert {node: len(gp) for node, gp in network.surrogates.items()} == {"X0": 12, "X1": 12, "Y": 14}
-
-
 def test_a_node_that_was_always_set_has_its_prior() -> None:
     task = make("CBO/ToyGraph-v0", 0, 1)[1]
     network = GPNetwork(task)
@@ -115,9 +109,11 @@ def test_a_node_that_was_always_set_has_its_prior() -> None:
     assert [float(bound) for bound in bounds] == pytest.approx([middle, middle + quarter])
 
 
-def test_set_nodes_take_their_values_and_the_rest_goes_on() -> None:
+def test_set_nodes_take_their_values_do_not_train_their_gp_and_the_rest_goes_on() -> None:
+    """do(X0 = -5) gives X1 = 148, far from its domain [-5, 20], where the reward's waves are to be resolved."""
     task = make("CBO/ToyGraph-v0", 0, 1)[1]
-    network = trained(task)
+    network = trained(task)  # 10 observations, 2 rounds of do(X0), 2 of do(X1)
+    assert {node: len(gp) for node, gp in network.surrogates.items()} == {"X0": 12, "X1": 12, "Y": 14}
     # values of X0 and X1 in [0, 1], then the membership: do(X1 = 0), do(X0 = -5), observe
     inputs = torch.tensor([[0.5, 0.2, 0, 1], [0.0, 0.5, 1, 0], [0.5, 0.5, 0, 0]], dtype=torch.float64)
     values = network.rollout(inputs, posterior_mean, {})
@@ -127,12 +123,6 @@ def test_set_nodes_take_their_values_and_the_rest_goes_on() -> None:
     torch.testing.assert_close(values["Y"][0], expected)
     natural = network.surrogates["X1"].posterior((values["X0"][2][:, None] + 5.0) / 10.0)[0]
     torch.testing.assert_close(values["X1"][2], natural)
-
-
-def test_an_outlier_of_a_parent_leaves_the_units_of_its_domain() -> None:
-    """do(X0 = -5) gives X1 = 148, far from its domain [-5, 20], where the reward's waves are to be resolved."""
-    task = make("CBO/ToyGraph-v0", 0, 1)[1]
-    network = trained(task)
     network.add({"target": 1, "values": np.array([0.0, 0.5])}, {"nodes": np.array([-5.0, 148.0, 0.3])})
     gp = network.surrogates["Y"]
     assert float(gp.inputs[-1, 0]) == pytest.approx((148.0 + 5.0) / 25.0)

@@ -63,8 +63,8 @@ def test_linear_evidence_is_that_of_the_normal_model():
     effect -= effect.mean()
     sets = [(0, 1), (1, 3), (2, 3)]
     found = linear_log_evidence(inputs.T @ inputs, inputs.T @ effect, float(effect @ effect), 20, sets)
-    for places, value in zip(sets, found, strict=True):
-        covariance = np.eye(20) + inputs[:, places] @ inputs[:, places].T
+    for columns, value in zip(sets, found, strict=True):
+        covariance = np.eye(20) + inputs[:, columns] @ inputs[:, columns].T
         quadratic = effect @ np.linalg.solve(covariance, effect)
         assert value == pytest.approx(-0.5 * np.linalg.slogdet(covariance)[1] - 9.5 * np.log(quadratic))
     assert np.argmax(found) == 1
@@ -119,6 +119,9 @@ def test_the_greatest_of_normal_variables_and_the_information_on_it():
     assert (gain >= 0.0).all()
     far = information_on_greatest(mean - 100.0, std, 0.3, greatest)
     assert (far < 1e-6).all()
+    mean, std = torch.tensor([1.8, 0.4], dtype=torch.float64), torch.tensor([0.02, 0.8], dtype=torch.float64)
+    best, unknown = information_on_greatest(mean, std, 0.2, greatest_rewards(mean, std))
+    assert unknown > best, "with noisy rewards an unknown variable is more informative than a known best one"
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2, 2.0])
@@ -128,12 +131,6 @@ def test_information_is_the_loss_of_variance_by_truncation(noise):
     left = draws[draws <= greatest].var() + noise**2
     found = information_on_greatest(*torch.tensor([[mean], [std]]), noise, torch.tensor([greatest]))
     assert float(found) == pytest.approx(0.5 * np.log((std**2 + noise**2) / left), abs=3e-3)
-
-
-def test_with_noisy_rewards_an_unknown_variable_is_more_informative_than_a_known_best_one():
-    mean, std = torch.tensor([1.8, 0.4], dtype=torch.float64), torch.tensor([0.02, 0.8], dtype=torch.float64)
-    best, unknown = information_on_greatest(mean, std, 0.2, greatest_rewards(mean, std))
-    assert unknown > best
 
 
 def test_learned_graph_observes_learns_and_hands_over():

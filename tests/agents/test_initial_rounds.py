@@ -8,11 +8,13 @@ import pytest
 from cbo_gym import make_task
 from cbo_gym.agents import CBO, EICF, GPUCB, MCBO, Random
 from cbo_gym.agents.common.initial import MAX_OBSERVATIONS, few_observations
+from tests.support.loop import begun
 
 LARGE = "CBO/SurveyToyGraph-v0"  # 1,000 observations, then an intervention on each of two sets
 
 
-def test_observations_are_thinned_and_interventions_kept() -> None:
+@pytest.mark.parametrize("agent", [CBO(), GPUCB(), EICF(), MCBO()])
+def test_agents_with_gaussian_processes_thin_observations_keep_interventions_and_others_all(agent) -> None:
     task = make_task(gym.make(LARGE), seed=0)
     few = few_observations(task)
     interventions = [past for past in task.initial_data if task.targets[past.action["target"]]]
@@ -20,13 +22,5 @@ def test_observations_are_thinned_and_interventions_kept() -> None:
     for env_id in ("CBO/ToyGraph-v0", "CBO/Dropwave-v0"):
         small = make_task(gym.make(env_id), seed=0)
         assert list(few_observations(small)) == list(small.initial_data)
-
-
-@pytest.mark.parametrize("agent", [CBO(), GPUCB(), EICF(), MCBO()])
-def test_agents_with_gaussian_processes_take_few_and_others_all(agent) -> None:
-    task = make_task(gym.make(LARGE), seed=0)
-    agent.reset(task, seed=0)
-    assert len(agent.history) == len(few_observations(task)) < len(task.initial_data)
-    plain = Random()
-    plain.reset(task, seed=0)
-    assert len(plain.history) == len(task.initial_data)
+    assert len(begun(agent, task).history) == len(few) < len(task.initial_data)
+    assert len(begun(Random(), task).history) == len(task.initial_data)

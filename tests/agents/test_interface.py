@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbo_gym import Agent, Round, agents
-from tests.support.loop import flat, go_on, make, play
+from tests.support.loop import begun, flat, go_on, make, play
 
 ROUNDS = 2
 every_agent = pytest.mark.parametrize(
@@ -52,17 +52,20 @@ def test_without_any_data_actions_are_random(build: type[Agent]) -> None:
     ids=["constant", "single", "large", "outlier"],
 )
 @pytest.mark.parametrize(
-    "build",
-    [agents.GPUCB, agents.EICF, pytest.param(agents.EIFN, marks=pytest.mark.slow), agents.MCBO, agents.EXCBO],
+    ("build", "env_id"),
+    [
+        *((build, "CBO/Dropwave-v0") for build in (agents.GPUCB, agents.EICF, agents.MCBO, agents.EXCBO)),
+        pytest.param(agents.EIFN, "CBO/Dropwave-v0", marks=pytest.mark.slow),
+        (agents.CBO, "CBO/ToyGraph-v0"),
+    ],
 )
-def test_awkward_rewards_do_not_end_a_run(build: type[Agent], duplicates: bool, rewards: list[float]) -> None:
-    _, task = make("CBO/Dropwave-v0", 0, 10)
-    points = np.random.default_rng(0).random((len(rewards), 2))
-    if duplicates:
-        points[:] = points[0]
+def test_awkward_rewards_do_not_end_a_run(build: type[Agent], env_id: str, duplicates: bool, rewards: list[float]):
+    env, task = make(env_id, 0, 10)
+    env.action_space.seed(0)
+    actions = [env.action_space.sample()] * len(rewards) if duplicates else [env.action_space.sample() for _ in rewards]
+    seen = {"nodes": np.append(np.full(len(task.nodes) - 1, 0.5), 0.0)}
     past = [
-        Round(point, {"nodes": np.array([1.0, reward])}, reward) for point, reward in zip(points, rewards, strict=True)
+        Round(action, {"nodes": np.append(seen["nodes"][:-1], reward)}, reward)
+        for action, reward in zip(actions, rewards, strict=True)
     ]
-    agent = build()
-    agent.reset(replace(task, initial_data=tuple(past)), 0)
-    go_on(agent, task, rewards[:1], {"nodes": np.array([1.0, 0.0])})
+    go_on(begun(build(), replace(task, initial_data=tuple(past))), task, rewards[:1], seen)

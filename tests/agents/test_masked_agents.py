@@ -29,12 +29,21 @@ OTHERS = {"SGB": agents.SGB, "IGP-UCB": agents.IGPUCB, "Random": agents.Random}
 
 @pytest.mark.parametrize("build", STRUCTURAL.values(), ids=STRUCTURAL.keys())
 def test_systems_that_are_not_separable_are_refused(build: Any) -> None:
-    _, task = make("CBO/Rosenbrock-Masked-v0", 0, 3)
     with pytest.raises(UnsupportedModeError, match="needs a separable system"):
-        build().reset(task, 0)
-    _, task = make(PERIODIC, 0, 3, mask="endogenous")
+        build().reset(make("CBO/Rosenbrock-Masked-v0", 0, 3)[1], 0)
     with pytest.raises(UnsupportedModeError, match="the mask is on the nodes"):
-        build().reset(task, 0)
+        build().reset(make(PERIODIC, 0, 3, mask="endogenous")[1], 0)
+
+
+def test_tasks_without_a_family_or_with_too_many_super_arms_are_refused() -> None:
+    _, task = make(PERIODIC, 0, 3)
+    with pytest.raises(UnsupportedModeError, match="family of the signals"):
+        agents.METS().reset(replace(task, signal_family=None), 0)
+    space = type(task.action_space)(40, 8)  # type: ignore[call-arg]
+    with pytest.raises(
+        ArgumentError, match="give 100146724 super arms; IGPUCB scores every one and takes at most 200000"
+    ):
+        agents.IGPUCB().reset(replace(task, action_space=space), 0)
 
 
 @pytest.mark.parametrize("build", OTHERS.values(), ids=OTHERS.keys())
@@ -42,21 +51,6 @@ def test_methods_without_a_model_play_every_masked_problem(build: Any) -> None:
     env, task = make("CBO/Alpine2-Masked-v0", 0, 25)
     actions, _ = play(build(), env, task, 0)
     assert all(env.action_space.contains(action) for action in actions)
-
-
-def test_mets_needs_the_family() -> None:
-    _, task = make(PERIODIC, 0, 3)
-    with pytest.raises(UnsupportedModeError, match="family of the signals"):
-        agents.METS().reset(replace(task, signal_family=None), 0)
-
-
-def test_too_many_super_arms_are_refused() -> None:
-    _, task = make(PERIODIC, 0, 3)
-    space = type(task.action_space)(40, 8)  # type: ignore[call-arg]
-    with pytest.raises(
-        ArgumentError, match="give 100146724 super arms; IGPUCB scores every one and takes at most 200000"
-    ):
-        agents.IGPUCB().reset(replace(task, action_space=space), 0)
 
 
 def fitted(agent: Any, rounds: int, **parameters: Any) -> Any:
@@ -184,9 +178,10 @@ class TestSGB:
         exploring = [phase for phase in phases if len(phase)]
         for phase, after in pairwise(exploring):
             tried = np.array(actions)[phase]
-            arms, place = np.unique(tried, axis=0, return_inverse=True)
-            means = np.bincount(place.ravel(), rewards[phase]) / np.bincount(place.ravel())
-            assert np.bincount(place.ravel()).min() == agent.repetitions == np.bincount(place.ravel()).max()
+            arms, indices = np.unique(tried, axis=0, return_inverse=True)
+            plays = np.bincount(indices.ravel())
+            means = np.bincount(indices.ravel(), rewards[phase]) / plays
+            assert plays.min() == agent.repetitions == plays.max()
             best = arms[means.argmax()]
             assert (np.array(actions)[after] >= best).all()
         assert len({tuple(action) for action in actions[-20:]}) == 1

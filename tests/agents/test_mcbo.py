@@ -110,11 +110,11 @@ def test_noisy_alpine2_reaches_300_by_round_20_on_5_of_6_seeds():
 def test_the_default_leaves_the_rings_of_dropwave_where_its_beta_alone_stays():
     """Ten seeds that chose nothing: agents' seeds differ here from those of a sweep."""
     earned, best = np.empty((2, 10)), np.empty((2, 10))
-    for place, beta in enumerate([None, 0.05]):
+    for index, beta in enumerate([None, 0.05]):
         for seed in range(10):
             env, task = make("CBO/Dropwave-v0", seed, 100)
             rewards = play(MCBO(beta), env, task, seed)[1]
-            earned[place, seed], best[place, seed] = rewards.mean(), rewards.max()
+            earned[index, seed], best[index, seed] = rewards.mean(), rewards.max()
     for name, (default, plain) in {"earned": earned, "best": best}.items():
         gain = default - plain
         error = gain.std(ddof=1) / 10**0.5

@@ -31,8 +31,8 @@ def played(agent, env_id: str = PENNY, rounds: int = 8, seed: int = 0, **keyword
     return agent, rounds_seen
 
 
-class Told(GPMW):
-    """Is told every reward in place of a surrogate: 0.25, 0.5, ... above and below what counts."""
+class Known(GPMW):
+    """Knows every reward, without a surrogate: 0.25, 0.5, ... above and below what counts."""
 
     def learn(self, action, observation, reward):
         pass
@@ -41,20 +41,14 @@ class Told(GPMW):
         return 4.0 * inputs[:, 0] - 1.0
 
 
-def test_weights_are_those_of_hedge() -> None:
-    """The clipped rewards of the first coordinate's levels are 0, 1/3, 1 and 1, the same in each of three rounds."""
-    agent, _ = played(Told(), rounds=3)
-    rate = math.sqrt(8.0 * math.log(16) / 3)
-    by_hand = np.repeat([math.exp(-3 * rate * (1.0 - reward)) for reward in (0.0, 1.0 / 3.0, 1.0, 1.0)], 4)
-    np.testing.assert_allclose(agent.weights, by_hand / by_hand.sum(), rtol=1e-12)
-    agent, _ = played(Told(rate=0.5), rounds=2)
-    by_hand = np.repeat([math.exp(-2 * 0.5 * (1.0 - reward)) for reward in (0.0, 1.0 / 3.0, 1.0, 1.0)], 4)
-    np.testing.assert_allclose(agent.weights, by_hand / by_hand.sum(), rtol=1e-12)
+def test_weights_are_those_of_hedge_and_actions_are_drawn_by_them() -> None:
+    """The clipped rewards of the first coordinate's levels are 0, 1/3, 1 and 1, the same in each round."""
+    for rounds, rate in ((3, None), (2, 0.5)):
+        agent, _ = played(Known() if rate is None else Known(rate=rate), rounds=rounds)
+        eta = rate or math.sqrt(8.0 * math.log(16) / 3)
+        by_hand = np.repeat([math.exp(-rounds * eta * (1.0 - reward)) for reward in (0.0, 1.0 / 3.0, 1.0, 1.0)], 4)
+        np.testing.assert_allclose(agent.weights, by_hand / by_hand.sum(), rtol=1e-12)
     np.testing.assert_allclose(agent.recommend(), [2 / 3, 0.0])
-
-
-def test_actions_are_drawn_by_their_weights() -> None:
-    agent, _ = played(Told(rate=0.7), rounds=2)
     drawn = [agent.act({})[0] for _ in range(4000)]
     levels, counts = np.unique(drawn, return_counts=True)
     shares = agent.weights.reshape(4, 4).sum(axis=1)

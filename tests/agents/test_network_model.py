@@ -18,7 +18,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from cbo_gym.agents import GPNetworkModel
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.errors import ArgumentError
-from tests.support.loop import make
+from tests.support.loop import make, reset
 
 SAMPLES = 4096
 
@@ -27,8 +27,7 @@ def model_of(env_id: str, rounds: int = 0, outputs=None, **keywords) -> GPNetwor
     """With the initial data, and some random rounds more."""
     env, task = make(env_id, 0, 5, **keywords)
     model = GPNetworkModel.of_task(task, outputs)
-    env.reset(seed=1)
-    env.action_space.seed(1)
+    reset(env, 1, 1)
     for _ in range(rounds):
         action = env.action_space.sample()
         model.network.add(action, env.step(action)[0])
@@ -45,7 +44,7 @@ def plain_draws(network: GPNetwork, inputs: torch.Tensor, noisy: bool, count: in
     rng, values = np.random.default_rng(0), {}
     for node in network.nodes:
         columns = [values[parent] for parent in network.parents[node]]
-        columns += [inputs[:, place].expand(count, -1) for place in network.actions[node]]
+        columns += [inputs[:, index].expand(count, -1) for index in network.actions[node]]
         mean, std = network.surrogates[node].posterior(torch.stack(columns, -1))
         values[node] = mean + std * torch.from_numpy(rng.standard_normal((count, len(inputs))))
         if noisy and node in network.noisy:
@@ -111,20 +110,6 @@ def test_points_of_a_set_are_drawn_jointly():
     assert correlation[0, 2] > 0.9 > correlation[0, 3].abs()
 
 
-def test_shapes():
-    model = model_of("CBO/Alpine2-v0", outputs=["X0", "Y"])
-    for batch in ((), (2, 3)):
-        for size in (1, 2):
-            posterior = model.posterior(random_sets(model, *batch, size))
-            assert posterior.mean.shape == posterior.variance.shape == (*batch, size, 2)
-            assert posterior.rsample(torch.Size([2, 5])).shape == (2, 5, *batch, size, 2)
-    chosen = model.subset_output([1])
-    assert chosen.outputs == ("Y",)
-    assert chosen.posterior(random_sets(model, 3, 2)).mean.shape == (3, 2, 1)
-    assert model.posterior(random_sets(model, 3, 2), output_indices=[0]).mean.shape == (3, 2, 1)
-    assert model.posterior(random_sets(model, 3, 1).float()).mean.dtype == torch.float64
-
-
 @pytest.mark.parametrize(("env_id", "size"), [("CBO/Alpine2-v0", 1), ("CBO/ToyGraph-v0", 2)])
 def test_gradients_against_differences(env_id, size):
     model = model_of(env_id)
@@ -156,15 +141,23 @@ def test_expected_improvement_against_plain_monte_carlo():
     assert ((found - gains.mean(0)).abs() < 5.0 * gains.std(0) / len(gains) ** 0.5 + 2e-3).all()
 
 
-def test_the_acquisition_functions_of_botorch_take_it():
-    model = model_of("CBO/Dropwave-v0")
-    points = random_sets(model, 3, 2)
-    seen = model.network.inputs
+def test_shapes_are_those_that_botorch_and_its_acquisition_functions_take():
+    model = model_of("CBO/Alpine2-v0", outputs=["X0", "Y"])
+    for batch in ((), (2, 3)):
+        for size in (1, 2):
+            posterior = model.posterior(random_sets(model, *batch, size))
+            assert posterior.mean.shape == posterior.variance.shape == (*batch, size, 2)
+            assert posterior.rsample(torch.Size([2, 5])).shape == (2, 5, *batch, size, 2)
+    points, reward = random_sets(model, 3, 2), model.subset_output([1])
+    assert reward.outputs == ("Y",)
+    assert reward.posterior(points).mean.shape == (3, 2, 1)
+    assert model.posterior(points, output_indices=[0]).mean.shape == (3, 2, 1)
+    assert model.posterior(points.float()).mean.dtype == torch.float64
     for acquisition in (
-        qLogExpectedImprovement(model, best_f=0.0),
-        qUpperConfidenceBound(model, beta=2.0),
-        qLogNoisyExpectedImprovement(model, seen, cache_root=False),
-        PosteriorMean(model),
+        qLogExpectedImprovement(reward, best_f=0.0),
+        qUpperConfidenceBound(reward, beta=2.0),
+        qLogNoisyExpectedImprovement(reward, model.network.inputs, cache_root=False),
+        PosteriorMean(reward),
     ):
         values = acquisition(points[:, :1] if isinstance(acquisition, PosteriorMean) else points)
         assert values.shape == (3,)
@@ -174,8 +167,7 @@ def test_the_acquisition_functions_of_botorch_take_it():
 def test_two_points_at_a_time_beat_random_on_rosenbrock():
     """The loop of BoTorch's tutorials, three rounds of two, against four times as many random actions."""
     env, task = make("CBO/Rosenbrock-v0", 0, 40)
-    env.reset(seed=0)
-    env.action_space.seed(0)
+    reset(env, 0, 0)
     model, found = GPNetworkModel.of_task(task), []
     box = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, model.network.features.input_dim)
     with torch.random.fork_rng():
@@ -194,9 +186,7 @@ def test_two_points_at_a_time_beat_random_on_rosenbrock():
 @pytest.mark.parametrize("env_id", ["CBO/Alpine2-v0", "CBO/ToyGraph-v0"])
 def test_conditioning_is_learning_in_another_model(env_id):
     model, learner = model_of(env_id), model_of(env_id)
-    env = gym.make(env_id)
-    env.reset(seed=4)
-    env.action_space.seed(4)
+    env = reset(gym.make(env_id), 4, 4)
     sets = random_sets(model, 4, 1)
     before = model.posterior(sets).mean
     torch.testing.assert_close(learner.posterior(sets).mean, before)  # both fits go on from the same one

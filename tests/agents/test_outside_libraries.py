@@ -15,7 +15,7 @@ from cbo_gym import Round
 from cbo_gym.agent_registry.finding import agent_of
 from cbo_gym.agents import AskTell, Optuna, StableBaselines3
 from cbo_gym.errors import MissingExtraError
-from tests.support.loop import AGENT_SEED, make, play
+from tests.support.loop import AGENT_SEED, begun, make, play
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,7 @@ from tests.support.loop import AGENT_SEED, make, play
 )
 def test_agents_go_on_learning_after_the_horizon(algorithm):
     env, task = make("CBO/Dropwave-v0", 0, 12)
-    agent = StableBaselines3(algorithm)
-    agent.reset(task, AGENT_SEED)
+    agent = begun(StableBaselines3(algorithm), task, AGENT_SEED)
     observation, _ = env.reset(seed=0)
     for _ in range(30):
         action = agent.act(observation)
@@ -38,17 +37,11 @@ def test_a_dropped_agent_leaves_no_thread():
     agent = StableBaselines3()
     play(agent, env, task, 0)
     assert threading.active_count() == before + 1
+    with pytest.raises(TypeError):  # an error in the library reaches the caller
+        begun(StableBaselines3("PPO", n_steps="many"), task).act(env.reset(seed=0)[0])
     del agent
     gc.collect()
     assert threading.active_count() == before
-
-
-def test_an_error_in_the_library_reaches_the_caller():
-    env, task = make("CBO/Dropwave-v0", 0, 3)
-    agent = StableBaselines3("PPO", n_steps="many")
-    agent.reset(task, 0)
-    with pytest.raises(TypeError):
-        agent.act(env.reset(seed=0)[0])
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from cbo_gym import make_task
 from cbo_gym.agent_registry.finding import agent_of
 from cbo_gym.envs.registration import custom_id
 from cbo_gym.task import Mode, Round
+from tests.support.loop import begun
 from tests.support.studies import SYSTEMS, hidden
 
 slow = pytest.mark.slow
@@ -41,8 +42,7 @@ SILENT = [("Random", "hard"), ("Optuna", "soft"), ("StoOO", "aggregated")]
 def played(agent, env_id, mode, rounds=8):
     """The agent after some rounds, and what it would see next."""
     env = gym.make(custom_id(Mode(mode)), problem=hidden(env_id), max_episode_steps=40)
-    learner = agent_of(agent)
-    learner.reset(make_task(env, 100), 100)
+    learner = begun(agent_of(agent), make_task(env, 100), 100)
     observation, _ = env.reset(seed=100)
     for _ in range(rounds):
         action = learner.act(observation)
@@ -101,7 +101,7 @@ def test_imported_rounds_are_learned_in_their_own_contexts(agent):
     env = gym.make(custom_id(Mode.CONTEXTUAL), problem=hidden(SYSTEMS["contextual"]), max_episode_steps=40)
     task = make_task(env, 100)
     rng = np.random.default_rng(100)
-    scope = next(place for place, scope in enumerate(task.scopes) if len(scope) == 2)
+    scope = next(index for index, scope in enumerate(task.scopes) if len(scope) == 2)
     rounds = []
     for _ in range(30):
         context, values = rng.uniform(-1.0, 1.0, len(task.contexts)), rng.random(2)
@@ -109,8 +109,7 @@ def test_imported_rounds_are_learned_in_their_own_contexts(agent):
         nodes = np.append(np.zeros(len(task.nodes) - 1), reward)
         action = {"scope": np.int64(scope), "values": values}
         rounds.append(Round(action, {"nodes": nodes, "context": context}, reward))
-    learner = agent_of(agent)
-    learner.reset(replace(task, initial_data=tuple(rounds)), 100)
+    learner = begun(agent_of(agent), replace(task, initial_data=tuple(rounds)), 100)
     seen = {"nodes": np.zeros(len(task.nodes))}
     difference = {}
     for sign in (-1.0, 1.0):

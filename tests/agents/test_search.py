@@ -76,33 +76,22 @@ def test_hard_maximum_is_found(best: int) -> None:
     assert task.action_space.contains(action)
 
 
-def test_best_played_action_is_a_start() -> None:
-    task = task_of("soft")
+def test_best_played_action_is_a_start_and_what_has_no_usable_gradient_is_screened() -> None:
+    features = features_of(task_of("soft"))
     needle = np.full(6, 0.123)
 
-    def acquisition(inputs: torch.Tensor) -> torch.Tensor:
-        distance = (inputs[:, 0] - torch.as_tensor(needle)).square().sum(-1)
-        return torch.exp(-distance / 1e-6)
+    def peak(inputs: torch.Tensor) -> torch.Tensor:
+        return torch.exp(-(inputs[:, 0] - torch.as_tensor(needle)).square().sum(-1) / 1e-6)
 
-    action = maximise(acquisition, features_of(task), [needle + 1e-4], seed=0)
-    np.testing.assert_allclose(action, needle, atol=1e-5)
+    np.testing.assert_allclose(maximise(peak, features, [needle + 1e-4], seed=0), needle, atol=1e-5)
 
-
-def test_acquisition_without_usable_gradient_is_screened() -> None:
-    task = task_of("soft")
-
-    def acquisition(inputs: torch.Tensor) -> torch.Tensor:
+    def without_gradient(inputs: torch.Tensor) -> torch.Tensor:
         return inputs[:, 0, 0] + (inputs[:, 0] * 0.0).sum(-1).sqrt()
 
-    action = maximise(acquisition, features_of(task), [np.zeros(6)], seed=0)
-    assert action[0] > 0.99
-
-
-def test_acquisition_that_hangs_on_no_value_is_no_error() -> None:
-    """As a network's reward does under the empty target set; points of that set alone may be left to ascend."""
-    task = task_of("hard")
-    features = features_of(task)
-    action = maximise(lambda inputs: inputs.new_ones(len(inputs)), features, [task.initial_data[0].action], seed=0)
+    assert maximise(without_gradient, features, [np.zeros(6)], seed=0)[0] > 0.99
+    task = task_of("hard")  # a network's reward hangs on no value under the empty set, of which all points may be
+    first = task.initial_data[0].action
+    action = maximise(lambda inputs: inputs.new_ones(len(inputs)), features_of(task), [first], seed=0)
     assert task.action_space.contains(action)
 
 

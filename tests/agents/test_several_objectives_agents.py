@@ -15,6 +15,7 @@ from cbo_gym._util.fronts import non_dominated
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.prices import cost_of
 from cbo_gym.agents.several_objectives.base import reference_of, sets_worth_setting
+from tests.support.loop import begun, reset
 
 PAID, SOFT, PUBLISHED = "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0", "CBO/MOCBO1-v0"
 ALONE = ["CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network"]
@@ -33,8 +34,7 @@ def test_tasks_of_the_other_kind_are_refused() -> None:
 
 def test_recommended_actions_are_not_dominated_by_estimates() -> None:
     env = gym.make(PUBLISHED)
-    agent = agents.QNEHVI()
-    agent.reset(make_task(env, 0, horizon=3), 1)
+    agent = begun(agents.QNEHVI(), make_task(env, 0, horizon=3), 1)
     estimates = agent.estimated_rewards()
     assert estimates.shape == (len(agent.history), 2)
     assert len(agent.recommend()) == non_dominated(estimates).sum()
@@ -66,7 +66,7 @@ def test_each_plays_its_sets() -> None:
     targets = make_task(PUBLISHED).targets
     for name, sets in expected.items():
         run = evaluate(name, PUBLISHED, 100, horizon=1, recommend="end")
-        assert {targets[place] for place in run.table["choice"]} <= set(map(frozenset, sets))
+        assert {targets[index] for index in run.table["choice"]} <= set(map(frozenset, sets))
     paid = make_task(PAID)
     assert sets_worth_setting(paid) == list(paid.targets)  # to set more is never free
 
@@ -83,8 +83,7 @@ def test_causal_pareto_select_begins_with_each_set_and_then_plays_batches_of_one
 def test_the_cost_that_agents_compute_is_the_cost_that_is_paid(env_id: str) -> None:
     env = gym.make(env_id)
     task, features = make_task(env, 0), features_of(make_task(env, 0))
-    env.reset(seed=0)
-    env.action_space.seed(0)
+    reset(env, 0, 0)
     for _ in range(5):
         action = env.action_space.sample()
         inputs = features.inputs(features.encode(action))

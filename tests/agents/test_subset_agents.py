@@ -138,14 +138,14 @@ def _close_to_level(seed, gap):
     """Two layers of two nodes, whose two vectors of weights differ by ``gap`` in each entry, up or down."""
     rng = np.random.default_rng(seed)
     variables = []
-    for place, (name, causes) in enumerate(
+    for index, (name, causes) in enumerate(
         {"X1": (), "X2": (), "X3": ("X1", "X2"), "X4": ("X1", "X2"), "Y": ("X3", "X4")}.items()
     ):
         size = 1 + len(causes)
         middle, step = rng.uniform(0.25, 1.0, size), 0.5 * gap * rng.choice([-1.0, 1.0], size)
         middle *= rng.choice([-1.0, 1.0], size)
         vectors = Switched(tuple((middle - step).tolist()), tuple((middle + step).tolist()))
-        variables.append(Variable(name, vectors, causes, (place,), Normal()))
+        variables.append(Variable(name, vectors, causes, (index,), Normal()))
     return Problem(
         name="Level",
         scm=StructuralCausalModel(variables, reward="Y"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cbo_gym import evaluate
-from cbo_gym.agents import ABO, CBOMW, EICF, EIFN, GPMW, GPUCB, MCBO
+from cbo_gym.agents import GPMW, GPUCB, MCBO
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.gp.protocols import NodeSurrogate, Surrogate
 
@@ -42,11 +42,7 @@ class OfNode(Other):
     ("agent", "other", "env"),
     [
         (GPUCB, OfReward, "CBO/Dropwave-v0"),
-        (EICF, OfReward, "CBO/Alpine2-v0"),
-        (ABO, OfReward, "CBO/DCBOStat-v0"),
         (GPMW, OfReward, "CBO/Dropwave-Penny-v0"),
-        (CBOMW, OfNode, "CBO/Dropwave-Penny-v0"),
-        (EIFN, OfNode, "CBO/ToyGraph-v0"),
         (MCBO, OfNode, "CBO/Dropwave-Noisy-v0"),
     ],
 )

@@ -21,14 +21,14 @@ from cbo_gym.agents.cells.published_gpoo import PublishedGPOO
 from cbo_gym.agents.cells.stooo import AVEStoOO, StoOO
 from cbo_gym.envs.registry import InitialData
 from cbo_gym.errors import ArgumentError
+from tests.support.loop import begun, reset
 
 AGENTS = ["GPOO", "StoOO", "AVE-StoOO", "GPTree", "CellGP-UCB"]
 
 
 def start(agent: Any, env_id: str, horizon: int, **keywords: Any) -> Any:
     """The environment, with the agent reset to its task."""
-    env = gym.make(env_id, max_episode_steps=horizon, **keywords)
-    env.reset(seed=0)
+    env = reset(gym.make(env_id, max_episode_steps=horizon, **keywords))
     agent.reset(make_task(env, seed=0, horizon=horizon), seed=0)
     return env
 
@@ -244,8 +244,7 @@ def test_cell_gp_ucb_plays_the_highest_bound_of_all_cells() -> None:
 @pytest.mark.parametrize("agent", AGENTS)
 def test_initial_data_on_other_cells(agent: str) -> None:
     env = gym.make("CBO/GPBandit1-v0")
-    made = create_agent(agent)
-    made.reset(make_task(env, seed=0, initial_data=InitialData(observational=1, random=4)), seed=0)
+    made = begun(create_agent(agent), make_task(env, 0, initial_data=InitialData(observational=1, random=4)))
     assert made.act({}) in env.action_space
     assert made.recommend() in env.action_space
 

@@ -27,6 +27,11 @@ def test_there_is_none_without_noise_with_a_beta_or_under_constraints(agent: MCB
     assert started(agent, env_id).warmup is None
 
 
+@pytest.mark.parametrize("env_id", [COMPLETE, "CBO/Dropwave-Noisy-v0", "CBO/Dropwave-v0"])
+def test_expected_improvement_explores_unless_it_chooses_among_noisy_target_sets(env_id: str) -> None:
+    assert (started(EIFN(), env_id).exploration is None) == (env_id == COMPLETE)
+
+
 def test_every_second_of_the_first_rounds_explores_and_then_some() -> None:
     hard = started(MCBO(), "CBO/ToyGraph-v0").warmup
     assert [rounds for rounds in range(2 * LAST_ROUND) if hard.due(rounds)] == list(range(1, FIRST_ROUNDS, 2))
@@ -96,9 +101,3 @@ def test_then_the_best_within_wide_bounds_is_played() -> None:
     found = torch.as_tensor(warmup.explore([], played, seed=0))[None]
     random = torch.rand(2000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     assert highest(found) > highest(random).max() - 0.01
-
-
-def test_expected_improvement_explores_unless_it_chooses_among_noisy_target_sets() -> None:
-    assert started(EIFN(), COMPLETE).exploration is None
-    for env_id in ("CBO/Dropwave-Noisy-v0", "CBO/Dropwave-v0"):
-        assert started(EIFN(), env_id).exploration is not None

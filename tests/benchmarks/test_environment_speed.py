@@ -8,6 +8,7 @@ import pytest
 
 from cbo_gym.envs.registry import entries
 from cbo_gym.scm import Intervention
+from tests.support.loop import reset
 
 pytestmark = pytest.mark.benchmark
 STEPS = 20_000
@@ -24,9 +25,7 @@ SLOWER = {  # least share of Pendulum's rate, where it is not 1
 
 def steps_per_second(env_id, repeats=5):
     """The best of several loops through ``gym.make``'s wrappers, one fixed action."""
-    env = gym.make(env_id, max_episode_steps=LONG)
-    env.reset(seed=0)
-    env.action_space.seed(0)
+    env = reset(gym.make(env_id, max_episode_steps=LONG), 0, 0)
     action = env.action_space.sample()
     step = env.step
     step(action)
@@ -45,8 +44,7 @@ def test_a_step_is_no_slower_than_pendulum(benchmark, env_id):
     ours = steps_per_second(env_id)
     benchmark.extra_info.update({"steps_per_second": round(ours), "pendulum": round(pendulum)})
     print(f"\n{env_id}: {ours:,.0f} steps/s; Pendulum-v1: {pendulum:,.0f}")
-    env = gym.make(env_id, max_episode_steps=LONG)
-    env.reset(seed=0)
+    env = reset(gym.make(env_id, max_episode_steps=LONG))
     benchmark(env.step, env.action_space.sample())
     points = getattr(env.unwrapped.dynamics, "representative_points", None)
     # A single point costs the array operations of many, and the rate is promised for up to ten nodes and the reward.
@@ -77,8 +75,7 @@ def test_the_vector_environment(benchmark, num_envs):
     envs = gym.make_vec(
         "CBO/Alpine2-Noisy-v0", num_envs=num_envs, vectorization_mode="vector_entry_point", max_episode_steps=LONG
     )
-    envs.reset(seed=0)
-    envs.action_space.seed(0)
+    reset(envs, 0, 0)
     benchmark(envs.step, envs.action_space.sample())
     rate = num_envs / benchmark.stats.stats.median
     benchmark.extra_info["env_steps_per_second"] = round(rate)

@@ -13,6 +13,7 @@ from gymnasium.error import InvalidAction
 from cbo_gym import make_task
 from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
+from tests.support.loop import reset
 
 IDS = [entry.id for entry in entries() if entry.mode == "adversarial"]
 ONE, THREE = "CBO/Dropwave-Penny-v0", "CBO/Alpine2-Perturb-v0"  # coordinates of the adversary
@@ -21,9 +22,7 @@ pytestmark = pytest.mark.usefixtures("block")
 
 
 def bare(env_id: str, seed: int = 0, **keywords: Any) -> Any:
-    env = gym.make(env_id, max_episode_steps=None, **keywords).unwrapped
-    env.reset(seed=seed)
-    env.action_space.seed(seed)
+    env = reset(gym.make(env_id, max_episode_steps=None, **keywords).unwrapped, seed, seed)
     return env
 
 
@@ -127,8 +126,7 @@ def test_a_function_is_given_the_past_actions_and_no_others() -> None:
     assert moves[0, 0] == pytest.approx(0.5)
     for count, past in enumerate(asked):
         np.testing.assert_allclose(past, np.reshape(actions[:count], (count, 2)), atol=1e-12)
-    envs = gym.make_vec(ONE, 2, vectorization_mode="vector_entry_point", adversary=mover)
-    envs.reset(seed=0)
+    envs = reset(gym.make_vec(ONE, 2, vectorization_mode="vector_entry_point", adversary=mover))
     first = np.array([[0.0, 1.0], [1.0, 1.0]])
     envs.step(first)
     np.testing.assert_allclose(envs.step(first)[0]["adversary"], first[:, :1], atol=1e-12)
@@ -170,8 +168,7 @@ def test_an_action_off_the_grid_is_refused(action: list[float]) -> None:
     with pytest.raises(InvalidAction, match=r"action\[[01]\] must be one of 0/3, 1/3, 2/3, 3/3; given"):
         env.step(np.array(action))
     assert env.round == 0
-    envs = gym.make_vec(ONE, 2, vectorization_mode="vector_entry_point")
-    envs.reset(seed=0)
+    envs = reset(gym.make_vec(ONE, 2, vectorization_mode="vector_entry_point"))
     with pytest.raises(InvalidAction, match=r"actions\[1\] is outside GridBox"):
         envs.step(np.array([[0.0, 1.0], action]))
 
@@ -188,16 +185,14 @@ def test_a_task_tells_what_the_adversary_may_do_and_initial_data_what_it_did() -
     assert task.adversary_nodes == {"X0": (0,), "X1": (1,), "X2": (2,)}
     assert task.adversary_domains == ((0.0, 2.0),) * 3
     assert (task.levels, task.noise, len(task.initial_data)) == (4, None, 9)
-    replayed = gym.make(THREE, adversary=[past.observation["adversary"].tolist() for past in task.initial_data])
-    replayed.reset(seed=0)
+    replayed = reset(gym.make(THREE, adversary=[past.observation["adversary"].tolist() for past in task.initial_data]))
     for past in task.initial_data:
         np.testing.assert_allclose(replayed.step(past.action)[0]["nodes"], past.observation["nodes"], rtol=1e-12)
     assert len({tuple(past.observation["adversary"]) for past in task.initial_data}) > 1
 
 
 def test_a_picture_shows_the_move_at_the_nodes_that_it_enters() -> None:
-    env = gym.make(THREE, render_mode="rgb_array", adversary=[[0.0, 1 / 3, 1.0]]).unwrapped
-    env.reset(seed=0)
+    env = reset(gym.make(THREE, render_mode="rgb_array", adversary=[[0.0, 1 / 3, 1.0]]).unwrapped)
     before = env.dynamics.node_entries(None, {})
     env.step(np.zeros(4))
     played = env.dynamics.against(env.dynamics.decode(np.zeros(4)), np.array([0.0, 1 / 3, 1.0]))

@@ -20,6 +20,7 @@ from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems.systems.function_networks import alpine2
 from cbo_gym.problems.systems.hard_graphs import toy_graph
 from tests.support.invalid_actions import check_refused
+from tests.support.loop import reset
 
 CELL = np.array([[0.2], [0.5]])
 
@@ -31,15 +32,13 @@ def function(env: Any) -> Any:
 def test_feedback_is_the_mean_over_the_points_of_every_node_under_one_draw_of_noise() -> None:
     problem = alpine2(noise_std=1.0)
     cells, points = CausalBanditEnv(problem, mode="aggregated", points=7), CausalBanditEnv(problem)
-    cells.reset(seed=3)
-    cells.action_space.seed(0)
+    reset(cells, 3, 0)
     for round_ in range(5):
         cell = cells.action_space.sample()
         observation, reward, *_ = cells.step(cell)
         seen = []
         for point in representative_points(cell, 7):
-            points.reset(seed=3)
-            points.action_space.seed(0)
+            reset(points, 3, 0)
             for _ in range(round_):
                 points.step(np.full(6, 0.5))
             seen.append(points.step(point)[0]["nodes"])
@@ -49,8 +48,7 @@ def test_feedback_is_the_mean_over_the_points_of_every_node_under_one_draw_of_no
 
 
 def test_noise_enters_the_mean_once() -> None:
-    env = gym.make("CBO/GPBandit1-v0", max_episode_steps=5000)
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/GPBandit1-v0", max_episode_steps=5000))
     rewards = np.array([env.step(CELL)[1] for _ in range(4000)])
     assert rewards.std() == pytest.approx(0.1, rel=0.05)
     expected = function(env)(representative_points(CELL, 10)[:, 0], 0.0).mean()
@@ -69,8 +67,7 @@ def test_one_point_is_the_soft_mode_at_the_centre() -> None:
 
 
 def test_nodes_that_no_action_reaches_are_left_as_they_are() -> None:
-    env = gym.make("CBO/Dropwave-Aggregated-v0", noise_std=0.1, noise_free_parent=True).unwrapped
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/Dropwave-Aggregated-v0", noise_std=0.1, noise_free_parent=True).unwrapped)
     env.step(env.action_space.sample())
     assert np.ndim(env.values["U0"]) == 0
     estimate = oracle_of(env).expected_rewards([env.action_space.sample() for _ in range(4)])
@@ -78,8 +75,7 @@ def test_nodes_that_no_action_reaches_are_left_as_they_are() -> None:
 
 
 def test_the_integral_is_the_mean_over_the_cell() -> None:
-    env = gym.make("CBO/GPBandit2-v0", integral=True, noise_std=0.0)
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/GPBandit2-v0", integral=True, noise_std=0.0))
     f = function(env)
     expected = quad(lambda x: float(f(x, 0.0)), 0.2, 0.5, epsabs=1e-12)[0] / 0.3
     assert env.step(CELL)[1] == pytest.approx(expected, abs=1e-6)
@@ -87,8 +83,7 @@ def test_the_integral_is_the_mean_over_the_cell() -> None:
 
 
 def test_info_tells_the_cell_in_native_units() -> None:
-    env = gym.make("CBO/Rosenbrock-Aggregated-v0").unwrapped
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/Rosenbrock-Aggregated-v0").unwrapped)
     cell = np.array([[0.0, 0.25, 0.0, 0.0, 0.5], [1.0, 0.5, 0.5, 1.0, 1.0]])
     assert env.step(cell)[-1]["intervention"] == {
         "X0": ((-2.0, 2.0), (-1.0, 0.0)),
@@ -118,8 +113,7 @@ def test_invalid_cells_are_refused_and_nothing_happens(action: Any, message: str
 
 
 def test_a_batch_names_the_first_invalid_cell() -> None:
-    envs = gym.make_vec("CBO/GPBandit1-v0", num_envs=3, vectorization_mode="vector_entry_point")
-    envs.reset(seed=0)
+    envs = reset(gym.make_vec("CBO/GPBandit1-v0", num_envs=3, vectorization_mode="vector_entry_point"))
     cells = np.tile(CELL, (3, 1, 1))
     cells[1] = [[0.4], [0.1]]
     with pytest.raises(InvalidAction, match=r"actions\[1\]: coordinate 0 .* inverted"):
@@ -209,13 +203,11 @@ def test_the_evaluator_scores_recommended_cells_by_aggregated_regret() -> None:
 
 
 def test_the_oracles_wrappers_tell_the_regret() -> None:
-    env = OracleInfo(gym.make("CBO/GPBandit1-v0"))
-    env.reset(seed=0)
+    env = reset(OracleInfo(gym.make("CBO/GPBandit1-v0")))
     *_, info = env.step(np.array([[0.8999], [0.9001]]))
     assert info["instant_regret"] == pytest.approx(0.0, abs=1e-5)
     made = gym.make_vec("CBO/GPBandit1-v0", num_envs=2, vectorization_mode="vector_entry_point")
-    envs = VectorOracleInfo(made)
-    envs.reset(seed=0)
+    envs = reset(VectorOracleInfo(made))
     *_, info = envs.step(np.array([[[0.8999], [0.9001]], [[0.0], [1.0]]]))
     assert info["instant_regret"][0] == pytest.approx(0.0, abs=1e-5)
     assert info["instant_regret"][1] > 0.5

@@ -14,15 +14,14 @@ from cbo_gym.envs.wrappers import FlattenAction, OracleInfo, VectorOracleInfo
 from cbo_gym.modes import make_dynamics
 from cbo_gym.problems import Contexts
 from tests.support.invalid_actions import check_refused, check_vector_refused
+from tests.support.loop import reset
 
 IDS = [entry.id for entry in entries() if entry.mode == "contextual"]
 every_env = pytest.mark.parametrize("env_id", IDS)
 
 
 def bare(env_id: str, seed: int = 0, **kwargs: Any) -> Any:
-    env = gym.make(env_id, **kwargs).unwrapped
-    env.reset(seed=seed)
-    env.action_space.seed(0)
+    env = reset(gym.make(env_id, **kwargs).unwrapped, seed, 0)
     return env
 
 
@@ -154,8 +153,7 @@ def test_invalid_vector_actions_change_nothing(actions: Any, message: str) -> No
 
 
 def test_the_table_says_what_can_be_set() -> None:
-    env = gym.make("CBO/CoCaFig1-v0", render_mode="ansi")
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/CoCaFig1-v0", render_mode="ansi"))
     env.step({"scope": 0, "values": np.array([0.25, 0.5])})
     lines = env.render().splitlines()
     assert any(line.startswith("*  X1") and "-0.5" in line and "do" in line for line in lines)

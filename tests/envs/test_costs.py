@@ -21,6 +21,7 @@ from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.report.tables import env_table
 from cbo_gym.evaluation.runs.results import load_run, save_run
 from cbo_gym.problems import build_problem
+from tests.support.loop import reset
 from tests.support.runs import choosing_run, made_up_run
 
 TOY, PSA, COMPLETE = "CBO/ToyGraph-v0", "CBO/PSAGraph-v0", "CBO/CompleteGraph-v0"
@@ -35,8 +36,7 @@ PAPER = {"variables": {"X0": 1.0, "X1": 10.0}, "per_unit": {"X0": 1.0, "X1": 1.0
 
 
 def paid(env_id, action, **keywords):
-    env = gym.make(env_id, **keywords)
-    env.reset(seed=0)
+    env = reset(gym.make(env_id, **keywords))
     return env.step(action)[4]["cost"]
 
 
@@ -119,8 +119,7 @@ def test_discrete_and_contextual_actions_cost_what_they_set():
 
 def test_only_the_agents_own_part_is_paid_for():
     assert paid("CBO/Dropwave-Penny-v0", [1.0, 2 / 3], costs={"x0": 1.0, "x1": 4.0}) == 5.0
-    env = gym.make("CBO/DCBOStat-v0", costs={"X": 1.0, "Z": 4.0}, trials=2)
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/DCBOStat-v0", costs={"X": 1.0, "Z": 4.0}, trials=2))
     actions = [{"target": place, "values": [0.5, 0.1]} for place in (0, 2, 0, 1)]
     assert [env.step(action)[4]["cost"] for action in actions] == [0.0, 4.0, 0.0, 1.0]
 
@@ -153,8 +152,7 @@ def test_many_rounds_at_once_cost_what_single_ones_do(env_id, costs):
 
 
 def test_where_nothing_is_paid_nothing_is_said():
-    env = gym.make(TOY)
-    env.reset(seed=0)
+    env = reset(gym.make(TOY))
     assert "cost" not in env.step(setting(1))[4]
     assert make_task(env, 0).costs is None
     assert make_task(gym.make("CBO/ToyGraph-Costs-v0", costs=None), 0).costs is None

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cbo_gym.envs.registry import entries
+from tests.support.loop import reset
 
 # contextual mode has an environment of its own here; where rounds depend on those before them, two runs that play
 # different actions part: see the modes' own tests
@@ -34,8 +35,7 @@ def test_it_is_what_another_run_on_the_same_noise_gives_and_changes_nothing(env_
     """One run asks between its steps, across a refill of the noise; two others play what was done and asked."""
     env, played, other = (make(env_id, max_episode_steps=block + 2) for _ in range(3))
     for each in (env, played, other):
-        each.reset(seed=5)
-        each.action_space.seed(1)
+        reset(each, 5, 1)
     for _ in range(block + 2):
         action, alternative = env.action_space.sample(), env.action_space.sample()
         happened = env.step(action)
@@ -62,8 +62,7 @@ def test_it_is_what_another_run_on_the_same_noise_gives_and_changes_nothing(env_
 
 def test_additive_noise_drops_out_of_the_difference() -> None:
     """ToyGraph under do(X1 = x): Y = exp(-x / 20) - cos(x) + noise, and both actions meet one noise."""
-    env = gym.make("CBO/ToyGraph-v0").unwrapped
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/ToyGraph-v0").unwrapped)
     target = env.problem.targets.index(frozenset({"X1"}))
     _, first, _, _, info = env.step({"target": target, "values": np.array([0.5, 0.2])})
     _, second, _, _, other = env.counterfactual({"target": target, "values": np.array([0.5, 0.9])})

@@ -11,6 +11,7 @@ from cbo_gym.envs.registry import InitialData, entries
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.systems.dynamic import stat
+from tests.support.loop import reset
 
 IDS = [entry.id for entry in entries() if entry.mode == "dynamic"]
 STAT = "CBO/DCBOStat-v0"
@@ -28,8 +29,7 @@ def small(trials=2, **parameters):
 
 
 def test_the_last_round_of_a_slice_is_the_one_that_is_implemented() -> None:
-    env = small(trials=3)
-    env.reset(seed=0)
+    env = reset(small(trials=3))
     rewards = [env.step(do_z(env, z))[1] for z in (1.0, 2.0, -1.0, 0.5)]
 
     def own(z):
@@ -64,8 +64,7 @@ def test_observations_tell_the_slice_and_the_trial_of_the_round_that_comes() -> 
 
 
 def test_after_the_last_slice_nothing_is_implemented_any_more() -> None:
-    env = small(trials=1)
-    env.reset(seed=0)
+    env = reset(small(trials=1))
     for z in (1.0, 1.0, 2.0):
         env.step(do_z(env, z))
     first = env.step(do_z(env, 0.0))[1]
@@ -74,8 +73,7 @@ def test_after_the_last_slice_nothing_is_implemented_any_more() -> None:
 
 
 def test_interventions_are_described_by_the_names_of_the_slice() -> None:
-    env = small(trials=1)
-    env.reset(seed=0)
+    env = reset(small(trials=1))
     env.step(do_z(env, 1.5))
     info = env.step(do_z(env, -1.5))[4]
     assert info["intervention"] == {"Z": pytest.approx(-1.5)}
@@ -140,8 +138,7 @@ def test_a_trial_without_noise_says_so_and_the_series_have_theirs() -> None:
 
 
 def test_the_picture_is_of_the_unrolled_graph() -> None:
-    env = small(trials=1, render_mode="ansi")
-    env.reset(seed=0)
+    env = reset(small(trials=1, render_mode="ansi"))
     env.step(do_z(env, 1.0))
     env.step(do_z(env, 2.0))
     table = env.render()
@@ -177,7 +174,6 @@ def test_a_problem_without_slices_has_no_dynamic_mode_and_one_with_them_no_hard_
 
 
 def test_one_slice_of_one_trial_is_a_hard_problem() -> None:
-    env = small(trials=1, slices=1)
-    env.reset(seed=0)
+    env = reset(small(trials=1, slices=1))
     assert env.scm.nodes == ("X_0", "Z_0", "Y_0")
     assert env.step(do_z(env, -3.0))[1] == pytest.approx(np.exp(3.0 / 20.0) - np.cos(3.0))

@@ -19,6 +19,7 @@ from cbo_gym.envs.registry import find_entry
 from cbo_gym.problems.modes.discrete import arms_of
 from cbo_gym.problems.systems.hard_graphs import complete_graph
 from tests.support.environments import EVERY_ID, FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
+from tests.support.loop import reset
 
 NOISY = [env_id for env_id in ONE_OF_A_KIND if gym.make(env_id).unwrapped.scm.noisy]
 BY_NOISE = [env_id for env_id in NOISY if not gym.make(env_id).unwrapped.dynamics.remembers]  # and the action alone
@@ -28,9 +29,7 @@ CONTINUOUS = [env_id for env_id in BY_NOISE if env_id not in ("CBO/TrainDelay-v0
 
 def bare(env_id: str, seed: int | None = 0, **kwargs: Any) -> Any:
     """The environment without wrappers, reset, with a seeded action space."""
-    env = gym.make(env_id, **kwargs).unwrapped
-    env.reset(seed=seed)
-    env.action_space.seed(0)
+    env = reset(gym.make(env_id, **kwargs).unwrapped, seed, 0)
     return env
 
 
@@ -211,8 +210,7 @@ def test_hard_info_has_the_native_values_of_the_chosen_set_only(env_id: str) -> 
 def test_truncated_at_the_horizon_and_never_terminated(env_id: str) -> None:
     env = gym.make(env_id)
     assert env.spec.max_episode_steps == find_entry(env_id).horizon
-    short = gym.make(env_id, max_episode_steps=4)
-    short.reset(seed=0)
+    short = reset(gym.make(env_id, max_episode_steps=4))
     ends = [short.step(short.action_space.sample())[2:4] for _ in range(4)]
     assert ends == [(False, False)] * 3 + [(False, True)]
 

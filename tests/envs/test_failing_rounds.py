@@ -12,6 +12,7 @@ from cbo_gym.envs.registry import InitialData
 from cbo_gym.errors import OperationError
 from cbo_gym.problems import Problem
 from cbo_gym.scm import StructuralCausalModel, Variable
+from tests.support.loop import reset
 
 pytestmark = pytest.mark.filterwarnings("error")
 FAILING = {  # at x = 0, while x = 1 is well
@@ -85,23 +86,19 @@ def test_the_oracle_and_the_initial_data_name_the_variable_too(problem):
 
 
 def test_in_masked_and_aggregated_mode_the_variable_is_named_too(problem):
-    aggregated = gym.make("CBO/Custom-Aggregated-v0", problem=problem, points=1)
-    aggregated.reset(seed=0)
+    aggregated = reset(gym.make("CBO/Custom-Aggregated-v0", problem=problem, points=1))
     with pytest.raises(OperationError, match="Middle must be a finite real number"):
         aggregated.step(np.array([[0.0], [1e-300]]))
-    masked = gym.make("CBO/Custom-Masked-v0", problem=problem)
-    masked.reset(seed=0)
+    masked = reset(gym.make("CBO/Custom-Masked-v0", problem=problem))
     with pytest.raises(OperationError, match="Middle must be a finite real number"):
         masked.step(np.array([0]))
 
 
 def test_what_would_have_failed_does_not_count_where_it_is_set(problem):
     """Soft parameters stay at the null action, x = 0."""
-    env = gym.make("CBO/Custom-Hard-v0", problem=problem)
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/Custom-Hard-v0", problem=problem))
     assert env.step({"target": 1, "values": np.array([0.5])})[0]["nodes"][0] == 0.5
-    envs = gym.make_vec("CBO/Custom-Hard-v0", 2, problem=problem, vectorization_mode="vector_entry_point")
-    envs.reset(seed=0)
+    envs = reset(gym.make_vec("CBO/Custom-Hard-v0", 2, problem=problem, vectorization_mode="vector_entry_point"))
     nodes = envs.step({"target": np.array([1, 1]), "values": np.array([[0.5], [0.25]])})[0]["nodes"]
     np.testing.assert_array_equal(nodes[:, 0], [0.5, 0.25])
     with pytest.raises(OperationError, match="Middle must be a finite real number"):
@@ -164,8 +161,7 @@ def test_the_error_names_the_values_of_the_causes():
         noise={"X": 1.0},
         manipulable={"X": (1.0, 2.0)},
     )
-    env = gym.make("CBO/Custom-Hard-v0", problem=problem)
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/Custom-Hard-v0", problem=problem))
     with pytest.raises(OperationError, match=r"Y must be .* gives nan at X = -2"):
         env.step({"target": 0, "values": np.zeros(1)})
 
@@ -181,8 +177,7 @@ def test_the_error_names_the_values_of_the_causes():
     ],
 )
 def test_a_mechanism_that_gives_no_real_number_or_fails_is_named(mechanism, message):
-    env = gym.make("CBO/Custom-v0", problem=python_problem(mechanism))
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/Custom-v0", problem=python_problem(mechanism)))
     with pytest.raises(OperationError, match=message):
         env.step(BAD)
     assert env.unwrapped.round == 0

@@ -12,6 +12,7 @@ import pytest
 import cbo_gym  # noqa: F401  (registers the environments)
 from tests.support.environments import ONE_OF_A_KIND
 from tests.support.invalid_actions import check_refused, check_vector_refused
+from tests.support.loop import reset
 
 HALF = [0.5] * 6
 
@@ -88,16 +89,14 @@ def test_an_invalid_action_is_refused(env_id: str, keywords: dict[str, Any], act
 
 
 def test_as_many_interventions_as_allowed_are_fine() -> None:
-    env = gym.make("CBO/Alpine2-Noisy-v0", max_interventions=2).unwrapped
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/Alpine2-Noisy-v0", max_interventions=2).unwrapped)
     env.step([0.5, 0.0, 0.5, 1.0, 0.5, 0.5])
     env.step([0.5] * 6)
 
 
 @pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_the_corners_of_the_box_are_valid(env_id: str) -> None:
-    env = gym.make(env_id).unwrapped
-    env.reset(seed=0)
+    env = reset(gym.make(env_id).unwrapped)
     for corner in (0.0, 1.0):
         action = env.action_space.sample()
         if isinstance(action, dict):

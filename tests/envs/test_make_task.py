@@ -18,6 +18,7 @@ from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.envs.registry import InitialData, find_entry
 from cbo_gym.problems import build_problem
 from tests.support.environments import EVERY_ID, FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
+from tests.support.loop import reset
 
 HARD_IDS = kinds_of("hard")
 SOFT_IDS = kinds_of("soft")
@@ -156,8 +157,7 @@ def test_nothing_done_to_a_task_reaches_the_environment(env_id: str) -> None:
     series = [getattr(one, "observational", {}) for one in (again, expected)]
     assert str(series[0]) == str(series[1])
     for made in (env, twin):
-        made.reset(seed=1)
-        made.action_space.seed(1)
+        reset(made, 1, 1)
     parents = [made.unwrapped.scm.diagram.parents(made.unwrapped.scm.reward) for made in (env, twin)]
     assert parents[0] == parents[1]
     for _ in range(5):
@@ -209,8 +209,7 @@ def test_initial_rounds_are_valid_rounds(env_id: str) -> None:
 
 @pytest.mark.parametrize("env_id", ["CBO/Alpine2-v0", "CBO/Ackley-v0", "CBO/BinaryTree-v0"])
 def test_initial_rounds_are_what_the_environment_would_have_answered(env_id: str) -> None:
-    env = gym.make(env_id)
-    env.reset(seed=0)
+    env = reset(gym.make(env_id))
     for action, observation, reward in make_task(env, seed=1).initial_data:
         again = env.step(action)
         np.testing.assert_allclose(observation["nodes"], again[0]["nodes"], rtol=1e-12, atol=1e-12)
@@ -230,8 +229,7 @@ def test_initial_data_depend_on_the_seed_alone(env_id: str) -> None:
 def test_making_a_task_does_not_touch_the_environment() -> None:
     left, right = (gym.make("CBO/CompleteGraph-v0") for _ in range(2))
     for env in (left, right):
-        env.reset(seed=2)
-        env.action_space.seed(0)
+        reset(env, 2, 0)
     for _ in range(3):
         make_task(left, seed=2)
         assert left.action_space.sample()["target"] == right.action_space.sample()["target"]
@@ -244,8 +242,7 @@ def test_initial_noise_is_independent_of_the_noise_of_the_rounds() -> None:
     nothing = {"target": 0, "values": [0.5, 0.5]}
     task_noise, round_noise = [], []
     for seed in range(200):
-        env = gym.make("CBO/ToyGraph-v0")
-        env.reset(seed=seed)
+        env = reset(gym.make("CBO/ToyGraph-v0"), seed)
         rounds = [env.step(nothing)[0]["nodes"][0] for _ in range(100)]
         initial = [r.observation["nodes"][0] for r in make_task(env, seed=seed).initial_data[:10]]
         assert not set(initial) & set(rounds)  # not even the same numbers in another order

@@ -17,6 +17,7 @@ from cbo_gym.problems.systems.function_networks import ackley, alpine2
 from cbo_gym.problems.systems.hard_graphs import toy_graph
 from cbo_gym.problems.systems.ssem import ssem_periodic
 from cbo_gym.scm import Polynomial
+from tests.support.loop import reset
 
 NETWORKS = ["Alpine2", "Rosenbrock"]
 
@@ -114,30 +115,25 @@ def test_a_signal_that_enters_several_nodes_confounds_them() -> None:
 
 
 def test_a_masked_networks_signals_are_uniform() -> None:
-    env = CausalBanditEnv(alpine2(), mode="masked", super_arm_size=6)
-    env.reset(seed=0)
+    env = reset(CausalBanditEnv(alpine2(), mode="masked", super_arm_size=6))
     signals = np.array([env.step(np.ones(6))[0]["exogenous"] for _ in range(3000)])
     assert np.abs(signals.mean(axis=0) - 0.5).max() < 4.5 * np.sqrt(1 / 12 / 3000)
     assert np.abs(np.quantile(signals, [0.1, 0.9], axis=0) - [[0.1], [0.9]]).max() < 0.03
 
 
 def test_extensions_are_keywords_of_the_environment() -> None:
-    env = gym.make("CBO/SSEMPeriodic-v0", feedback="selected")
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/SSEMPeriodic-v0", feedback="selected"))
     arm = np.array([1, 0, 0, 1, 0, 0, 0, 0, 0, 1])
     nodes = env.step(arm)[0]["nodes"]
     assert ((nodes[:-1] != 0) == (arm == 1)).all()
-    squared = gym.make("CBO/SSEMPeriodic-v0", payoff=Polynomial((0.0, 1.0)), model_noise_std=0.1)
-    squared.reset(seed=0)
+    squared = reset(gym.make("CBO/SSEMPeriodic-v0", payoff=Polynomial((0.0, 1.0)), model_noise_std=0.1))
     observation, reward, *_ = squared.step(arm)
     assert reward == pytest.approx((observation["nodes"][:-1] ** 2).sum())
     assert len(squared.unwrapped.scm.noisy) == 40
-    activated = gym.make("CBO/SSEMPeriodic-v0", activation=Polynomial((0.0, 1.0))).unwrapped
-    activated.reset(seed=0)
+    activated = reset(gym.make("CBO/SSEMPeriodic-v0", activation=Polynomial((0.0, 1.0))).unwrapped)
     observation, *_ = activated.step(arm)
     assert observation["nodes"][0] == pytest.approx(observation["exogenous"][0] ** 2, abs=0.3)
-    masked = gym.make("CBO/SSEMPeriodic-v0", mask="endogenous")
-    masked.reset(seed=0)
+    masked = reset(gym.make("CBO/SSEMPeriodic-v0", mask="endogenous"))
     observation, reward, *_ = masked.step(arm)
     assert reward == pytest.approx(observation["nodes"][:-1][arm == 1].sum())
     assert observation["exogenous"].all()

@@ -20,6 +20,7 @@ from cbo_gym.envs.picture import picture_of
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.scm import CausalDiagram, Linear, SeparableSEM, Uniform
 from tests.support.environments import ONE_OF_A_KIND
+from tests.support.loop import reset
 
 #: those that take long to draw
 LARGE = [("CBO/CoCaLarge-v0", {}), ("CBO/BinaryTree-v0", {"depth": 6})]
@@ -35,9 +36,7 @@ def drawn(env: Any, action: Any) -> Picture:
 
 
 def played(env_id: str, render_mode: str, rounds: int = 3, **kwargs: Any) -> Any:
-    env = gym.make(env_id, render_mode=render_mode, **kwargs)
-    env.reset(seed=1)
-    env.action_space.seed(1)
+    env = reset(gym.make(env_id, render_mode=render_mode, **kwargs), 1, 1)
     for _ in range(rounds):
         env.step(env.action_space.sample())
     return env
@@ -105,8 +104,7 @@ def test_before_the_first_round_there_are_no_values() -> None:
 
 
 def test_without_a_render_mode_there_is_a_warning_and_nothing_else() -> None:
-    env = gym.make("CBO/Alpine2-v0").unwrapped
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/Alpine2-v0").unwrapped)
     with pytest.warns(UserWarning, match="without a render_mode"):
         assert env.render() is None
 
@@ -227,8 +225,7 @@ def test_the_boxes_of_a_cyclic_diagram_are_apart_and_inside_the_picture(count: i
 
 def lines_of(env_id: str, action: Any) -> dict[str, list[tuple[str, bool]]]:
     """What the boxes say of an action, and whether it makes use of it."""
-    env = gym.make(env_id, render_mode="rgb_array")
-    env.reset(seed=0)
+    env = reset(gym.make(env_id, render_mode="rgb_array"))
     env.step(action)
     boxes = drawn(env, action).boxes
     return {name: [(line.label, line.used) for line in box.lines] for name, box in boxes.items() if box.lines}
@@ -254,13 +251,11 @@ def test_the_picture_shows_the_arms_that_were_chosen_and_their_signals() -> None
 
 
 def test_vectorised_environments_show_each_its_own_action() -> None:
-    envs = gym.make_vec("CBO/GPBandit1-v0", 2, vectorization_mode="vector_entry_point", render_mode="rgb_array")
-    envs.reset(seed=0)
+    envs = reset(gym.make_vec("CBO/GPBandit1-v0", 2, vectorization_mode="vector_entry_point", render_mode="rgb_array"))
     actions = np.array([[[0.0], [0.5]], [[0.5], [1.0]]])
     envs.step(actions)
     for index, pixels in enumerate(envs.render()):
-        env = gym.make("CBO/GPBandit1-v0", render_mode="rgb_array")
-        env.reset(seed=index)
+        env = reset(gym.make("CBO/GPBandit1-v0", render_mode="rgb_array"), index)
         env.step(actions[index])
         np.testing.assert_array_equal(pixels, env.render())
 
@@ -293,8 +288,7 @@ def test_drawing_leaves_pyplot_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_nodes_that_were_set_are_marked() -> None:
-    env = gym.make("CBO/PSAGraph-v0", render_mode="ansi")
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/PSAGraph-v0", render_mode="ansi"))
     env.step({"target": 1, "values": np.array([0.5, 0.5])})  # {Aspirin}
     starred = [line for line in env.render().splitlines() if line.lstrip().startswith("*")]
     assert [line.split()[1] for line in starred] == ["Aspirin", "set"]  # the node, and the legend

@@ -9,15 +9,14 @@ import pytest
 import cbo_gym
 from cbo_gym.envs.wrappers import FlattenAction, OracleInfo
 from cbo_gym.errors import ArgumentError
+from tests.support.loop import reset
 
 IDS = ["CBO/MOCBO3-v0", "CBO/Alpine2-Cost-v0", "CBO/PSAGraph-Cost-v0"]
 
 
 @pytest.mark.parametrize("env_id", IDS)
 def test_rewards_are_arrays_of_the_reward_space_and_info_has_them_by_name(env_id: str) -> None:
-    env = gym.make(env_id)
-    env.reset(seed=0)
-    env.action_space.seed(0)
+    env = reset(gym.make(env_id), 0, 0)
     objectives = env.unwrapped.problem.outcomes.objectives
     total = np.zeros(len(objectives))
     for _ in range(5):
@@ -54,8 +53,7 @@ def test_vectorised_environments_play_the_same(env_id: str) -> None:
 
 
 def test_counterfactuals_rendering_and_the_oracle_in_info() -> None:
-    env = gym.make("CBO/PSAGraph-Cost-v0", render_mode="ansi")
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/PSAGraph-Cost-v0", render_mode="ansi"))
     action = {"target": 3, "values": np.array([0.5, 0.5])}
     _, reward, *_, info = env.step(action)
     _, again, *_, told = env.unwrapped.counterfactual(action)
@@ -64,8 +62,7 @@ def test_counterfactuals_rendering_and_the_oracle_in_info() -> None:
     _, other, *_, told = env.unwrapped.counterfactual({"target": 0, "values": np.array([0.5, 0.5])})
     assert told["objectives"]["cost"] == -other[1] == 0.0
     assert "cost 1.2" in env.render()
-    with_truth = OracleInfo(gym.make("CBO/PSAGraph-Cost-v0"))
-    with_truth.reset(seed=0)
+    with_truth = reset(OracleInfo(gym.make("CBO/PSAGraph-Cost-v0")))
     *_, info = with_truth.step(action)
     assert 0.0 <= info["expected_reward"] < with_truth.oracle.optimum.value
     assert info["instant_regret"] == with_truth.oracle.optimum.value - info["expected_reward"]
@@ -99,9 +96,7 @@ def test_mo_gymnasium_takes_them() -> None:
         _, number, *_, info = weighted.step(action)
         assert number == vector @ weights
         np.testing.assert_array_equal(info["vector_reward"], vector)
-    flat = FlattenAction(wrappers.LinearReward(gym.make("CBO/PSAGraph-Cost-v0")))
-    flat.reset(seed=0)
+    flat = reset(FlattenAction(wrappers.LinearReward(gym.make("CBO/PSAGraph-Cost-v0"))))
     assert np.isscalar(flat.step(flat.action_space.sample())[1])
-    recorded = wrappers.MORecordEpisodeStatistics(gym.make("CBO/Alpine2-Cost-v0"))
-    recorded.reset(seed=0)
+    recorded = reset(wrappers.MORecordEpisodeStatistics(gym.make("CBO/Alpine2-Cost-v0")))
     assert recorded.step(np.full(6, 0.5))[1].shape == (2,)

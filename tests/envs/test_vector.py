@@ -15,6 +15,7 @@ from cbo_gym.envs.registry import entries
 from cbo_gym.envs.wrappers import OracleInfo, VectorOracleInfo
 from cbo_gym.errors import ArgumentError
 from tests.support.environments import ONE_OF_A_KIND
+from tests.support.loop import reset
 
 ONE_OF_EACH_MODE = ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0", "CBO/CoCaFig1-v0", "CBO/SSEMPeriodic-v0"]
 #: The environments that come within rounding of the single one, and by how many units in the last place (of 1, for
@@ -125,9 +126,9 @@ NO_SEEDS = [True, np.True_, 1.0, np.float64(1.0), "3", b"3", -1, np.int64(-1), 1
 @pytest.mark.parametrize("seed", NO_SEEDS)
 def test_what_is_no_seed_is_refused(seed: Any) -> None:
     one, envs = gym.make("CBO/Alpine2-v0"), native("CBO/Alpine2-v0")
-    for reset in (one.reset, one.unwrapped.reset, envs.reset):
+    for method in (one.reset, one.unwrapped.reset, envs.reset):
         with pytest.raises(ArgumentError, match=r"seed must be a whole number from 0 to .*; given"):
-            reset(seed=seed)
+            method(seed=seed)
     with pytest.raises(ArgumentError, match="seed must be"):
         envs.reset(seed=[0, seed, 1])
 
@@ -184,9 +185,7 @@ def test_results_are_not_overwritten_by_later_steps() -> None:
     ("env_id", "render_mode"), [*((one, "ansi") for one in ONE_OF_EACH_MODE), ("CBO/CoCaFig1-v0", "rgb_array")]
 )
 def test_render_gives_the_frames_of_the_single_environments(env_id: str, render_mode: str) -> None:
-    envs = native(env_id, num_envs=2, render_mode=render_mode)
-    envs.reset(seed=3)
-    envs.action_space.seed(0)
+    envs = reset(native(env_id, num_envs=2, render_mode=render_mode), 3, 0)
     batches = [envs.action_space.sample() for _ in range(3)]
     for actions in batches:
         envs.step(actions)
@@ -204,9 +203,7 @@ def test_render_gives_the_frames_of_the_single_environments(env_id: str, render_
 
 @pytest.mark.parametrize("env_id", ONE_OF_EACH_MODE)
 def test_the_oracle_tells_what_it_tells_the_single_environments(env_id: str) -> None:
-    envs = VectorOracleInfo(native(env_id, num_envs=3))
-    envs.reset(seed=3)
-    envs.action_space.seed(0)
+    envs = reset(VectorOracleInfo(native(env_id, num_envs=3)), 3, 0)
     actions = envs.action_space.sample()
     info = envs.step(actions)[4]
     for i in range(3):
@@ -219,8 +216,7 @@ def test_the_oracle_tells_what_it_tells_the_single_environments(env_id: str) -> 
 
 
 def test_render_without_a_mode_gives_nothing() -> None:
-    envs = native("CBO/Alpine2-v0")
-    envs.reset(seed=0)
+    envs = reset(native("CBO/Alpine2-v0"))
     with pytest.warns(UserWarning, match="render_mode"):
         assert envs.render() is None
 
@@ -243,8 +239,7 @@ def test_async_vector_env_plays_the_same_game(env_id: str) -> None:
 
 
 def test_a_cardinality_limit_holds_in_the_batch() -> None:
-    envs = native("CBO/Alpine2-v0", max_interventions=2)
-    envs.reset(seed=0)
+    envs = reset(native("CBO/Alpine2-v0", max_interventions=2))
     actions = envs.action_space.sample()
     envs.step(actions)
     actions[1] = 0.1

@@ -6,6 +6,7 @@ from cbo_gym.envs import oracle_of
 from cbo_gym.envs.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo, codec_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from tests.support.environments import FIRST_OF_MODE
+from tests.support.loop import reset
 
 
 def test_flatten_action_picks_the_target_with_the_highest_score():
@@ -19,8 +20,7 @@ def test_flatten_action_picks_the_target_with_the_highest_score():
 
 
 def test_flatten_action_sorts_the_corners_of_a_cell():
-    env = FlattenAction(gym.make("CBO/Dropwave-Aggregated-v0"))
-    env.reset(seed=0)
+    env = reset(FlattenAction(gym.make("CBO/Dropwave-Aggregated-v0")))
     *_, info = env.step(np.array([0.75, 0.0, 0.25, 0.5]))
     (low_0, high_0), (low_1, high_1) = info["intervention"]["X0"]
     assert (low_0, high_0, low_1, high_1) == pytest.approx((-2.56, 2.56, -5.12, 0.0))
@@ -29,17 +29,14 @@ def test_flatten_action_sorts_the_corners_of_a_cell():
 @pytest.mark.parametrize("env_id", FIRST_OF_MODE.values())
 @pytest.mark.parametrize("wrapper", [FlattenAction, DiscreteAction])
 def test_every_mode_can_be_played_flat(env_id, wrapper):
-    env = wrapper(gym.make(env_id))
-    env.reset(seed=0)
-    env.action_space.seed(0)
+    env = reset(wrapper(gym.make(env_id)), 0, 0)
     rewards = [env.step(env.action_space.sample())[1] for _ in range(5)]
     assert np.isfinite(rewards).all()
     assert len(set(rewards)) > 1
 
 
 def test_flatten_action_refuses_points_outside_the_box():
-    env = FlattenAction(gym.make("CBO/ToyGraph-v0"))
-    env.reset(seed=0)
+    env = reset(FlattenAction(gym.make("CBO/ToyGraph-v0")))
     with pytest.raises(gym.error.InvalidAction, match="must lie in"):
         env.step(np.full(5, 1.5))
 
@@ -68,8 +65,7 @@ def test_numbers_of_discrete_actions_are_whole(given):
 
 
 def test_top_k_mask_keeps_what_is_farthest_from_null():
-    env = TopKMask(gym.make("CBO/Alpine2-v0", max_interventions=2))
-    env.reset(seed=0)
+    env = reset(TopKMask(gym.make("CBO/Alpine2-v0", max_interventions=2)))
     *_, info = env.step(np.array([0.5, 0.9, 0.55, 0.45, 0.0, 0.6]))
     native = [info["intervention"][node] for node in ("X0", "X1", "X2", "X3", "X4", "Y")]
     np.testing.assert_allclose(native, [5.0, 9.0, 5.0, 5.0, 0.0, 5.0])
@@ -124,8 +120,7 @@ def test_oracle_info_is_made_again_from_its_spec():
     assert isinstance(again, OracleInfo)
     again.reset(seed=0)
     assert again.step(np.array([0.5, 0.5]))[4]["instant_regret"] == 0.0
-    outside = FlattenAction(OracleInfo(gym.make("CBO/ToyGraph-v0")))
-    outside.reset(seed=0)
+    outside = reset(FlattenAction(OracleInfo(gym.make("CBO/ToyGraph-v0"))))
     assert "instant_regret" in outside.step(np.full(5, 0.5))[4]
 
 
@@ -144,9 +139,7 @@ def test_the_oracles_wrappers_refuse_what_they_cannot_tell(wrap, message):
 
 def test_the_step_that_resets_a_vector_environment_tells_no_reward():
     made = gym.make_vec("CBO/CoCaFig1-v0", num_envs=2, vectorization_mode="vector_entry_point", max_episode_steps=2)
-    envs = VectorOracleInfo(made)
-    envs.reset(seed=0)
-    envs.action_space.seed(0)
+    envs = reset(VectorOracleInfo(made), 0, 0)
     told = [set(envs.step(envs.action_space.sample())[4]) for _ in range(4)]
     truth = {"expected_reward", "instant_regret"}
     assert [truth <= keys for keys in told] == [True, True, False, True]

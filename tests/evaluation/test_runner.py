@@ -11,6 +11,7 @@ from cbo_gym.envs.wrappers import OracleInfo
 from cbo_gym.evaluation import AgentError
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from tests.support.agents import Centre, DuckTyped, Incomplete, Nonsense, Raises, Recorder, SoftOnly
+from tests.support.loop import reset
 
 
 def test_the_table_of_a_noiseless_run():
@@ -65,8 +66,7 @@ def test_long_scopes_are_counted_not_written_out():
 
 def test_rewards_are_those_of_the_plain_loop():
     run = evaluate(Centre(), "CBO/Alpine2-Noisy-v0", seed=5, horizon=6)
-    env = gym.make("CBO/Alpine2-Noisy-v0")
-    env.reset(seed=5)
+    env = reset(gym.make("CBO/Alpine2-Noisy-v0"), 5)
     rewards = [env.step(np.full(6, 0.5))[1] for _ in range(6)]
     np.testing.assert_array_equal(run.table["reward"], rewards)
 
@@ -153,13 +153,11 @@ def test_the_standard_error_is_below_one_percent_of_the_gap():
 
 
 def test_the_oracles_wrapper_tells_the_regret():
-    env = OracleInfo(gym.make("CBO/Dropwave-Noisy-v0"))
-    env.reset(seed=0)
+    env = reset(OracleInfo(gym.make("CBO/Dropwave-Noisy-v0")))
     *_, info = env.step(np.array([0.5, 0.5]))
     assert info["expected_reward"] == pytest.approx(0.7424, abs=2e-3)
     assert info["instant_regret"] == pytest.approx(0.0, abs=2e-3)
-    plain = gym.make("CBO/Dropwave-Noisy-v0")
-    plain.reset(seed=0)
+    plain = reset(gym.make("CBO/Dropwave-Noisy-v0"))
     assert set(plain.step(np.array([0.5, 0.5]))[4]) == {"round", "intervention"}
 
 

@@ -14,6 +14,7 @@ from cbo_gym.envs import oracle_of
 from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from tests.support.environments import LAST_OF_MODE
+from tests.support.loop import reset
 
 every_mode = pytest.mark.parametrize("env_id", LAST_OF_MODE.values(), ids=LAST_OF_MODE.keys())
 
@@ -34,8 +35,7 @@ def test_all_environments_give_data_of_their_observed_variables() -> None:
 
 @every_mode
 def test_samples_repeat_and_hang_on_the_seed_alone(env_id) -> None:
-    env = gym.make(env_id)
-    env.reset(seed=3)
+    env = reset(gym.make(env_id), 3)
     state = env.unwrapped.np_random.bit_generator.state
     first = cbo_gym.sample(env, 100, seed=1)
     assert first.equals(cbo_gym.sample(env_id, 100, seed=1))
@@ -101,8 +101,7 @@ def test_soft_actions_and_parameters_of_the_environment() -> None:
     action = np.full(6, 0.5)
     frame = cbo_gym.sample("CBO/Alpine2-v0(noise_std=0.0)", 3, action=action)
     assert frame.n_unique() == 1
-    env = gym.make("CBO/Alpine2-v0", noise_std=0.0)
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/Alpine2-v0", noise_std=0.0))
     np.testing.assert_array_equal(frame.row(0), env.step(action)[0]["nodes"])
     assert cbo_gym.sample("CBO/Alpine2-v0", 3, action=action, noise_std=1.0).n_unique() == 3
 

@@ -14,6 +14,7 @@ from cbo_gym.modes import make_dynamics, oracle_for
 from cbo_gym.modes.adversarial.oracle import AdversarialOracle
 from cbo_gym.problems import Adversary, Problem
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise
+from tests.support.loop import reset
 
 ROUNDS = 20
 LEVELS = np.linspace(0.0, 1.0, 4)
@@ -21,8 +22,7 @@ LEVELS = np.linspace(0.0, 1.0, 4)
 
 def rewards_against(env_id: str, action: np.ndarray, moves: list[list[float]]) -> np.ndarray:
     """What one action earns in all rounds, played against these moves."""
-    env = gym.make(env_id, adversary=moves, max_episode_steps=None)
-    env.reset(seed=0)
+    env = reset(gym.make(env_id, adversary=moves, max_episode_steps=None))
     return np.array([env.step(action)[1] for _ in moves])
 
 
@@ -31,8 +31,7 @@ def rewards_against(env_id: str, action: np.ndarray, moves: list[list[float]]) -
 def test_regret_is_counted_from_the_best_fixed_action_against_the_moves_made(env_id: str, adversary: str) -> None:
     run = evaluate("Random", env_id, seed=3, horizon=ROUNDS, adversary=adversary)
     played = np.array(run.table["action"].to_list())
-    env = gym.make(env_id, adversary=adversary)
-    env.reset(seed=3)
+    env = reset(gym.make(env_id, adversary=adversary), 3)
     moves = [env.step(action)[0]["adversary"].tolist() for action in played]
     every = [rewards_against(env_id, np.array(a), moves) for a in product(LEVELS, repeat=played.shape[1])]
     best = max(every, key=np.sum)

@@ -19,6 +19,7 @@ from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.problems import Contexts, Problem
 from cbo_gym.problems.systems.contextual import contextual_network
 from cbo_gym.problems.systems.function_networks import dropwave, rosenbrock
+from tests.support.loop import reset
 
 GREENHOUSE = """
 name: Greenhouse
@@ -70,8 +71,9 @@ def made(mode: str, problem: Any, **keywords: Any) -> gym.Env[Any, Any]:
 @pytest.mark.parametrize("loaded", [False, True], ids=["path", "problem"])
 def test_info_tells_parameters_by_name_in_native_units(mode: str, loaded: bool, path: str) -> None:
     action, expected = ACTIONS[mode]
-    env = made(mode, load_problem(path) if loaded else path, **({"super_arm_size": 2} if mode == "masked" else {}))
-    env.reset(seed=0)
+    env = reset(
+        made(mode, load_problem(path) if loaded else path, **({"super_arm_size": 2} if mode == "masked" else {}))
+    )
     told = env.step(action)[-1]["intervention"]
     assert told == expected
     assert list(told) == ["heat", "price"]
@@ -83,9 +85,7 @@ def test_info_tells_parameters_by_name_in_native_units(mode: str, loaded: bool, 
 
 def test_descriptions_hold_the_values_that_mechanisms_take(path: str) -> None:
     """The bill is computed from the heat alone, the growth without noise from it and the light."""
-    env = made("soft", path).unwrapped
-    env.reset(seed=0)
-    env.action_space.seed(0)
+    env = reset(made("soft", path).unwrapped, 0, 0)
     for _ in range(20):
         told = env.step(env.action_space.sample())[-1]["intervention"]
         values = env.values  # type: ignore[attr-defined]
@@ -130,8 +130,7 @@ def test_the_vector_environment_tells_the_same(mode: str, functions: bool, path:
 )
 def test_limits_targets_and_wrappers_tell_native_units(mode: str, keywords, action, expected, path: str) -> None:
     env = made(mode, path, **keywords)
-    env = FlattenAction(env) if mode == "aggregated" else env
-    env.reset(seed=0)
+    env = reset(FlattenAction(env) if mode == "aggregated" else env)
     assert env.step(action)[-1]["intervention"] == expected
 
 
@@ -323,13 +322,11 @@ def test_names_must_be_different_and_as_many_as_coordinates() -> None:
 
 
 def test_a_picture_and_a_table_name_the_parameters(path: str) -> None:
-    env = made("soft", path, render_mode="ansi")
-    env.reset(seed=0)
+    env = reset(made("soft", path, render_mode="ansi"))
     env.step(np.array([0.6, 0.5]))
     rows = {line.split()[0]: line.split() for line in str(env.render()).splitlines() if line.strip()}
     assert rows["Growth"][2] == rows["Bill"][2] == "heat"
     assert rows["Yield"][2] == "price"
-    pictured = made("soft", path, render_mode="rgb_array")
-    pictured.reset(seed=0)
+    pictured = reset(made("soft", path, render_mode="rgb_array"))
     pictured.step(np.array([0.6, 0.5]))
     assert isinstance(pictured.render(), np.ndarray)

@@ -12,6 +12,7 @@ import pytest
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems import Adversary, Problem
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise
+from tests.support.loop import reset
 
 Nodes = list[float]
 LEVELS = np.linspace(0.0, 1.0, 4)
@@ -100,9 +101,7 @@ def test_rounds_are_those_of_the_equations(
         simulated(np.array(a), np.array(m))[-1] for a in product(LEVELS, repeat=q) for m in product(LEVELS, repeat=k)
     ]
     low, high = min(every), max(every)
-    env = gym.make(env_id, max_episode_steps=None)
-    env.reset(seed=0)
-    env.action_space.seed(0)
+    env = reset(gym.make(env_id, max_episode_steps=None), 0, 0)
     for _ in range(60):
         action = env.action_space.sample()
         observation, reward, _, _, _ = env.step(action)
@@ -118,8 +117,7 @@ def game(adversary: Adversary, noise: object = None, observed: bool = False) -> 
 
 
 def test_a_custom_game() -> None:
-    env = gym.make("CBO/Custom-Adversarial-v0", problem=game(Adversary(1, levels=3)), adversary="fixed")
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/Custom-Adversarial-v0", problem=game(Adversary(1, levels=3)), adversary="fixed"))
     observation, reward, _, _, info = env.step(np.array([0.5]))
     assert (reward, observation["adversary"].tolist()) == (0.25, [0.0])
     assert info["intervention"] == {"Y": 0.5}

@@ -16,6 +16,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.problems import Contexts
 from cbo_gym.scm import Uniform
 from cbo_gym.testing import check_problem
+from tests.support.loop import reset
 
 DOSING = """
 name: Dosing
@@ -88,8 +89,7 @@ def test_agents_play_it(path, agent):
 
 
 def test_it_is_rendered_and_vectorised(path):
-    env = gym.make("CBO/Custom-Contextual-v0", problem=path, render_mode="ansi")
-    env.reset(seed=0)
+    env = reset(gym.make("CBO/Custom-Contextual-v0", problem=path, render_mode="ansi"))
     env.step({"scope": 0, "values": np.array([0.4])})
     assert "dose" in env.render()
     envs = gym.make_vec("CBO/Custom-Contextual-v0", 2, problem=path, vectorization_mode="vector_entry_point")
@@ -99,9 +99,7 @@ def test_it_is_rendered_and_vectorised(path):
 
 @pytest.mark.parametrize("mode", ["Contextual-", "Hard-"])
 def test_environments_of_equations_are_copied_and_pickled(path, mode):
-    env = gym.make(f"CBO/Custom-{mode}v0", problem=path).unwrapped
-    env.reset(seed=0)
-    env.action_space.seed(0)
+    env = reset(gym.make(f"CBO/Custom-{mode}v0", problem=path).unwrapped, 0, 0)
     action = env.action_space.sample()
     env.step(action)
     others = deepcopy(env), pickle.loads(pickle.dumps(env))

@@ -19,10 +19,23 @@ def make(env_id: str, seed: int, rounds: int, **kwargs: Any) -> tuple[gym.Env[An
     return env, cbo_gym.make_task(env, seed=seed, horizon=rounds)
 
 
-def started(agent: Any, env_id: str, seed: int = 0) -> Any:
+def reset(env: Any, seed: int = 0, action_seed: int | None = None) -> Any:
+    """The environment at the start of an episode; its action space is seeded too if there is a seed for it."""
+    env.reset(seed=seed)
+    if action_seed is not None:
+        env.action_space.seed(action_seed)
+    return env
+
+
+def begun(agent: Any, task: Task, seed: int = 0) -> Any:
     """The agent, after it has seen the initial data."""
-    agent.reset(make(env_id, seed, 5)[1], AGENT_SEED + seed)
+    agent.reset(task, seed)
     return agent
+
+
+def started(agent: Any, env_id: str, seed: int = 0, **kwargs: Any) -> Any:
+    """The agent at the start of a run on an environment."""
+    return begun(agent, make(env_id, seed, 5, **kwargs)[1], AGENT_SEED + seed)
 
 
 def play(agent: Agent, env: gym.Env[Any, Any], task: Task, seed: int) -> tuple[list[Action], np.ndarray]:

@@ -123,6 +123,12 @@ def test_a_prediction_refits_as_scheduled_and_leaves_the_global_random_state_alo
 
 
 def test_noiseless_gp_interpolates() -> None:
+    for env_id, node, expected in [
+        ("Alpine2", "Y", True),
+        ("Alpine2-Noisy", "X0", False),
+        ("Dropwave-NoisyPublished", "X0", False),
+    ]:
+        assert is_noiseless(make(f"CBO/{env_id}-v0", 0, 1)[1], node) == expected
     gp = filled(30, noise_std=0.0)
     mean, std = gp.posterior(gp.inputs)
     assert float(gp.noise) == pytest.approx(NO_NOISE, rel=1e-12)
@@ -234,12 +240,6 @@ def test_without_data_a_gp_is_its_prior(covariance) -> None:
     assert root.shape == (4, 4)
     gp.add([0.3, 0.2], 1.0)
     assert float(gp.posterior(points[:1].detach())[0]) != 5.0
-
-
-def test_what_the_task_tells_about_noise() -> None:
-    assert is_noiseless(make("CBO/Alpine2-v0", 0, 1)[1], "Y")
-    assert not is_noiseless(make("CBO/Alpine2-Noisy-v0", 0, 1)[1], "X0")
-    assert not is_noiseless(make("CBO/Dropwave-NoisyPublished-v0", 0, 1)[1], "X0")
 
 
 @pytest.mark.parametrize(
