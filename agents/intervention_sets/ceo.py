@@ -55,7 +55,8 @@ class CEO(CBO):
         if not self.history:
             return self._observing.act()
         self._refresh()
-        beliefs = [model.candidates() for model in self._explored]
+        # The model of the empty set is on the CPU.
+        beliefs = [[tensor.to(self.device) for tensor in model.candidates()] for model in self._explored]
         greatest = greatest_rewards(*(torch.cat(columns) for columns in zip(*[b[1:] for b in beliefs], strict=True)))
         options: list[tuple[float, Action]] = []
         for model, (points, mean, std) in zip(self._explored, beliefs, strict=True):

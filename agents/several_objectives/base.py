@@ -124,7 +124,11 @@ def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozen
 
 
 def reference_of(
-    estimates: np.ndarray, predict: Callable[[Tensor], np.ndarray], features: ActionFeatures, seed: int
+    estimates: np.ndarray,
+    predict: Callable[[Tensor], np.ndarray],
+    features: ActionFeatures,
+    seed: int,
+    device: str = "cpu",
 ) -> np.ndarray:
     """Return a reference point below the front that a model predicts, by BoTorch's rule.
 
@@ -136,9 +140,10 @@ def reference_of(
         predict: function of features of actions to the model's means of their reward vectors.
         features: features of the task's actions.
         seed: seed of the random actions at which the model predicts.
+        device: torch device of the model.
     """
     points = features.draw(FRONT_SAMPLES, torch.Generator().manual_seed(seed))
-    vectors = np.concatenate([estimates, predict(features.inputs(points))])
+    vectors = np.concatenate([estimates, predict(features.inputs(points).to(device))])
     front = vectors[non_dominated(vectors)]
     width = np.ptp(front, axis=0)
     spread = np.ptp(vectors, axis=0)

@@ -87,7 +87,9 @@ class QNEHVI(SeveralObjectivesAgent):
         estimates = self.estimated_rewards()
         scaled = _Rewards(self, estimates)
         baseline = self.surrogates[0].inputs[baseline_of(estimates)]
-        reference = scaled.scale(reference_of(estimates, self._predicted_rewards, self.features, seed)).tolist()
+        reference = scaled.scale(
+            reference_of(estimates, self._predicted_rewards, self.features, seed, self.device)
+        ).tolist()
         few, many = (
             logei.qLogNoisyExpectedHypervolumeImprovement(
                 self.model,

@@ -87,7 +87,7 @@ class QNEHVINetwork(SeveralObjectivesAgent):
             columns = [values[name].expand(shape).unflatten(1, (draws, each)).mean(-1) for name in self.observed]
             return (self.rewards_of(torch.stack(columns, -1), inputs.unsqueeze(1)) - centre) / width
 
-        below = torch.from_numpy(reference_of(estimates, self._predicted_rewards, self.features, seed))
+        below = torch.from_numpy(reference_of(estimates, self._predicted_rewards, self.features, seed, self.device))
         reference = (below.to(self.device) - centre) / width
         with torch.no_grad():
             played = rewards(self.network.inputs[baseline_of(estimates)])
