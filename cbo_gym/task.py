@@ -285,7 +285,7 @@ class HardTask(ChoiceTask):
     """Task of hard mode.
 
     Args:
-        targets: the target sets, in the order of the action's ``target``; one is empty.
+        targets: the target sets, in the order of the action's ``target``; usually one is empty, to only observe.
     """
 
     targets: tuple[frozenset[str], ...]

@@ -18,7 +18,7 @@ import numpy as np
 from cbo_gym._util.arguments import require_probability, require_word, whole_number
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
-from cbo_gym.errors import naming_the_extra
+from cbo_gym.errors import UnsupportedModeError, naming_the_extra
 from cbo_gym.scm.diagram import CausalDiagram, Edge
 from cbo_gym.task import Action, GraphKnowledge, HardTask, Info, Mode, Observation, Round
 
@@ -46,6 +46,7 @@ class LearnedGraph(Agent):
     Raises:
         ArgumentError: if an argument is out of range.
         MissingExtraError: if causal-learn is not installed.
+        UnsupportedModeError: by :meth:`reset`, if no target set is empty.
     """
 
     modes = frozenset({Mode.HARD})
@@ -60,6 +61,11 @@ class LearnedGraph(Agent):
         self.observations = whole_number("observations", observations, at_least=10, at_most=10_000)
 
     def setup(self, seed: int) -> None:
+        if frozenset() not in self.task.targets:
+            raise UnsupportedModeError(
+                f"LearnedGraph learns the graph from rounds that only observe, and {self.task.env_id} has none: add "
+                "the empty set [] to its targets, or choose another agent"
+            )
         self.diagram = None
         self._player: Agent | None = None
         self._seed = seed

@@ -20,7 +20,7 @@ from scipy.spatial import ConvexHull, QhullError
 from cbo_gym._util.arguments import require_positive, require_truth_value, require_word, whole_number
 from cbo_gym.actions import Costs
 from cbo_gym.agent import Agent
-from cbo_gym.agents.common.initial import few_observations
+from cbo_gym.agents.common.initial import few_observations, first_action
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.gp.model import is_noiseless
 from cbo_gym.agents.intervention_sets.causal_prior import EffectModel, ObservationalModel
@@ -141,11 +141,14 @@ class CBO(Agent):
             self._gp = SetsGP(task.reward, len(task.manipulable), self.device, noise_std)
         costs, cost_of_observing = self._make_costs()
         setting = Setting(task, self._effects, costs, self.device)
-        self._observing = self.make_empty_set_model(task.targets.index(frozenset()), cost_of_observing)
         self._models: list[InterventionSetModel] = [
-            self.make_set_model(setting, index, int(self.rng.integers(2**31))) if target else self._observing
+            self.make_set_model(setting, index, int(self.rng.integers(2**31)))
+            if target
+            else self.make_empty_set_model(index, cost_of_observing)
             for index, target in enumerate(task.targets)
         ]
+        # None if no round may only observe.
+        self._observing = next((model for model in self._models if isinstance(model, EmptySetModel)), None)
         self.explore(self.choose_targets())
 
     def _make_costs(self) -> tuple[Costs, float]:
@@ -174,10 +177,12 @@ class CBO(Agent):
         return SeparateSetModel(setting, index, seed)
 
     def explore(self, targets: Collection[frozenset[str]]) -> None:
-        """Restrict the search for improvement to these target sets."""
+        """Restrict the search for improvement to these target sets, if the task offers any or can be observed."""
         self._explored = [
             model for model, target in zip(self._models, self.task.targets, strict=True) if target in targets
         ]
+        if self._observing is None and not self._explored:
+            self._explored, targets = self._models, self.task.targets
         names = frozenset().union(*targets)
         self._columns = [self.task.nodes.index(name) for name in self.task.manipulable if name in names]
         self._domains = np.array([domain for name, domain in self.task.manipulable.items() if name in names])
@@ -210,12 +215,19 @@ class CBO(Agent):
             self._stale |= model is self._observing or not self._count
 
     def act(self, observation: Observation) -> Action:
-        if not self._explored or self.rng.random() < self.epsilon or not self.history:
-            return self._observing.act()
+        observes = self._observing is not None and (not self._explored or self.rng.random() < self.epsilon)
+        if observes or not self.history:
+            return self.begin()
         best = self.incumbent()
         rounds = len(self.history) - self._initial
         augmented = self.in_common and rounds < EARLY and rounds % 2 == 0
         return max((model.maximise(best, self.rng, augmented) for model in self._explored), key=lambda pair: pair[1])[0]
+
+    def begin(self) -> Action:
+        """Return the action that sets nothing; a random one if no target set is empty."""
+        if self._observing is None:
+            return first_action(self.task, int(self.rng.integers(2**31)))
+        return self._observing.act()
 
     def incumbent(self) -> float:
         """Return the expected reward that is to be improved upon."""

@@ -25,7 +25,7 @@ from cbo_gym.agents.intervention_sets.causal_prior import Effect, ObservationalM
 from cbo_gym.agents.intervention_sets.cbo import CBO, GivenCosts
 from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs, Priors, SeparateGPs
 from cbo_gym.agents.intervention_sets.set_models import EmptySetModel, SetModel, Setting
-from cbo_gym.scm.scopes import is_minimal
+from cbo_gym.scm.scopes import minimal_among
 from cbo_gym.task import Action, Constraint, HardTask, Info, Observation
 
 # Samples of the constrained nodes for the expectation under the multi-task model.
@@ -76,8 +76,7 @@ class CCBO(CBO):
 
     def choose_targets(self) -> Collection[frozenset[str]]:
         constrained = [constraint.node for constraint in self.task.constraints]
-        diagram, reward = self.task.diagram, self.task.reward
-        return [target for target in self.task.targets if is_minimal(diagram, reward, target, constrained)]
+        return minimal_among(self.task.diagram, self.task.reward, self.task.targets, constrained)
 
     @property
     def epsilon(self) -> float:

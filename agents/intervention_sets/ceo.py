@@ -53,7 +53,7 @@ class CEO(CBO):
 
     def act(self, observation: Observation) -> Action:
         if not self.history:
-            return self._observing.act()
+            return self.begin()
         self._refresh()
         # The model of the empty set is on the CPU.
         beliefs = [[tensor.to(self.device) for tensor in model.candidates()] for model in self._explored]

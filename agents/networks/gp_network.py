@@ -27,7 +27,7 @@ from cbo_gym.agents.gp.noise import usual_noise
 from cbo_gym.agents.gp.protocols import MakeNodeSurrogate, NodeSurrogate
 from cbo_gym.agents.gp.stack import Stack, stack_key
 from cbo_gym.scm.noise import Zero
-from cbo_gym.scm.scopes import is_minimal
+from cbo_gym.scm.scopes import minimal_among
 from cbo_gym.task import Action, HardTask, Observation, SoftTask
 
 POSTERIOR_DRAWS = 32  # draws of the nodes' functions for the posterior of the expected reward
@@ -97,7 +97,7 @@ class GPNetwork:
         self._groups = self._group_nodes()
         self._stacks = {own: Stack([self.surrogates[n] for n in own]) for own in self._groups if len(own) > 1}
         self._index = {name: index for index, name in enumerate(task.nodes)}
-        self.minimal = tuple(t for t in self._targets if is_minimal(task.diagram, task.reward, t, constrained))
+        self.minimal = tuple(minimal_among(task.diagram, task.reward, self._targets, constrained))
         self.features = features_of(task, self.minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
         self._observed = self.inputs.new_empty((0, len(self.nodes)))  # values of the nodes in these rounds

@@ -120,7 +120,8 @@ def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozen
         optimal = minimal_intervention_sets(task.diagram, first, task.manipulable, constrained=others)
     else:
         optimal = (pareto_sets if unsupported else supported_sets)(task.diagram, names, list(task.manipulable))
-    return [target for target in task.targets if target in optimal]
+    # A task may not offer them.
+    return [target for target in task.targets if target in optimal] or list(task.targets)
 
 
 def reference_of(

@@ -179,7 +179,7 @@ class Problem(ProblemStatement):
         null_action: the soft action, in [0, 1] per coordinate, that counts as "no intervention" if the number of
             interventions is limited; zeros by default.
         manipulable: variable -> native ``(low, high)`` of its hard interventions.
-        targets: the sets of variables that a hard intervention may set, the empty set included.
+        targets: the sets of variables that a hard intervention may set, usually with the empty set, to only observe.
         optimal_action: a maximiser of E[Y | a] in [0, 1] per coordinate; None if there is no closed form.
         optimal_do: variable -> native value, a hard intervention that maximises E[Y | do] over all targets; None if
             theory gives none.

@@ -10,6 +10,8 @@ from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.scopes import (
     confounded_territory,
     interventional_border,
+    is_minimal,
+    minimal_among,
     minimal_intervention_sets,
     mixed_policy_scopes,
     pomis,
@@ -127,3 +129,14 @@ def test_bad_input_is_rejected(ask) -> None:
         ask(COMPLETE, "Z")
     with pytest.raises(ValueError, match=r"the reward 'Y' cannot be manipulable; manipulable: \['B', 'Y'\]"):
         ask(COMPLETE, "Y", ["B", "Y"])
+
+
+def test_of_sets_with_one_effect_the_smallest_or_the_first_is_kept() -> None:
+    diagram = CausalDiagram(["a", "b", "c", "d", "y"], [("a", "b"), ("b", "y"), ("c", "y"), ("y", "d")])
+    ab, bc, bcd, bd, abd, c = map(frozenset, ("ab", "bc", "bcd", "bd", "abd", "c"))
+    # Once b is set, a has no effect; d has one only on itself.
+    assert minimal_among(diagram, "y", [bcd, bc, c]) == [bc, c]
+    assert minimal_among(diagram, "y", [abd, bd, ab, c]) == [abd, c]
+    assert minimal_among(diagram, "y", [abd, bd, ab, c], ["d"]) == [bd, ab, c]
+    offered = subsets(diagram.nodes[:-1])
+    assert set(minimal_among(diagram, "y", offered)) == {set_ for set_ in offered if is_minimal(diagram, "y", set_)}

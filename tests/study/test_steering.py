@@ -6,7 +6,7 @@ import pytest
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import create_study, load_study
 from tests.support.families import by_family
-from tests.support.studies import lose_caches
+from tests.support.studies import FERMENTER, grown, lose_caches
 from tests.support.study_laboratory import PAIRS, context, description, everything_set, outcome
 
 
@@ -76,3 +76,27 @@ def test_what_cannot_be_done_is_not_registered(mode, do, given, message, tmp_pat
     with pytest.raises(ArgumentError, match=message):
         study.register(do, context=given)
     assert study.events == 0
+
+
+@pytest.mark.parametrize(
+    "agent", by_family([agent for agent, mode in PAIRS if mode == "hard" and agent != "LearnedGraph"])
+)
+@pytest.mark.parametrize("targets", [[["feed", "ph"]], [["feed", "light", "ph"], ["ph"], ["feed", "light"]]])
+def test_without_the_empty_set_no_agent_only_observes(agent, targets, tmp_path):
+    """Light does not act on the titre, so that its sets are not minimal; nothing is known at first."""
+    system = FERMENTER | {
+        "diagram": "dag { feed -> biomass -> titre; ph -> titre; feed <-> titre; light -> heat }",
+        "settable": FERMENTER["settable"] | {"light": (0.0, 1.0)},
+    }
+    study = create_study("s", storage=tmp_path / "s.db", agent=agent, targets=targets, **system)
+    for count in (1, 1, 2):
+        for trial in study.ask(count):
+            assert sorted(trial.do) in targets
+            study.tell(trial, {**grown(trial.do), "light": trial.do.get("light", 0.5), "heat": 1.0})
+    assert sorted(study.recommendation()) in targets
+
+
+def test_a_graph_cannot_be_learned_without_observations(tmp_path):
+    pytest.importorskip("causallearn")
+    with pytest.raises(ArgumentError, match="LearnedGraph learns the graph from rounds that only observe"):
+        create_study("s", storage=tmp_path / "s.db", agent="LearnedGraph", targets=[["ph"]], **FERMENTER)

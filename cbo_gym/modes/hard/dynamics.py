@@ -12,10 +12,10 @@ class HardDynamics(HardInterface, Dynamics):
     """Hard interventions ``do(X_I = x_I)``.
 
     ## Action space
-    ``Dict(target=Discrete(n_targets), values=Box(0, 1, (n_manipulable,)))``: the index of a target set (one is
-    empty: observe only) and a value for every manipulable variable, mapped to native units by the problem. Values
-    of variables outside the chosen set have no effect. Soft parameters, where the problem has any, stay at its null
-    action.
+    ``Dict(target=Discrete(n_targets), values=Box(0, 1, (n_manipulable,)))``: the index of a target set (usually
+    one is empty: observe only) and a value for every manipulable variable, mapped to native units by the problem.
+    Values of variables outside the chosen set have no effect. Soft parameters, where the problem has any, stay at its
+    null action.
 
     ## Observation space
     ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.

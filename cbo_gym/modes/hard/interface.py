@@ -30,18 +30,20 @@ class HardInterface(ChoiceInterface):
                 f"{self.problem.name} lists no target sets, so it has no hard mode; name variables that can be set, "
                 "with their bounds, as manipulable of a problem or as settable of a study"
             )
-        if frozenset() not in self.problem.targets:
-            raise ArgumentError(f"{self.problem.name}: add the empty set (only observe) to the targets: []")
         return self.problem.targets
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """Return by default 2 random interventions on each target set; on single variables if the graph is hidden."""
+        """Return by default 2 random interventions on each target set; on single variables if the graph is hidden.
+
+        Without the empty set there are no observational rounds.
+        """
         count = 2 if random is None else random
         targets = self.problem.targets
-        empty = targets.index(frozenset())
-        largest = max(map(len, targets)) if self.knowledge.diagram or self.knowledge.candidates else 1
+        empty = [index for index, target in enumerate(targets) if not target]
+        is_known = self.knowledge.diagram or self.knowledge.candidates
+        largest = max(map(len, targets)) if is_known else max(1, min(len(target) for target in targets if target))
         others = [index for index, target in enumerate(targets) if 1 <= len(target) <= largest]
-        chosen = np.repeat([empty, *others], [observational, *[count] * len(others)])
+        chosen = np.repeat([*empty, *others], [*[observational] * len(empty), *[count] * len(others)])
         return {"target": chosen, "values": rng.random((len(chosen), len(self.domains)))}
 
     def task_fields(self) -> dict[str, Any]:

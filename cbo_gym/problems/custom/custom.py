@@ -73,8 +73,8 @@ def custom_problem(
             any form that :meth:`cbo_gym.scm.CausalDiagram.read` takes; None to take theirs.
         actions: soft parameter -> native ``(low, high)``, in the order of the action's coordinates.
         manipulable: variable -> native ``(low, high)`` of its hard interventions.
-        targets: the sets that a hard intervention may set, the empty set included; None for the minimal
-            intervention sets of the manipulable variables.
+        targets: the sets that a hard intervention may set, with the empty set if a round may only observe; None for the
+            minimal intervention sets of the manipulable variables.
         contexts: variables that are observed before acting, in contextual mode; such a problem has no ``actions``.
         scopes: the policy scopes, at most 1,024, each a mapping from the variables that are set to the contexts
             on which their values may depend, ``{}`` to only observe. None for a scope for each set of ``targets``, in

@@ -4,6 +4,7 @@ from cbo_gym.scm.scopes.intervention_sets import (
     confounded_territory,
     interventional_border,
     is_minimal,
+    minimal_among,
     minimal_intervention_sets,
     pomis,
 )
@@ -15,6 +16,7 @@ __all__ = [
     "confounded_territory",
     "interventional_border",
     "is_minimal",
+    "minimal_among",
     "minimal_intervention_sets",
     "mixed_policy_scopes",
     "pareto_sets",

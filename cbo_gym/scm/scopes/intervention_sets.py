@@ -21,6 +21,24 @@ def is_minimal(diagram: CausalDiagram, reward: str, targets: frozenset[str], con
     return targets <= diagram.mutilate(targets).ancestors([reward, *constrained])
 
 
+def minimal_among(
+    diagram: CausalDiagram, reward: str, targets: Iterable[frozenset[str]], constrained: Iterable[str] = ()
+) -> list[frozenset[str]]:
+    """Return the sets without those that have the effect of a smaller one among them, or of an earlier one.
+
+    A set has the effect of its variables that are minimal, see :func:`is_minimal`; these may not be offered by
+    themselves.
+    """
+    offered, outcomes = list(targets), [reward, *constrained]
+    reduced = {target: target & diagram.mutilate(target).ancestors(outcomes) for target in offered}
+    first = {effective: target for target, effective in reversed(reduced.items())}
+    return [
+        target
+        for target, effective in reduced.items()
+        if target == effective or (effective not in reduced and first[effective] == target)
+    ]
+
+
 def minimal_intervention_sets(
     diagram: CausalDiagram,
     reward: str,
