@@ -16,6 +16,9 @@ from cbo_gym._util.fronts import non_dominated
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
+# Agents that take all kinds of values.
+TAKE_KINDS = "Auto, CBO, cCBO, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random"
+
 __all__ = ["Agent", "UnsupportedModeError"]
 
 
@@ -36,6 +39,8 @@ class Agent(ABC):
     several_objectives: ClassVar[bool] = False
     #: Whether rounds may lack the values of some variables, which are NaN then.
     takes_missing: bool = False
+    #: Whether values may be categories, integers or steps, or numbers on a logarithmic scale.
+    takes_kinds: ClassVar[bool] = False
     #: Incremented when the behaviour of the agent changes, so that its runs are played again.
     revision: ClassVar[int] = 1
 
@@ -63,6 +68,12 @@ class Agent(ABC):
             raise UnsupportedModeError(
                 f"{type(self).__name__} maximises one reward; {task.env_id} has several objectives: "
                 f"{', '.join(map(str, task.objectives))}"
+            )
+        if not (self.takes_kinds or task.codec.domains.is_plain):
+            kinds = [f"{name}: {kind!r}" for name, kind in task.codec.domains.kinds.items()]
+            raise UnsupportedModeError(
+                f"{type(self).__name__} takes only numbers between bounds; {task.env_id} has {', '.join(kinds)}; "
+                f"choose an agent that takes these: {TAKE_KINDS}"
             )
         self.task = task
         self.rng = np.random.default_rng(seed)

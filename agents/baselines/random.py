@@ -19,6 +19,7 @@ class Random(Agent):
     modes = frozenset(Mode)
     several_objectives = True
     takes_missing = True
+    takes_kinds = True
 
     def setup(self, seed: int) -> None:
         self._space = seeded_copy(self.task.action_space, seed)

@@ -26,6 +26,8 @@ class ConstrainedEI(NodeImprovement):
         surrogates: the GPs of the reward, which comes first, and of the constrained nodes.
     """
 
+    takes_kinds = True
+
     def setup(self, seed: int) -> None:
         super().setup(seed)
         self._indices = [self._modelled.index(constraint.node) for constraint in self.task.constraints]

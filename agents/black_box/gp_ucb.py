@@ -44,6 +44,7 @@ class GPUCB(SearchAgent):
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL, Mode.ADVERSARIAL})
     takes_missing = True
+    takes_kinds = True
 
     make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess
 
@@ -63,12 +64,13 @@ class GPUCB(SearchAgent):
             # Contexts are in native units, actions in [0, 1].
             rescale=range(dim, dim + len(self._contexts)),
             device=self.device,
+            **({"categories": categories} if (categories := self.features.categories) else {}),
         )
         self._context = torch.zeros(len(self._contexts), dtype=torch.float64, device=self.device)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        inputs = self.features.inputs(self.features.encode(action)).to(self.device)
+        inputs = self.features.of_actions([action])[0].to(self.device)
         self.surrogate.add(self._with_context(inputs).cpu(), reward)
         self._read_context(observation)
 
@@ -95,7 +97,7 @@ class GPUCB(SearchAgent):
         return self.surrogate.bound(self._with_context(inputs), self.beta).squeeze(-1)
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
-        inputs = self.features.inputs(self.features.encode(action)).to(self.device)
+        inputs = self.features.of_actions([action])[0].to(self.device)
         with torch.no_grad():
             return {self.task.reward: float(self.surrogate.mean(self._with_context(inputs)[None])[0])}
 

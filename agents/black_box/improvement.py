@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -92,8 +92,11 @@ class NodeImprovement(SearchAgent):
         self.features = features_of(task)
         dim, self._modelled = self.features.input_dim, self.modelled_nodes()
         self._columns = [task.nodes.index(node) for node in self._modelled]
+        keywords: dict[str, Any] = {"categories": categories} if (categories := self.features.categories) else {}
         self.surrogates = [
-            self.make_surrogate(node, dim, noise_std=0.0 if is_noiseless(task, node) else None, device=self.device)
+            self.make_surrogate(
+                node, dim, noise_std=0.0 if is_noiseless(task, node) else None, device=self.device, **keywords
+            )
             for node in self._modelled
         ]
         self.model = IndependentGPs(self.surrogates)
@@ -101,7 +104,7 @@ class NodeImprovement(SearchAgent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        inputs = self.features.inputs(self.features.encode(action))
+        inputs = self.features.of_actions([action])[0]
         for surrogate, column in zip(self.surrogates, self._columns, strict=True):
             surrogate.add(inputs, observation["nodes"][column])
 

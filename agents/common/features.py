@@ -3,21 +3,22 @@
 A *search point* is a vector in [0, 1]: the values of the action and, if the action also chooses which coordinates it
 sets, a 0/1 membership of each coordinate. The values of coordinates that are not members have no effect on the GP
 inputs, so their gradient is zero. The gradient of the membership is zero too: a gradient ascent keeps the membership
-that it started with.
+that it started with. Coordinates with levels are rounded before they enter the GP, so their gradient is zero as well
+(Garrido-Merchan & Hernandez-Lobato 2020): random points and perturbations move them, an ascent does not.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from cbo_gym.actions import BoxCodec, ChoiceCodec, GridBox, GridCodec, SparseBox, SparseCodec
-from cbo_gym.actions.codec import UNSET
+from cbo_gym.actions import BoxCodec, ChoiceCodec, Domains, GridBox, GridCodec, SparseBox, SparseCodec
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Task
 
@@ -25,6 +26,39 @@ from cbo_gym.task import Action, Task
 PERTURBATION = 0.05
 # Mean number of values that a large perturbation redraws.
 MEAN_REDRAWN = 2
+# Mean number of coordinates with levels that a small perturbation moves to another level.
+MEAN_MOVED = 0.5
+
+
+class Levels:
+    """The levels of coordinates in [0, 1].
+
+    Args:
+        levels: number of levels of each coordinate; None if it may have any value.
+        categories: the coordinates whose levels have no order.
+    """
+
+    def __init__(self, levels: Sequence[int | None], categories: Collection[int] = ()) -> None:
+        self._has = torch.tensor([count is not None for count in levels])
+        self._steps = torch.tensor([(count or 2) - 1 for count in levels], dtype=torch.float64)
+        self._unordered = torch.tensor([index in categories for index in range(len(levels))])
+
+    def round(self, values: Tensor) -> Tensor:
+        """Return the nearest values at the levels, ``... x q``."""
+        has, steps = self._has.to(values.device), self._steps.to(values.device)
+        return torch.where(has, (values * steps).round() / steps, values)
+
+    def from_uniform(self, values: Tensor) -> Tensor:
+        """Return values all of whose levels are equally likely, from uniform ones in [0, 1]."""
+        return torch.where(self._has, (values * (self._steps + 1)).floor().minimum(self._steps) / self._steps, values)
+
+    def perturb(self, values: Tensor, noisy: Tensor, generator: torch.Generator) -> Tensor:
+        """Return ``noisy``, in which few coordinates with levels differ from ``values``, by a step or a category."""
+        moves = torch.rand(values.shape, generator=generator) < MEAN_MOVED / int(self._has.sum())
+        fresh = torch.rand(values.shape, dtype=values.dtype, generator=generator)
+        stepped = self.round(values) + torch.where(fresh < 0.5, -1.0, 1.0) / self._steps
+        other = torch.where(self._unordered, self.from_uniform(fresh), stepped)
+        return torch.where(self._has, torch.where(moves, other, values), noisy)
 
 
 class ActionFeatures(ABC):
@@ -33,10 +67,14 @@ class ActionFeatures(ABC):
     Attributes:
         search_dim: length of a search point.
         input_dim: number of GP inputs.
+        levels: the levels of the values, the first coordinates of a search point; None if they may have any.
+        categories: GP input that is a category -> the number of categories; its values are equally spaced in [0, 1].
     """
 
     search_dim: int
     input_dim: int
+    levels: Levels | None = None
+    categories: Mapping[int, int] = MappingProxyType({})
 
     @abstractmethod
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
@@ -55,6 +93,9 @@ class ActionFeatures(ABC):
         fresh = torch.rand(noisy.shape, dtype=noisy.dtype, generator=generator)
         redraw = torch.rand(noisy.shape, generator=generator) < MEAN_REDRAWN / max(values, MEAN_REDRAWN)
         redraw[::2] = False
+        if self.levels is not None:
+            noisy = self.levels.perturb(points[:, :values], noisy, generator)
+            fresh = self.levels.from_uniform(fresh)
         perturbed = torch.where(redraw, fresh, noisy).clamp(0.0, 1.0)
         return torch.cat([perturbed, points[:, values:]], -1)
 
@@ -66,13 +107,30 @@ class ActionFeatures(ABC):
     def decode(self, point: Tensor) -> Action:
         """Return the action of a search point ``(search_dim,)``, clipped to the action space."""
 
-    @abstractmethod
     def inputs(self, points: Tensor) -> Tensor:
         """Return the GP inputs of search points: ``... x search_dim`` to ``... x input_dim``, differentiable."""
+        if self.levels is None:
+            return self.exact_inputs(points)
+        count = points.shape[-1] - self.membership(points).shape[-1]
+        return self.exact_inputs(torch.cat([self.levels.round(points[..., :count]), points[..., count:]], -1))
+
+    @abstractmethod
+    def exact_inputs(self, points: Tensor) -> Tensor:
+        """Return :meth:`inputs` of points whose values need not be at levels: actions can have been done off them."""
 
     def of_actions(self, actions: Sequence[Action]) -> Tensor:
         """Return the GP inputs of actions, ``n x input_dim``."""
-        return self.inputs(torch.stack([self.encode(action) for action in actions]))
+        return self.exact_inputs(torch.stack([self.encode(action) for action in actions]))
+
+    def _take_kinds(self, domains: Domains) -> None:
+        """Set the levels and the categories of the values."""
+        sizes = {index: len(domains.categories(index)) for index in range(len(domains))}
+        self.categories = {index: size for index, size in sizes.items() if size}
+        self.levels = Levels(domains.levels, self.categories) if any(domains.levels) else None
+
+    def _draw_values(self, count: int, dim: int, generator: torch.Generator) -> Tensor:
+        values = _sobol(count, dim, generator)
+        return values if self.levels is None else self.levels.from_uniform(values)
 
     @abstractmethod
     def membership(self, points: Tensor) -> Tensor:
@@ -82,19 +140,20 @@ class ActionFeatures(ABC):
 class BoxFeatures(ActionFeatures):
     """Soft actions in the unit box that may change any number of coordinates; points and inputs are the action."""
 
-    def __init__(self, dim: int) -> None:
-        self.search_dim = self.input_dim = dim
+    def __init__(self, domains: Domains) -> None:
+        self.search_dim = self.input_dim = len(domains)
+        self._take_kinds(domains)
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        return _sobol(count, self.search_dim, generator)
+        return self._draw_values(count, self.search_dim, generator)
 
     def encode(self, action: Action) -> Tensor:
         return torch.as_tensor(np.asarray(action, dtype=np.float64))
 
     def decode(self, point: Tensor) -> Action:
-        return np.clip(point.cpu().numpy(), 0.0, 1.0)
+        return np.clip(self.inputs(point).cpu().numpy(), 0.0, 1.0)
 
-    def inputs(self, points: Tensor) -> Tensor:
+    def exact_inputs(self, points: Tensor) -> Tensor:
         return points
 
     def membership(self, points: Tensor) -> Tensor:
@@ -102,30 +161,28 @@ class BoxFeatures(ActionFeatures):
 
 
 class GridFeatures(BoxFeatures):
-    """Soft actions on a grid; the inputs of a search point are the nearest grid point, so their gradient is zero."""
+    """Soft actions of an adversarial task, all of whose coordinates have levels, whatever their domains."""
 
-    def __init__(self, space: GridBox) -> None:
-        super().__init__(space.dim)
-        self._steps = space.levels - 1
+    def __init__(self, space: GridBox, domains: Domains) -> None:
+        super().__init__(domains)
+        self._grid = Levels(space.levels)
 
-    def decode(self, point: Tensor) -> Action:
-        return self.inputs(point).clamp(0.0, 1.0).cpu().numpy()
-
-    def inputs(self, points: Tensor) -> Tensor:
-        return (points * self._steps).round() / self._steps
+    def exact_inputs(self, points: Tensor) -> Tensor:
+        return self._grid.round(points)
 
 
 class SparseFeatures(ActionFeatures):
     """Soft actions that may differ from the null action in a limited number of coordinates."""
 
-    def __init__(self, space: SparseBox) -> None:
+    def __init__(self, space: SparseBox, domains: Domains) -> None:
+        self._take_kinds(domains)
         self.input_dim = len(space.null)
         self.search_dim = 2 * self.input_dim
         self._null = torch.tensor(space.null, dtype=torch.float64)
         self._limit = space.max_interventions
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        values = _sobol(count, self.input_dim, generator)
+        values = self._draw_values(count, self.input_dim, generator)
         ranks = torch.rand(values.shape, generator=generator).argsort(-1).argsort(-1)
         return torch.cat([values, (ranks < self._limit).double()], -1)
 
@@ -136,7 +193,7 @@ class SparseFeatures(ActionFeatures):
     def decode(self, point: Tensor) -> Action:
         return np.clip(self.inputs(point).cpu().numpy(), 0.0, 1.0)
 
-    def inputs(self, points: Tensor) -> Tensor:
+    def exact_inputs(self, points: Tensor) -> Tensor:
         values = points[..., : self.input_dim]
         return torch.where(self.membership(points), values, self._null.to(points.device))
 
@@ -148,31 +205,25 @@ class ChoiceFeatures(ActionFeatures):
     """Actions that choose a set of variables and values for them.
 
     Args:
-        choice: key of an action for the index of the chosen set.
-        sets: the sets that can be chosen, in the order of their indices.
-        variables: the variables, in the order of the action's values.
+        codec: the codec of the actions.
         searched: the sets that :meth:`draw` chooses; None for all.
     """
 
-    def __init__(
-        self,
-        choice: str,
-        sets: Sequence[frozenset[str]],
-        variables: Collection[str],
-        searched: Collection[frozenset[str]] | None = None,
-    ) -> None:
-        self._choice = choice
-        self._count = len(variables)
+    def __init__(self, codec: ChoiceCodec, searched: Collection[frozenset[str]] | None = None) -> None:
+        self._choice = codec.key
+        self._count = len(codec.domains)
+        self._take_kinds(codec.domains)
+        self._unset = torch.tensor(codec.domains.unset, dtype=torch.float64)
         self.search_dim = self.input_dim = 2 * self._count
         self._sets, self._searched = (
-            torch.tensor([[name in chosen for name in variables] for chosen in group])
-            for group in (sets, sets if searched is None else searched)
+            torch.tensor([[name in chosen for name in codec.domains.names] for chosen in group])
+            for group in (codec.sets, codec.sets if searched is None else searched)
         )
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         points_per_set = -(-count // len(self._searched))
         members = self._searched.double().repeat(points_per_set, 1)
-        return torch.cat([_sobol(len(members), self._count, generator), members], -1)
+        return torch.cat([self._draw_values(len(members), self._count, generator), members], -1)
 
     def encode(self, action: Action) -> Tensor:
         values = torch.as_tensor(np.asarray(action["values"], dtype=np.float64))
@@ -180,12 +231,13 @@ class ChoiceFeatures(ActionFeatures):
 
     def decode(self, point: Tensor) -> Action:
         chosen = (self._sets == self.membership(point).cpu()).all(-1).nonzero()[0, 0]
+        point = point if self.levels is None else self.inputs(point)
         values = np.clip(point[: self._count].cpu().numpy(), 0.0, 1.0)
         return {self._choice: np.int64(chosen), "values": values}
 
-    def inputs(self, points: Tensor) -> Tensor:
+    def exact_inputs(self, points: Tensor) -> Tensor:
         members = self.membership(points)
-        values = points[..., : self._count].where(members, torch.full_like(points[..., :1], UNSET))
+        values = points[..., : self._count].where(members, self._unset.to(points))
         return torch.cat([values, members.to(points)], -1)
 
     def membership(self, points: Tensor) -> Tensor:
@@ -204,13 +256,13 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
     """
     codec = task.codec
     if isinstance(codec, ChoiceCodec):
-        return ChoiceFeatures(codec.key, codec.sets, codec.domains.names, searched)
+        return ChoiceFeatures(codec, searched)
     if isinstance(codec, SparseCodec):
-        return SparseFeatures(codec.space)
-    if isinstance(codec, GridCodec):
-        return GridFeatures(codec.space)
+        return SparseFeatures(codec.space, codec.domains)
+    if isinstance(codec, GridCodec) and codec.domains.is_plain:
+        return GridFeatures(codec.space, codec.domains)
     if isinstance(codec, BoxCodec):
-        return BoxFeatures(codec.dim)
+        return BoxFeatures(codec.domains)
     raise ArgumentError(
         f"features exist for soft, adversarial, hard and contextual tasks; {task.env_id} is {task.mode}"
     )

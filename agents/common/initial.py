@@ -8,7 +8,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from cbo_gym.actions.codec import UNSET, Action
+from cbo_gym.actions.codec import Action
 from cbo_gym.agent import Agent
 from cbo_gym.agents.common.seeding import seeded_copy
 from cbo_gym.task import HardTask, Observation, Round, Task
@@ -23,8 +23,7 @@ def first_action(task: Task, seed: int) -> Action:
     Observing informs about every mechanism; afterwards a model's prior replaces missing data.
     """
     if isinstance(task, HardTask) and frozenset() in task.targets:
-        values = np.full(len(task.manipulable), UNSET)
-        return {"target": np.int64(task.targets.index(frozenset())), "values": values}
+        return {"target": np.int64(task.targets.index(frozenset())), "values": task.codec.domains.unset.copy()}
     return seeded_copy(task.action_space, seed).sample()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -38,6 +40,11 @@ class Operation(Kernel):
     def set_zeros(self, zeros: Tensor) -> None:
         for part in self.parts:
             part.set_zeros(zeros)
+
+    def with_categories(self, categories: Mapping[int, int]) -> Self:
+        made = copy(self)
+        made.parts = tuple(part.with_categories(categories) for part in self.parts)
+        return made
 
     def split(self, theta: Tensor) -> list[Tensor]:
         """Return the hyper-parameters of each part, ``... x k`` to ``... x k_i``, the operation's own first."""
@@ -158,6 +165,12 @@ class OnColumns(Operation):
     def set_zeros(self, zeros: Tensor) -> None:
         self.parts[0].set_zeros(zeros[self.columns])
 
+    def with_categories(self, categories: Mapping[int, int]) -> Self:
+        first, stop = self.columns.start or 0, self.columns.stop
+        return super().with_categories(
+            {index - first: count for index, count in categories.items() if first <= index < stop}
+        )
+
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
         function = self.parts[0].at(theta, data[..., self.columns], log_scale)
 
@@ -206,6 +219,11 @@ class Stacked(Operation):
     @property
     def structure(self) -> Hashable:
         return super().structure, self._dim
+
+    def with_categories(self, categories: Mapping[int, int]) -> Self:
+        if categories:
+            raise NotImplementedError("a stack of one kernel takes no categories")
+        return self
 
     def set_zeros(self, zeros: Tensor) -> None:
         """Do nothing, because all copies start from the same hyper-parameters."""

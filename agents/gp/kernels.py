@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
 import torch
@@ -103,6 +103,19 @@ class Kernel(ABC):
     def set_zeros(self, zeros: Tensor) -> None:  # noqa: B027  (most kernels are the same everywhere)
         """Take native zeros of the inputs, ``(d,)``, in units in which the data fill [0, 1]."""
 
+    def with_categories(self, categories: Mapping[int, int]) -> Kernel:
+        """Return the kernel if some inputs are categories.
+
+        Args:
+            categories: input -> number of categories, which are equally spaced in [0, 1].
+
+        Raises:
+            NotImplementedError: if the kernel cannot have such inputs.
+        """
+        if categories:
+            raise NotImplementedError(f"{type(self).__name__} takes no categories")
+        return self
+
     def with_lengthscale(self, length: float) -> Tensor:
         """Return the initial hyper-parameters, ``(k,)``, with one lengthscale for all inputs."""
         own = self.hyperparameters
@@ -135,6 +148,9 @@ class SquaredExponential(Kernel):
         lengths = Hyperparameters.gamma(*LENGTHSCALE_GAMMA, dim)
         lengths.lower[:] = math.log(MIN_GAMMA_LENGTHSCALE)
         return cls(dim, lengths)
+
+    def with_categories(self, categories: Mapping[int, int]) -> Kernel:
+        return OneHot(self, categories) if categories else self
 
     @property
     def hyperparameters(self) -> Hyperparameters:
@@ -186,6 +202,71 @@ class SquaredExponential(Kernel):
         weights = (2.0 / RANDOM_FEATURES) ** 0.5 * normal[..., :count, :].mT
         frequencies = normal[..., count:, :] * (-theta).exp().unsqueeze(-1)
         return lambda points: (points @ frequencies + 2.0 * math.pi * phases).cos() @ weights
+
+
+class OneHot(Kernel):
+    """A squared exponential some of whose inputs are categories: the distance of two of them is 0 or 1.
+
+    A category becomes as many columns as there are categories, with one lengthscale.
+
+    Args:
+        kernel: the squared exponential of all inputs, with its hyper-parameters.
+        categories: input -> number of categories, which are equally spaced in [0, 1].
+    """
+
+    broadcasts = True
+
+    def __init__(self, kernel: SquaredExponential, categories: Mapping[int, int]) -> None:
+        self._kernel, self._categories = kernel, dict(categories)
+        # The input of each column.
+        self._inputs = torch.tensor(
+            [index for index in range(kernel.dim) for _ in range(self._categories.get(index, 1))]
+        )
+        self._expanded = SquaredExponential(len(self._inputs))
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        return self._kernel.hyperparameters
+
+    @property
+    def structure(self) -> Hashable:
+        return self._kernel.structure, tuple(self._categories.items())
+
+    def _expand(self, points: Tensor) -> Tensor:
+        """Return the columns of points, ``... x d`` to ``... x k``."""
+        columns = []
+        for index, column in enumerate(points.split(1, -1)):
+            if (count := self._categories.get(index)) is None:
+                columns.append(column)
+            else:
+                levels = torch.arange(count, device=points.device)
+                nearest = (column.detach() * (count - 1)).round().clamp(0, count - 1)
+                columns.append((nearest == levels).to(points) * math.sqrt(0.5))
+        return torch.cat(columns, -1)
+
+    def _sum(self, gradient: Tensor) -> Tensor:
+        """Return the sums of the columns of each input, ``... x k`` to ``... x d``."""
+        sums = gradient.new_zeros(*gradient.shape[:-1], self._kernel.dim)
+        return sums.index_add_(-1, self._inputs.to(gradient.device), gradient)
+
+    def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
+        function = self._expanded.at(theta[..., self._inputs], self._expand(data), log_scale)
+
+        def covariance(points: Tensor) -> Covariance:
+            inner = function(self._expand(points))
+
+            def to_points(cross: Tensor, variance: Tensor) -> Tensor:
+                gradient = self._sum(inner.to_points(cross, variance))
+                gradient[..., list(self._categories)] = 0.0
+                return gradient
+
+            return inner._replace(to_points=to_points, to_theta=lambda gradient: self._sum(inner.to_theta(gradient)))
+
+        return covariance
+
+    def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
+        drawn = self._expanded.draw(theta[..., self._inputs], generator, count)
+        return lambda points: drawn(self._expand(points))
 
 
 class Affine(Kernel):

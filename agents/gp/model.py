@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +71,7 @@ class GaussianProcess:
         covariance: function that returns the kernel for d inputs, one of this package or of GPyTorch.
         noise: function that returns the noise model, which is used if ``noise_std`` is None.
         rescale: input columns that are not in [0, 1]; they are rescaled by their range in the data at each refit.
+        categories: input column that is a category -> the number of categories, which are equally spaced in [0, 1].
         refit_iterations: maximum number of iterations of a refit, which starts where the last fit ended.
         condense: whether predictions leave out directions of the data whose signal is negligible compared with the
             noise, see :func:`~cbo_gym.agents.gp.posterior.condense`. With many data this saves most of their
@@ -99,6 +101,7 @@ class GaussianProcess:
         covariance: Callable[[int], Any] = SquaredExponential,
         noise: Callable[[], Noise] = NoiseLevel,
         rescale: Sequence[int] = (),
+        categories: Mapping[int, int] = MappingProxyType({}),
         refit_iterations: int = FIT_ITERATIONS,
         condense: bool = False,
         device: str | torch.device = "cpu",
@@ -116,7 +119,8 @@ class GaussianProcess:
         self.condense = condense
         self.schedule = RefitSchedule()
         self._device = torch.device(device)
-        self.kernel: Kernel = as_kernel(covariance(dim))
+        self.categories = dict(categories)
+        self.kernel: Kernel = as_kernel(covariance(dim)).with_categories(self.categories)
         self._set_noise(self._make_noise())
         # Number of points at the last search over lengthscales.
         self._searched = 0

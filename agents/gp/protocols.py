@@ -75,5 +75,5 @@ class NodeSurrogate(Surrogate, Protocol):
 MakeSurrogate = Callable[..., Surrogate]
 #: Called with the modelled name and the number of inputs, and with the keywords ``noise_std``, ``covariance`` (which
 #: makes the kernel for as many inputs), ``rescale``, ``condense`` and ``device`` of
-#: :class:`~cbo_gym.agents.gp.model.GaussianProcess`
+#: :class:`~cbo_gym.agents.gp.model.GaussianProcess`; with ``categories`` if there are any
 MakeNodeSurrogate = Callable[..., NodeSurrogate]

@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Costs
-from cbo_gym.actions.codec import UNSET
 from cbo_gym.agents.gp.model import is_noiseless
 from cbo_gym.agents.intervention_sets.acquisition import evolve, log_augmented_ei_factor, log_expected_improvement
 from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, EffectModel
@@ -50,6 +49,7 @@ class InterventionSetModel(ABC):
         self.cost = cost
         self._members = [column for column, name in enumerate(task.manipulable) if name in task.targets[index]]
         self._count = len(task.manipulable)
+        self._unset = task.codec.domains.unset
 
     @abstractmethod
     def observe(self, action: Action, reward: float) -> None:
@@ -105,7 +105,7 @@ class InterventionSetModel(ABC):
 
     def action(self, values: np.ndarray) -> Action:
         """Return the action that sets the set's variables to values in [0, 1]."""
-        chosen = np.full(self._count, UNSET)
+        chosen = self._unset.copy()
         chosen[self._members] = values
         return {"target": np.int64(self.index), "values": chosen}
 

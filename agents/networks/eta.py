@@ -75,6 +75,10 @@ class WithEta(ActionFeatures):
         count = len(self._nodes)
         return torch.cat([points[..., :count], self._features.inputs(points[..., count:])], -1)
 
+    def exact_inputs(self, points: Tensor) -> Tensor:
+        count = len(self._nodes)
+        return torch.cat([points[..., :count], self._features.exact_inputs(points[..., count:])], -1)
+
     def membership(self, points: Tensor) -> Tensor:
         return self._features.membership(points[..., len(self._nodes) :])
 

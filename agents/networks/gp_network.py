@@ -88,7 +88,11 @@ class GPNetwork:
         actions = task.action_nodes if isinstance(task, SoftTask) else {}
         needed = task.diagram.ancestors([task.reward, *constrained])
         self.nodes = tuple(node for node in task.nodes if node in needed)
-        self.parents = {node: task.diagram.parents(node) for node in self.nodes}
+        # Numbers come first, because a mechanism may be affine in them.
+        self.parents = {
+            node: tuple(sorted(task.diagram.parents(node), key=lambda name: self._categories_of(name) > 0))
+            for node in self.nodes
+        }
         self.actions = {node: actions.get(node, ()) for node in self.nodes}
         replaceable = isinstance(task, SoftTask) and make is GaussianProcess
         self.signals = self._find_signals() if signals and replaceable else ()
@@ -110,6 +114,13 @@ class GPNetwork:
             node for node, own in children.items() if own and all(frozenset({node, child}) in linked for child in own)
         )
 
+    def _categories_of(self, column: str | int) -> int:
+        """Return the number of categories of a parent or an action's coordinate; 0 for a number."""
+        if isinstance(column, int):
+            return len(self.task.codec.domains.categories(column))
+        names = self.settable.names
+        return len(self.settable.categories(names.index(column))) if column in names else 0
+
     def _columns_of(self, node: str, signal_inputs: bool) -> tuple[str | int, ...]:
         """Return the inputs of a node's GP: names of parents, indices of actions, then the inputs of signals."""
         signals = [parent for parent in self.parents[node] if signal_inputs and parent in self.signals]
@@ -122,6 +133,7 @@ class GPNetwork:
         columns, settable = self._columns[node], self.settable.names
         noise = None if self.task.noise is None else self.task.noise[node]
         confounded = any(node in pair for pair in self.task.diagram.bidirected)
+        categories = {index: count for index, name in enumerate(columns) if (count := self._categories_of(name))}
         surrogate = self._make(
             node,
             max(1, len(columns)),  # a root has a constant input: its GP learns a constant
@@ -130,13 +142,14 @@ class GPNetwork:
             rescale=[index for index, name in enumerate(columns) if isinstance(name, str) and name not in settable],
             condense=self.condense,
             device=self.device,
+            **({"categories": categories} if categories else {}),
         )
         if isinstance(surrogate, GaussianProcess):
             if confounded and self._targets:
                 surrogate.learn_noise(usual_noise)  # latent causes add to it, and few rounds tell how much
             if node in settable:
-                low, span = self.settable.scales[settable.index(node)]
-                surrogate.set_prior(low + span / 2, span / 4)
+                low, high = self.settable.intervals[settable.index(node)]
+                surrogate.set_prior(low + (high - low) / 2, (high - low) / 4)
         return surrogate
 
     def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
@@ -144,7 +157,8 @@ class GPNetwork:
 
         Without latent causes a kernel of all parents learns as much, and predicts in half the time.
         """
-        parents, own = len(self.parents[node]), len(self.parents[node]) + len(self.actions[node])
+        parents = sum(not self._categories_of(name) for name in self.parents[node])
+        own = len(self.parents[node]) + len(self.actions[node])
         if not parents:
             return SquaredExponential
         if self._has_signals(node):
@@ -176,8 +190,7 @@ class GPNetwork:
 
     def add(self, action: Action, observation: Observation) -> None:
         """Learn from a round: every node that was not set, and was measured with its parents."""
-        played = self.features.inputs(self.features.encode(action)).to(self.inputs)
-        self.inputs = torch.cat([self.inputs, played[None]])
+        self.inputs = torch.cat([self.inputs, self.features.of_actions([action]).to(self.inputs)])
         values = observation["nodes"]
         target = self._targets[int(action["target"])] if self._targets else frozenset()
         for node in self.nodes:
@@ -284,6 +297,10 @@ class GPNetwork:
         if self.task.noise is not None:
             known = self.task.noise[node]
             return torch.from_numpy(known.from_uniform(uniforms.cpu().numpy()) - known.mean).to(self.device)
+        if self._categories_of(node) and len(outputs := self.surrogates[node].outputs):
+            # Where a category is not set, its frequencies are those observed.
+            drawn = outputs.quantile(uniforms.to(outputs).flatten(), interpolation="nearest")
+            return drawn.view(uniforms.shape) - outputs.mean()
         self.update()
         return self.surrogates[node].noise_scale * torch.special.ndtri(uniforms.to(self.device))
 

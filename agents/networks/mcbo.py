@@ -83,6 +83,7 @@ class MCBO(NetworkAgent):
     """
 
     takes_missing = True
+    takes_kinds = True
 
     def __init__(self, beta: float | None = None, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:
         if beta is not None:

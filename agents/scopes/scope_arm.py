@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from cbo_gym.actions import Domains
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agents.common.features import BoxFeatures
 from cbo_gym.agents.common.search import RAW_SAMPLES, RESTARTS, maximise
@@ -66,7 +67,7 @@ class ScopeArm:
         self._device = device
         dim = len(self._members)
         self.dim = max(1, dim, len(self._context_columns))
-        self._features = BoxFeatures(dim)
+        self._features = BoxFeatures(Domains([(0.0, 1.0)] * dim))
         count = min(MAX_CANDIDATES, CANDIDATES * dim)
         engine = SobolEngine(max(1, dim), scramble=True, seed=seed)
         self._spread = engine.draw(max(1, count), dtype=torch.float64)[:, :dim].to(device)

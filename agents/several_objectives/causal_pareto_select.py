@@ -78,7 +78,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
 
     def update(self, action: Action, observation: Observation, reward: np.ndarray, info: Info) -> None:
         super().update(action, observation, reward, info)
-        inputs = self.features.inputs(self.features.encode(action))
+        inputs = self.features.of_actions([action])[0]
         index = self._index_of(inputs)
         if index is None:
             return
@@ -164,7 +164,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
     def estimated_rewards(self) -> np.ndarray:
         """Return posterior means by the sets' models; for actions on other sets, the observed rewards."""
         rewards = np.array([past.reward for past in self.history])
-        indices = [self._index_of(self.features.inputs(self.features.encode(past.action))) for past in self.history]
+        indices = [self._index_of(self.features.of_actions([past.action])[0]) for past in self.history]
         for index, local in enumerate(self._locals):
             rows = [row for row, set_index in enumerate(indices) if set_index == index]
             if rows:

@@ -79,7 +79,7 @@ class QNEHVI(SeveralObjectivesAgent):
 
     def update(self, action: Action, observation: Observation, reward: np.ndarray, info: Info) -> None:
         super().update(action, observation, reward, info)
-        inputs = self.features.inputs(self.features.encode(action))
+        inputs = self.features.of_actions([action])[0]
         for surrogate, value in zip(self.surrogates, self.objective_values(observation).values(), strict=True):
             surrogate.add(inputs, value)
 

@@ -15,12 +15,13 @@ from cbo_gym.actions.codec import (
     SuperArmCodec,
 )
 from cbo_gym.actions.costs import Costs
-from cbo_gym.actions.domains import Domains, Interval
+from cbo_gym.actions.domains import Categorical, Domains, Integer, Interval, Kind, Range
 from cbo_gym.actions.spaces import CellBox, GridBox, Space, SparseBox, SuperArmSpace
 
 __all__ = [
     "ArmCodec",
     "BoxCodec",
+    "Categorical",
     "CellBox",
     "CellCodec",
     "ChoiceCodec",
@@ -29,8 +30,11 @@ __all__ = [
     "Domains",
     "GridBox",
     "GridCodec",
+    "Integer",
     "Interval",
+    "Kind",
     "PolicyCodec",
+    "Range",
     "Space",
     "SparseBox",
     "SparseCodec",

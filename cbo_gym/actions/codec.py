@@ -15,21 +15,20 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike
 
+from cbo_gym.actions.domains import UNSET as UNSET
 from cbo_gym.actions.domains import Domains
 from cbo_gym.actions.spaces import CellBox, GridBox, Space, SparseBox, SuperArmSpace
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 
 # Width of a cell whose corners coincide.
 NARROWEST = 2.0**-40
-# Value of variables that an action does not set.
-UNSET = 0.5
 
 # An element of an action space.
 Action = Any
 # A batch: an element of a batched action space.
 Actions = Any
 # An action in the form of envs_registry.yaml.
-Record = list[float] | dict[str, float] | str
+Record = list[float] | dict[str, Any] | str
 
 
 class Codec(ABC):
@@ -38,6 +37,7 @@ class Codec(ABC):
     Attributes:
         space: the action space.
         domains: native units of the coordinates.
+        grid: the levels of the coordinates; None if they may have any values in [0, 1].
         dim: number of coordinates of a point in [0, 1]^dim.
         choices: names of the sets of variables from which an action chooses; empty without such a choice.
     """
@@ -52,6 +52,8 @@ class Codec(ABC):
     def __init__(self, space: Space, domains: Domains) -> None:
         self.space = space
         self.domains = domains
+        values = space["values"] if isinstance(space, spaces.Dict) else space
+        self.grid: GridBox | None = getattr(values, "grid", None)
 
     @abstractmethod
     def to_action(self, points: np.ndarray) -> Action:
@@ -62,7 +64,7 @@ class Codec(ABC):
         return np.ravel(action).astype(np.float64)
 
     def to_record(self, action: Action) -> Record:
-        """Return the action as envs_registry.yaml writes it."""
+        """Return the action as envs_registry.yaml writes it: a list, or by name in native units with labels."""
         return [float(value) for value in np.ravel(action)]
 
     @abstractmethod
@@ -74,25 +76,30 @@ class Codec(ABC):
         """Return a readable string of a record, with native units."""
 
     def to_native(self, action: Action) -> dict[str, Any]:
-        """Return name -> native value, or ``(low, high)`` of an interval, of what the action sets."""
-        return dict(zip(self.domains.names, self.domains.points_to_native(action).tolist(), strict=True))
+        """Return name -> native value, label or ``(low, high)`` of an interval, of what the action sets."""
+        values = self.domains.points_to_native(action).tolist()
+        return self.domains.labels(dict(zip(self.domains.names, values, strict=True)))
 
     def from_native(self, values: Mapping[str, Any], null: Sequence[float], suggested: Action | None = None) -> Action:
         """Return the action that sets these values; it may be outside the action space.
 
         Args:
-            values: name -> native number, or ``(low, high)`` of an interval.
+            values: name -> native number, the label of a category, or ``(low, high)`` of an interval.
             null: coordinates of the parameters that ``values`` leaves out, in [0, 1].
             suggested: the action that was suggested, if any.
 
         Raises:
-            ArgumentError: if no action sets these names.
+            ArgumentError: if no action sets these names, or a value is not of the kind of its coordinate.
         """
         pairs = zip(self.domains.names, null, strict=True)
         return np.array([self._to_unit(name, values[name]) if name in values else low for name, low in pairs])
 
     def _to_unit(self, name: str, native: Any) -> Any:
-        return self.domains.scales[self.domains.names.index(name)].to_unit(native)
+        try:
+            number = self.domains.number(name, native)
+        except ArgumentError as error:
+            raise ArgumentError(f"the value of {name} {error}") from error
+        return self.domains.scales[self.domains.names.index(name)].to_unit(number)
 
     @property
     def options(self) -> tuple[str, Sequence[str]]:
@@ -150,15 +157,13 @@ class BoxCodec(Codec):
             names = self.domains.names
             if set(record) != set(names):
                 raise ArgumentError(f"give one value for each of {list(names)}; given {list(record)}")
-            pairs = zip(names, self.domains.scales, strict=True)
             # Rounding may leave [0, 1].
-            record = np.clip([scale.to_unit(record[name]) for name, scale in pairs], 0.0, 1.0).tolist()
+            record = np.clip([self._to_unit(name, record[name]) for name in names], 0.0, 1.0).tolist()
         return np.array(record, dtype=np.float64)
 
     def to_string(self, record: Record) -> str:
         point = self.from_record(record)
-        native = zip(self.domains.names, self.domains.points_to_native(point), strict=True)
-        return f"{_format_assignments(native)}, which is the action {_format_numbers(point)}"
+        return f"{_format_assignments(self.to_native(point).items())}, which is the action {_format_numbers(point)}"
 
 
 class SparseCodec(BoxCodec):
@@ -171,7 +176,7 @@ class SparseCodec(BoxCodec):
 
 
 class GridCodec(BoxCodec):
-    """Points of a grid in the unit box; a point becomes the nearest of them."""
+    """Points of the unit box some of whose coordinates have levels; a point becomes the nearest of them."""
 
     space: GridBox
 
@@ -269,7 +274,7 @@ class ChoiceCodec(Codec):
 
     def to_action(self, points: np.ndarray) -> Action:
         chosen = points[..., : len(self.sets)].argmax(axis=-1)
-        return {self.key: chosen, "values": points[..., len(self.sets) :]}
+        return {self.key: chosen, "values": self.domains.round(points[..., len(self.sets) :])}
 
     def to_point(self, action: Action) -> np.ndarray:
         scores = np.zeros(len(self.sets))
@@ -280,7 +285,7 @@ class ChoiceCodec(Codec):
         members = self.sets[int(action[self.key])]
         point = np.asarray(action["values"], dtype=np.float64).tolist()
         native = zip(self.domains.names, self.domains.to_native(point), strict=True)
-        return {name: float(value) for name, value in native if name in members}
+        return self.domains.labels({name: float(value) for name, value in native if name in members})
 
     def to_native(self, action: Action) -> dict[str, Any]:
         return ChoiceCodec.to_record(self, action)  # type: ignore[return-value]
@@ -296,7 +301,7 @@ class ChoiceCodec(Codec):
         index = self.sets.index(chosen) if suggested is None else int(suggested[self.key])
         if self.sets[index] != chosen:
             index = self.sets.index(chosen)
-        point = np.full(len(self.domains), UNSET)
+        point = self.domains.unset.copy()
         for name, native in values.items():
             point[self.domains.names.index(name)] = self._to_unit(name, native)
         return {self.key: np.int64(index), "values": point}
@@ -306,13 +311,11 @@ class ChoiceCodec(Codec):
         return f"{self.key}s", self.choices
 
     def from_record(self, record: Any) -> Action:
-        values = np.full(len(self.domains), UNSET)
-        names = self.domains.names
+        values, names = self.domains.unset.copy(), self.domains.names
         for name, native in record.items():
             if name not in names:
                 raise ArgumentError(f"{name!r} is not one of {list(names)}{did_you_mean(name, names)}")
-            index = names.index(name)
-            values[index] = self.domains.scales[index].to_unit(native)
+            values[names.index(name)] = self._to_unit(name, native)
         return {self.key: self.sets.index(frozenset(record)), "values": values.clip(0.0, 1.0)}
 
     def to_string(self, record: Record) -> str:
@@ -407,8 +410,8 @@ class PolicyCodec(ChoiceCodec):
         return record if isinstance(record, str) else super().to_string(record)
 
 
-def _format_assignments(pairs: Iterable[tuple[str, float]]) -> str:
-    return ", ".join(f"{name} = {value:.5g}" for name, value in pairs)
+def _format_assignments(pairs: Iterable[tuple[str, Any]]) -> str:
+    return ", ".join(f"{name} = {value if isinstance(value, str) else format(value, '.5g')}" for name, value in pairs)
 
 
 def _format_numbers(numbers: ArrayLike) -> str:

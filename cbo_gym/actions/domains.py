@@ -1,15 +1,28 @@
-"""Conversion of action coordinates between the unit interval [0, 1] and native units."""
+"""Domains of action coordinates: the kinds of their values, and conversion between [0, 1] and native units."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cbo_gym._util.arguments import is_finite_number
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.scm.values import Interval, Number
+
+# Distance from a level, in steps, of numbers that are taken as the level itself.
+ON_LEVEL = 1e-9
+# Share of the lower end below which numbers on a logarithmic scale count as this share of it.
+LEAST_SHARE = 1e-6
+MAX_LEVELS = 1_000_000
+MAX_CATEGORIES = 100
+# Coordinate of a variable that an action does not set.
+UNSET = 0.5
 
 
 class Scale(NamedTuple):
@@ -26,6 +39,292 @@ class Scale(NamedTuple):
     def to_unit(self, native: Number) -> Number:
         """Return the coordinate of a native value; outside [0, 1] if the value is outside the interval."""
         return (native - self.low) / self.span
+
+
+class Kind(tuple[float, float]):
+    """The native interval ``(low, high)`` of a coordinate whose values are not all numbers of a linear scale.
+
+    Attributes:
+        levels: number of allowed values, whose coordinates are equally spaced in [0, 1]; None if all are allowed.
+        categories: labels of the values 0, 1, ...; empty for numbers.
+    """
+
+    levels: int | None = None
+    categories: tuple[str, ...] = ()
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+        return self[0]
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        return self[1]
+
+    def to_native(self, value: Number) -> Number:
+        """Return the native value of a coordinate in [0, 1]: a number or an array, NumPy's or torch's."""
+        assert self.levels is not None
+        steps = self.levels - 1
+        return self.low + (self.high - self.low) / steps * _snap(steps * value)
+
+    def to_unit(self, native: Number) -> Number:
+        """Return the coordinate of a native value, which need not be on a level or in the interval."""
+        assert self.levels is not None
+        steps = self.levels - 1
+        return _snap((native - self.low) * steps / (self.high - self.low)) / steps
+
+    def number(self, value: Any) -> float:
+        """Return the native number of a value that a user gives, which may be outside the interval.
+
+        Raises:
+            ArgumentError: if it is not of this kind; the message continues "the value of X".
+        """
+        if not is_finite_number(value):
+            raise ArgumentError(f"must be a finite number; given {short_repr(value)}")
+        return float(value)
+
+    def label(self, number: float) -> Any:
+        """Return a native number as users write it."""
+        return float(number)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the form in files, which :func:`read_domain` takes."""
+        return {"low": self.low, "high": self.high}
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and tuple.__eq__(self, other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self, *vars(self).values()))
+
+
+class Range(Kind):
+    """Numbers from ``low`` to ``high``.
+
+    Args:
+        low: lower end.
+        high: upper end.
+        step: distance of the values that can be set, ``low``, ``low + step``, ...; None for all numbers.
+        scale: ``"linear"``, or ``"log"`` for numbers that vary by factors, such as doses.
+
+    Raises:
+        ArgumentError: if ``low`` is not below ``high`` or not above 0 on a logarithmic scale, the step does not divide
+            the interval, or a logarithmic scale has a step.
+    """
+
+    step: float | None
+    scale: Literal["linear", "log"]
+
+    def __new__(
+        cls, low: float, high: float, *, step: float | None = None, scale: Literal["linear", "log"] = "linear"
+    ) -> Range:
+        low, high = _ends("Range", low, high)
+        levels = None
+        if scale not in ("linear", "log"):
+            raise ArgumentError(f"the scale of a Range is 'linear' or 'log'; given {short_repr(scale)}")
+        if scale == "log" and low <= 0.0:
+            raise ArgumentError(f"a Range with scale='log' needs low above 0; given {low:g}")
+        if scale == "log" and step is not None:
+            raise ArgumentError("a Range with scale='log' has no step; leave one of them out")
+        if step is not None:
+            if not (is_finite_number(step) and step > 0.0):
+                raise ArgumentError(f"the step of a Range must be a finite number above 0; given {short_repr(step)}")
+            step, steps = float(step), (high - low) / step
+            if steps > MAX_LEVELS:
+                raise ArgumentError(f"a Range has at most {MAX_LEVELS:,} steps; given {steps:.3g}, from step={step:g}")
+            if round(steps) < 1 or abs(steps - round(steps)) > 1e-6 * steps:
+                below, above = (low + step * max(1, int(steps) + more) for more in (0, 1))
+                raise ArgumentError(
+                    f"the step of a Range must divide high - low; given Range({low:g}, {high:g}, step={step:g}): end "
+                    f"it at {below:g} or {above:g}"
+                )
+            levels = round(steps) + 1
+        self = tuple.__new__(cls, (low, high))
+        self.step, self.scale, self.levels = step, scale, levels
+        return self
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it allows all numbers, on a linear scale, as a pair ``(low, high)`` does."""
+        return self.step is None and self.scale == "linear"
+
+    def to_native(self, value: Number) -> Number:
+        if self.levels is not None:
+            return super().to_native(value)
+        return self.low * (self.high / self.low) ** value
+
+    def to_unit(self, native: Number) -> Number:
+        if self.levels is not None:
+            return super().to_unit(native)
+        ratio = native / self.low
+        # torch's tensors are not arrays of NumPy.
+        is_tensor = hasattr(ratio, "clamp_min")
+        log = ratio.clamp_min(LEAST_SHARE).log() if is_tensor else np.log(np.maximum(ratio, LEAST_SHARE))
+        return log / math.log(self.high / self.low)
+
+    def number(self, value: Any) -> float:
+        number = super().number(value)
+        if self.scale == "log" and number < self.low * LEAST_SHARE:
+            raise ArgumentError(
+                f"must be at least {self.low * LEAST_SHARE:g}, because its scale is logarithmic; given {number:g}"
+            )
+        return number
+
+    def label(self, number: float) -> float:
+        # 0.1 + 0.2 is not 0.3.
+        return float(number) if self.levels is None else float(f"{number:.12g}")
+
+    def to_mapping(self) -> dict[str, Any]:
+        step = {} if self.step is None else {"step": self.step}
+        return super().to_mapping() | step | ({"scale": "log"} if self.scale == "log" else {})
+
+    def __getnewargs_ex__(self) -> tuple[tuple[float, float], dict[str, Any]]:
+        return (self.low, self.high), {"step": self.step, "scale": self.scale}
+
+    def __repr__(self) -> str:
+        step = "" if self.step is None else f", step={self.step:g}"
+        return f"Range({self.low:g}, {self.high:g}{step}{', scale=' + repr(self.scale) if self.scale == 'log' else ''})"
+
+
+class Integer(Kind):
+    """Whole numbers from ``low`` to ``high``, both included.
+
+    Raises:
+        ArgumentError: unless these are whole numbers, ``low`` below ``high``.
+    """
+
+    def __new__(cls, low: int, high: int) -> Integer:
+        ends = _ends("Integer", low, high)
+        if not all(end.is_integer() for end in ends):
+            raise ArgumentError(f"the ends of an Integer must be whole numbers; given {low!r} and {high!r}")
+        if ends[1] - ends[0] > MAX_LEVELS:
+            raise ArgumentError(f"an Integer has at most {MAX_LEVELS:,} steps; use Range({low}, {high})")
+        self = tuple.__new__(cls, ends)
+        self.levels = int(ends[1] - ends[0]) + 1
+        return self
+
+    def number(self, value: Any) -> float:
+        number = super().number(value)
+        if not number.is_integer():
+            raise ArgumentError(f"must be a whole number; given {number:g}")
+        return number
+
+    def label(self, number: float) -> int | float:
+        return round(number) if abs(number - round(number)) < ON_LEVEL else float(number)
+
+    def to_mapping(self) -> dict[str, Any]:
+        return {"type": "integer", "low": int(self.low), "high": int(self.high)}
+
+    def __getnewargs__(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    def __repr__(self) -> str:
+        return f"Integer({self.low:.0f}, {self.high:.0f})"
+
+
+class Categorical(Kind):
+    """One of several categories without an order, such as media; the number of a category is its index.
+
+    Args:
+        categories: their names, at least two.
+
+    Raises:
+        ArgumentError: unless these are different strings that are not blank.
+    """
+
+    def __new__(cls, categories: Iterable[str]) -> Categorical:
+        is_list = isinstance(categories, Iterable) and not isinstance(categories, str)
+        names = list(categories) if is_list else []
+        if not 2 <= len(names) <= MAX_CATEGORIES:
+            raise ArgumentError(
+                f"a Categorical needs a list of 2 to {MAX_CATEGORIES} categories; given {short_repr(categories)}"
+            )
+        if wrong := [name for name in names if not (isinstance(name, str) and name.strip() == name != "")]:
+            raise ArgumentError(
+                "categories must be strings without white space at their ends; given "
+                f"{short_repr(wrong[0])}: write {str(wrong[0]).strip()!r}"
+            )
+        if len(set(names)) < len(names):
+            raise ArgumentError(f"categories must be different; given {short_repr(names)}")
+        self = tuple.__new__(cls, (0.0, len(names) - 1.0))
+        self.categories, self.levels = tuple(names), len(names)
+        return self
+
+    def number(self, value: Any) -> float:
+        if value not in self.categories:
+            raise ArgumentError(
+                f"must be one of {', '.join(map(repr, self.categories))}; given {short_repr(value)}"
+                f"{did_you_mean(value, self.categories) if isinstance(value, str) else ''}"
+            )
+        return float(self.categories.index(value))
+
+    def label(self, number: float) -> str:
+        return self.categories[round(number)]
+
+    def to_mapping(self) -> dict[str, Any]:
+        return {"categories": list(self.categories)}
+
+    def __getnewargs__(self) -> tuple[tuple[str, ...]]:
+        return (self.categories,)
+
+    def __repr__(self) -> str:
+        return f"Categorical({list(self.categories)})"
+
+
+def read_domain(value: Any) -> Any:
+    """Return a :class:`Kind` from the form of files, see :meth:`Kind.to_mapping`; any other value as it is.
+
+    The forms are ``{low: 0.001, high: 1, scale: log}``, ``{low: 5.5, high: 7.5, step: 0.1}``,
+    ``{type: integer, low: 1, high: 8}``, ``{categories: [A, B]}`` and ``[A, B]``.
+
+    Raises:
+        ArgumentError: if it begins like one of these and is wrong.
+    """
+    if isinstance(value, list | tuple) and value and all(isinstance(name, str) for name in value):
+        return Categorical(value)
+    if not isinstance(value, Mapping):
+        return value
+    fields = dict(value)
+    word = fields.pop("type", "categorical" if "categories" in fields else "range")
+    if not isinstance(word, str) or word not in FORMS:
+        raise ArgumentError(f"the type must be one of {', '.join(FORMS)}; given {short_repr(word)}")
+    kind, known = FORMS[word]
+    if unknown := [name for name in fields if name not in known]:
+        raise ArgumentError(
+            f"a domain of type {word} has the keys {', '.join(known)}; given also {short_repr(unknown[0])}"
+            f"{did_you_mean(unknown[0], known)}"
+        )
+    if missing := [name for name in known if name not in (*fields, "step", "scale")]:
+        raise ArgumentError(f"a domain of type {word} needs {' and '.join(missing)}")
+    return kind(**fields)
+
+
+def validate_domain(value: Any, validate_pair: Callable[[Any], Any]) -> Any:
+    """Return the domain of :func:`read_domain`, or a pair as ``validate_pair`` returns it, for pydantic."""
+    domain = read_domain(value)
+    return domain if isinstance(domain, Kind) else validate_pair(domain)
+
+
+def _ends(name: str, low: object, high: object) -> tuple[float, float]:
+    if not (is_finite_number(low) and is_finite_number(high) and low < high):  # type: ignore[operator]
+        raise ArgumentError(f"{name} needs low < high, two finite numbers; given {short_repr(low)}, {short_repr(high)}")
+    return float(low), float(high)  # type: ignore[arg-type]
+
+
+def _snap(steps: Number) -> Number:
+    """Return numbers of steps, whole where they are close to it; the arithmetic suits floats, arrays and tensors."""
+    nearest = (steps + 0.5) - (steps + 0.5) % 1.0
+    off = steps - nearest
+    return nearest + off * (abs(off) > ON_LEVEL)
+
+
+# Type in files -> class, and its arguments.
+FORMS: dict[str, tuple[Callable[..., Kind], tuple[str, ...]]] = {
+    "range": (Range, ("low", "high", "step", "scale")),
+    "integer": (Integer, ("low", "high")),
+    "categorical": (Categorical, ("categories",)),
+}
 
 
 @dataclass(frozen=True)
@@ -45,27 +344,34 @@ class SelectedScale:
 
 
 class Domains:
-    """Native intervals of action coordinates, which are in [0, 1].
+    """Native domains of action coordinates, which are in [0, 1].
 
     Args:
-        intervals: name -> native ``(low, high)``, in the order of the coordinates; or a sequence of intervals, whose
-            coordinates are named ``a0``, ``a1``, ...
+        intervals: name -> native ``(low, high)`` or :class:`Kind`, in the order of the coordinates; or a sequence of
+            these, whose coordinates are named ``a0``, ``a1``, ...
 
     Attributes:
         names: names of the coordinates.
         named: whether the caller gave the names.
-        intervals: native ``(low, high)`` of each coordinate.
+        intervals: native ``(low, high)`` of each coordinate, some of which may be a :class:`Kind`.
         scales: conversion of each coordinate.
+        levels: number of equally spaced values in [0, 1] that each coordinate may have; None if it may have all.
+        is_plain: whether all coordinates are numbers of a linear scale.
     """
 
     def __init__(self, intervals: Mapping[str, Interval] | Sequence[Interval]) -> None:
         self.named = isinstance(intervals, Mapping)
         pairs = intervals.values() if isinstance(intervals, Mapping) else intervals
-        self.intervals: tuple[Interval, ...] = tuple((low, high) for low, high in pairs)
+        self.intervals: tuple[Interval, ...] = tuple(map(_plain, pairs))
         numbered = tuple(f"a{i}" for i in range(len(self.intervals)))
         self.names: tuple[str, ...] = tuple(intervals) if isinstance(intervals, Mapping) else numbered
-        self.scales = tuple(Scale(low, high - low) for low, high in self.intervals)
-        self._low, self._span = np.asarray(self.scales, dtype=float).reshape(-1, 2).T
+        self.scales = tuple(
+            domain if isinstance(domain, Kind) else Scale(domain[0], domain[1] - domain[0]) for domain in self.intervals
+        )
+        self.levels = tuple(domain.levels if isinstance(domain, Kind) else None for domain in self.intervals)
+        self.is_plain = not self.kinds
+        low, high = np.asarray(self.intervals, dtype=float).reshape(-1, 2).T
+        self._low, self._span = low, high - low
 
     def __len__(self) -> int:
         return len(self.intervals)
@@ -76,11 +382,61 @@ class Domains:
         Floats are not converted to arrays, because this is called in every step.
         """
         # Callers have checked the number of columns.
+        if not self.is_plain:
+            return [scale.to_native(column) for scale, column in zip(self.scales, columns)]  # noqa: B905
         return [low + span * column for (low, span), column in zip(self.scales, columns)]  # noqa: B905
 
     def points_to_native(self, points: ArrayLike) -> np.ndarray:
         """Return native values of points of shape ``(..., q)``."""
-        return self._low + self._span * np.asarray(points, dtype=float)
+        points = np.asarray(points, dtype=float)
+        if not self.is_plain:
+            return np.stack(self.to_native(np.moveaxis(points, -1, 0)), -1)
+        return self._low + self._span * points
+
+    def round(self, points: ArrayLike) -> np.ndarray:
+        """Return the nearest allowed values of points of shape ``(..., q)``, which are in [0, 1]."""
+        points = np.asarray(points, dtype=float)
+        return points if self._steps is None else np.where(self._steps > 0, _to_steps(points, self._steps), points)
+
+    @cached_property
+    def _steps(self) -> np.ndarray | None:
+        """Number of steps of each coordinate, 0 for those without levels; None if none has levels."""
+        return np.array([(levels or 1) - 1 for levels in self.levels]) if any(self.levels) else None
+
+    @cached_property
+    def unset(self) -> np.ndarray:
+        """Coordinates of variables that an action does not set, shape ``(q,)``."""
+        return self.round(np.full(len(self), UNSET))
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """Name -> domain, of the coordinates that are not all numbers of a linear scale."""
+        pairs = zip(self.names, self.intervals, strict=True)
+        return {name: domain for name, domain in pairs if isinstance(domain, Kind)}
+
+    def categories(self, index: int) -> tuple[str, ...]:
+        """Return the categories of a coordinate; empty for numbers."""
+        domain = self.intervals[index]
+        return domain.categories if isinstance(domain, Kind) else ()
+
+    def labels(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return native values by name as users write them: labels of categories, ints; arrays as they are."""
+        if self.is_plain:
+            return dict(values)
+        kinds = self.kinds
+        return {
+            name: kinds[name].label(value) if name in kinds and not np.ndim(value) else value
+            for name, value in values.items()
+        }
+
+    def number(self, name: str, value: Any) -> Any:
+        """Return the native number of a value that a user gives to a coordinate.
+
+        Raises:
+            ArgumentError: if it is not of the coordinate's kind; numbers without a kind are not checked.
+        """
+        domain = self.intervals[self.names.index(name)]
+        return domain.number(value) if isinstance(domain, Kind) else value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Domains) and (self.names, self.intervals) == (other.names, other.intervals)
@@ -90,3 +446,15 @@ class Domains:
 
     def __repr__(self) -> str:
         return f"Domains({dict(zip(self.names, self.intervals, strict=True)) if self.named else self.intervals})"
+
+
+def _plain(domain: Interval) -> Interval:
+    """Return a domain, as a pair of numbers unless it has levels or another scale."""
+    if isinstance(domain, Kind) and not (isinstance(domain, Range) and domain.is_plain):
+        return domain
+    low, high = domain
+    return low, high
+
+
+def _to_steps(points: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    return np.round(points * steps) / np.maximum(steps, 1)

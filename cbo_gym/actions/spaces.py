@@ -18,6 +18,8 @@ from cbo_gym.errors import ArgumentError
 Space = spaces.Space[Any]
 # Tolerance of the coordinates of a grid, because 3 / 7 is not 3 times 1 / 7.
 ON_GRID = 1e-9
+# Number of levels up to which errors list all of them.
+MAX_LISTED = 20
 
 
 class _Parametrised:
@@ -35,6 +37,7 @@ class SparseBox(_Parametrised, spaces.Box):
     Args:
         null: the point from which differences are counted, shape ``(q,)``, in [0, 1].
         max_interventions: the limit, 1 to q.
+        levels: numbers of equally spaced values of the coordinates, as for :class:`GridBox`; None for any values.
         batch: None for the space of one point, or the number of independent points (shape ``(batch, q)``).
 
     Raises:
@@ -45,28 +48,37 @@ class SparseBox(_Parametrised, spaces.Box):
         self,
         null: Sequence[float] | np.ndarray,
         max_interventions: int,
+        levels: Sequence[int | None] | None = None,
         seed: int | np.random.Generator | None = None,
         batch: int | None = None,
     ) -> None:
         self.null = np.asarray(null, dtype=np.float64)
         q = len(self.null)
         self.max_interventions = whole_number("max_interventions", max_interventions, at_least=1, at_most=q)
-        self.parameters = tuple(self.null.tolist()), self.max_interventions
+        self.levels = tuple(levels) if levels is not None and any(levels) else None
+        #: The levels of the coordinates; None if they may have any values.
+        self.grid = None if self.levels is None else GridBox(q, self.levels)
+        self.parameters = tuple(self.null.tolist()), self.max_interventions, self.levels
         shape = (q,) if batch is None else (batch, q)
         super().__init__(0.0, 1.0, shape, np.float64, seed=seed)
 
     def sample(self, mask: None = None, probability: None = None) -> np.ndarray:
         """Return uniform values in ``max_interventions`` random coordinates, and null in the others."""
         order = self.np_random.random(self.shape).argsort(axis=-1)
-        return np.where(order < self.max_interventions, super().sample(mask, probability), self.null)
+        points = super().sample(mask, probability)
+        points = points if self.grid is None else self.grid.from_uniform(points)
+        return np.where(order < self.max_interventions, points, self.null)
 
     def contains(self, x: object) -> bool:
-        return super().contains(x) and bool(
-            (np.sum(np.asarray(x) != self.null, axis=-1) <= self.max_interventions).all()
+        return (
+            super().contains(x)
+            and bool((np.sum(np.asarray(x) != self.null, axis=-1) <= self.max_interventions).all())
+            and (self.grid is None or self.grid.is_on(np.asarray(x)))
         )
 
     def keep_largest(self, points: np.ndarray) -> np.ndarray:
         """Project ``points`` of shape ``(..., q)`` to the space: null except for the largest differences."""
+        points = points if self.grid is None else self.grid.nearest(points)
         distance = np.abs(points - self.null)
         rank = (-distance).argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable")
         return np.where(rank < self.max_interventions, points, self.null)
@@ -76,50 +88,96 @@ class SparseBox(_Parametrised, spaces.Box):
 
 
 class GridBox(_Parametrised, spaces.Box):
-    """The points of the unit box whose coordinates are multiples of ``1 / (levels - 1)``.
+    """The points of the unit box some or all of whose coordinates are multiples of ``1 / (levels - 1)``.
 
     Args:
         dim: number of coordinates, at least 1.
-        levels: number of equally spaced values of a coordinate, 0 and 1 included, at least 2.
+        levels: number of equally spaced values, 0 and 1 included, of all coordinates, at least 2; or of each, None for
+            those that may have any value in [0, 1].
         batch: None for the space of one point, or the number of independent points (shape ``(batch, dim)``).
 
     Raises:
-        ArgumentError: if ``levels`` is not a whole number of at least 2.
+        ArgumentError: if ``levels`` is not a whole number of at least 2, or not one for each coordinate.
     """
 
     def __init__(
-        self, dim: int, levels: int, seed: int | np.random.Generator | None = None, batch: int | None = None
+        self,
+        dim: int,
+        levels: int | Sequence[int | None],
+        seed: int | np.random.Generator | None = None,
+        batch: int | None = None,
     ) -> None:
-        self.levels = whole_number("levels", levels, at_least=2)
+        each = levels if isinstance(levels, Sequence) else [levels] * dim
+        if len(each) != dim:
+            raise ArgumentError(f"levels must be a number, or one for each of {dim} coordinates; given {levels}")
+        self.levels = tuple(n if n is None else whole_number("levels", n, at_least=2) for n in each)
         self.dim = dim
         self.parameters = dim, self.levels
+        self._counts = [None if number is None else number - 1 for number in self.levels]
+        # 1 for coordinates that may have any value.
+        self._steps = np.array([count or 1 for count in self._counts])
+        self._is_free = np.array([count is None for count in self._counts])
         super().__init__(0.0, 1.0, (dim,) if batch is None else (batch, dim), np.float64, seed=seed)
 
     def all(self) -> np.ndarray:
-        """Return every point, shape ``(levels**dim, dim)``; the last coordinate changes fastest."""
-        steps = np.indices((self.levels,) * self.dim).reshape(self.dim, -1).T
-        return steps / (self.levels - 1)
+        """Return every point of a grid in all coordinates, shape ``(count, dim)``; the last changes fastest."""
+        steps = np.indices(tuple(self._steps + 1)).reshape(self.dim, -1).T
+        return steps / self._steps
 
     def indices(self, points: np.ndarray) -> np.ndarray:
         """Return the indices in :meth:`all` of points of the grid, ``(..., dim)`` to ``(...)``."""
-        steps = np.rint(np.multiply(points, self.levels - 1)).astype(int)
-        return steps @ self.levels ** np.arange(self.dim - 1, -1, -1)
+        steps = np.rint(np.multiply(points, self._steps)).astype(int)
+        return steps @ np.append(np.cumprod(self._steps[:0:-1] + 1)[::-1], 1)
 
     def nearest(self, points: np.ndarray) -> np.ndarray:
         """Return the points of the grid nearest to ``points`` of shape ``(..., dim)``."""
-        return np.round(points * (self.levels - 1)) / (self.levels - 1)
+        return np.where(self._is_free, points, np.round(points * self._steps) / self._steps)
 
     def sample(self, mask: None = None, probability: None = None) -> np.ndarray:
-        return self.np_random.integers(self.levels, size=self.shape) / (self.levels - 1)
+        points = self.np_random.integers(self._steps + 1, size=self.shape) / self._steps
+        return np.where(self._is_free, super().sample(mask, probability), points) if self._is_free.any() else points
 
     def contains(self, x: object) -> bool:
         if not super().contains(x):
             return False
-        points = np.asarray(x, dtype=np.float64)
+        return self.is_on(np.asarray(x, dtype=np.float64))
+
+    def is_on(self, points: np.ndarray) -> bool:
+        """Return whether all points ``(..., dim)`` are on the grid, up to rounding."""
         return bool((np.abs(points - self.nearest(points)) <= ON_GRID).all())
 
+    def from_uniform(self, points: np.ndarray) -> np.ndarray:
+        """Return points of the grid, all levels equally likely, from uniform points of the unit box."""
+        steps = np.minimum(np.floor(points * (self._steps + 1)), self._steps) / self._steps
+        return np.where(self._is_free, points, steps)
+
+    @property
+    def grid(self) -> GridBox:
+        """The grid itself."""
+        return self
+
+    def is_off(self, index: int, value: float) -> bool:
+        """Return whether a number is not one of the levels of a coordinate; quicker than :meth:`is_on`."""
+        steps = self._counts[index]
+        return steps is not None and abs(value - int(value * steps + 0.5) / steps) > ON_GRID
+
+    def level_names(self, index: int) -> str:
+        """Return the levels of a coordinate in words."""
+        last = self._counts[index] or 0
+        if last < MAX_LISTED:
+            return ", ".join(f"{k}/{last}" for k in range(last + 1))
+        return f"0/{last}, 1/{last}, ..., {last}/{last}"
+
     def __repr__(self) -> str:
-        return f"GridBox(0.0, 1.0, {self.shape}, levels={self.levels})"
+        levels = self.levels if len(set(self.levels)) > 1 else self.levels[0]
+        return f"GridBox(0.0, 1.0, {self.shape}, levels={levels})"
+
+
+def unit_box(levels: Sequence[int | None]) -> spaces.Box:
+    """Return the unit box of coordinates some of which have levels, see :class:`GridBox`."""
+    if any(levels):
+        return GridBox(len(levels), levels)
+    return spaces.Box(0.0, 1.0, (len(levels),), dtype=np.float64)
 
 
 class CellBox(_Parametrised, spaces.Box):

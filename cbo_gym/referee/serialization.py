@@ -17,7 +17,7 @@ from gymnasium import spaces
 from cbo_gym import task as tasks
 from cbo_gym.actions import codec as codecs
 from cbo_gym.actions.costs import Costs
-from cbo_gym.actions.domains import Domains
+from cbo_gym.actions.domains import Categorical, Domains, Integer, Range
 from cbo_gym.actions.spaces import CellBox, GridBox, SparseBox, SuperArmSpace
 from cbo_gym.errors import ArgumentError
 from cbo_gym.referee.player import play
@@ -38,8 +38,9 @@ _CHOICES = (*_CODEC, "key", "sets", "choices")
 _ARGUMENTS: dict[type, tuple[str, ...]] = {
     **{kind: tuple(field.name for field in fields(kind) if field.init) for kind in _DATACLASSES},
     spaces.Box: ("low", "high", "dtype"), spaces.Discrete: ("n", "start"), spaces.Dict: ("spaces",),
-    SparseBox: ("null", "max_interventions"), GridBox: ("dim", "levels"), CellBox: ("dim",),
-    SuperArmSpace: ("arms", "size"), Domains: ("intervals",), CausalDiagram: (
+    SparseBox: ("null", "max_interventions", "levels"), GridBox: ("dim", "levels"), CellBox: ("dim",),
+    SuperArmSpace: ("arms", "size"), Domains: ("intervals",), Range: ("low", "high", "step", "scale"),
+    Integer: ("low", "high"), Categorical: ("categories",), CausalDiagram: (
         "nodes", "directed", "bidirected", "allow_cycles"
     ),
     codecs.BoxCodec: _CODEC, codecs.SparseCodec: _CODEC, codecs.GridCodec: _CODEC, codecs.CellCodec: _CODEC,

@@ -3,15 +3,19 @@
 from cbo_gym.errors import naming_the_extra
 
 with naming_the_extra("cbo_gym.study", "study"):
+    from cbo_gym.actions.domains import Categorical, Integer, Range
     from cbo_gym.study.description import Description
     from cbo_gym.study.diagram_check import DiagramCheck, DiagramWarning, Independence
     from cbo_gym.study.study import Study, Trial, create_study, load_study, studies_in
 
 __all__ = [
+    "Categorical",
     "Description",
     "DiagramCheck",
     "DiagramWarning",
     "Independence",
+    "Integer",
+    "Range",
     "Study",
     "Trial",
     "create_study",

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, PlainSerializer, WrapValidator
 from pydantic_core import PydanticKnownError
 
 from cbo_gym._util.arguments import is_whole_number, seed_number
 from cbo_gym._util.validation import StrictModel
+from cbo_gym.actions import Kind
+from cbo_gym.actions.domains import validate_domain
 from cbo_gym.errors import CBOGymError
 from cbo_gym.modes import classes_of
 from cbo_gym.scm import CausalDiagram
@@ -43,6 +45,21 @@ Whole = Annotated[
 ]
 Seed = Annotated[int, BeforeValidator(seed_number)]
 Bounds = Annotated[tuple[Number, Number], AfterValidator(_require_ascending)]
+
+
+def _read_domain(value: Any, validate_pair: Any) -> Any:
+    domain = validate_domain(value, validate_pair)
+    for end in domain:
+        _require_magnitude(end)
+    return domain
+
+
+# The bounds of a settable variable or a parameter: a pair, or a Kind.
+Domain = Annotated[
+    Bounds,
+    WrapValidator(_read_domain),
+    PlainSerializer(lambda domain: domain.to_mapping() if isinstance(domain, Kind) else list(domain)),
+]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 # None is read as an empty list, and a string as a list of one string.
 Strings = Annotated[
@@ -78,8 +95,8 @@ class Parameter(StrictModel):
     """A soft parameter: the node whose mechanism it enters, its bounds, and its value without an intervention."""
 
     node: Name
-    bounds: Bounds
-    null: Number | None = None
+    bounds: Domain
+    null: Number | str | None = None
 
 
 class Description(StrictModel):
@@ -98,7 +115,8 @@ class Description(StrictModel):
         ignored: names whose values are accepted and dropped, such as variables that the reward affects; these cannot
             change it.
         candidates: possible causal diagrams, one of which should be the true one; usually empty.
-        settable: variable -> bounds, in its units.
+        settable: variable -> bounds, in its units; or :class:`~cbo_gym.study.Range` with a step or a logarithmic
+            scale, :class:`~cbo_gym.study.Integer` or :class:`~cbo_gym.study.Categorical`.
         parameters: the parameters of the soft and the aggregated mode.
         targets: the sets of variables that may be set; the empty set is to only observe. None for the minimal
             intervention sets.
@@ -128,7 +146,7 @@ class Description(StrictModel):
     diagram: Diagram | None = None
     ignored: list[Name] = []
     candidates: list[Diagram] = []
-    settable: dict[Name, Bounds] = {}
+    settable: dict[Name, Domain] = {}
     parameters: dict[Name, Parameter] = {}
     targets: list[list[str]] | None = None
     contexts: list[str] = []

@@ -9,7 +9,8 @@ from itertools import combinations
 from typing import Any
 
 from cbo_gym._util.yaml import KeyPath
-from cbo_gym.actions import Costs
+from cbo_gym.actions import Costs, Domains
+from cbo_gym.actions.domains import ON_LEVEL
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.modes import classes_of
 from cbo_gym.modes.base.interface import Interface
@@ -216,13 +217,24 @@ def _constraints(description: Description, structure: Structure) -> tuple[Constr
 def _null_action(description: Description) -> list[float]:
     null_action = []
     for name, parameter in description.parameters.items():
-        low, high = parameter.bounds
-        null = low if parameter.null is None else parameter.null
-        if not low <= null <= high:
-            with at("parameters", name):
+        domains = Domains({name: parameter.bounds})
+        (low, high), (scale,) = parameter.bounds, domains.scales
+        with at("parameters", name):
+            null = low if parameter.null is None else _null_value(name, domains, parameter.null)
+            if not low <= null <= high:
                 raise ArgumentError(f"the null value of {name} must lie in [{low:g}, {high:g}]; given {null:g}")
-        null_action.append((null - low) / (high - low))
+            unit = float(scale.to_unit(null))
+            if abs(domains.round([unit])[0] - unit) > ON_LEVEL:
+                raise ArgumentError(f"the null value of {name} must be one of its steps; given {null:g}")
+        null_action.append(unit)
     return null_action
+
+
+def _null_value(name: str, domains: Domains, null: Any) -> float:
+    try:
+        return float(domains.number(name, null))
+    except ValueError as error:
+        raise ArgumentError(f"the null value of {name} {error}") from error
 
 
 def _targets(

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from cbo_gym._util.arguments import whole_number
 from cbo_gym._util.lazy import LazyMethod
 from cbo_gym._util.validation import field_errors
+from cbo_gym.actions import Integer, Kind
 from cbo_gym.agent_registry.labels import Spec, is_import_path
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, message_of, short_repr
 from cbo_gym.scm import CausalDiagram
@@ -161,7 +162,11 @@ class Study:
             MissingExtraError: if it is an Excel file, and the extra ``excel`` is not installed.
         """
         description, intervals = self.description, self.interface.codec.intervals
-        names = Columns(self.interface.nodes, self.settable, description.units, intervals, description.ignored)
+        kinds = self.interface.codec.domains.kinds
+        categories = {name: kind.categories for name, kind in kinds.items() if kind.categories}
+        names = Columns(
+            self.interface.nodes, self.settable, description.units, intervals, description.ignored, categories
+        )
         rows = read_rows(rounds, names, do=do, ignore=ignore)
         read = [self._round(row) for row in rows]
         self._require_measured(rows, read)
@@ -272,8 +277,9 @@ class Study:
 
         Args:
             trial: the trial, or its number.
-            values: variable -> number, in its units; variables that were not measured are left out. By default
-                variables that were set have those values, and contexts the observed ones. The reward is required.
+            values: variable -> number, in its units, or the label of a category; variables that were not measured are
+                left out. By default variables that were set have those values, and contexts the observed ones. The
+                reward is required.
             did: the values that were really set, if they differ from the suggestion; they may be outside the bounds.
 
         Raises:
@@ -380,6 +386,9 @@ class Study:
         if set(known.nodes) != set(nodes):
             raise ArgumentError(f"the study has the variables {sorted(nodes)}; the diagram has {sorted(known.nodes)}")
         rounds = self.data()
+        for name, kind in self.interface.codec.domains.kinds.items():
+            columns = [column for column in (name, f"do({name})") if rounds.schema.get(column) == pl.String]
+            rounds = rounds.with_columns(pl.col(columns).cast(pl.Enum(kind.categories)).to_physical().cast(pl.Float64))
         inputs: dict[str, str] = {}
         for name, parameter in self.description.parameters.items():
             column, label = f"do({name})", name if name not in nodes else f"the parameter {name}"
@@ -448,7 +457,10 @@ class Study:
 
     def _columns(self) -> dict[str, Any]:
         value: Any = pl.List(pl.Float64) if self.interface.codec.intervals else pl.Float64
-        return {f"do({name})": value for name in self.settable} | dict.fromkeys(self.interface.nodes, pl.Float64)
+        types = {name: _column_type(kind) for name, kind in self.interface.codec.domains.kinds.items()}
+        return {f"do({name})": types.get(name, value) for name in self.settable} | {
+            name: pl.String if name in self.units.categories else pl.Float64 for name in self.interface.nodes
+        }
 
     @property
     def settable(self) -> list[str]:
@@ -477,6 +489,10 @@ class Study:
 
     def _busy_error(self) -> OperationError:
         return OperationError(f"{self._log.storage}: other processes wrote first {TRIES} times; try again")
+
+
+def _column_type(kind: Kind) -> Any:
+    return pl.String if kind.categories else pl.Int64 if isinstance(kind, Integer) else pl.Float64
 
 
 def _read_description(json_string: str, log: Log) -> Description:

@@ -7,7 +7,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import islice
@@ -59,6 +59,7 @@ class Columns:
         units: Name -> unit.
         intervals: Whether the values that are set are intervals.
         ignored: Names of columns that the study drops.
+        categories: Name of a variable or parameter that is a category -> the labels.
     """
 
     variables: Sequence[str]
@@ -66,6 +67,11 @@ class Columns:
     units: Mapping[str, str]
     intervals: bool
     ignored: Sequence[str] = ()
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def labels_of(self, column: str) -> Sequence[str]:
+        """Return the labels of a column of categories; none for one of numbers."""
+        return self.categories.get(self.set_to.get(column, column), ())
 
     @cached_property
     def set_to(self) -> dict[str, str]:
@@ -232,7 +238,11 @@ class _Reader:
         """Return whether the first row of a file has the units of the columns."""
         if not table.header or len(table.rows) < 2:
             return False
-        row = {name: table.rows[0][index] for index, name in used.items() if not _is_missing(table.rows[0][index])}
+        row = {
+            name: table.rows[0][index]
+            for index, name in used.items()
+            if not _is_missing(table.rows[0][index]) and not self._columns.labels_of(name)
+        }
         if not row or not all(isinstance(cell, str) and _is_word(cell.strip()) for cell in row.values()):
             return False
         for name, cell in row.items():
@@ -247,6 +257,8 @@ class _Reader:
     # Cells ---------------------------------------------------------------------------------------------------
 
     def _value(self, cell: Any, name: str, comma: str) -> Any:
+        if labels := self._columns.labels_of(name):
+            return _label(cell, labels)
         if not (self._columns.intervals and name in self._columns.set_to):
             return _number(cell, comma)
         if isinstance(cell, str) and (ends := INTERVAL.fullmatch(cell.strip())):
@@ -429,6 +441,15 @@ def _number(cell: Any, comma: str) -> float | None:
     if not math.isfinite(number):
         raise ArgumentError(f"must be a finite number; given {short_repr(cell)}")
     return number
+
+
+def _label(cell: Any, labels: Sequence[str]) -> Any:
+    """Return a cell as one of the labels, None if it is missing; the study refuses any other cell."""
+    cell = _scalar(cell)
+    # A spreadsheet makes a number of the label 250.
+    string = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+    plain = {_plain_name(label): label for label in labels}
+    return plain.get(_plain_name(string), None if _is_missing(cell) else cell)
 
 
 def _parse(string: str, comma: str) -> float:

@@ -32,6 +32,13 @@ class Units:
 
     def __init__(self, description: Description, interface: Interface) -> None:
         self.description, self.interface, self.codec = description, interface, interface.codec
+        domains = self.codec.domains
+        #: Variable that can be set and is a category -> its kind.
+        self.categories = (
+            {name: kind for name, kind in domains.kinds.items() if kind.categories and name in interface.nodes}
+            if interface.sets_variables
+            else {}
+        )
         self._sign = -1.0 if description.direction == "minimize" else 1.0
         #: Range of the reward, if agents need rewards in [0, 1]
         self.reward_range = description.reward_range if interface.unit_rewards else None
@@ -62,11 +69,15 @@ class Units:
                     f"{name!r} cannot be set{did_you_mean(name, names)}; the settable names are {list(names)}"
                 )
         read = _read_interval if self.codec.intervals else _read_value
-        numbers = {name: read(name, value) for name, value in values.items()}
+        kinds = self.codec.domains.kinds
+        # The codec checks the values of kinds.
+        numbers = {name: value if name in kinds else read(name, value) for name, value in values.items()}
         return self.codec.from_native(numbers, self.interface.problem.null_action, asked)
 
     def values(self, values: Mapping[str, Any]) -> dict[str, float | None]:
         """Return the values of all variables, None for those that were not measured, without ignored names.
+
+        Categories have their labels.
 
         Raises:
             ArgumentError: for an unknown variable, a value that is not a finite number, or a missing reward.
@@ -81,7 +92,7 @@ class Units:
                     f"no variable is called {name!r}{did_you_mean(name, nodes)}; they are {list(nodes)}"
                 )
         measured = {name: value for name, value in values.items() if value is not None}
-        read = {name: _read_value(name, value) for name, value in measured.items()}
+        read = {name: self._read(name, value) for name, value in measured.items()}
         completed = {name: read.get(name) for name in nodes}
         if completed[self.description.reward] is None:
             raise ArgumentError(
@@ -90,6 +101,15 @@ class Units:
         # This raises for a reward outside its range.
         self.reward(completed)
         return completed
+
+    def _read(self, name: str, value: Any) -> Any:
+        if name not in self.categories:
+            return _read_value(name, value)
+        try:
+            self.categories[name].number(value)
+        except ArgumentError as error:
+            raise ArgumentError(f"the value of {name} {error}") from error
+        return value
 
     def misses(self, values: Mapping[str, float | None]) -> bool:
         """Return whether measured values break a constraint."""
@@ -137,15 +157,19 @@ class Units:
 
     def observation(self, values: Mapping[str, float | None], context: Mapping[str, float] | None) -> Observation:
         """Return the agent's observation of a round, with NaN for variables that were not measured."""
-        nodes = np.array([values[name] for name in self.interface.nodes], dtype=float)
+        kinds = self.categories
+        numbers = {name: kinds[name].number(value) for name, value in values.items() if name in kinds and value}
+        nodes = np.array([{**values, **numbers}[name] for name in self.interface.nodes], dtype=float)
         nodes[-1] = self.reward(values)
         nodes[np.abs(nodes) < NEGLIGIBLE] = 0.0
         return self.interface.after(nodes, {}) | self.context(context)
 
-    def observed_values(self, observation: Observation) -> dict[str, float | None]:
+    def observed_values(self, observation: Observation) -> dict[str, Any]:
         """Return the values of an observation in the form of :meth:`values`."""
         nodes = [None if value != value else float(value) for value in np.asarray(observation["nodes"])]
-        return dict(zip(self.interface.nodes, [*nodes[:-1], self.native_reward(nodes[-1] or 0.0)], strict=True))
+        values = dict(zip(self.interface.nodes, [*nodes[:-1], self.native_reward(nodes[-1] or 0.0)], strict=True))
+        numbers = {name: value for name, value in values.items() if name in self.categories and value is not None}
+        return {**values, **self.codec.domains.labels(numbers)}
 
     def context(self, context: Mapping[str, float] | None) -> Observation:
         """Return the context of a round as part of an observation.
@@ -245,7 +269,9 @@ def pairs_in(strings: Iterable[str], form: str) -> dict[str, str]:
 
 
 def format_value(value: Any) -> str:
-    """Return a number or an interval with six digits; an empty string for None."""
+    """Return a number or an interval with six digits, or a label as it is; an empty string for None."""
     if value is None:
         return ""
+    if isinstance(value, str):
+        return value
     return f"{value:.6g}" if isinstance(value, float | int) else "[" + ", ".join(map(format_value, value)) + "]"

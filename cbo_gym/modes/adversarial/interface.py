@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import Domains, GridBox, GridCodec
 from cbo_gym.actions.codec import Actions
-from cbo_gym.actions.reading import as_numbers
-from cbo_gym.actions.spaces import ON_GRID
-from cbo_gym.errors import ArgumentError, short_repr
+from cbo_gym.errors import ArgumentError
 from cbo_gym.modes.base.interface import Entry, Region
 from cbo_gym.modes.base.parametric import MISSING, short_numbers, widest_of
 from cbo_gym.modes.soft.interface import SoftInterface
@@ -20,7 +17,7 @@ from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.problems.modes.adversarial import Adversary
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Values
-from cbo_gym.task import Action, AdversarialTask, Mode, Observation
+from cbo_gym.task import AdversarialTask, Mode, Observation
 
 
 class AdversarialInterface(SoftInterface):
@@ -39,7 +36,7 @@ class AdversarialInterface(SoftInterface):
         # The adversary's first coordinate.
         self._first = problem.scm.action_dim - adversary.coordinates
         self._levels = adversary.levels
-        self._grid = GridBox(self._first, self._levels)
+        self._all = GridBox(self._first, self._levels)
         names, intervals = problem.domains.names, problem.domains.intervals
         self.move_domains = Domains(dict(zip(names[self._first :], intervals[self._first :], strict=True)))
         self.moves = GridBox(len(self.move_domains), self._levels).all()
@@ -50,36 +47,10 @@ class AdversarialInterface(SoftInterface):
         own = slice(self._first)
         intervals = dict(zip(whole.names[own], whole.intervals[own], strict=True))
         domains = Domains(intervals if whole.named else whole.intervals[own])
-        return GridCodec(self._grid, domains)
+        return GridCodec(self._all, domains)
 
     def all_actions(self) -> np.ndarray:
-        return self._grid.all()
-
-    def decode(self, action: Action) -> Intervention:
-        array = as_numbers(action)
-        intervention = super().decode(array)
-        steps = self._levels - 1
-        for value in array.tolist():
-            if abs(value - int(value * steps + 0.5) / steps) > ON_GRID:
-                index = array.tolist().index(value)
-                raise InvalidAction(f"action[{index}] must be one of {self._level_names}; given {value}")
-        return intervention
-
-    def decode_batch(self, actions: Actions) -> Intervention:
-        array = as_numbers(actions)
-        intervention = super().decode_batch(array)
-        inside = (np.abs(array - self._grid.nearest(array)) <= ON_GRID).all(axis=1)
-        if not inside.all():
-            first = int(np.argmin(inside))
-            raise InvalidAction(
-                f"actions[{first}] is outside {self.action_space}, whose coordinates are {self._level_names}; "
-                f"given {short_repr(array[first].tolist())}"
-            )
-        return intervention
-
-    @property
-    def _level_names(self) -> str:
-        return ", ".join(f"{k}/{self._levels - 1}" for k in range(self._levels))
+        return self._all.all()
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
         scales = zip(self.move_domains.names, self.move_domains.scales)  # noqa: B905

@@ -47,10 +47,10 @@ class Game(NamedTuple):
     def index_of(self, action: Sequence[Floats]) -> Any:
         """Return the index of one action, or of each of a batch, by its coordinates in [0, 1]."""
         index: Any = 0
-        for column in action:
-            steps: Any = column * (self.actions.levels - 1) + 0.5
+        for column, levels in zip(action, self.actions.levels):  # noqa: B905
+            steps: Any = column * (levels - 1) + 0.5  # type: ignore[operator]
             # Floats for one action are faster than arrays.
-            index = index * self.actions.levels + (int(steps) if type(column) is float else steps.astype(int))
+            index = index * levels + (int(steps) if type(column) is float else steps.astype(int))
         return index
 
     @property

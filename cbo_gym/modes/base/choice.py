@@ -12,9 +12,10 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import ChoiceCodec, Domains
-from cbo_gym.actions.codec import UNSET, Actions
+from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers
+from cbo_gym.actions.spaces import ON_GRID, unit_box
 from cbo_gym.errors import short_repr
 from cbo_gym.modes.base.interface import Description, Interface, Region
 from cbo_gym.modes.base.pricing import Priceable
@@ -34,7 +35,8 @@ class SettingInterface(Interface):
     parameters_note = "Parameters are in native units, at their null values here."
 
     def describe(self, intervention: Intervention) -> Description:
-        return {name: value for name, (_, value) in intervention.hard.items()}
+        values = {name: value for name, (_, value) in intervention.hard.items()}
+        return values if self.domains.is_plain else self.domains.labels(values)
 
     def describe_batch(self, intervention: Intervention) -> Description:
         info: Description = {}
@@ -85,7 +87,7 @@ class ChoiceInterface(SettingInterface):
     def make_codec(self) -> ChoiceCodec:
         sets = self.variable_sets()
         domains = Domains(self.manipulable)
-        values = spaces.Box(0.0, 1.0, (len(domains),), dtype=np.float64)
+        values = unit_box(domains.levels)
         space = spaces.Dict({self.key: spaces.Discrete(len(sets)), "values": values})
         return self.codec_class(space, domains, self.key, sets, self.set_names())
 
@@ -103,6 +105,12 @@ class ChoiceInterface(SettingInterface):
             if not 0.0 <= value <= 1.0:
                 name = self._manipulable[point.index(value)]
                 raise InvalidAction(f"the value of {name} must lie in [0, 1]; given {value}")
+        if (grid := self.codec.grid) is not None:
+            for name, index, _ in members:
+                if grid.is_off(index, point[index]):
+                    raise InvalidAction(
+                        f"the value of {name} must be one of {grid.level_names(index)}; given {point[index]}"
+                    )
         hard = {name: (True, scale.to_native(point[index])) for name, index, scale in members}
         return Intervention(self._soft, hard)
 
@@ -116,16 +124,18 @@ class ChoiceInterface(SettingInterface):
             )
         inside = (chosen >= 0) & (chosen < len(self._members))
         inside &= ((values >= 0.0) & (values <= 1.0)).all(axis=1)
+        membership = np.zeros((len(self._members), len(self._manipulable)), dtype=bool)
+        for row, members in enumerate(self._members):
+            membership[row, members] = True
+        masks = membership[chosen.clip(0, len(self._members) - 1)]
+        if (grid := self.codec.grid) is not None:
+            inside &= (~masks | (np.abs(values - grid.nearest(values)) <= ON_GRID)).all(axis=1)
         if not inside.all():
             first = int(np.argmin(inside))
             raise InvalidAction(
                 f"action {first} is outside {self.action_space}; given {self.key} {chosen[first]}, "
                 f"values {short_repr(values[first].tolist())}"
             )
-        membership = np.zeros((len(self._members), len(self._manipulable)), dtype=bool)
-        for row, members in enumerate(self._members):
-            membership[row, members] = True
-        masks = membership[chosen]
         native = self.domains.to_native(values.T)
         hard = {
             name: (masks[:, index], native[index])
@@ -145,9 +155,9 @@ class ChoiceInterface(SettingInterface):
 
     def actions_at(self, chosen: int, points: np.ndarray) -> dict[str, np.ndarray]:
         """Return a batch of actions that set the variables of a set to ``points`` of shape ``(n, size of the set)``."""
-        values = np.full((len(points), len(self._manipulable)), UNSET)
+        values = np.tile(self.domains.unset, (len(points), 1))
         values[:, self._members[chosen]] = points
-        return {self.key: np.full(len(points), chosen), "values": values}
+        return {self.key: np.full(len(points), chosen), "values": self.domains.round(values)}
 
     def task_fields(self) -> dict[str, Any]:
         return {"manipulable": dict(self.manipulable)}

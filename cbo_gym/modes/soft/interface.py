@@ -6,12 +6,12 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
-from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.actions import BoxCodec, SparseBox, SparseCodec
+from cbo_gym.actions import BoxCodec, GridBox, GridCodec, SparseBox, SparseCodec
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import as_numbers
+from cbo_gym.actions.spaces import ON_GRID, unit_box
 from cbo_gym.errors import short_repr
 from cbo_gym.modes.base.interface import Description, Region
 from cbo_gym.modes.base.parametric import ParametricInterface
@@ -35,13 +35,15 @@ class SoftInterface(ParametricInterface):
         self._action_dim = len(self.domains)
         self._null = [float(a) for a in problem.null_action[: self._action_dim]]
         self._to_native = self.domains.to_native
+        self._grid = self.codec.grid
         self._own_actions = [(name, itemgetter(*own)) for name, own in self.coordinates.items()]
 
     def make_codec(self) -> BoxCodec:
         domains = self.require_parameters()
         if self.max_interventions is None:
-            return BoxCodec(spaces.Box(0.0, 1.0, (len(domains),), dtype=np.float64), domains)
-        return SparseCodec(SparseBox(self.problem.null_action, self.max_interventions), domains)
+            box = unit_box(domains.levels)
+            return GridCodec(box, domains) if isinstance(box, GridBox) else BoxCodec(box, domains)
+        return SparseCodec(SparseBox(self.problem.null_action, self.max_interventions, domains.levels), domains)
 
     def decode(self, action: Action) -> Intervention:
         array = as_numbers(action)
@@ -59,6 +61,12 @@ class SoftInterface(ParametricInterface):
                 raise InvalidAction(
                     f"at most {limit} coordinates may differ from the null action {self._null}; given {changed}"
                 )
+        if self._grid is not None:
+            for index, value in enumerate(point):
+                if self._grid.is_off(index, value):
+                    raise InvalidAction(
+                        f"action[{index}] must be one of {self._grid.level_names(index)}; given {value}"
+                    )
         return Intervention(self._to_native(point))
 
     def decode_batch(self, actions: Actions) -> Intervention:
@@ -68,6 +76,8 @@ class SoftInterface(ParametricInterface):
         inside = ((array >= 0.0) & (array <= 1.0)).all(axis=1)
         if self.max_interventions is not None:
             inside &= (array != self._null).sum(axis=1) <= self.max_interventions
+        if self._grid is not None:
+            inside &= (np.abs(array - self._grid.nearest(array)) <= ON_GRID).all(axis=1)
         if not inside.all():
             first = int(np.argmin(inside))
             raise InvalidAction(
@@ -76,12 +86,14 @@ class SoftInterface(ParametricInterface):
         return Intervention(self._to_native(array.T))
 
     def describe(self, intervention: Intervention) -> Description:
-        return {name: own(intervention.soft) for name, own in self._own_actions}
+        values = {name: own(intervention.soft) for name, own in self._own_actions}
+        return values if self.domains.is_plain else self.domains.labels(values)
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Return by default 2q + 1 random interventions."""
         count = 2 * self._action_dim + 1 if random is None else random
         points = rng.random((count, self._action_dim))
+        points = points if self._grid is None else self._grid.from_uniform(points)
         if isinstance(self.action_space, SparseBox):
             chosen = rng.random(points.shape).argsort(axis=-1) < self.action_space.max_interventions
             points = np.where(chosen, points, self._null)

@@ -9,7 +9,8 @@ from typing import Any
 
 import networkx as nx
 
-from cbo_gym.actions import Interval
+from cbo_gym.actions import Interval, Kind
+from cbo_gym.actions.domains import read_domain
 from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets, require_interval
 from cbo_gym.problems.custom.abduction import Abduction
@@ -71,8 +72,10 @@ def custom_problem(
         noise: variable -> distribution of its ``u``, or the standard deviation of a zero-mean normal one.
         diagram: the causal diagram over the observed variables that the mechanisms are meant to have, as a check, in
             any form that :meth:`cbo_gym.scm.CausalDiagram.read` takes; None to take theirs.
-        actions: soft parameter -> native ``(low, high)``, in the order of the action's coordinates.
-        manipulable: variable -> native ``(low, high)`` of its hard interventions.
+        actions: soft parameter -> native ``(low, high)``, or a :class:`~cbo_gym.actions.Range` with a step or a
+            logarithmic scale, an :class:`~cbo_gym.actions.Integer`, or a :class:`~cbo_gym.actions.Categorical`, whose
+            index equations get; in the order of the action's coordinates.
+        manipulable: variable -> the same of its hard interventions.
         targets: the sets that a hard intervention may set, with the empty set if a round may only observe; None for the
             minimal intervention sets of the manipulable variables.
         contexts: variables that are observed before acting, in contextual mode; such a problem has no ``actions``.
@@ -162,10 +165,15 @@ def _mapping(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _domains(argument: str, value: Mapping[str, Interval] | None) -> dict[str, Interval]:
-    domains = _mapping(argument, value)
-    for name, domain in domains.items():
+    domains: dict[str, Interval] = {}
+    for name, given in _mapping(argument, value).items():
+        try:
+            domain = read_domain(given)
+        except ArgumentError as error:
+            raise ArgumentError(f"{argument}: the domain of {name!r}: {error}") from error
         require_interval(f"{argument}: the domain of {name!r}", domain)
-    return {name: (float(low), float(high)) for name, (low, high) in domains.items()}
+        domains[name] = domain if isinstance(domain, Kind) else (float(domain[0]), float(domain[1]))
+    return domains
 
 
 def _names(argument: str, value: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.actions import Interval
+from cbo_gym.actions import Domains, Interval
 from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.scm import Floats, Variable
 from cbo_gym.scm.model import mechanism_error
@@ -74,8 +74,8 @@ def elementwise(
 
 
 def _inside(domain: Interval) -> list[float]:
-    low, high = domain
-    return [low + share * (high - low) for share in SHARES]
+    domains = Domains([domain])
+    return domains.points_to_native(domains.round([[share] for share in SHARES]))[:, 0].tolist()
 
 
 def _try(variable: Variable, causes: list[list[float]]) -> tuple[list[float], bool]:

@@ -6,11 +6,12 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, WrapValidator
 
 from cbo_gym._util.validation import StrictModel, field_errors
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.actions import Interval
+from cbo_gym.actions.domains import validate_domain
 from cbo_gym.errors import ArgumentError, short_repr, shorten
 from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.custom.custom import OWN_NOISE, custom_problem
@@ -29,13 +30,16 @@ class _VariableEntry(StrictModel):
     latent: bool = False
 
 
+Domain = Annotated[Interval, WrapValidator(validate_domain)]
+
+
 class _ProblemFile(StrictModel):
     name: str
     description: str = ""
     reward: str
     variables: Annotated[dict[str, str | _VariableEntry], Field(max_length=MAX_VARIABLES)]
-    actions: Annotated[dict[str, Interval], Field(max_length=MAX_VARIABLES)] = {}
-    manipulable: dict[str, Interval] = {}
+    actions: Annotated[dict[str, Domain], Field(max_length=MAX_VARIABLES)] = {}
+    manipulable: dict[str, Domain] = {}
     targets: list[list[str]] | None = None
     contexts: list[str] = []
     scopes: list[dict[str, list[str]]] | None = None
@@ -60,7 +64,9 @@ def load_problem(path: str | Path) -> Problem:
     the functions of :mod:`cbo_gym.problems.custom.expression`. ``noise`` is a standard deviation, or the name of a
     distribution of :mod:`cbo_gym.scm.noise` with its arguments in order. A variable with ``latent: true`` or
     ``observed: false`` is not observed. The keys ``targets``, ``contexts``, ``scopes`` and ``arms`` have the meaning
-    of the parameters of :func:`~cbo_gym.custom_problem`.
+    of the parameters of :func:`~cbo_gym.custom_problem`. Besides ``[low, high]``, domains are
+    ``{low: 0.001, high: 1, scale: log}``, ``{low: 0, high: 2, step: 0.1}``, ``{type: integer, low: 1, high: 8}`` and
+    ``{categories: [A, B]}``, in equations 0 and 1.
 
     Raises:
         ArgumentError: if the file cannot be read or is not a valid problem; the message names the file and the error.

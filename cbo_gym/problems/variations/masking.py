@@ -33,6 +33,8 @@ def with_random_signals(problem: Problem) -> Problem:
     scm = problem.scm
     if not isinstance(scm, StructuralCausalModel):
         raise ArgumentError(f"{problem.name}: signals need a StructuralCausalModel; given {type(scm).__name__}")
+    if not problem.domains.is_plain:
+        raise ArgumentError(f"{problem.name} has parameters with steps, categories or log scales, so no masked mode")
     if scm.action_dim == 0:
         raise ArgumentError(f"{problem.name} has no soft parameters, so no masked mode")
     taken = {v.name for v in scm.variables}
@@ -40,7 +42,8 @@ def with_random_signals(problem: Problem) -> Problem:
     parameters = [_free(f"a{i}", taken) for i in range(scm.action_dim)]
     variables = []
     for i, null in enumerate(problem.null_action):
-        native = SelectedScale(*problem.domains.scales[i], null)
+        low, high = problem.domains.intervals[i]
+        native = SelectedScale(low, high - low, null)
         variables.append(Variable(signals[i], _mask, (), (i,), Uniform(), observed=False))
         variables.append(Variable(parameters[i], native, (signals[i],), (i,), observed=False))
     for v in scm.variables:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cbo_gym.actions.codec import UNSET, BoxCodec, CellCodec, ChoiceCodec
+from cbo_gym.actions.codec import BoxCodec, CellCodec, ChoiceCodec
 from cbo_gym.study.expectation import Band
 from cbo_gym.study.report.snapshot import KnownRound, Snapshot, number
 from cbo_gym.task import Action
@@ -69,7 +69,7 @@ def _lines_of_sets(snapshot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
         columns = [column for column, name in enumerate(codec.domains.names) if name in codec.sets[index]]
 
         def action(point: np.ndarray, index: int = index, columns: list[int] = columns) -> Action:
-            values = np.full(len(codec.domains), UNSET)
+            values = codec.domains.unset.copy()
             values[columns] = point
             return {codec.key: np.int64(index), "values": values}
 
