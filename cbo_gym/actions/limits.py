@@ -1,0 +1,714 @@
+"""Limits among the values that one action sets: linear inequalities and equalities, and cardinalities.
+
+``"feed1 + feed2 <= 5"``, ``"t1 <= t2"``, ``"1 <= a + b <= 3"``, ``"a + b + c == 1"`` and ``"at most 2 of a, b, c"``
+hold for the setting itself, exactly, unlike constraints, which hold for expected values. Names are those of the
+coordinates, values are in native units.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cbo_gym._util.summation import add_up
+from cbo_gym.actions.domains import Domains
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
+
+MAX_LIMITS = 100
+# Characters of a limit.
+MAX_LENGTH = 1000
+MAX_NUMBER = 1e100
+# Distance from a limit, as a share of the widths of the bounds, up to which a point counts as inside.
+TOLERANCE = 1e-9
+# Distance by which a repaired point is inside, so that rounding errors do not break a limit.
+MARGIN = 1e-12
+# Least radius of a ball inside a set that has a volume, as a share of the widths of the bounds.
+LEAST_RADIUS = 1e-6
+# Number of points between a point and the centre that are tried where coordinates have levels.
+ROUNDED = 65
+# Number of steps of hit-and-run sampling, and further ones for each coordinate.
+STEPS, STEPS_PER_COORDINATE = 20, 10
+# Number of random sets of members that are tried.
+SETS_TRIED = 20
+FORMS = "'a + 2 * b <= 5', 'a <= b', 'a + b + c == 1' or 'at most 2 of a, b, c'"
+SIGNS = {"≤": "<=", "⩽": "<=", "≥": ">=", "⩾": ">="}
+AT_MOST = re.compile(r"\s*at\s+most\s+(?P<count>\S+)\s+of\s+(?P<names>.+)", re.I | re.S)
+
+
+@dataclass(frozen=True)
+class LinearLimit:
+    """A limit ``low <= sum of coefficient * value <= high``.
+
+    Attributes:
+        statement: the limit as it was written.
+        coefficients: name -> coefficient.
+        low, high: the bounds of the sum, infinite without a bound; equal for an equality.
+    """
+
+    statement: str
+    coefficients: Mapping[str, float]
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Cardinality:
+    """A limit ``at most <count> of <names>``: of values that an action sets, or of parameters that differ from null."""
+
+    statement: str
+    names: tuple[str, ...]
+    count: int
+
+
+# Reading ----------------------------------------------------------------------------------------------------
+
+
+def read_limits(limits: object, names: Collection[str]) -> list[LinearLimit | Cardinality]:
+    """Read limits that are written as strings.
+
+    Args:
+        limits: a list of at most 100 strings, or one string; ``<`` means ``<=``, ``>`` means ``>=``, and ``=`` means
+            ``==``.
+        names: names of the values.
+
+    Raises:
+        ArgumentError: naming the string that has another form, and its mistake.
+    """
+    strings = [limits] if isinstance(limits, str) else limits
+    if not isinstance(strings, list | tuple) or len(strings) > MAX_LIMITS:
+        raise ArgumentError(
+            f"limits must be a list of at most {MAX_LIMITS} strings such as {FORMS}; given {short_repr(limits)}"
+        )
+    return [limit for string in strings for limit in _read(string, names)]
+
+
+def _read(value: object, names: Collection[str]) -> list[LinearLimit | Cardinality]:
+    if not isinstance(value, str) or len(value) > MAX_LENGTH:
+        raise ArgumentError(
+            f"a limit is a string of at most {MAX_LENGTH} characters such as {FORMS}; given {short_repr(value)}"
+        )
+    try:
+        cardinality = AT_MOST.fullmatch(value)
+        return [_read_cardinality(value, cardinality, names)] if cardinality else list(_read_relation(value, names))
+    except _LimitError as error:
+        raise ArgumentError(f"cannot read the limit {short_repr(value)}: {error}") from None
+
+
+class _LimitError(Exception):
+    """A mistake in a limit."""
+
+
+def _read_cardinality(statement: str, match: re.Match[str], names: Collection[str]) -> Cardinality:
+    listed = [name.strip() for name in match["names"].split(",")]
+    for name in listed:
+        _require_known(name, names)
+    if len(set(listed)) < len(listed):
+        raise _LimitError("it lists a name twice")
+    if not match["count"].isdecimal() or not 1 <= int(match["count"]) < len(listed):
+        raise _LimitError(f"of {len(listed)} names at most 1 to {len(listed) - 1} can be allowed")
+    return Cardinality(statement, tuple(listed), int(match["count"]))
+
+
+def _require_known(name: str, names: Collection[str]) -> None:
+    if name not in names:
+        raise _LimitError(f"{short_repr(name)} cannot be set{did_you_mean(name, names)}; what is set: {list(names)}")
+
+
+def _read_relation(statement: str, names: Collection[str]) -> Iterable[LinearLimit]:
+    spelled, known = _spell(statement, names)
+    try:
+        relation = ast.parse(spelled, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        relation = ast.Constant(None)
+    if not isinstance(relation, ast.Compare):
+        raise _LimitError(f"write it as {FORMS}")
+    sides = [_sum_of(side, known, names) for side in (relation.left, *relation.comparators)]
+    for sign, left, right in zip(relation.ops, sides, sides[1:], strict=False):
+        difference = _add(left, right, -1.0)
+        bound = -difference.pop("", 0.0)
+        coefficients = {name: coefficient for name, coefficient in difference.items() if coefficient}
+        if not coefficients or not math.isfinite(bound) or not all(map(math.isfinite, coefficients.values())):
+            raise _LimitError("each relation must be between finite multiples of what is set, and not cancel out")
+        match sign:
+            case ast.LtE() | ast.Lt():
+                yield LinearLimit(statement, coefficients, -math.inf, bound)
+            case ast.GtE() | ast.Gt():
+                yield LinearLimit(statement, coefficients, bound, math.inf)
+            case ast.Eq():
+                yield LinearLimit(statement, coefficients, bound, bound)
+            case _:
+                raise _LimitError("its signs must be <=, >= or ==")
+
+
+def _spell(statement: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
+    """Return the statement with an identifier for each name, of which the longest is meant, and the names by them."""
+    identifiers = {name: f"_{index}_" for index, name in enumerate(names)}
+    longest_first = sorted(identifiers, key=len, reverse=True)
+    patterns = "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" if re.fullmatch(r"\w(.*\w)?", name, re.S)
+                        else re.escape(name) for name in longest_first)  # fmt: skip
+    spelled = re.sub(patterns, lambda match: f" {identifiers[match[0]]} ", statement) if patterns else statement
+    for other, sign in SIGNS.items():
+        spelled = spelled.replace(other, sign)
+    # A single = is an equality too.
+    return re.sub(r"(?<![<>=!])=(?!=)", "==", spelled).strip(), {spelt: name for name, spelt in identifiers.items()}
+
+
+def _sum_of(node: ast.expr, known: Mapping[str, str], names: Collection[str]) -> dict[str, float]:
+    """Return name -> coefficient, and the constant under the empty name."""
+    match node:
+        case ast.Constant(int() | float() as number) if not isinstance(number, bool):
+            if abs(number) > MAX_NUMBER:
+                raise _LimitError(f"numbers must be at most {MAX_NUMBER:g}; choose a larger unit")
+            return {"": float(number)}
+        case ast.Name(identifier):
+            if identifier not in known:
+                _require_known(identifier, names)
+            return {known[identifier]: 1.0}
+        case ast.UnaryOp(ast.USub(), operand):
+            return _add({}, _sum_of(operand, known, names), -1.0)
+        case ast.UnaryOp(ast.UAdd(), operand):
+            return _sum_of(operand, known, names)
+        case ast.BinOp(left, ast.Add() | ast.Sub() as sign, right):
+            one, other = _sum_of(left, known, names), _sum_of(right, known, names)
+            return _add(one, other, 1.0 if isinstance(sign, ast.Add) else -1.0)
+        case ast.BinOp(left, ast.Mult() | ast.Div() as sign, right):
+            one, other = _sum_of(left, known, names), _sum_of(right, known, names)
+            if isinstance(sign, ast.Mult) and set(other) != {""}:
+                one, other = other, one
+            if set(other) == {""} and (isinstance(sign, ast.Mult) or other[""]):
+                return _add({}, one, other[""] if isinstance(sign, ast.Mult) else 1.0 / other[""])
+    raise _LimitError("it must be linear: sums of names, each times a number")
+
+
+def _add(left: Mapping[str, float], right: Mapping[str, float], factor: float) -> dict[str, float]:
+    return {name: left.get(name, 0.0) + factor * right.get(name, 0.0) for name in {**left, **right}}
+
+
+# Sets of points ---------------------------------------------------------------------------------------------
+
+
+class Ball(NamedTuple):
+    """The largest ball inside a polytope, within the equalities."""
+
+    centre: np.ndarray
+    radius: float
+
+
+class Polytope:
+    """The points of a unit box that meet linear limits. Coordinates may have levels.
+
+    Functions of points take NumPy arrays, or tensors if ``xp`` is torch; those are differentiable almost everywhere.
+    A *share* is a native value as a share of the width of its bounds; with a linear scale it is the coordinate itself.
+
+    Args:
+        rows: coefficients of the shares, one row for each limit, ``r x d``.
+        low, high: the bounds of each row's sum, infinite without a bound, ``(r,)`` each.
+        domains: native units of the d coordinates.
+
+    Attributes:
+        dim: number of coordinates d.
+    """
+
+    def __init__(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray, domains: Domains) -> None:
+        self.dim = rows.shape[1]
+        size = np.linalg.norm(rows, axis=1)
+        rows, low, high = rows / size[:, None], low / size, high / size
+        equal = low == high
+        self._equal, self._value = rows[equal], high[equal]
+        self._inverse = np.linalg.pinv(self._equal)
+        above, below = ~equal & np.isfinite(high), ~equal & np.isfinite(low)
+        # The bounds of the coordinates come first.
+        unit = np.eye(self.dim)
+        self._rows = np.concatenate([unit, -unit, rows[above], -rows[below]])
+        self._bound = np.concatenate([np.ones(self.dim), np.zeros(self.dim), high[above], -low[below]])
+        self._varies = np.linalg.norm(self._rows @ _null_space(self._equal), axis=1) > TOLERANCE
+        self._levels = np.array([count or 0 for count in domains.levels], dtype=float)
+        self._warped = _warped(domains)
+        self._pivots, self._solved, self._solution = _eliminate(self._equal, self._value, self._levels > 0)
+
+    @cached_property
+    def ball(self) -> Ball | None:
+        """The largest ball inside; None if the set is empty, or has no volume."""
+        free = self._levels == 0
+        moving = free if free.any() else ~free
+        directions = _null_space(self._equal[:, moving])
+        reach = np.linalg.norm(self._rows[:, moving] @ directions, axis=1)
+        columns = np.column_stack([self._rows, reach])
+        equalities = np.column_stack([self._equal, np.zeros(len(self._equal))])
+        # A coordinate with m levels is a whole number over m - 1.
+        scale = np.append(np.where(free, 1.0, np.maximum(self._levels - 1.0, 1.0)), 1.0)
+        # Imported here, because it is slow to import.
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        solved = milp(
+            np.append(np.zeros(self.dim), -1.0),
+            integrality=np.append(~free, False),
+            bounds=Bounds(np.zeros(self.dim + 1), np.append(scale[:-1], 1.0)),
+            constraints=[
+                LinearConstraint(columns / scale, -np.inf, self._bound),
+                *([LinearConstraint(equalities / scale, self._value, self._value)] if len(equalities) else []),
+            ],
+        )
+        if solved.x is None:
+            return None
+        point, radius = np.where(free, solved.x[:-1], np.rint(solved.x[:-1])) / scale[:-1], float(solved.x[-1])
+        if free.any() and radius < LEAST_RADIUS and (directions.shape[1] or free.all()):
+            return None
+        return Ball(self._solve(point, np), radius)
+
+    def contains(self, points: np.ndarray) -> np.ndarray:
+        """Return whether points ``(..., d)`` are inside, up to rounding errors."""
+        shares = self._shares(points, np)
+        inside = (shares @ self._rows.T - self._bound <= TOLERANCE).all(axis=-1)
+        return inside & (np.abs(shares @ self._equal.T - self._value) <= TOLERANCE).all(axis=-1) & self._on_levels(
+            shares
+        )  # fmt: skip
+
+    def _on_levels(self, shares: np.ndarray) -> np.ndarray:
+        steps = np.maximum(self._levels - 1.0, 0.0) * shares
+        return (np.abs(steps - np.rint(steps)) <= TOLERANCE * np.maximum(self._levels, 1.0)).all(axis=-1)
+
+    def repair(self, points: Any, xp: Any = np) -> Any:
+        """Return points inside, ``(..., d)`` each: a point inside itself, another one on its way to the centre."""
+        centre, inverse, equal, value = (
+            _like(points, xp, array) for array in (self._inner.centre, self._inverse, self._equal, self._value)
+        )
+        # Without rows whose sums follow from the equalities.
+        rows, bound = (_like(points, xp, array[self._varies]) for array in (self._rows, self._bound))
+        margin = _like(points, xp, np.where(np.arange(len(self._rows)) < 2 * self.dim, 0.0, MARGIN)[self._varies])
+        given = self._shares(points, xp)
+        shares = given - (given @ equal.T - value) @ inverse.T if len(equal) else given
+        excess = shares @ rows.T - bound
+        beyond = (excess + margin).clip(0.0)
+        slack = (bound - margin - rows @ centre).clip(MARGIN)
+        way = xp.where(excess > 0.0, beyond / (beyond + slack), 0.0 * excess)
+        way = xp.amax(way, -1)[..., None]
+        moved = (shares + way * (centre - shares)).clip(0.0, 1.0)
+        if (self._levels > 0).any():
+            moved = self._rounded(moved, centre, xp)
+        return self._points(moved, given, points, xp)
+
+    @property
+    def _inner(self) -> Ball:
+        assert self.ball is not None, "an empty set has no points"
+        return self.ball
+
+    def _rounded(self, shares: Any, centre: Any, xp: Any) -> Any:
+        """Return points on levels: the first point inside on the way of each to the centre."""
+        numbers = shares if xp is np else shares.detach().cpu().numpy()
+        way = np.ones(numbers.shape[:-1])
+        found = np.zeros(numbers.shape[:-1], dtype=bool)
+        for step in np.linspace(0.0, 1.0, ROUNDED):
+            if found.all():
+                break
+            inside = self._holds(self._solve(numbers + step * (self._inner.centre - numbers), np))
+            way[inside & ~found] = step
+            found |= inside
+        steps = _like(shares, xp, way)[..., None]
+        return self._solve(shares + steps * (centre - shares), xp)
+
+    def _holds(self, shares: np.ndarray) -> np.ndarray:
+        inside = (shares @ self._rows.T - self._bound <= TOLERANCE).all(axis=-1)
+        return inside & self._on_levels(shares)
+
+    def _solve(self, shares: Any, xp: Any) -> Any:
+        """Return points on levels that meet the equalities: one coordinate of each equality follows from the others."""
+        levels = _like(shares, xp, np.maximum(self._levels - 1.0, 1.0))
+        has_levels = xp.asarray(self._levels > 0)
+        rounded = xp.where(has_levels if xp is np else has_levels.to(shares.device), (shares * levels).round() / levels,
+                           shares)  # fmt: skip
+        if not len(self._pivots):
+            return rounded
+        follows = np.zeros((self.dim, len(self._pivots)))
+        follows[self._pivots, np.arange(len(self._pivots))] = 1.0
+        kept = _like(shares, xp, 1.0 - follows.sum(1))
+        solved = _like(shares, xp, self._solution) - rounded @ _like(shares, xp, self._solved).T
+        return rounded * kept + solved @ _like(shares, xp, follows).T
+
+    def sample(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Return about uniform points, ``count x d``, by hit-and-run sampling: Smith (1984), Efficient Monte Carlo."""
+        shares = np.tile(self._inner.centre, (count, 1))
+        if self._inner.radius >= LEAST_RADIUS:
+            basis = _null_space(self._equal)
+            for _ in range(STEPS + STEPS_PER_COORDINATE * basis.shape[1]):
+                ways = rng.standard_normal((count, basis.shape[1])) @ basis.T
+                speed, room = ways @ self._rows.T, (self._bound - shares @ self._rows.T).clip(0.0)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    ends = room / speed
+                ahead = np.where(speed > MARGIN, ends, np.inf).min(axis=1)
+                behind = np.where(speed < -MARGIN, ends, -np.inf).max(axis=1)
+                shares = shares + (behind + rng.random(count) * (ahead - behind))[:, None] * ways
+        return self.repair(self._points(shares.clip(0.0, 1.0), None, shares, np))
+
+    def _shares(self, points: Any, xp: Any) -> Any:
+        return _replace(points, {index: _share_of(scale, points[..., index]) for index, scale in self._warped}, xp)
+
+    def _points(self, shares: Any, given: Any, points: Any, xp: Any) -> Any:
+        """Return the points of shares; where a share is the given one, the given coordinate itself."""
+        columns = {}
+        for index, scale in self._warped:
+            column = _coordinate_of(scale, shares[..., index])
+            same = None if given is None else shares[..., index] == given[..., index]
+            columns[index] = column if same is None else xp.where(same, points[..., index], column)
+        return _replace(shares, columns, xp)
+
+
+def _like(points: Any, xp: Any, array: np.ndarray) -> Any:
+    """Return an array of constants as ``points`` are: an array, or a tensor on their device."""
+    return array if xp is np else xp.as_tensor(array).to(points)
+
+
+def _replace(points: Any, columns: Mapping[int, Any], xp: Any) -> Any:
+    """Return points ``(..., d)`` with other columns."""
+    if not columns:
+        return points
+    return xp.stack([columns.get(index, points[..., index]) for index in range(points.shape[-1])], -1)
+
+
+def _warped(domains: Domains) -> list[tuple[int, Any]]:
+    """Return the coordinates that are no shares, with their scales: those of a logarithmic scale."""
+    return [(index, scale) for index, scale in enumerate(domains.scales) if getattr(scale, "scale", "") == "log"]
+
+
+def _share_of(scale: Any, column: Any) -> Any:
+    low, high = scale.to_native(0.0), scale.to_native(1.0)
+    return (scale.to_native(column) - low) / (high - low)
+
+
+def _coordinate_of(scale: Any, share: Any) -> Any:
+    low, high = scale.to_native(0.0), scale.to_native(1.0)
+    return scale.to_unit(low + (high - low) * share).clip(0.0, 1.0)
+
+
+def _null_space(rows: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the directions in which the sums of all rows stay, ``d x k``."""
+    if not len(rows):
+        return np.eye(rows.shape[1])
+    _, sizes, directions = np.linalg.svd(rows)
+    return directions[int((sizes > TOLERANCE).sum()) :].T
+
+
+def _eliminate(rows: np.ndarray, values: np.ndarray, discrete: np.ndarray) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """Solve equalities for one coordinate each, if possible one without levels.
+
+    Returns:
+        the coordinates, and the coefficients of the others, ``k x d``, and the constants, ``(k,)``, such that
+        ``coordinate = constant - coefficients @ point``.
+    """
+    table, pivots = np.column_stack([rows, values]), list[int]()
+    for row in range(len(table)):
+        preference = np.abs(table[row, :-1]) * np.where(discrete, 1e-3, 1.0)
+        pivot = int(preference.argmax())
+        if abs(table[row, pivot]) <= TOLERANCE:
+            continue
+        table[row] /= table[row, pivot]
+        others = np.arange(len(table)) != row
+        table[others] -= table[others, pivot, None] * table[row]
+        pivots.append(pivot)
+    kept = np.abs(table[:, :-1]).max(axis=1, initial=0.0) > TOLERANCE
+    coefficients, constants = table[kept, :-1], table[kept, -1]
+    coefficients[:, pivots] = 0.0
+    return pivots, coefficients, constants
+
+
+# Limits of actions ------------------------------------------------------------------------------------------
+
+
+class Limits:
+    """Limits of the values that an action sets.
+
+    Points are coordinates in [0, 1], ``(..., q)``, with *members*, boolean and of the same shape: the coordinates that
+    an action sets. The others have no effect if variables are set; if the action is the vector of all parameters, they
+    are at null.
+
+    A limit on variables that an action leaves to the system counts them with their most favourable values within their
+    bounds.
+
+    Args:
+        statements: the limits, see :func:`read_limits`.
+        domains: names and native units of the coordinates.
+        null: the coordinates of parameters that are not changed, from which "at most" counts; None if actions set
+            variables, of which it counts those that are set.
+        fixed: name -> coordinate that every action has.
+        required: names that every action sets, besides these.
+
+    Raises:
+        ArgumentError: for a limit that cannot be read, or limits that no setting, or only one, can meet, naming these.
+    """
+
+    def __init__(
+        self,
+        statements: Sequence[str],
+        domains: Domains,
+        null: Sequence[float] | None = None,
+        *,
+        fixed: Mapping[str, float] | None = None,
+        required: Collection[str] = (),
+    ) -> None:
+        read = read_limits(statements, domains.names)
+        self.statements = tuple([statements] if isinstance(statements, str) else statements)
+        self.domains = domains
+        self.null = None if null is None else tuple(map(float, null))
+        self.fixed, self.required = dict(fixed or {}), frozenset(required)
+        self._linear = [limit for limit in read if isinstance(limit, LinearLimit)]
+        self._cardinalities = [limit for limit in read if isinstance(limit, Cardinality)]
+        for limit in self._linear:
+            for name in limit.coefficients:
+                if domains.categories(domains.names.index(name)):
+                    raise ArgumentError(
+                        f"the limit {limit.statement!r} calculates with {name!r}, which is a category and no number"
+                    )
+        # Values of coordinates that are not free: the fixed ones, and null.
+        self._held = np.array([self.fixed.get(name, 0.0 if null is None else null[index])
+                               for index, name in enumerate(domains.names)])  # fmt: skip
+        self._is_fixed = np.array([name in self.fixed for name in domains.names], dtype=bool)
+        self._polytopes: dict[tuple[bool, ...], Polytope | None] = {}
+        self._usual = self._first_members()
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return self.statements, self.domains, self.null, tuple(self.fixed.items()), self.required
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Limits) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"Limits({list(self.statements)})"
+
+    def steer(self, fixed: Mapping[str, float], required: Collection[str] = ()) -> Limits:
+        """Return these limits with fixed coordinates, and names that must be set.
+
+        Raises:
+            ArgumentError: if they leave no room.
+        """
+        return Limits(self.statements, self.domains, self.null, fixed=fixed, required=required)
+
+    # Sets of coordinates --------------------------------------------------------------------------------
+
+    def allows(self, names: Collection[str]) -> bool:
+        """Return whether an action may set, or change, just these coordinates."""
+        return self.required | set(self.fixed) <= set(names) and self._within_counts(names)
+
+    def _within_counts(self, names: Collection[str]) -> bool:
+        return all(len(set(limit.names) & set(names)) <= limit.count for limit in self._cardinalities)
+
+    def _first_members(self) -> np.ndarray:
+        """Return coordinates that an action may set, as many as possible; refuse limits that allow none."""
+        count = len(self.domains)
+        if self.null is None or not self._cardinalities:
+            everything = np.ones(count, dtype=bool)
+            self._require_room(everything)
+            return everything
+        rng = np.random.default_rng(0)
+        for _ in range(50 * SETS_TRIED):
+            members = self._allowed_members(rng.random(count))
+            if self.polytope(members) is not None:
+                return members
+        raise ArgumentError(
+            f"no setting was found that meets all of {', '.join(map(repr, self.statements))} within the bounds; change "
+            "one of them"
+        )
+
+    def _require_room(self, members: np.ndarray) -> None:
+        """Refuse limits that leave no room, naming as few as possible."""
+        if self.polytope(members) is not None:
+            return
+        odd = list(self._linear)
+        for limit in self._linear:
+            fewer = [other for other in odd if other is not limit]
+            if self._polytope(members, fewer) is None:
+                odd = fewer
+        names = dict.fromkeys(name for limit in odd for name in limit.coefficients)
+        domains = dict(
+            zip(self.domains.names, zip(self.domains.intervals, self.domains.scales, strict=True), strict=True)
+        )
+        bounds = [
+            f"{name} = {float(scale.to_native(self.fixed[name])):g}" if name in self.fixed
+            else f"{name} from {low:g} to {high:g}"
+            for name, ((low, high), scale) in domains.items() if name in names
+        ]  # fmt: skip
+        statements = " and ".join(dict.fromkeys(repr(limit.statement) for limit in odd))
+        raise ArgumentError(
+            f"{statements} {'leaves' if len(odd) == 1 else 'leave'} no room within the bounds {', '.join(bounds)}; a "
+            "study needs more than one possible setting"
+        )
+
+    def polytope(self, members: np.ndarray) -> Polytope | None:
+        """Return the points that the limits allow to the members that are not fixed; None if they leave no room."""
+        key = tuple(members.tolist())
+        if key not in self._polytopes:
+            self._polytopes[key] = self._polytope(members, self._linear)
+        return self._polytopes[key]
+
+    def _polytope(self, members: np.ndarray, limits: Sequence[LinearLimit]) -> Polytope | None:
+        rows, lows, highs = [], [], []
+        free = members & ~self._is_fixed
+        for limit in limits:
+            row, low, high = self._row(limit, members)
+            room = TOLERANCE * float(np.abs(row).sum()) + TOLERANCE
+            if row[free].any():
+                held = float(row[~free] @ self._shares(self._held)[~free])
+                rows.append(row[free])
+                lows.append(low - held)
+                highs.append(high - held)
+            elif not low - room <= float(row @ self._shares(self._held)) <= high + room:
+                return None
+        pairs = zip(self.domains.names, self.domains.intervals, free, strict=True)
+        domains = Domains({name: interval for name, interval, is_free in pairs if is_free})
+        polytope = Polytope(np.reshape(rows, (-1, len(domains))), np.array(lows), np.array(highs), domains)
+        return None if len(domains) and polytope.ball is None else polytope
+
+    def _row(self, limit: LinearLimit, members: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Return the coefficients of the members' shares ``(q,)``, 0 for others, and the bounds of their sum."""
+        row, low, high = np.zeros(len(self.domains)), limit.low, limit.high
+        for name, coefficient in limit.coefficients.items():
+            index = self.domains.names.index(name)
+            first, last = self.domains.intervals[index]
+            ends = sorted([coefficient * first, coefficient * last])
+            if members[index]:
+                row[index] = coefficient * (last - first)
+                ends = [coefficient * first] * 2
+            elif self.null is not None:
+                ends = [coefficient * float(self.domains.scales[index].to_native(self.null[index]))] * 2
+            low, high = low - ends[1], high - ends[0]
+        return row, low, high
+
+    def _shares(self, points: np.ndarray) -> np.ndarray:
+        columns = {index: _share_of(scale, points[..., index]) for index, scale in _warped(self.domains)}
+        return _replace(points, columns, np)
+
+    def _allowed_members(self, preference: np.ndarray) -> np.ndarray:
+        """Return members of parameters, as many as are allowed, those with a high preference first."""
+        chosen = [name for name in self.domains.names if self._counts(name)]
+        for index in np.argsort(-preference, kind="stable"):
+            name = self.domains.names[index]
+            if name not in self.fixed and self._within_counts([*chosen, name]):
+                chosen.append(name)
+        return np.array([name in chosen for name in self.domains.names])
+
+    def _counts(self, name: str) -> bool:
+        """Return whether a parameter is fixed at another value than null."""
+        return name in self.fixed and self.fixed[name] != (self.null or ())[self.domains.names.index(name)]
+
+    def choose_members(self, points: np.ndarray) -> np.ndarray:
+        """Return the members of points ``(..., q)`` of all parameters: those farthest from null."""
+        assert self.null is not None, "without null values, actions choose the set"
+        if not self._cardinalities:
+            return np.ones(points.shape, dtype=bool)
+        distances = np.abs(points - self.null).reshape(-1, points.shape[-1])
+        chosen = np.array([self._allowed_members(distance) for distance in distances], dtype=bool)
+        for row, members in enumerate(chosen):
+            if self.polytope(members) is None:
+                chosen[row] = self._usual
+        return chosen.reshape(points.shape)
+
+    def draw_members(self, rng: np.random.Generator) -> np.ndarray:
+        """Return random members of parameters, ``(q,)``."""
+        for _ in range(SETS_TRIED if self._cardinalities else 0):
+            members = self._allowed_members(rng.random(len(self.domains)))
+            if self.polytope(members) is not None:
+                return members
+        return self._usual
+
+    # Points ---------------------------------------------------------------------------------------------
+
+    def repair(self, points: Any, members: Any, xp: Any = np) -> Any:
+        """Return points inside the limits, ``(..., q)`` each; a point inside is left as it is.
+
+        Args:
+            points: coordinates in [0, 1].
+            members: the coordinates that are set, of the same shape; the others stay as they are.
+            xp: numpy or torch, as the points and members are.
+        """
+        flat, are_set = points.reshape(-1, points.shape[-1]), members.reshape(-1, points.shape[-1])
+        if self.fixed:
+            held = {index: xp.zeros_like(flat[:, index]) + self._held[index]
+                    for index in np.flatnonzero(self._is_fixed).tolist()}  # fmt: skip
+            flat = _replace(flat, held, xp)
+        known = are_set if xp is np else are_set.detach().cpu().numpy()
+        kinds, kind_of = np.unique(known, axis=0, return_inverse=True)
+        for number, kind in enumerate(kinds):
+            columns = np.flatnonzero(kind & ~self._is_fixed)
+            polytope = self.polytope(kind)
+            if polytope is None or not len(columns):
+                continue
+            repaired = polytope.repair(flat[:, columns], xp)
+            inside = {column: repaired[:, place] for place, column in enumerate(columns.tolist())}
+            is_kind = (kind_of.reshape(-1) == number)[:, None]
+            flat = xp.where(
+                is_kind if xp is np else xp.as_tensor(is_kind).to(flat.device), _replace(flat, inside, xp), flat
+            )
+        return flat.reshape(points.shape)
+
+    def contains(self, points: np.ndarray, members: np.ndarray | None = None) -> np.ndarray:
+        """Return whether points ``(..., q)`` in [0, 1] are inside, up to rounding errors, whatever their levels.
+
+        Args:
+            points: coordinates in [0, 1].
+            members: the coordinates that are set, of the same shape; None for all.
+        """
+        flat = points.reshape(-1, points.shape[-1])
+        are_set = np.ones(flat.shape, dtype=bool) if members is None else members.reshape(flat.shape)
+        shares = self._shares(flat)
+        inside = (np.abs(flat - self._held) <= TOLERANCE)[:, self._is_fixed].all(axis=1)
+        for kind in np.unique(are_set, axis=0):
+            is_kind = (are_set == kind).all(axis=1)
+            for limit in self._linear:
+                row, low, high = self._row(limit, kind)
+                total, room = shares[is_kind] @ row, TOLERANCE * float(np.linalg.norm(row))
+                inside[is_kind] &= (low - room <= total) & (total <= high + room)
+        for cardinality in self._cardinalities if self.null is not None else ():
+            columns = [self.domains.names.index(name) for name in cardinality.names]
+            changed = flat[:, columns] != np.array(self.null)[columns]
+            inside &= changed.sum(axis=1) <= cardinality.count
+        return inside.reshape(points.shape[:-1])
+
+    def sample(self, members: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Return about uniform values of the members, ``count x q``; the others are at null, or uniform."""
+        points = self.domains.round(rng.random((count, len(self.domains))))
+        free = members & ~self._is_fixed
+        if self.null is not None:
+            points = np.where(free, points, self._held)
+        points[:, self._is_fixed] = self._held[self._is_fixed]
+        polytope = self.polytope(members)
+        if polytope is not None and free.any():
+            points[:, free] = polytope.sample(count, rng)
+        return points
+
+    def broken_by(self, values: Mapping[str, float], tolerance: float = TOLERANCE) -> list[str]:
+        """Return the limits that a setting breaks by more than a share of the bounds' widths.
+
+        Args:
+            values: name -> native number of what is set, which may be outside the bounds.
+            tolerance: the share.
+        """
+        broken = []
+        members = np.array([name in values for name in self.domains.names], dtype=bool)
+        lows = dict(zip(self.domains.names, (low for low, _ in self.domains.intervals), strict=True))
+        for limit in self._linear:
+            row, low, high = self._row(limit, members)
+            known = [name for name in limit.coefficients if name in values]
+            total = add_up(limit.coefficients[name] * (values[name] - lows[name]) for name in known)
+            room = tolerance * float(np.abs(row).sum())
+            broken += [] if low - room <= total <= high + room else [limit.statement]
+        for cardinality in self._cardinalities:
+            changed = [name for name in cardinality.names if name in values and self._differs(name, values[name])]
+            broken += [cardinality.statement] if len(changed) > cardinality.count else []
+        return list(dict.fromkeys(broken))
+
+    def _differs(self, name: str, value: float) -> bool:
+        """Return whether a value counts for "at most"."""
+        if self.null is None:
+            return True
+        index = self.domains.names.index(name)
+        return abs(float(self.domains.scales[index].to_unit(value)) - self.null[index]) > TOLERANCE
