@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym._util.arguments import require_word
+from cbo_gym.actions import Categorical, Integer, Kind, Range
 from cbo_gym.agents.baselines.ask_tell import AskTell
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import Action, Observation
@@ -32,6 +33,8 @@ def coordinates(dim: int) -> list[str]:
 class Optuna(AskTell):
     """A sampler of Optuna on the flattened actions, TPE by default. Plays every mode.
 
+    Integers, steps, categories and logarithmic scales become Optuna's own distributions.
+
     Args:
         sampler: ``"TPE"``, ``"CMA-ES"``, ``"GP"``, ``"QMC"`` or ``"Random"``.
 
@@ -39,6 +42,8 @@ class Optuna(AskTell):
         ArgumentError: for any other sampler.
         MissingExtraError: if Optuna is not installed.
     """
+
+    takes_kinds = True
 
     def __init__(self, sampler: str = "TPE") -> None:
         self.sampler = require_word("sampler", sampler, SAMPLERS)
@@ -52,11 +57,25 @@ class Optuna(AskTell):
         self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
         sampler = getattr(self._optuna.samplers, SAMPLERS[self.sampler])(seed=seed)
         self._study = self._optuna.create_study(direction="maximize", sampler=sampler)
-        self._box: dict[str, Any] = {
-            name: self._optuna.distributions.FloatDistribution(0.0, 1.0) for name in coordinates(dim)
-        }
+        domains = self.task.codec.domains
+        # The values come last; a plain coordinate is any number in [0, 1].
+        kinds = [domains.kinds.get(name) for name in domains.names] if domains.kinds else []
+        self._kinds = [*[None] * (dim - len(kinds)), *kinds]
+        pairs = zip(coordinates(dim), self._kinds, strict=True)
+        self._box: dict[str, Any] = {name: self._distribution(kind) for name, kind in pairs}
         # Trials without a reward yet, by point.
         self._trials: dict[bytes, Any] = {}
+
+    def _distribution(self, kind: Kind | None) -> Any:
+        """Return the distribution of a coordinate: in native units if it is of a kind, else in [0, 1]."""
+        distributions = self._optuna.distributions
+        if isinstance(kind, Categorical):
+            return distributions.CategoricalDistribution(kind.categories)
+        if isinstance(kind, Integer):
+            return distributions.IntDistribution(int(kind.low), int(kind.high))
+        if isinstance(kind, Range):
+            return distributions.FloatDistribution(kind.low, kind.high, log=kind.scale == "log", step=kind.step)
+        return distributions.FloatDistribution(0.0, 1.0)
 
     def act_given_pending(
         self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
@@ -66,7 +85,9 @@ class Optuna(AskTell):
 
     def ask(self) -> np.ndarray:
         trial = self._study.ask(self._box)
-        point = np.array([trial.params[name] for name in self._box])
+        values = [trial.params[name] for name in self._box]
+        pairs = zip(self._kinds, values, strict=True)
+        point = np.array([value if kind is None else kind.to_unit(kind.number(value)) for kind, value in pairs])
         self._trials[point.tobytes()] = trial
         return point
 
@@ -74,7 +95,12 @@ class Optuna(AskTell):
         trial = self._trials.pop(point.tobytes(), None)
         # The round belongs to the initial data.
         if trial is None:
-            parameters = dict(zip(self._box, point.tolist(), strict=True))
+            own = self.task.codec.to_point(self.task.codec.to_action(point))
+            values = [
+                value if kind is None else kind.label(float(np.clip(kind.to_native(level), *kind)))
+                for kind, value, level in zip(self._kinds, point.tolist(), own.tolist(), strict=True)
+            ]
+            parameters = dict(zip(self._box, values, strict=True))
             past = self._optuna.trial.create_trial(params=parameters, distributions=self._box, value=reward)
             self._study.add_trial(past)
         else:

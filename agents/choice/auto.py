@@ -49,6 +49,7 @@ class Auto(Agent):
     """
 
     modes = frozenset(Mode)
+    takes_kinds = True
     chosen: Choice
     player: Agent
 

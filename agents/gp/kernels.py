@@ -366,6 +366,9 @@ class Constant(Kernel):
     hyperparameters = Hyperparameters.flat([])
     structure: Hashable = "constant"
 
+    def with_categories(self, categories: Mapping[int, int]) -> Kernel:
+        return self
+
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
         factor = theta.new_ones(1) if log_scale is None else log_scale.exp().unsqueeze(-1)
 

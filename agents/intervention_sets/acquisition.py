@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbo_gym.agents.common.features import Levels
+
 
 def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:
     """Return log E[max(f - best, 0)] for f ~ Normal(mean, std), also where the expectation underflows.
@@ -57,6 +59,7 @@ def evolve(
     radii: Sequence[float],
     survivors: int,
     children: int,
+    levels: Levels | None = None,
 ) -> tuple[np.ndarray, float]:
     """Return the best point, and its score, of ``points`` and of generations of points around the best ones.
 
@@ -68,11 +71,15 @@ def evolve(
         radii: standard deviation of each generation about its parents.
         survivors: number of parents of a generation.
         children: number of new points around each parent.
+        levels: the levels of the coordinates; None if they may have any values.
     """
     for radius in radii:
         parents = points[scores.topk(survivors).indices].repeat_interleave(children, 0)
         steps = torch.from_numpy(rng.normal(0.0, radius, tuple(parents.shape))).to(parents)
-        generation = (parents + steps).clamp(0.0, 1.0)
+        generation = parents + steps
+        if levels is not None:
+            generation = levels.perturb(parents, generation, torch.Generator().manual_seed(int(rng.integers(2**31))))
+        generation = generation.clamp(0.0, 1.0)
         points, scores = torch.cat([points, generation]), torch.cat([scores, score(generation)])
     winner = scores.argmax()
     return points[winner].cpu().numpy(), float(scores[winner])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
@@ -133,19 +134,27 @@ class ObservationalModel:
         return mean[:, 0], std[:, 0]
 
     def _adjust(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
+        kinds = self._task.codec.domains.kinds
         if target not in self._regressions:
             covariates = self._covariates(target)
+            categories = {
+                index: len(kinds[name].categories)
+                for index, name in enumerate(covariates)
+                if name in kinds and kinds[name].categories
+            }
             self._regressions[target] = GaussianProcess(
                 self._task.reward,
                 len(covariates),
                 covariance=partial(mechanism_kernel, parents=len(covariates)),
-                rescale=range(len(covariates)),
+                rescale=[index for index in range(len(covariates)) if covariates[index] not in kinds],
+                categories=categories,
                 device=self._device,
             )
             self._add_to_regression(target, self._observed)
         domains = Domains({name: domain for name, domain in self._task.manipulable.items() if name in target})
-        natives = torch.stack(domains.to_native(values.unbind(-1)), -1)
-        adjusted = self._observed[:, [self._node_index[name] for name in self._covariates(target)[len(domains) :]]]
+        pairs = zip(domains.names, domains.to_native(values.unbind(-1)), values.unbind(-1), strict=True)
+        natives = torch.stack([value if name in kinds else native for name, native, value in pairs], -1)
+        adjusted = self._covariate_values(target, self._observed)[:, len(domains) :]
         count = len(adjusted)
         points = torch.cat([natives[:, None].expand(-1, count, -1), adjusted.expand(len(values), -1, -1)], -1)
         mean, std = self._regressions[target].posterior(points)
@@ -157,9 +166,15 @@ class ObservationalModel:
         return chosen + sorted(self._adjustments[target] or ())
 
     def _add_to_regression(self, target: frozenset[str], rows: Tensor) -> None:
-        columns = [self._node_index[name] for name in self._covariates(target)]
         rewards = rows[:, self._node_index[self._task.reward]]
-        self._regressions[target].add(rows[:, columns].cpu(), rewards.cpu())
+        self._regressions[target].add(self._covariate_values(target, rows).cpu(), rewards.cpu())
+
+    def _covariate_values(self, target: frozenset[str], rows: Tensor) -> Tensor:
+        """Return observed values of the covariates; those of kinds in units of their domains."""
+        kinds = self._task.codec.domains.kinds
+        columns = {name: rows[:, self._node_index[name]] for name in self._covariates(target)}
+        units = {name: kinds[name].to_unit(column) for name, column in columns.items() if name in kinds}
+        return torch.stack(list((columns | units).values()), -1)
 
 
 class EffectNetwork(GPNetwork):
@@ -189,6 +204,7 @@ class RewardGP(GaussianProcess):
         covariance: makes the kernel of so many inputs.
         device: torch device.
         noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
+        categories: input that is a category -> the number of categories.
 
     Attributes:
         unit: unit of the rewards, above 0; the priors of all variances are relative to it. Since it is that of all
@@ -200,9 +216,15 @@ class RewardGP(GaussianProcess):
     deviation: int  # the input that is a standard deviation of the prior, in units of the rewards
 
     def __init__(
-        self, name: str, dim: int, covariance: Callable[[int], Any], device: str, noise_std: float | None
+        self,
+        name: str,
+        dim: int,
+        covariance: Callable[[int], Any],
+        device: str,
+        noise_std: float | None,
+        categories: Mapping[int, int],
     ) -> None:
-        super().__init__(name, dim, noise_std=noise_std, covariance=covariance, device=device)
+        super().__init__(name, dim, noise_std=noise_std, covariance=covariance, categories=categories, device=device)
         self.unit = 1.0
         self.expected_noise: float | None = None
         self._rewards = self.outputs
@@ -248,6 +270,7 @@ class CausalGP(RewardGP):
         effect: returns m and sigma.
         device: torch device.
         noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
+        categories: variable that is a category, by its index -> the number of categories.
 
     References:
         Aglietti, Lu, Paleyes & Gonzalez (2020), Causal Bayesian optimization, sec. 3.1.
@@ -256,9 +279,15 @@ class CausalGP(RewardGP):
     deviation = -1
 
     def __init__(
-        self, name: str, dim: int, effect: Effect, device: str = "cpu", noise_std: float | None = None
+        self,
+        name: str,
+        dim: int,
+        effect: Effect,
+        device: str = "cpu",
+        noise_std: float | None = None,
+        categories: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
-        super().__init__(name, dim + 1, causal_kernel, device, noise_std)
+        super().__init__(name, dim + 1, causal_kernel, device, noise_std, categories)
         self._effect = effect
         self._values = self.inputs[:, :dim]
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from cbo_gym._util.arguments import require_positive, require_truth_value, require_word, whole_number
-from cbo_gym.actions import Costs
+from cbo_gym.actions import Costs, Domains, Interval
 from cbo_gym.agent import Agent
 from cbo_gym.agents.common.initial import few_observations, first_action
 from cbo_gym.agents.common.limits import require_device
@@ -107,6 +107,7 @@ class CBO(Agent):
     """
 
     modes = frozenset({Mode.HARD})
+    takes_kinds = True
     task: HardTask
     # Whether interventions change the causal priors of all sets.
     learns_from_interventions = False
@@ -138,7 +139,9 @@ class CBO(Agent):
         self._effects = self.make_effects()
         if self.in_common:
             noise_std = 0.0 if is_noiseless(task, task.reward) else None
-            self._gp = SetsGP(task.reward, len(task.manipulable), self.device, noise_std)
+            sizes = {index: len(task.codec.domains.categories(index)) for index in range(len(task.manipulable))}
+            categories = {index: size for index, size in sizes.items() if size}
+            self._gp = SetsGP(task.reward, len(task.manipulable), self.device, noise_std, categories)
         costs, cost_of_observing = self._make_costs()
         setting = Setting(task, self._effects, costs, self.device)
         self._models: list[InterventionSetModel] = [
@@ -184,8 +187,7 @@ class CBO(Agent):
         if self._observing is None and not self._explored:
             self._explored, targets = self._models, self.task.targets
         names = frozenset().union(*targets)
-        self._columns = [self.task.nodes.index(name) for name in self.task.manipulable if name in names]
-        self._domains = np.array([domain for name, domain in self.task.manipulable.items() if name in names])
+        self._domains = {name: domain for name, domain in self.task.manipulable.items() if name in names}
         self._stale = True
 
     def choose_targets(self) -> Collection[frozenset[str]]:
@@ -251,10 +253,11 @@ class CBO(Agent):
         """The probability of observing in this round."""
         if not self._may_observe:
             return 0.0
-        if not self._columns or self._count <= len(self._columns):
+        if not self._domains or self._count <= len(self._domains):
             return 1.0
-        observed = self._effects.observations[:, self._columns].cpu().numpy()
-        return SCALINGS[self.scaling](coverage(observed, self._domains), self._count / self.max_observations)
+        observed = self._effects.observations[:, [self.task.nodes.index(name) for name in self._domains]]
+        covered = coverage(observed.cpu().numpy(), list(self._domains.values()))
+        return SCALINGS[self.scaling](covered, self._count / self.max_observations)
 
     def estimated_rewards(self) -> np.ndarray:
         """Return posterior means of E[Y | action], shape ``(len(history),)``.
@@ -280,8 +283,11 @@ class CBO(Agent):
         return posterior[0], posterior[1]
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
-        values = self.task.codec.to_record(action)
-        assert isinstance(values, dict)
+        natives = self.task.codec.domains.to_native(action["values"].tolist())
+        target = self.task.targets[int(action["target"])]
+        values = {
+            name: float(value) for name, value in zip(self.task.manipulable, natives, strict=True) if name in target
+        }
         return values | {self.task.reward: float(self.reward_posterior([action])[0][0])}
 
     def _refresh(self) -> None:
@@ -299,18 +305,26 @@ class CBO(Agent):
         self._stale = False
 
 
-def coverage(observed: np.ndarray, domains: np.ndarray) -> float:
+def coverage(observed: np.ndarray, domains: Sequence[Interval]) -> float:
     """Return the share of a box that the convex hull of observations fills.
 
     Args:
         observed: points, shape ``(n, d)``; they are clipped to the box.
-        domains: low and high of each coordinate, shape ``(d, 2)``.
+        domains: low and high of each of the d coordinates.
 
     Returns:
         a number in [0, 1]; 0 for a hull without volume. For one coordinate the hull is an interval.
     """
-    low, high = domains.T
-    points = (np.clip(observed, low, high) - low) / (high - low)
+    box = Domains(domains)
+    columns = zip(box.scales, box.intervals, observed.T, strict=True)
+    points = np.array([scale.to_unit(np.clip(column, *ends)) for scale, ends, column in columns]).T
+    # A hull has no volume along categories: there the share that was observed counts.
+    counts = np.array([len(box.categories(index)) for index in range(len(box))])
+    seen = [len(np.unique(points[:, index])) / counts[index] for index in np.flatnonzero(counts)]
+    return float(np.prod(seen)) * (_hull_volume(points[:, counts == 0]) if not counts.all() else 1.0)
+
+
+def _hull_volume(points: np.ndarray) -> float:
     if not len(points):
         return 0.0
     if points.shape[1] == 1:

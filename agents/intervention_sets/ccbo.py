@@ -235,7 +235,7 @@ class ConstrainedSetModel(SetModel):
         self._priors_of: list[Effect] = [partial(effects.effect_on, node, target) for node in self._outcomes]
         model: type[MultiTaskGPs | SeparateGPs] = MultiTaskGPs if multi_task else SeparateGPs
         names = [f"{node} | do({', '.join(sorted(target))})" for node in self._outcomes]
-        self._joint = model(names, len(self._members), self._priors_of, device)
+        self._joint = model(names, len(self._members), self._priors_of, device, self._categories)
         self._values = self._candidates[:0]
         count = DRAWS if multi_task else 1
         engine = SobolEngine(max(1, len(self._constraints.modelled)), scramble=True, seed=seed)

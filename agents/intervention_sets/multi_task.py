@@ -8,8 +8,9 @@ deviation from an estimate of its causal effect.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -36,10 +37,21 @@ class SeparateGPs:
         dim: number of variables that are set.
         effects: prior mean and standard deviation of each outcome.
         device: torch device.
+        categories: variable that is a category, by its index -> the number of categories.
     """
 
-    def __init__(self, names: Sequence[str], dim: int, effects: Sequence[Effect], device: str = "cpu") -> None:
-        self._gps = [CausalGP(name, dim, effect, device) for name, effect in zip(names, effects, strict=True)]
+    def __init__(
+        self,
+        names: Sequence[str],
+        dim: int,
+        effects: Sequence[Effect],
+        device: str = "cpu",
+        categories: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
+        self._gps = [
+            CausalGP(name, dim, effect, device, categories=categories)
+            for name, effect in zip(names, effects, strict=True)
+        ]
         self._values = torch.empty((0, dim), dtype=torch.float64, device=device)
 
     def observe(self, values: Tensor, outcomes: Sequence[float]) -> None:
@@ -94,14 +106,26 @@ class MultiTaskGPs(GaussianProcess):
         dim: number of variables that are set.
         effects: prior mean and standard deviation of each outcome.
         device: torch device.
+        categories: variable that is a category, by its index -> the number of categories.
     """
 
     centred = True
 
-    def __init__(self, names: Sequence[str], dim: int, effects: Sequence[Effect], device: str = "cpu") -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        dim: int,
+        effects: Sequence[Effect],
+        device: str = "cpu",
+        categories: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
         self._count = len(names)
         super().__init__(
-            ", ".join(names), dim + 2, covariance=partial(coregion_kernel, count=len(names)), device=device
+            ", ".join(names),
+            dim + 2,
+            covariance=partial(coregion_kernel, count=len(names)),
+            categories=categories,
+            device=device,
         )
         self._effects = effects
         self._units = self.outputs.new_ones(self._count)

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from cbo_gym.actions import Costs
+from cbo_gym.actions import Costs, Domains
+from cbo_gym.agents.common.features import Levels
 from cbo_gym.agents.gp.model import is_noiseless
 from cbo_gym.agents.intervention_sets.acquisition import evolve, log_augmented_ei_factor, log_expected_improvement
 from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, EffectModel
@@ -185,6 +186,12 @@ class SetModel(InterventionSetModel):
         dim = len(self._members)
         engine = SobolEngine(dim, scramble=True, seed=seed)
         self._candidates = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(device)
+        domains = Domains({name: task.manipulable[name] for name in self._scales})
+        sizes = {index: len(domains.categories(index)) for index in range(dim)}
+        self._categories = {index: size for index, size in sizes.items() if size}
+        self._levels = Levels(domains.levels, self._categories) if any(domains.levels) else None
+        if self._levels is not None:
+            self._candidates = self._levels.from_uniform(self._candidates).unique(dim=0)
 
     @abstractmethod
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
@@ -203,7 +210,16 @@ class SetModel(InterventionSetModel):
                 return self._log_gain(values, best, augmented, prior) - self.log_surcharge(values)
 
         scores = score(self._candidates, self._prior)
-        values, gain = evolve(self._candidates, scores, score, rng, radii=RADII, survivors=SURVIVORS, children=CHILDREN)
+        values, gain = evolve(
+            self._candidates,
+            scores,
+            score,
+            rng,
+            radii=RADII,
+            survivors=min(SURVIVORS, len(scores)),
+            children=CHILDREN,
+            levels=self._levels,
+        )
         return self.action(values), gain - math.log(self.cost)
 
     def _log_gain(self, values: Tensor, best: float, augmented: bool, prior: tuple[Tensor, Tensor] | None) -> Tensor:
@@ -234,7 +250,7 @@ class SeparateSetModel(SetModel):
         task = setting.task
         noise_std = 0.0 if is_noiseless(task, task.reward) else None
         name = f"{task.reward} | do({', '.join(sorted(self._target))})"
-        self._gp = CausalGP(name, len(self._members), self._effect, setting.device, noise_std)
+        self._gp = CausalGP(name, len(self._members), self._effect, setting.device, noise_std, self._categories)
 
     def observe(self, action: Action, reward: float) -> None:
         self._gp.observe(self._values_of(action), reward)
@@ -270,8 +286,7 @@ class SharedSetModel(SetModel):
         super().__init__(setting, index, seed)
         self._gp = gp
         self._columns = [setting.task.nodes.index(name) for name in setting.task.manipulable]
-        domains = list(setting.task.manipulable.values())
-        self._low, self._high = torch.tensor(domains, dtype=torch.float64, device=setting.device).T
+        self._domains = setting.task.codec.domains
         # Values played so far, ``n x d``.
         self._values = self._candidates[:0]
 
@@ -295,9 +310,13 @@ class SharedSetModel(SetModel):
         set; 1 for each variable that is set, else 0; the standard deviation of the causal prior; and the novelty.
         """
         mean, std = self._effect(values)
-        observed = (self._effects.observations[:, self._columns] - self._low) / (self._high - self._low)
+        natives = self._effects.observations[:, self._columns].unbind(-1)
+        pairs = zip(self._domains.scales, natives, strict=True)
+        observed = torch.stack([scale.to_unit(native) for scale, native in pairs], -1)
         inputs = values.new_zeros((len(values), 2 * self._count + 2))
         inputs[:, : self._count] = observed.mean(0).clamp(0.0, 1.0) if len(observed) else 0.5
+        for index in self._gp.categories if len(observed) else ():
+            inputs[:, index] = observed[:, index].mode().values
         inputs[:, self._members] = values
         inputs[:, [self._count + column for column in self._members]] = 1.0
         informative = observed if self._effects.informs(self._target) else observed[:0]

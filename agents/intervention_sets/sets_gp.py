@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -38,6 +39,7 @@ class SetsGP(RewardGP):
         variables: number of variables that can be set.
         device: torch device.
         noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
+        categories: variable that is a category, by its index -> the number of categories.
 
     References:
         Aglietti, Damoulas, Alvarez & Gonzalez (2020), Multi-task causal learning with Gaussian processes: one model of
@@ -46,8 +48,15 @@ class SetsGP(RewardGP):
 
     deviation = -2
 
-    def __init__(self, name: str, variables: int, device: str = "cpu", noise_std: float | None = None) -> None:
-        super().__init__(name, 2 * variables + 2, sets_kernel, device, noise_std)
+    def __init__(
+        self,
+        name: str,
+        variables: int,
+        device: str = "cpu",
+        noise_std: float | None = None,
+        categories: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(name, 2 * variables + 2, sets_kernel, device, noise_std, categories)
         self._owners = torch.empty(0, dtype=torch.int64, device=device)
 
     def observe(self, owner: int, inputs: Tensor, mean: Tensor, reward: float) -> None:
@@ -83,7 +92,7 @@ class SetsGP(RewardGP):
     def _standardise(self) -> None:
         super()._standardise()
         if self.noise_std is None and (share := self._expected_share) is not None:
-            self.kernel = sets_kernel(self.dim, max(1.0 - share, MIN_SHARE))
+            self.kernel = sets_kernel(self.dim, max(1.0 - share, MIN_SHARE)).with_categories(self.categories)
 
 
 def sets_kernel(dim: int, share: float = 1.0) -> Kernel:

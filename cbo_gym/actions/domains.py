@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cbo_gym._util.arguments import is_finite_number
+from cbo_gym.actions.spaces import GridBox
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.scm.values import Interval, Number
 
@@ -393,15 +394,19 @@ class Domains:
             return np.stack(self.to_native(np.moveaxis(points, -1, 0)), -1)
         return self._low + self._span * points
 
+    @cached_property
+    def grid(self) -> GridBox | None:
+        """The levels of the coordinates as a space; None if none has levels."""
+        return GridBox(len(self), self.levels) if any(self.levels) else None
+
     def round(self, points: ArrayLike) -> np.ndarray:
         """Return the nearest allowed values of points of shape ``(..., q)``, which are in [0, 1]."""
-        points = np.asarray(points, dtype=float)
-        return points if self._steps is None else np.where(self._steps > 0, _to_steps(points, self._steps), points)
+        values = np.asarray(points, dtype=float)
+        return values if self.grid is None else self.grid.nearest(values)
 
-    @cached_property
-    def _steps(self) -> np.ndarray | None:
-        """Number of steps of each coordinate, 0 for those without levels; None if none has levels."""
-        return np.array([(levels or 1) - 1 for levels in self.levels]) if any(self.levels) else None
+    def from_uniform(self, points: np.ndarray) -> np.ndarray:
+        """Return allowed values, all levels equally likely, from uniform points of the unit box."""
+        return points if self.grid is None else self.grid.from_uniform(points)
 
     @cached_property
     def unset(self) -> np.ndarray:
@@ -454,7 +459,3 @@ def _plain(domain: Interval) -> Interval:
         return domain
     low, high = domain
     return low, high
-
-
-def _to_steps(points: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    return np.round(points * steps) / np.maximum(steps, 1)

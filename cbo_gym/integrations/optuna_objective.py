@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym._util.arguments import MAX_NOISE_SEED, seed_number
+from cbo_gym.actions import Categorical, Integer, Interval, Kind, Range
 from cbo_gym.actions.codec import ArmCodec, CellCodec, ChoiceCodec, Codec, SuperArmCodec
 from cbo_gym.errors import ArgumentError
 from cbo_gym.integrations.opening import open_env, require_function
@@ -51,7 +52,7 @@ def _super_arm(codec: SuperArmCodec, trial: Any) -> Action:
 def _choice(codec: ChoiceCodec, trial: Any) -> Action:
     members = codec.sets[codec.choices.index(trial.suggest_categorical(SET, list(codec.choices)))]
     pairs = zip(codec.domains.names, codec.domains.intervals, strict=True)
-    return codec.from_record({name: trial.suggest_float(name, *ends) for name, ends in pairs if name in members})
+    return codec.from_record({name: _native(trial, name, domain) for name, domain in pairs if name in members})
 
 
 @suggest.register
@@ -61,8 +62,22 @@ def _arm(codec: ArmCodec, trial: Any) -> Action:
 
 
 def _unit(codec: Codec, index: int, trial: Any, name: str) -> float:
-    native = trial.suggest_float(name, *codec.domains.intervals[index])
-    return float(np.clip(codec.domains.scales[index].to_unit(native), 0.0, 1.0))
+    domain = codec.domains.intervals[index]
+    native = _native(trial, name, domain)
+    number = domain.number(native) if isinstance(domain, Kind) else native
+    return float(np.clip(codec.domains.scales[index].to_unit(number), 0.0, 1.0))
+
+
+def _native(trial: Any, name: str, domain: Interval) -> Any:
+    low, high = domain
+    match domain:
+        case Categorical():
+            return trial.suggest_categorical(name, domain.categories)
+        case Integer():
+            return trial.suggest_int(name, int(low), int(high))
+        case Range():
+            return trial.suggest_float(name, low, high, step=domain.step, log=domain.scale == "log")
+    return trial.suggest_float(name, low, high)
 
 
 class OptunaObjective:

@@ -406,6 +406,8 @@ class Suggester:
         nodes = np.append(observation["nodes"][:-1], float(reward))
         values = self._units.observed_values({**observation, "nodes": nodes})
         expected = {name: value for name, value in values.items() if name in known and value is not None}
+        done = self._units.native_values(action) if self._units.interface.sets_variables else {}
+        expected |= {name: value for name, value in done.items() if name in expected}
         if band is None:
             return {**expected, self._units.description.reward: self._units.native_reward(float(reward))}, None
         return {**expected, self._units.description.reward: float(band.mean[0])}, (

@@ -44,8 +44,7 @@ class HardInterface(ChoiceInterface):
         largest = max(map(len, targets)) if is_known else max(1, min(len(target) for target in targets if target))
         others = [index for index, target in enumerate(targets) if 1 <= len(target) <= largest]
         chosen = np.repeat([*empty, *others], [*[observational] * len(empty), *[count] * len(others)])
-        values = rng.random((len(chosen), len(self.domains)))
-        return {"target": chosen, "values": values if self.codec.grid is None else self.codec.grid.from_uniform(values)}
+        return {"target": chosen, "values": self.domains.from_uniform(rng.random((len(chosen), len(self.domains))))}
 
     def task_fields(self) -> dict[str, Any]:
         return {**super().task_fields(), "targets": tuple(self.problem.targets)}

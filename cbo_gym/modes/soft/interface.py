@@ -92,8 +92,7 @@ class SoftInterface(ParametricInterface):
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Return by default 2q + 1 random interventions."""
         count = 2 * self._action_dim + 1 if random is None else random
-        points = rng.random((count, self._action_dim))
-        points = points if self._grid is None else self._grid.from_uniform(points)
+        points = self.domains.from_uniform(rng.random((count, self._action_dim)))
         if isinstance(self.action_space, SparseBox):
             chosen = rng.random(points.shape).argsort(axis=-1) < self.action_space.max_interventions
             points = np.where(chosen, points, self._null)
