@@ -239,7 +239,7 @@ def _fit_twice(regressions: Sequence[Regression], first: np.ndarray, inverses: n
     size = max(len(regression.targets) for regression in regressions)
     coarse = size >= 1.5 * COARSE_SIZE
     posterior = LogPosterior([own.part(COARSE_SIZE) for own in regressions] if coarse else regressions)
-    scaled = np.stack([[_with_lengthscale(own, length) for own in regressions] for length in LENGTHSCALES])
+    scaled = np.stack([_with_lengthscales(own) for own in regressions], axis=1)
     densities, _ = posterior(scaled.reshape(-1, first.shape[1]), rows * len(LENGTHSCALES))
     starts = np.concatenate([first, scaled[densities.reshape(-1, count).argmax(0), rows]])
     inverses = np.concatenate([inverses, np.zeros_like(inverses)])
@@ -252,7 +252,7 @@ def _fit_twice(regressions: Sequence[Regression], first: np.ndarray, inverses: n
     return posterior.maximise(found.points, rows, iterations, REFINING_GAIN, found.inverses) if coarse else found
 
 
-def _with_lengthscale(regression: Regression, length: float) -> np.ndarray:
-    """Return the initial hyper-parameters, with one lengthscale for all inputs."""
+def _with_lengthscales(regression: Regression) -> np.ndarray:
+    """Return the initial hyper-parameters, with each of ``LENGTHSCALES`` for all inputs, one row each."""
     rest = regression.hyperparameters.start[len(regression.kernel.hyperparameters) :]
-    return torch.cat([regression.kernel.with_lengthscale(length), rest]).numpy()
+    return np.stack([torch.cat([regression.kernel.with_lengthscale(length), rest]) for length in LENGTHSCALES])

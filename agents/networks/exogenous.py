@@ -22,7 +22,7 @@ from torch import Tensor
 from cbo_gym.agents.common.quasi_random import uniforms
 from cbo_gym.agents.gp.algebra import OnColumns, Product, Scale, Sum, mechanism_kernel
 from cbo_gym.agents.gp.kernels import Constant, Covariance, CrossCovariance, Dot, Kernel, SquaredExponential
-from cbo_gym.agents.gp.model import GaussianProcess, Numbers
+from cbo_gym.agents.gp.model import GaussianProcess, Numbers, update_together
 from cbo_gym.agents.gp.posterior import Posterior
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.heteroscedastic import HeteroscedasticGP
@@ -296,6 +296,16 @@ class ExogenousNetwork(GPNetwork):
         self.exogenous[node] = surrogate
         return surrogate
 
+    def update(self) -> None:
+        if not self._stale:
+            return
+        # A node with siblings needs their centres, so its encoder is fitted on its own.
+        update_together(self.exogenous[node].encoder for node, siblings in self.siblings.items() if not siblings)
+        for surrogate in self.exogenous.values():
+            surrogate.update()
+        update_together(surrogate.decoder for surrogate in self.exogenous.values())
+        super().update()
+
     def draw(self, count: int, seed: int) -> Draws:
         """Draw ``count`` pairs of quasi-random draws, which share u^ and whose deviations are opposite."""
         columns = uniforms(self.exogenous, count, seed)
@@ -308,9 +318,8 @@ class ExogenousNetwork(GPNetwork):
         return Draws(exogenous, deviations, directions)
 
     def _from_mixture(self, node: str, uniforms: Tensor) -> Tensor:
-        surrogate = self.exogenous[node]
-        surrogate.update()
-        return torch.from_numpy(surrogate.distribution.from_uniform(uniforms.numpy())).to(self.device)
+        self.update()
+        return torch.from_numpy(self.exogenous[node].distribution.from_uniform(uniforms.numpy())).to(self.device)
 
     def reward_mean_and_std(self, inputs: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[reward] under actions ``b x input_dim``, ``(b,)`` each.
