@@ -1,7 +1,8 @@
 from .agent import Agent as Agent
 from .envs.tasks import make_task as make_task
 from .errors import UnsupportedModeError as UnsupportedModeError
-from .evaluation.compare.leaderboard import leaderboard as leaderboard
+from .evaluation.comparison.leaderboard import leaderboard as leaderboard
+from .evaluation.comparison.pairwise import compare as compare
 from .evaluation.play.runner import evaluate as evaluate
 from .evaluation.play.sweep import Execution as Execution
 from .evaluation.play.sweep import sweep as sweep

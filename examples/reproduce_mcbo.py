@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from shared.progress import run_with_progress
 
 from cbo_gym.evaluation import Run
-from cbo_gym.evaluation.compare.parameter_choice import read_chosen
+from cbo_gym.evaluation.comparison.parameter_choice import read_chosen
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.play.sweep import plan
 from cbo_gym.evaluation.report.palette import Look, looks

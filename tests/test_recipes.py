@@ -65,7 +65,7 @@ assert "CBO/Custom-Dueling-v0" in gym.registry
 
 DATA = """
 import gymnasium as gym, cbo_gym, pytest
-from cbo_gym.evaluation.compare.leaderboard import leaderboard
+from cbo_gym.evaluation.comparison.leaderboard import leaderboard
 from cbo_gym.problems.modes.stepped import Steps
 from cbo_gym.problems.systems.thermostat import thermostat
 from cbo_gym.testing import check_agent, check_problem
@@ -121,7 +121,7 @@ assert "Stepped mode" in [name for group in navigation() for name in group]
 
 METRIC = """
 import cbo_gym
-from cbo_gym.evaluation.compare.leaderboard import leaderboard
+from cbo_gym.evaluation.comparison.leaderboard import leaderboard
 runs = [cbo_gym.evaluate("Random", "CBO/Dropwave-v0", seed, horizon=5) for seed in range(3)]
 table = leaderboard(runs).per_env
 mean = sum(run.table["instant_regret"].max() for run in runs) / 3

@@ -31,8 +31,8 @@ from cbo_gym.errors import ArgumentError, printable
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
-    from cbo_gym.evaluation.compare.leaderboard import Leaderboard
-    from cbo_gym.evaluation.compare.pairwise import Comparison
+    from cbo_gym.evaluation.comparison.leaderboard import Leaderboard
+    from cbo_gym.evaluation.comparison.pairwise import Comparison
     from cbo_gym.evaluation.runs.results import Run
 
 #: Lines about failed and skipped runs.
@@ -43,7 +43,20 @@ EXPENDABLE_OVERALL = ("run_seconds", "probability", "score", "seconds", "average
 OVERALL_ONLY = ("envs", "pairs", "p_value", "least_p_value")
 FEW_SEEDS = 5
 FolderArgument = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote, or published results.")
+    Path,
+    typer.Argument(
+        metavar="FOLDER",
+        help="Folder that a sweep wrote, or published results; [b]mcbo2023[/b] names some of the package.",
+    ),
+]
+BesideOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--with",
+        metavar="PATH",
+        help="Add the runs of another folder or of published results on FOLDER's environments; [b]mcbo2023[/b] names "
+        "some of the package, [b]results[/b] all. A warning says where rounds or code differ. Repeat for more.",
+    ),
 ]
 
 
@@ -81,15 +94,7 @@ def print_leaderboard(
         list[FigureFormat] | None,
         typer.Option("--figures", help="Format of figures; by default png and pdf. Repeat for more."),
     ] = None,
-    beside: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--with",
-            metavar="PATH",
-            help="Add the runs of another folder or of published results on FOLDER's environments. A warning "
-            "says where rounds or code differ. Repeat for more.",
-        ),
-    ] = None,
+    beside: BesideOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     table: Annotated[
@@ -109,14 +114,14 @@ def print_leaderboard(
     Your runs with the published ones: [b]cbo-gym leaderboard runs --with results[/b]
     """
     from cbo_gym._util.progress import progress_bar
-    from cbo_gym.evaluation.compare.leaderboard import leaderboard
+    from cbo_gym.evaluation.comparison.leaderboard import leaderboard
     from cbo_gym.evaluation.report.markdown import write_results
-    from cbo_gym.evaluation.store.published import is_published
+    from cbo_gym.evaluation.store.published import is_published, resolve
 
     form = output_format(as_json, as_csv)
     if table is not None and form is not Format.CSV:
         raise ArgumentError("--table says which table --csv prints; give both, or neither")
-    target = out or (folder / "report" if form is Format.TEXT and not is_published(folder) else None)
+    target = out or (folder / "report" if form is Format.TEXT and not is_published(resolve(folder)) else None)
     page = None
     with progress_bar() as progress:
         runs = _runs(folder, lambda paths: progress.track(paths, description="runs"))
@@ -152,9 +157,9 @@ def _runs(folder: Path, track: Callable[[Sequence[Path]], Iterable[Path]] = lamb
         ArgumentError: if the folder does not exist or has no runs.
     """
     from cbo_gym.evaluation.runs.folder import intact_runs, run_files
-    from cbo_gym.evaluation.store.published import is_published, load_published
+    from cbo_gym.evaluation.store.published import is_published, load_published, resolve
 
-    if is_published(folder):
+    if is_published(resolve(folder)):
         return load_published(folder)
     paths = run_files(folder)
     if not paths:
@@ -164,7 +169,7 @@ def _runs(folder: Path, track: Callable[[Sequence[Path]], Iterable[Path]] = lamb
 
 def _document(board: Leaderboard) -> dict[str, object]:
     """Return the JSON document: tables as lists of rows, runs without a score, and the origin of the numbers."""
-    from cbo_gym.evaluation.compare.provenance import incomplete_rows, provenance
+    from cbo_gym.evaluation.comparison.provenance import incomplete_rows, provenance
 
     tables = board.frames
     shown = (BoardTable.overall, BoardTable.per_env, BoardTable.improvement, BoardTable.choices)
@@ -176,7 +181,7 @@ def _document(board: Leaderboard) -> dict[str, object]:
 
 
 def print_board(board: Leaderboard) -> None:
-    from cbo_gym.evaluation.compare.provenance import completeness, incomplete_rows, provenance_sentences
+    from cbo_gym.evaluation.comparison.provenance import completeness, incomplete_rows, provenance_sentences
     from cbo_gym.evaluation.metrics.registry import METRICS
     from cbo_gym.evaluation.report.tables import (
         OVERALL,
@@ -234,6 +239,7 @@ def compare(
     other: Annotated[
         str, typer.Argument(metavar="B", help="The agent to compare it with.", autocompletion=agent_names)
     ],
+    beside: BesideOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -243,11 +249,13 @@ def compare(
     p-value of a paired permutation test. Intervals are 95 %.
 
     Example: [b]cbo-gym compare runs MCBO GP-UCB[/b]
+
+    Your agent with a published one: [b]cbo-gym compare runs mine:Mine MCBO --with results[/b]
     """
-    from cbo_gym.evaluation.compare import pairwise
+    from cbo_gym.evaluation.comparison import pairwise
 
     form = output_format(as_json, as_csv)
-    result = pairwise.compare(_runs(folder), agent, other)
+    result = pairwise.compare(_runs(folder), agent, other, beside=beside or ())
     per_env, overall = result.per_env.to_dicts(), result.overall.to_dicts()
     if form is Format.JSON:
         details = {"agent": result.agent, "other": result.other, "test": pairwise.TEST, "unpaired": result.unpaired}
@@ -264,7 +272,7 @@ def compare(
 def _print_comparison(result: Comparison) -> None:
     import polars as pl
 
-    from cbo_gym.evaluation.compare.pairwise import COMPARED, TEST
+    from cbo_gym.evaluation.comparison.pairwise import COMPARED, TEST
     from cbo_gym.evaluation.metrics.registry import METRICS
     from cbo_gym.evaluation.report.tables import with_interval
 
@@ -326,7 +334,7 @@ def choose(
 
     Example: [b]cbo-gym choose runs --agent MCBO --parameter beta[/b]
     """
-    from cbo_gym.evaluation.compare.parameter_choice import choose_parameter, write_choice
+    from cbo_gym.evaluation.comparison.parameter_choice import choose_parameter, write_choice
 
     runs = (
         run

@@ -23,7 +23,7 @@ from cbo_gym.cli.application import (
 )
 from cbo_gym.cli.completion import agent_names, env_ids
 from cbo_gym.cli.output import JsonOption, print_hidden, print_json, print_table, say
-from cbo_gym.cli.suites import SuiteOption, SuiteSeeds, grid
+from cbo_gym.cli.suites import FirstSeed, SuiteOption, SuiteSeeds, grid
 
 if TYPE_CHECKING:
     from cbo_gym.evaluation.play.callbacks import PlayedRound
@@ -130,6 +130,7 @@ def sweep(
     ] = None,
     suite: SuiteOption = None,
     seeds: SuiteSeeds = None,
+    first_seed: FirstSeed = None,
     horizon: Horizon = None,
     jobs: Annotated[int, typer.Option(help="Processes at a time on this machine; -1 for one per core.")] = -1,
     backend: Annotated[
@@ -185,6 +186,8 @@ def sweep(
     Example: [b]cbo-gym sweep runs -a Random -a GP-UCB -e CBO/Dropwave-v0 -e CBO/ToyGraph-v0[/b]
 
     A whole suite: [b]cbo-gym sweep runs -a Random -a CBO --suite survey2026[/b]
+
+    A part of one, with its rounds and seeds: [b]cbo-gym sweep runs -a Random --suite mcbo2023 -e CBO/Dropwave-v0[/b]
     """
     from cbo_gym._util.progress import progress_bar
     from cbo_gym.evaluation.play.callbacks import Sampled
@@ -194,7 +197,7 @@ def sweep(
 
     # The sweep checks the word, as it does the backend.
     schedule = cast("Recommend", recommend)
-    chosen, counted = grid(suite, envs, seeds)
+    chosen, counted, horizon = grid(suite, envs, seeds, first_seed, horizon)
     if dry_run:
         grid_jobs = plan(agents, chosen, counted, out, horizon, schedule, skip_published, blind, batch)
         _print_plan(grid_jobs, skip_published, None if backend == "dask" else jobs)

@@ -17,28 +17,45 @@ from cbo_gym.evaluation.suites import Suite, load, load_all
 
 SEEDS = 5
 SuiteOption = Annotated[
-    str | None, typer.Option(help="Environments, rounds and seeds of a suite, see cbo-gym suites; options override.")
+    str | None,
+    typer.Option(
+        help="Environments, rounds and seeds of a suite, see cbo-gym suites; --env takes a part of its environments, "
+        "other options override."
+    ),
 ]
 SuiteSeeds = Annotated[
     int | None,
-    typer.Option(min=1, help=f"Number of seeds, from 0 or the suite's first: the suite's, else {SEEDS}, by default."),
+    typer.Option(min=1, help=f"Number of seeds: the suite's, else {SEEDS}, by default."),
+]
+FirstSeed = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help="First seed: the suite's, else 0, by default. Most published runs have seeds from 1000 on."
+    ),
 ]
 
 
 def grid(
-    suite: str | None, envs: Sequence[str] | None, seeds: int | None
-) -> tuple[Sequence[str] | Suite, Sequence[int] | None]:
-    """Return the environments and seeds that a sweep plays; seeds are None for the suite's own.
+    suite: str | None, envs: Sequence[str] | None, seeds: int | None, first_seed: int | None, horizon: int | None
+) -> tuple[Sequence[str] | Suite, range, int | None]:
+    """Return the environments, seeds and rounds that a sweep plays.
 
     Raises:
-        ArgumentError: unless exactly one of suite and environments is given; if there is no such suite.
+        ArgumentError: if there is neither a suite nor an environment; if there is no such suite, or it does not have
+            such environments.
     """
-    if (suite is None) == (not envs):
-        raise ArgumentError("give either environments by --env, or a suite by --suite")
     if suite is not None:
-        loaded = load(suite)
-        return loaded, None if seeds is None else loaded.seed_numbers(seeds)
-    return envs or (), range(SEEDS if seeds is None else whole_number("--seeds", seeds, 1, MAX_SEEDS))
+        whole = load(suite)
+        chosen: Sequence[str] | Suite = whole.part(envs) if envs else whole
+        numbers = whole.seed_numbers()
+        horizon = whole.horizon if horizon is None else horizon
+    elif envs:
+        chosen, numbers = envs, range(SEEDS)
+    else:
+        raise ArgumentError("give environments by --env, a suite by --suite, or both for a part of a suite")
+    first = numbers.start if first_seed is None else first_seed
+    count = len(numbers) if seeds is None else whole_number("--seeds", seeds, 1, MAX_SEEDS)
+    return chosen, range(first, first + count), horizon
 
 
 @app.command()

@@ -3,7 +3,8 @@
 from cbo_gym.errors import naming_the_extra
 
 with naming_the_extra("cbo_gym.evaluation"):
-    from cbo_gym.evaluation.compare.leaderboard import Leaderboard, leaderboard
+    from cbo_gym.evaluation.comparison.leaderboard import Leaderboard, leaderboard
+    from cbo_gym.evaluation.comparison.pairwise import Comparison, compare
     from cbo_gym.evaluation.play.callbacks import PlayedRound
     from cbo_gym.evaluation.play.playing import AgentError
     from cbo_gym.evaluation.play.runner import evaluate
@@ -14,11 +15,13 @@ with naming_the_extra("cbo_gym.evaluation"):
 
 __all__ = [
     "AgentError",
+    "Comparison",
     "DamagedRunWarning",
     "Execution",
     "Leaderboard",
     "PlayedRound",
     "Run",
+    "compare",
     "evaluate",
     "leaderboard",
     "load_published",

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -60,10 +60,22 @@ class Suite(StrictModel):
     metric: Metric
     references: dict[str, FiniteFloat] = {}
 
-    def seed_numbers(self, count: int | None = None) -> range:
-        """Return its seeds, or the first ``count`` of them."""
+    def seed_numbers(self) -> range:
+        """Return its seeds."""
         first = self.first_seed if self.verdict_seeds == "publication" else 0
-        return range(first, first + (self.seeds if count is None else count))
+        return range(first, first + self.seeds)
+
+    def part(self, patterns: Sequence[str]) -> list[str]:
+        """Return the labels of those of its environments that match.
+
+        Raises:
+            SuiteError: if a pattern matches none.
+        """
+        labels = self.labels()
+        if strange := [pattern for pattern in patterns if not any(matches(label, [pattern]) for label in labels)]:
+            listed_by = f"cbo-gym suites {self.name}"
+            raise SuiteError(f"the suite {self.name} has no {strange[0]}{nearby(strange[0], labels, listed_by)}")
+        return [label for label in labels if matches(label, patterns)]
 
     def rounds(self, label: str) -> int:
         """Return the number of rounds on an environment; 0 if neither the suite nor the registry has a number."""

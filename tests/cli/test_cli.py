@@ -16,7 +16,7 @@ from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.cli import app
 from cbo_gym.envs.registry import entries
 from cbo_gym.evaluation import evaluate, load_run
-from cbo_gym.evaluation.compare.parameter_choice import read_chosen
+from cbo_gym.evaluation.comparison.parameter_choice import read_chosen
 from cbo_gym.evaluation.report.markdown import BEGIN, END
 from cbo_gym.evaluation.runs.results import name_of, save_run
 from tests.support.cli import as_csv, as_json, invoke, run

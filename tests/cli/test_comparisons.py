@@ -2,13 +2,16 @@
 
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import cbo_gym
 from cbo_gym import leaderboard
 from cbo_gym.evaluation import load_run, publish
 from cbo_gym.evaluation.play.forecast import PUBLISHED, SAME, forecast
 from cbo_gym.evaluation.play.sweep import plan
+from cbo_gym.evaluation.store.published import own_store, resolve
 from tests.support.cli import as_json, invoke
 from tests.support.runs import kept, played_here
 
@@ -39,6 +42,21 @@ def test_runs_of_others_are_compared_on_my_environments(indices, which):
     assert (f"{ENV}, T=3", CENTRE) in rows
     assert not any(OTHER in env for env, _ in rows)
     assert {row["agent"] for row in as_json("leaderboard", mine, "--with", other)["overall"]} == {"Random", CENTRE}
+
+
+def test_two_agents_of_two_folders_are_compared_by_seed(indices):
+    mine, _, store = indices
+    found = cbo_gym.compare(mine, CENTRE, "Random", beside=store)
+    assert found.per_env["seeds"].to_list() == [2, 2]
+    assert as_json("compare", mine, CENTRE, "Random", "--with", store)["overall"] == found.overall.to_dicts()
+
+
+def test_published_results_of_the_package_have_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept(Path("mine"), played_here([CENTRE], ["CBO/Dropwave-v0"], 1, horizon=100))
+    board = leaderboard("mine", beside="mcbo2023", agents=["Random", CENTRE])
+    assert set(board.per_env["agent"]) == {"Random", CENTRE}
+    assert resolve("results") == own_store()
 
 
 def test_what_differs_is_said(indices, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from cbo_gym import leaderboard
 from cbo_gym.evaluation import Run
-from cbo_gym.evaluation.compare.provenance import completeness, incomplete_rows, provenance
+from cbo_gym.evaluation.comparison.provenance import completeness, incomplete_rows, provenance
 from cbo_gym.evaluation.report.tables import (
     choice_table,
     coverage_table,

@@ -7,8 +7,8 @@ from scipy import stats
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import Run
-from cbo_gym.evaluation.compare import pairwise as paired
-from cbo_gym.evaluation.compare.pairwise import compare, least_p_value, over_envs, sign_flip_p_value
+from cbo_gym.evaluation.comparison import pairwise as paired
+from cbo_gym.evaluation.comparison.pairwise import compare, least_p_value, over_envs, sign_flip_p_value
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 
 
@@ -35,6 +35,8 @@ def test_differences_by_hand():
     interval = stats.ttest_rel([0.9, 0.8, 0.4], [0.5, 0.8, 0.6]).confidence_interval(0.95)
     assert recommended["difference_low"] == pytest.approx(interval.low)
     assert recommended["difference_high"] == pytest.approx(interval.high)
+    assert "score of recommendation, soft: 0.067 [-" in repr(found)
+    assert len(repr(found)) < 300
     back = compare(given, "B", "A").per_env.row(0, named=True)
     assert back["difference"] == pytest.approx(-0.2 / 3)
     assert back["difference_low"] == pytest.approx(-interval.high)

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from cbo_gym import leaderboard
-from cbo_gym.evaluation.compare.significance import ranking
+from cbo_gym.evaluation.comparison.significance import ranking
 from cbo_gym.evaluation.report import plots
 from cbo_gym.evaluation.report.curves import (
     choice_figure,

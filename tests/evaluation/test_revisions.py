@@ -8,7 +8,7 @@ from cbo_gym import evaluate, sweep
 from cbo_gym.agents import Random
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.evaluation import load_published, load_runs
-from cbo_gym.evaluation.compare.provenance import mixtures
+from cbo_gym.evaluation.comparison.provenance import mixtures
 from cbo_gym.evaluation.play.grid import plan
 from cbo_gym.evaluation.runs import revisions
 from cbo_gym.evaluation.runs.counted import newest

@@ -6,7 +6,7 @@ import yaml
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import Run
-from cbo_gym.evaluation.compare.parameter_choice import choose_parameter, read_chosen, write_choice
+from cbo_gym.evaluation.comparison.parameter_choice import choose_parameter, read_chosen, write_choice
 
 
 def made_up_run(agent, env, seed, average=0.0, best=0.0, **fields):

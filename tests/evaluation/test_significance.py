@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from cbo_gym import leaderboard
-from cbo_gym.evaluation.compare.significance import Ranking, rank, ranking
+from cbo_gym.evaluation.comparison.significance import Ranking, rank, ranking
 from tests.support.runs import made_up_run
 
 

@@ -6,7 +6,7 @@ import yaml
 from cbo_gym import sweep
 from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation import suites
+from cbo_gym.evaluation import load_runs, suites
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.suites import Metric, Suite, SuiteError, load, load_all
 from tests.support.cli import invoke
@@ -120,6 +120,10 @@ def test_on_the_command_line(tmp_path, monkeypatch):
     assert "CBO/Dropwave-v0 soft 1" in invoke("suites", "mine")
     words = ["sweep", str(tmp_path / "runs"), "-a", AGENT, "--jobs", "1"]
     assert "2 finished" in invoke(*words, "--suite", "mine", "--seeds", "1", "--horizon", "1")
-    for given in ([], ["--suite", "mine", "-e", "CBO/Dropwave-v0"]):
-        assert "give either environments by --env" in invoke(*words, *given, code=2)
+    assert "give environments by --env, a suite by --suite, or both" in invoke(*words, code=2)
+    part = ["--suite", "mine", "-e", "CBO/Drop*", "--first-seed", "100"]
+    assert "2 finished" in invoke(*words, *part)
+    assert {run.seed for run in load_runs(tmp_path / "runs") if run.horizon == 2} == {100, 101}
+    nowhere = invoke(*words, "--suite", "mine", "-e", "CBO/Ackley-v0", code=2)
+    assert "the suite mine has no CBO/Ackley-v0" in nowhere
     assert "no suite is called 'min'; did you mean 'mine'?; there are mine" in invoke(*words, "--suite", "min", code=2)

@@ -13,8 +13,8 @@ from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
-from cbo_gym.evaluation.compare.pairwise import compare
-from cbo_gym.evaluation.compare.provenance import incomplete_rows
+from cbo_gym.evaluation.comparison.pairwise import compare
+from cbo_gym.evaluation.comparison.provenance import incomplete_rows
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.recorded import pack_rows, recorded_actions, with_actions
 from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS

@@ -16,7 +16,7 @@ from cbo_gym._util.files import write_text
 from cbo_gym.agent_registry.finding import known_agents
 from cbo_gym.agent_registry.labels import bare_name
 from cbo_gym.evaluation import Leaderboard, leaderboard, load_published
-from cbo_gym.evaluation.compare.provenance import provenance as provenance_of
+from cbo_gym.evaluation.comparison.provenance import provenance as provenance_of
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from website.common.paths import DOCS, ROOT
 

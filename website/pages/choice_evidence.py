@@ -21,7 +21,7 @@ from cbo_gym.agents import Auto
 from cbo_gym.agents.choice.rules import LAST, RULES
 from cbo_gym.envs.making import make_env
 from cbo_gym.evaluation import load_published
-from cbo_gym.evaluation.compare.leaderboard import final_numbers
+from cbo_gym.evaluation.comparison.leaderboard import final_numbers
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run

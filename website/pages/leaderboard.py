@@ -12,8 +12,8 @@ from cbo_gym.agent_registry.finding import find_agent, modes_of
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.registry import find_entry
-from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, leaderboard
-from cbo_gym.evaluation.compare.provenance import provenance
+from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard, leaderboard
+from cbo_gym.evaluation.comparison.provenance import provenance
 from cbo_gym.evaluation.metrics.targets import has_targets
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.report.plots import draw_targets

@@ -7,7 +7,7 @@ import numpy as np
 
 from cbo_gym.agent_registry.labels import Spec, matches
 from cbo_gym.agent_registry.zoo import zoo
-from cbo_gym.evaluation.compare.provenance import mixtures
+from cbo_gym.evaluation.comparison.provenance import mixtures
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.report.tables import MISSING, number

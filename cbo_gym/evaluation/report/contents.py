@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from cbo_gym.evaluation.compare.leaderboard import Leaderboard
-from cbo_gym.evaluation.compare.provenance import completeness, incomplete_rows, provenance_sentences
-from cbo_gym.evaluation.compare.significance import ranking
+from cbo_gym.evaluation.comparison.leaderboard import Leaderboard
+from cbo_gym.evaluation.comparison.provenance import completeness, incomplete_rows, provenance_sentences
+from cbo_gym.evaluation.comparison.significance import ranking
 from cbo_gym.evaluation.report import tables
 from cbo_gym.evaluation.report.curves import Looks, by_env
 from cbo_gym.evaluation.report.figures import ReportFigure, env_figures, group_figures

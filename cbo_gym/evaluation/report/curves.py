@@ -13,7 +13,7 @@ import polars as pl
 
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.envs.registry import find_entry
-from cbo_gym.evaluation.compare.leaderboard import Leaderboard
+from cbo_gym.evaluation.comparison.leaderboard import Leaderboard
 from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.regret import running_frequencies
 from cbo_gym.evaluation.report.palette import Look, look_at

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from cbo_gym.drawing.html import svg_of
-from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
-from cbo_gym.evaluation.compare.significance import Ranking
+from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard
+from cbo_gym.evaluation.comparison.significance import Ranking
 from cbo_gym.evaluation.metrics.targets import has_targets
 from cbo_gym.evaluation.report import curves, plots
 from cbo_gym.evaluation.report.curves import CurvesFigure, Looks

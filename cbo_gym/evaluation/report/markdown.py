@@ -11,8 +11,8 @@ import polars as pl
 
 from cbo_gym._util.files import write_text
 from cbo_gym.errors import ArgumentError, printable
-from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
-from cbo_gym.evaluation.compare.provenance import provenance
+from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard
+from cbo_gym.evaluation.comparison.provenance import provenance
 from cbo_gym.evaluation.report.tables import (
     MISSING,
     OVERALL,

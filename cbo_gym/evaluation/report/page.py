@@ -19,9 +19,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from cbo_gym._util.files import csv_of, write_bytes, write_text
 from cbo_gym.drawing.html import facts, svg_of, table
 from cbo_gym.errors import printable
-from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
-from cbo_gym.evaluation.compare.provenance import completeness
-from cbo_gym.evaluation.compare.significance import TEST
+from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard
+from cbo_gym.evaluation.comparison.provenance import completeness
+from cbo_gym.evaluation.comparison.significance import TEST
 from cbo_gym.evaluation.report.contents import Report, report_of
 from cbo_gym.evaluation.report.curves import Curve, CurvesFigure, Panel
 from cbo_gym.evaluation.report.figures import write_figures

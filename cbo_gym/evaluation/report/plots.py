@@ -26,8 +26,8 @@ from cbo_gym._util.arguments import require_word
 from cbo_gym._util.files import write_bytes
 from cbo_gym._util.fronts import non_dominated
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.compare.leaderboard import Leaderboard
-from cbo_gym.evaluation.compare.significance import Ranking
+from cbo_gym.evaluation.comparison.leaderboard import Leaderboard
+from cbo_gym.evaluation.comparison.significance import Ranking
 from cbo_gym.evaluation.metrics.targets import TARGETS, has_targets, rounds_to, seconds_to, shares
 from cbo_gym.evaluation.report.curves import (
     RECOMMENDED,

@@ -12,8 +12,8 @@ import polars as pl
 
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import printable
-from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, final_numbers, without_blind
-from cbo_gym.evaluation.compare.significance import TEST, Ranking
+from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard, final_numbers, without_blind
+from cbo_gym.evaluation.comparison.significance import TEST, Ranking
 from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width
 from cbo_gym.evaluation.metrics.gap import BUDGETS, EXPECTED, SURVEY
 from cbo_gym.evaluation.metrics.registry import METRICS

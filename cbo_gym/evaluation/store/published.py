@@ -200,29 +200,33 @@ def load_published(store: Path | str | None = None, suite: str | None = None) ->
         ArgumentError: if there is no such folder or file, or one is damaged or not of published results.
         OperationError: without a folder, if the package was installed without its results.
     """
-    path = own_store() if store is None else _resolve(store)
+    path = own_store() if store is None else resolve(store)
     if suite is not None:
         path = path / f"{suite}.parquet"
     if not path.exists():
-        names = (
-            f"; there are {', '.join(file.stem for file in store_files(path.parent))}" if path.parent.is_dir() else ""
-        )
-        raise ArgumentError(f"there are no published results {path}{names if suite is not None else ''}")
+        raise ArgumentError(f"there are no published results {path}{_describe_files(path, suite)}")
     return [run for file in store_files(path) for run in read_store_file(file)]
 
 
-def _resolve(store: Path | str) -> Path:
-    """Return the path, or the file of the package with that name."""
-    path = Path(store)
-    if isinstance(store, str) and NAME.fullmatch(store) and not path.exists():
-        default_store = own_store()
-        if (default_store / f"{store}.parquet").exists():
-            return default_store / f"{store}.parquet"
-        names = ", ".join(file.stem for file in store_files(default_store))
-        raise ArgumentError(
-            f"there are no published results {store}, neither here nor in the package, which has {names}"
-        )
-    return path
+def _describe_files(path: Path, suite: str | None) -> str:
+    """Describe the files that there are instead of a missing one; empty if none are known."""
+    folder = path.parent if suite else _own_folder()
+    if not folder.is_dir() or not (suite or NAME.fullmatch(str(path))):
+        return ""
+    names = ", ".join(file.stem for file in store_files(folder))
+    return f"; there are {names}" if suite else f", neither here nor in the package, which has {names}"
+
+
+def resolve(store: Path | str) -> Path:
+    """Return the path if it exists, else the published results of the package with that name, if there are any.
+
+    ``mcbo2023`` is a file of the package, ``results`` all of them.
+    """
+    path, packaged = Path(store), _own_folder()
+    if path.exists() or not NAME.fullmatch(str(store)):
+        return path
+    named = packaged if packaged.name == str(store) else packaged / f"{store}.parquet"
+    return named if named.exists() else path
 
 
 def own_store() -> Path:
@@ -231,19 +235,23 @@ def own_store() -> Path:
     Raises:
         OperationError: if it is not there.
     """
-    folder = suites_path().parent / "results"
-    if not folder.is_dir():
+    if not (folder := _own_folder()).is_dir():
         raise OperationError(f"the published results are missing from this installation ({folder}); reinstall cbo-gym")
     return folder
 
 
+def _own_folder() -> Path:
+    return suites_path().parent / "results"
+
+
 def runs_in(path: Path | str) -> Iterable[Run]:
-    """Return the runs of a folder that a sweep wrote, or of published results.
+    """Return the runs of a folder that a sweep wrote, or of published results; see :func:`resolve` for their names.
 
     Raises:
         ArgumentError: if there is no such folder or file, or it is not of published results.
     """
-    return load_published(path) if is_published(Path(path)) else load_runs(Path(path))
+    path = resolve(path)
+    return load_published(path) if is_published(path) else load_runs(path)
 
 
 def is_published(path: Path) -> bool:

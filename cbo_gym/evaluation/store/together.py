@@ -27,15 +27,20 @@ class _Summary:
                 self.code[name].add(stamp)
 
 
-def combine_runs(runs: Iterable[Run], others: Iterable[Path | str]) -> Iterator[Run]:
-    """Yield the given runs, then those of other folders or files on the same environments.
-
-    Warns of those that have other numbers of rounds, or other code of environments or agents.
+def runs_of(source: Path | str | Iterable[Run], beside: Path | str | Iterable[Path | str] = ()) -> Iterable[Run]:
+    """Return runs that are given, or those of a folder or of published results, then those of others.
 
     Args:
-        runs: The given runs.
-        others: Folders that sweeps wrote, or published results.
+        source: Folder that a sweep wrote, published results (a path, or a name of the package's), or runs.
+        beside: Further folders or published results, of which the runs on the environments of ``source`` are taken. A
+            warning says where their numbers of rounds or their code differ.
     """
+    runs = runs_in(source) if isinstance(source, str | Path) else source
+    others = [beside] if isinstance(beside, str | Path) else list(beside)
+    return _combine_runs(runs, others) if others else runs
+
+
+def _combine_runs(runs: Iterable[Run], others: Iterable[Path | str]) -> Iterator[Run]:
     own_summary = _Summary()
     for run in runs:
         own_summary.add(run)

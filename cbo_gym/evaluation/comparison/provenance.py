@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 import polars as pl
 
 from cbo_gym.errors import printable
-from cbo_gym.evaluation.compare.leaderboard import Leaderboard
+from cbo_gym.evaluation.comparison.leaderboard import Leaderboard
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.runs.revisions import parts_of

@@ -13,7 +13,7 @@ from string import ascii_lowercase
 import numpy as np
 import polars as pl
 
-from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, without_blind
+from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard, without_blind
 from cbo_gym.evaluation.metrics.aggregate import CONFIDENCE
 
 FEWEST_AGENTS = FEWEST_ENVS = 3

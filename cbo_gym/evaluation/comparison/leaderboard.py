@@ -22,8 +22,7 @@ from cbo_gym.evaluation.metrics.registry import METRICS, numbers_of
 from cbo_gym.evaluation.metrics.regret import normalised_score, selection_frequencies
 from cbo_gym.evaluation.runs.counted import BLIND, env_label, newest
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, kind_of, last_line
-from cbo_gym.evaluation.store.published import runs_in
-from cbo_gym.evaluation.store.together import combine_runs
+from cbo_gym.evaluation.store.together import runs_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,7 +153,7 @@ def leaderboard(
     the newest counts. Unverified runs are never ranked.
 
     Args:
-        source: a folder that a sweep wrote, published results, or runs.
+        source: runs, or a folder that a sweep wrote, or published results (a path, or a name of the package's).
         beside: further folders or published results, whose runs on the environments of ``source`` are compared too. A
             warning says where their numbers of rounds or their code differ from those of ``source``.
         modes: only these feedback modes; all if empty.
@@ -164,9 +163,7 @@ def leaderboard(
     Raises:
         ArgumentError: if no run, or no finished run, is left.
     """
-    runs_of_source = runs_in(source) if isinstance(source, str | Path) else source
-    others = [beside] if isinstance(beside, str | Path) else list(beside)
-    unread = iter(combine_runs(runs_of_source, others) if others else runs_of_source)
+    unread = iter(runs_of(source, beside))
     read: list[Run] = []
     chosen: list[Run] = []
     frames: list[pl.DataFrame] = []

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ import polars as pl
 
 from cbo_gym.agent_registry.labels import matches
 from cbo_gym.errors import ArgumentError, nearby
-from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, RUNS_LISTED_BY, failures_as_random, final_numbers
+from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, RUNS_LISTED_BY, failures_as_random, final_numbers
 from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.counted import newest, without_blind_runs
 from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.store.together import runs_of
 
 #: Metrics that every run has and that are comparable among environments.
 COMPARED = tuple(
@@ -49,7 +51,7 @@ OVERALL_SCHEMA = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Differences of one agent from another on the seeds that both have finished.
 
@@ -75,22 +77,40 @@ class Comparison:
     runs: tuple[Run, ...]
     unpaired: int
 
+    def __repr__(self) -> str:
+        """Return a line for each metric and group."""
+        lines = [f"{self.agent} minus {self.other}, 95 % intervals"]
+        for row in self.overall.to_dicts():
+            known = row["difference_low"] is not None
+            interval = f" [{row['difference_low']:.3f}, {row['difference_high']:.3f}]" if known else ""
+            lines.append(
+                f"{METRICS[row['metric']].title}, {row['group']}: {row['difference']:.3f}{interval}, "
+                f"p = {row['p_value']:.2g} ({row['envs']} environments, {row['pairs']} pairs)"
+            )
+        return "\n".join(lines)
 
-def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
+
+def compare(
+    source: Path | str | Iterable[Run], agent: str, other: str, *, beside: Path | str | Iterable[Path | str] = ()
+) -> Comparison:
     """Compare two agents over the seeds that both have finished, on each environment and over all.
 
     A seed that only one of them finished counts too: the failed run scores as random play.
 
+    Unverified runs are left out, and blind ones unless all are blind; if several versions of the package played the
+    same run, the newest counts.
+
     Args:
-        runs: runs of any agents. Unverified ones are left out, and blind ones unless all are blind; if several versions
-            of the package played the same run, the newest counts.
+        source: runs, or a folder that a sweep wrote, or published results (a path, or a name of the package's).
+        beside: further folders or published results, whose runs on the environments of ``source`` are compared too. A
+            warning says where their numbers of rounds or their code differ from those of ``source``.
         agent: label, or a name or pattern that matches a single label.
         other: label, name or pattern, as ``agent``.
 
     Raises:
         ArgumentError: if a name matches no agent or several, or both match the same; if the agents share no seed.
     """
-    counted = without_blind_runs(newest(run for run in runs if not run.unverified))
+    counted = without_blind_runs(newest(run for run in runs_of(source, beside) if not run.unverified))
     labels = sorted({run.agent for run in counted})
     first, second = (_label(name, labels) for name in (agent, other))
     if first == second:
