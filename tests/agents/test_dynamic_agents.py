@@ -12,8 +12,7 @@ from cbo_gym import agents, evaluate
 from cbo_gym.agents.dynamic.unrolled import UnrolledModel
 from cbo_gym.envs.registry import InitialData
 from cbo_gym.envs.tasks import make_task
-from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.metrics.gap import gap_over_time, gaps_of, slice_gaps
+from cbo_gym.evaluation.metrics.gap import gaps_of, slice_gaps
 from tests.support.loop import make, play
 
 AGENTS = [agents.DCBO, agents.ABO, agents.CBORestarted, agents.GPUCBRestarted]
@@ -112,17 +111,6 @@ def test_they_implement_better_actions_than_random() -> None:
     random = implemented(agents.Random, range(20))
     for build in AGENTS:
         assert implemented(build, range(2)) > random + 0.5
-
-
-def test_g_t_by_hand() -> None:
-    """Of two slices of four rounds: the best is reached in round 2 of the first, and never in the second."""
-    values = np.array([0.0, 1.0, 0.5, 1.0, 0.25, 0.5, 0.5, 0.5])
-    found = gap_over_time(values, np.zeros(8), np.ones(8), np.repeat([0, 1], 4))
-    whole = 1.0 + 3.0 / 4.0
-    assert found == pytest.approx([(1.0 + 2.0 / 4.0) / whole, (0.5 + 2.0 / 4.0) / whole])
-    assert gap_over_time(np.array([1.0]), np.zeros(1), np.ones(1), np.zeros(1)) == pytest.approx([1.0])
-    with pytest.raises(ArgumentError, match="at least one round"):
-        gap_over_time(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 def test_runs_have_g_t_and_no_other_gap() -> None:

@@ -86,14 +86,12 @@ def test_what_cannot_be_sent_plays_here(tmp_path):
         assert sweep({"mine": agent}, ENV, 2, tmp_path, horizon=2)["finished"] == 2
     assert ended(tmp_path) == [("mine", 0, "finished"), ("mine", 1, "finished")]
     assert not any(run.isolated for run in load_runs(tmp_path))
+    sweep({"mine": Centre()}, ENV, 1, tmp_path / "sent", horizon=2)
+    here, sent = (next(load_runs(folder)) for folder in (tmp_path, tmp_path / "sent"))
+    assert sent.isolated
+    assert sent.curve("reward").tolist() == here.curve("reward").tolist()
     with pytest.warns(UserWarning, match="plays in this process"), pytest.raises(ArgumentError, match="cluster"):
         sweep({"mine": agent}, ENV, 3, tmp_path, horizon=2, execution=Execution("dask", "tcp://127.0.0.1:9"))
-
-
-def test_sent_or_not_it_plays_the_same(tmp_path):
-    sweep({"mine": Centre()}, ENV, 1, tmp_path, horizon=3)
-    (run,) = load_runs(tmp_path)
-    assert run.curve("reward").tolist() == evaluate(Centre(), ENV, 0, horizon=3).curve("reward").tolist()
 
 
 @pytest.mark.parametrize(

@@ -21,20 +21,17 @@ def rng():
     return np.random.default_rng(0)
 
 
-def test_equal_weights_give_each_environment_the_same():
+def test_equal_weights_give_each_environment_the_same_and_the_mean_is_that_of_their_means():
     weights = equal_weights(np.array([[0.1, 0.2, NAN, 0.4], [NAN, NAN, 0.5, NAN]]))
     np.testing.assert_allclose(weights, [[1 / 6, 1 / 6, 0, 1 / 6], [0, 0, 1 / 2, 0]])
+    scores = np.array([[0.0, 1.0], [0.25, NAN]])
+    assert mean(scores, equal_weights(scores)) == pytest.approx((0.5 + 0.25) / 2)
 
 
 @pytest.mark.parametrize("scores", [np.zeros(3), np.zeros((0, 2)), np.zeros((2, 0)), np.array([[0.5], [NAN]])])
 def test_scores_without_runs_are_refused(scores):
     with pytest.raises(ValueError, match="a run in every environment"):
         equal_weights(scores)
-
-
-def test_the_mean_is_that_of_the_environments_means():
-    scores = np.array([[0.0, 1.0], [0.25, NAN]])
-    assert mean(scores, equal_weights(scores)) == pytest.approx((0.5 + 0.25) / 2)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def run():
     return evaluate(Scripted(), ENV, 0, horizon=3)
 
 
-def test_an_infeasible_action_counts_as_a_random_one(run):
+def test_an_infeasible_action_counts_as_a_random_one(run, tmp_path):
     table, gap = run.table, run.optimum - run.random_value
     assert table["feasible"].to_list() == [True, False, True]
     np.testing.assert_allclose(table["violation"], [0.0, np.exp(1.1) - 1, 0.0], atol=1e-2)
@@ -44,6 +44,11 @@ def test_an_infeasible_action_counts_as_a_random_one(run):
     assert (table["best_so_far_regret"] >= 0.0).all()
     assert table["recommended_feasible"].to_list() == [True, False, True]
     assert table["simple_regret"][1] == pytest.approx(gap)
+    save_run(tmp_path / name_of(run), run)
+    assert load_run(tmp_path / name_of(run)).table.equals(table)
+    missed = np.array([[0.0, 0.0], [0.0, 0.2]])
+    np.testing.assert_array_equal(penalized_rewards(np.array([3.0, 9.0]), missed, 1.0), [3.0, 1.0])
+    np.testing.assert_array_equal(penalized_rewards(np.array([3.0, 9.0]), None, 1.0), [3.0, 9.0])
 
 
 def test_the_leaderboard_scores_it_0_and_shows_the_share(run):
@@ -60,30 +65,13 @@ def test_the_leaderboard_scores_it_0_and_shows_the_share(run):
     earned = run.optimum - run.table["average_regret"][-1]
     score = (earned - run.random_value) / (run.optimum - run.random_value)
     assert rows["Scripted"]["average_score"] == pytest.approx(score)
-
-
-def test_elsewhere_there_is_no_such_column(run):
     free = evaluate("Random", "CBO/ToyGraph-v0", 0, horizon=3)
     assert not set(OF_CONSTRAINTS) & set(free.table.columns)
     board = leaderboard([free, run])
     assert board.per_env.sort("env")["feasible_share"].null_count() == 1
     assert "feasible actions" not in env_table(board, "CBO/ToyGraph-v0, T=3").header
-
-
-def test_only_feasible_actions_count_in_gap(run):
     long = evaluate(Scripted(), ENV, 0, horizon=20)
     row = leaderboard([long]).per_env.row(0, named=True)
     assert 0.0 <= row["gap_20"] < 1.0
     assert 0.0 <= row["survey_gap_20"] <= 1.0
     assert long.initial_expected < long.optimum
-
-
-def test_it_comes_back_from_its_file(run, tmp_path):
-    save_run(tmp_path / name_of(run), run)
-    assert load_run(tmp_path / name_of(run)).table.equals(run.table)
-
-
-def test_counted_by_hand():
-    missed = np.array([[0.0, 0.0], [0.0, 0.2]])
-    np.testing.assert_array_equal(penalized_rewards(np.array([3.0, 9.0]), missed, 1.0), [3.0, 1.0])
-    np.testing.assert_array_equal(penalized_rewards(np.array([3.0, 9.0]), None, 1.0), [3.0, 9.0])

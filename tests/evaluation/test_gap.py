@@ -19,26 +19,16 @@ from cbo_gym.evaluation.runs.results import save_run
 HALFWAY = [0.0, 2.0, 1.0, 6.0]  # of the way from 2 to 10: nothing, nothing, nothing, half
 
 
-def test_by_hand():
-    # i = 0, 0, 0, 1/2 and t* = 4 of B = 4
-    assert gap(HALFWAY, 2.0, 10.0) == pytest.approx((0.5 + 0.0) / 1.75)
-    assert path_aware_gap(HALFWAY, 2.0, 10.0) == pytest.approx(0.5 * (1 / 4) / 4)
-    # i = 1/4, 1/2, 1/2, 1/2 and t* = 2
-    assert gap([4.0, 6.0, 6.0, 3.0], 2.0, 10.0) == pytest.approx((0.5 + 2 / 4) / 1.75)
-    assert path_aware_gap([4.0, 6.0, 6.0, 3.0], 2.0, 10.0) == pytest.approx((0.25 * 4 + 0.5 * (3 + 2 + 1)) / 4 / 4)
-
-
-@pytest.mark.parametrize("rounds", [1, 4, 100])
-def test_the_ends_of_the_scales(rounds):
-    best = np.full(rounds, 1.0)
-    assert gap(best, 0.0, 1.0) == pytest.approx(1.0)
-    assert path_aware_gap(best, 0.0, 1.0) == pytest.approx((rounds + 1) / (2 * rounds))
-    assert gap(-best, 0.0, 1.0) == path_aware_gap(-best, 0.0, 1.0) == 0.0
-
-
 @pytest.mark.parametrize(
     ("values", "initial", "reference", "gap_by_hand", "path_by_hand"),
     [
+        # i = 0, 0, 0, 1/2 and t* = 4 of B = 4
+        (HALFWAY, 2.0, 10.0, (0.5 + 0.0) / 1.75, 0.5 * (1 / 4) / 4),
+        # i = 1/4, 1/2, 1/2, 1/2 and t* = 2
+        ([4.0, 6.0, 6.0, 3.0], 2.0, 10.0, (0.5 + 2 / 4) / 1.75, (0.25 * 4 + 0.5 * (3 + 2 + 1)) / 4 / 4),
+        # the ends of the scales
+        *(([1.0] * rounds, 0.0, 1.0, 1.0, (rounds + 1) / (2 * rounds)) for rounds in (1, 4, 100)),
+        *(([-1.0] * rounds, 0.0, 1.0, 0.0, 0.0) for rounds in (1, 4, 100)),
         # luck beyond the reference is cut off, but tells when it came
         ([1.0, 3.0], 0.0, 2.0, (1.0 + 0.0) / 1.5, (0.5 * 2 / 2 + 1.0 * 1 / 2) / 2),
         # a start at the reference or beyond, as the survey has it: all of the way with any improvement, else none
@@ -50,7 +40,7 @@ def test_the_ends_of_the_scales(rounds):
         ([0.5, 0.5 + 1e-12], 0.0, 1.0, (0.5 + 1 / 2) / 1.5, 0.5 * 0.75),
     ],
 )
-def test_at_the_edges(values, initial, reference, gap_by_hand, path_by_hand):
+def test_by_hand(values, initial, reference, gap_by_hand, path_by_hand):
     assert gap(values, initial, reference) == pytest.approx(gap_by_hand)
     assert path_aware_gap(values, initial, reference) == pytest.approx(path_by_hand)
 
@@ -62,6 +52,10 @@ def test_over_time_every_slice_counts_by_itself():
     np.testing.assert_allclose(
         gap_over_time(values, initial, reference, slices), [0.5 / 1.75, (1.0 + 1 / 3) / (1.0 + 2 / 3)]
     )
+    # the best is reached in round 2 of the first slice, and never in the second
+    rewards, whole = [0.0, 1.0, 0.5, 1.0, 0.25, 0.5, 0.5, 0.5], 1.0 + 3.0 / 4.0
+    found = gap_over_time(rewards, [0.0] * 8, [1.0] * 8, np.repeat([0, 1], 4))
+    assert found == pytest.approx([(1.0 + 2.0 / 4.0) / whole, (0.5 + 2.0 / 4.0) / whole])
     (beyond,) = gap_over_time([7.0, 8.0], [4.0] * 2, [5.0] * 2, [3, 3])
     assert beyond == pytest.approx(1.0), "luck beyond the reference is the whole way, and came at once"
     with pytest.raises(ArgumentError, match="at least one round"):
@@ -92,6 +86,9 @@ def test_what_a_run_keeps_of_its_start(played, tmp_path):
     assert played.initial_reward == max(past.reward for past in initial[-3:])
     save_run(tmp_path / "r.parquet", played)
     assert load_run(tmp_path / "r.parquet").initial_reward == played.initial_reward
+    without = evaluate("Random", "CBO/SurveyChain-Contextual-v0", 0, horizon=20)
+    assert without.initial_expected == without.initial_reward == without.random_value
+    assert gaps_of(without)["gap_20"] > 0.0
 
 
 def test_both_versions_of_one_run(played):
@@ -102,13 +99,6 @@ def test_both_versions_of_one_run(played):
     rewards = played.table["reward"].to_numpy()
     assert found["survey_pa_gap_20"] == path_aware_gap(rewards, played.initial_reward, -4.0401)
     assert found["gap_50"] is found["survey_gap_100"] is None
-
-
-def test_without_initial_data_the_start_is_a_random_action():
-    run = evaluate("Random", "CBO/SurveyChain-Contextual-v0", 0, horizon=20)
-    assert run.initial_expected == run.random_value
-    assert run.initial_reward == run.random_value
-    assert gaps_of(run)["gap_20"] > 0.0
 
 
 def test_columns_tables_and_report(played, tmp_path):

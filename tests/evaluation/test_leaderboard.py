@@ -30,6 +30,11 @@ def test_means_and_intervals_by_hand():
     assert row["cumulative_regret"] == pytest.approx(1.6)
     assert row["seconds"] == pytest.approx(0.875)
     assert leaderboard(runs[:1]).per_env["score_half"].to_list() == [None]
+    longer = [*runs[:1], made_up_run("A", 0, [0.5])]
+    assert leaderboard(longer).per_env["env"].to_list() == ["CBO/Dropwave-v0, T=1", "CBO/Dropwave-v0, T=2"]
+    # a context that is worth 0.4 by itself: the recommendation earns 1.2, where 1.3 was possible
+    table = runs[0].table.with_columns(recommended_reward=pl.lit(1.2), simple_regret=pl.lit(0.1))
+    assert leaderboard([replace(runs[0], table=table)]).per_env["score"][0] == pytest.approx(0.9)
 
 
 def test_to_fail_on_bad_seeds_does_not_pay():
@@ -68,13 +73,6 @@ def test_choices_are_counted():
     rows = choice_table(board, "CBO/CoCaFig1-v0, T=4").lines
     assert [row[:2] for row in rows] == [["A", "{X1 | C}"], ["A", "{X2 | C}"]]
     assert choice_table(board, "CBO/Dropwave-v0, T=1").lines == []
-
-
-def test_the_score_of_a_recommendation_in_context_is_what_it_lacks():
-    """A context that is worth 0.4 by itself: the recommendation earns 1.2, where 1.3 was possible."""
-    run = made_up_run("A", 0, [0.5, 0.5])
-    table = run.table.with_columns(recommended_reward=pl.lit(1.2), simple_regret=pl.lit(0.1))
-    assert leaderboard([replace(run, table=table)]).per_env["score"][0] == pytest.approx(0.9)
 
 
 def test_a_metric_that_not_every_run_reaches_has_no_mean_of_those_that_do():
@@ -176,12 +174,7 @@ def test_filters(filters, expected):
     assert {(run.agent, run.env) for run in leaderboard(runs, **filters).runs} == expected
 
 
-def test_a_filter_that_leaves_nothing_says_what_there_is():
-    with pytest.raises(ValueError, match="the modes soft, the environments CBO/Dropwave-v0 and the agents A"):
-        leaderboard([made_up_run("A", 0, [0.5])], modes=["hard"])
-
-
-def test_of_several_versions_the_newest_counts():
+def test_of_several_runs_of_a_cell_the_newest_that_finished_counts():
     versions = {"0.9.0": 0.1, "0.10.0": 0.5, "0.10.0rc1": 0.3}
     runs = [made_up_run("A", 0, [reward], version=version) for version, reward in versions.items()]
     runs.append(made_up_run("A", 1, [0.7], version="0.9.0"))
@@ -190,17 +183,11 @@ def test_of_several_versions_the_newest_counts():
     assert board.per_env["score"].to_list() == [pytest.approx(0.6)]
     assert "Mixed cbo-gym: 0.10.0 (1 runs), 0.9.0 (1 runs)." in provenance(board)
     assert "Left out: 2 runs that were played again later" in provenance(board)
-
-
-def test_of_one_version_a_finished_run_counts_and_of_these_the_latest():
     runs = [made_up_run("A", 0, [reward], date=f"2026-01-0{day}") for day, reward in ((2, 0.5), (1, 0.3))]
     runs.append(Run("A", "CBO/Dropwave-v0", 0, 1, "soft", "failed", "boom", date="2026-01-03"))
     board = leaderboard(runs)
     assert board.per_env["score"].to_list() == [pytest.approx(0.5)]
     assert board.replaced == 2
-
-
-def test_provenance_names_seeds_dates_and_machines():
     runs = [made_up_run("A", seed, [0.5], machine="2 cores, X", date=f"2026-01-0{seed + 1}") for seed in (0, 1, 2, 5)]
     shown = f"4 finished runs; seeds 0 to 2, 5; cbo-gym {runs[0].version}; 2026-01-01 to 2026-01-06; 2 cores, X."
     assert provenance(leaderboard(runs)) == shown
@@ -233,17 +220,14 @@ def test_failed_and_skipped_are_shown():
     assert board.table["status"].value_counts(sort=True).rows() == [("skipped", 5), ("failed", 3), ("finished", 2)]
 
 
-def test_horizons_are_not_mixed():
-    runs = [made_up_run("A", 0, [0.5]), made_up_run("A", 0, [0.5, 0.5])]
-    assert leaderboard(runs).per_env["env"].to_list() == ["CBO/Dropwave-v0, T=1", "CBO/Dropwave-v0, T=2"]
-
-
 def test_nothing_finished_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=f"no finished run in {tmp_path}, nor any other; play some: cbo-gym sweep"):
         leaderboard(tmp_path)
     failed = Run("A", "CBO/Dropwave-v0", 0, 1, "soft", "failed", "Traceback\nboom")
     with pytest.raises(ValueError, match="no finished run among 1; 1 of them failed: boom"):
         leaderboard([failed])
+    with pytest.raises(ValueError, match="the modes soft, the environments CBO/Dropwave-v0 and the agents A"):
+        leaderboard([made_up_run("A", 0, [0.5])], modes=["hard"])
 
 
 def test_a_sweep_that_is_half_done_says_what_its_numbers_rest_on():

@@ -49,14 +49,9 @@ def test_waiting_for_a_lock_warns_and_ends_and_a_dead_holder_blocks_no_process(t
     with lock_folder(tmp_path), lock_folder(tmp_path):
         assert (tmp_path / LOCK).exists()
     assert not (tmp_path / LOCK).exists()
-
-
-def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with (
-        pytest.raises(OperationError, match=r"cannot write to .*file: .*; give a folder"),
-        lock_folder(tmp_path / "file"),
-    ):
+    folder = lock_folder(tmp_path / "file")
+    with pytest.raises(OperationError, match=r"cannot write to .*file: .*; give a folder"), folder:
         pytest.fail("a file is no folder")
 
 

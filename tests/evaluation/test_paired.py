@@ -40,6 +40,11 @@ def test_differences_by_hand():
     back = compare(given, "B", "A").per_env.row(0, named=True)
     assert back["difference"] == pytest.approx(-0.2 / 3)
     assert back["difference_low"] == pytest.approx(-interval.high)
+    found = compare([run("A(x=1)", 0, 0.5), run("Bee", 0, 0.4)], "A", "B*")
+    assert (found.agent, found.other) == ("A(x=1)", "Bee")  # a name that one label fits is enough
+    assert found.overall["difference_low"].to_list() == [None, None]
+    row = compare([*runs("A", [0.5, 0.4]), *runs("B", [0.5, 0.4])], "A", "B").overall.row(0, named=True)
+    assert (row["difference_low"], row["difference_high"], row["ties"], row["p_value"]) == (0.0, 0.0, 1, 1.0)
 
 
 def test_over_environments_of_one_mode_and_of_all():
@@ -56,12 +61,6 @@ def test_over_environments_of_one_mode_and_of_all():
     assert row["difference"] == pytest.approx((first.mean() + second.mean()) / 2)
     assert row["difference_low"] == pytest.approx(interval.low / 2)
     assert row["difference_high"] == pytest.approx(interval.high / 2)
-
-
-def test_one_seed_and_equal_scores_have_no_interval_or_an_empty_one():
-    assert compare([run("A", 0, 0.5), run("B", 0, 0.4)], "A", "B").overall["difference_low"].to_list() == [None, None]
-    row = compare([*runs("A", [0.5, 0.4]), *runs("B", [0.5, 0.4])], "A", "B").overall.row(0, named=True)
-    assert (row["difference_low"], row["difference_high"], row["ties"], row["p_value"]) == (0.0, 0.0, 1, 1.0)
 
 
 def test_p_values(monkeypatch):
@@ -118,8 +117,3 @@ def test_what_cannot_be_compared(agent, other, message):
     given = [run("A(x=1)", 0, 0.5), run("A(x=2)", 0, 0.5), run("B", 7, 0.5), run("Failing", 7, 0, status="failed")]
     with pytest.raises(ArgumentError, match=message):
         compare(given, agent, other)
-
-
-def test_a_name_that_one_label_fits_is_enough():
-    found = compare([*runs("A(x=1)", [0.5]), *runs("Bee", [0.4])], "A", "B*")
-    assert (found.agent, found.other) == ("A(x=1)", "Bee")

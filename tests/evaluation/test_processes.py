@@ -12,34 +12,26 @@ from cbo_gym._util.processes.channel import DiedError
 from cbo_gym._util.processes.worker import Limits, Worker
 
 
-def test_calls_are_answered_and_a_death_ends_one_call_only():
+def test_calls_are_answered_and_a_death_ends_one_call_only(capfd):
     worker = Worker()
-    first = worker.call(os.path.basename, "a/b")
-    pid = worker.call(eval, "__import__('os').getpid()")
-    assert (first, pid != os.getpid()) == ("b", True)
-    assert worker.call(eval, "__import__('os').getpid()") == pid
+    pid = worker.call(eval, PID)
+    assert (worker.call(os.path.basename, "a/b"), pid != os.getpid()) == ("b", True)
+    os.kill(pid, signal.SIGINT)  # interrupts are the parent's affair
+    assert worker.call(eval, "print('words') or __import__('sys').stdin.read()") == ""
+    assert worker.call(eval, PID) == pid
     with pytest.raises(DiedError, match="ended with status 3"):
         worker.call(os._exit, 3)
-    assert worker.call(eval, "__import__('os').getpid()") != pid
+    assert (other := worker.call(eval, PID)) != pid
     worker.close()
+    assert not psutil.pid_exists(other)
     with pytest.raises(DiedError, match="stopped"):
         worker.call(abs, 1)
-
-
-def test_what_a_call_prints_or_reads_does_not_disturb_the_answers(capfd):
-    worker = Worker()
-    assert worker.call(eval, "print('words') or __import__('sys').stdin.read()") == ""
-    worker.close()
     out, err = capfd.readouterr()
     assert (out, err) == ("", "words\n")
-
-
-def test_interrupts_are_the_parents_affair():
     worker = Worker()
-    pid = worker.call(eval, "__import__('os').getpid()")
-    os.kill(pid, signal.SIGINT)
-    assert worker.call(eval, "__import__('os').getpid()") == pid
-    worker.close()
+    pid = worker.call(eval, PID)
+    del worker
+    gc.collect()
     assert not psutil.pid_exists(pid)
 
 
@@ -61,14 +53,6 @@ def test_nothing_that_a_call_leaves_counts_for_the_next_under_a_memory_limit():
     with pytest.raises(DiedError, match=r"used .* MiB of memory; the limit is 1000 MiB"):
         worker.call(eval, TAKE.format(1200))
     worker.close()
-
-
-def test_a_process_ends_with_its_worker():
-    worker = Worker()
-    pid = worker.call(eval, PID)
-    del worker
-    gc.collect()
-    assert not psutil.pid_exists(pid)
 
 
 PARENT = """

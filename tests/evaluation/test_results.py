@@ -65,7 +65,7 @@ def test_no_bit_of_a_file_changes_unnoticed(played, tmp_path):
         ({"horizon": 5}, "4 rows for 5 rounds"),
     ],
 )
-def test_metadata_of_another_kind_are_refused(played, tmp_path, changes, message):
+def test_metadata_and_tables_of_another_kind_are_refused(played, tmp_path, changes, message):
     """With a checksum that fits, as a third-party program would write it."""
     path = tmp_path / "run.parquet"
     save_run(path, played)
@@ -73,16 +73,13 @@ def test_metadata_of_another_kind_are_refused(played, tmp_path, changes, message
     forged(path, played.table, stored | changes)
     with pytest.raises(ValueError, match=message):
         load_run(path)
-
-
-@pytest.mark.parametrize(
-    "table", [pl.DataFrame({"round": [1, 2, 3, 4]}), pl.DataFrame({"round": ["1"]}), pl.DataFrame()]
-)
-def test_tables_of_another_kind_are_refused(played, tmp_path, table):
-    path = tmp_path / "run.parquet"
-    save_run(path, replace(played, table=table))
-    with pytest.raises(ValueError, match="its table is wrong"):
-        load_run(path)
+    for table in (pl.DataFrame({"round": [1, 2, 3, 4]}), pl.DataFrame({"round": ["1"]}), pl.DataFrame()):
+        save_run(path, replace(played, table=table))
+        with pytest.raises(ValueError, match="its table is wrong"):
+            load_run(path)
+    for seed, horizon, said in (("0", 1, "valid integer"), (0, 0, "greater than 0")):
+        with pytest.raises(ValueError, match=said):
+            Run("A", "E", seed, horizon)
 
 
 def forged(path, table, stored):
@@ -105,9 +102,6 @@ def test_foreign_files_are_named_and_left_out(played, tmp_path, content):
     assert len(said) == 1
     with pytest.raises(ValueError, match="there is no folder"):
         list(load_runs(tmp_path / "none"))
-
-
-def test_a_foreign_parquet_file_is_named(tmp_path):
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.parquet")
     with pytest.raises(ValueError, match="no checksum"):
         load_run(tmp_path / "other.parquet")
@@ -120,10 +114,3 @@ def test_the_leaderboard_is_of_the_runs_that_are_intact(played, tmp_path):
     save_run(tmp_path / "a-copy.parquet", played)
     with pytest.warns(DamagedRunWarning, match=r"a-copy\.parquet is not what its name says: it holds Random on"):
         assert leaderboard(tmp_path).table.height == 1
-
-
-def test_a_run_of_wrong_types_cannot_be_made():
-    with pytest.raises(ValueError, match="valid integer"):
-        Run("A", "E", "0", 1)
-    with pytest.raises(ValueError, match="greater than 0"):
-        Run("A", "E", 0, 0)
