@@ -1,24 +1,42 @@
 """The order of the tests, and of the filters of warnings; what is collected as garbage."""
 
-from __future__ import annotations
-
 import gc
 import os
+import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import gymnasium  # noqa: F401  # it adds filters of warnings before the others, so it comes first
 import pytest
 
+from tests.support.workers import SharedWorker, close_idle, describe
+
 #: what runs if nothing else is asked for, as in pyproject.toml
 DEFAULT = "not benchmark and not slow"
+SLOW_MODULE = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.slow", re.MULTILINE)
 # no test writes to the user's own folder; the processes that tests start inherit it
 os.environ.setdefault("CBO_GYM_KEY", str(Path(tempfile.mkdtemp(prefix="cbo-gym-tests-"), "key")))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no module of trials and benchmarks, which take long, if all of their tests would be deselected."""
-    return True if collection_path.name in ("benchmarks", "trials") and config.option.markexpr == DEFAULT else None
+    """Import no module, which may take long, if all of its tests would be deselected."""
+    if config.option.markexpr != DEFAULT:
+        return None
+    is_slow = collection_path.suffix == ".py" and SLOW_MODULE.search(collection_path.read_text(encoding="utf-8"))
+    return True if is_slow or collection_path.name in ("benchmarks", "trials") else None
+
+
+@pytest.fixture(autouse=True, scope="session")
+def shared_workers(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Start few processes by default; slow tests start those that users would."""
+    with pytest.MonkeyPatch.context() as patch:
+        if pytestconfig.option.markexpr == DEFAULT:
+            for module in ("evaluation.play.sweep", "referee.admission", "referee.submission"):
+                patch.setattr(f"cbo_gym.{module}.Worker", SharedWorker)
+            patch.setattr("cbo_gym.evaluation.play.grid.describe_isolated", describe)
+        yield
+    close_idle()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,8 +10,6 @@ the values that the record lists under ``elsewhere`` are: hashes that came out a
 totals of rewards, within rounding. Left out is what a last digit turns into another action.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The command check: contracts of agents and problems."""
 
-from __future__ import annotations
-
 import pytest
 from typer.testing import CliRunner
 

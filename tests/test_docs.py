@@ -25,6 +25,7 @@ RUN = [
 SWEEP = "a sweep starts processes; the tests of the command line run one"
 MINUTES = "it takes minutes"
 WRITER = "torch's writer needs the package tensorboard; a test of its own runs it"
+FEWER_ROUNDS = {"horizon=30": "horizon=3", "horizon=20": "horizon=3", "learn(8_000)": "learn(512)"}
 NOT_RUN = {
     "first_agent": [SWEEP],
     "leaderboard": [SWEEP],
@@ -43,16 +44,24 @@ def test_the_code_of_a_page_runs(page, tmp_path):
 
     Tutorials, commands and all, run whenever the site is built, which an error in one ends.
     """
-    tutorial = page in TUTORIALS
-    shown = [output for _, output in code_blocks.run(page.read_text(), page.name, tmp_path, commands=tutorial)]
+    tutorial, content = page in TUTORIALS, page.read_text()
+    for whole, part in FEWER_ROUNDS.items() if page.name == "README.md" else ():
+        assert whole in content
+        content = content.replace(whole, part)
+    shown = [output for _, output in code_blocks.run(content, page.name, tmp_path, commands=tutorial)]
     assert any(output.printed for output in shown) or not tutorial
-    if page.name == "README.md":
-        printed = ", ".join(line for output in shown for line in output.printed.splitlines())
-        said = re.findall(r"print\(.*\)  # (?:.*: )?(.*)$", page.read_text(), re.MULTILINE)
-        assert len(said) == 4
-        assert re.split(NUMBER, ", ".join(said)) == re.split(NUMBER, printed)
-        # but for a twentieth: another processor's kernels lead a search elsewhere
-        assert numbers_in(", ".join(said)) == pytest.approx(numbers_in(printed), rel=0.05, abs=0.05)
+
+
+@pytest.mark.slow
+def test_the_readme_prints_what_it_says(tmp_path):
+    content = (ROOT / "README.md").read_text()
+    outputs = [output.printed for _, output in code_blocks.run(content, "README.md", tmp_path, commands=False)]
+    printed = ", ".join("".join(outputs).splitlines())
+    said = re.findall(r"print\(.*\)  # (?:.*: )?(.*)$", content, re.MULTILINE)
+    assert len(said) == 4
+    assert re.split(NUMBER, ", ".join(said)) == re.split(NUMBER, printed)
+    # but for a twentieth: another processor's kernels lead a search elsewhere
+    assert numbers_in(", ".join(said)) == pytest.approx(numbers_in(printed), rel=0.05, abs=0.05)
 
 
 NUMBER = r"-?\d+(?:\.\d+)?"

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "studies").glob("*.py")])
 #: examples of their kind that take longest, even if they are quick; and fits that the tests of their problems make too
 LONG = (
+    "fermenter",
     "fit_chemostat",
     "fit_train_delay",
     "outside_optimisers",

@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from shutil import copyfile, copytree, ignore_patterns
+from shutil import copyfile, copytree
 
 import pytest
 
@@ -142,7 +142,7 @@ def package(tmp_path_factory):
     root = tmp_path_factory.mktemp("package")
     (root / "docs").symlink_to(ROOT / "docs")
     for folder in ("agents", "cbo_gym", "website"):
-        copytree(ROOT / folder, root / folder, symlinks=True, ignore=ignore_patterns("__pycache__"))
+        copytree(ROOT / folder, root / folder, symlinks=True)
     for name in ("envs_registry.yaml", "suites.yaml", "pyproject.toml"):
         copyfile(ROOT / name, root / name)
     for path, string in (file for recipe in recipes() for file in recipe):

@@ -1,7 +1,5 @@
 """Dominance, hypervolume and distances against hand-computed cases and definitions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

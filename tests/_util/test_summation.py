@@ -1,7 +1,5 @@
 """Numbers are added in one order, in every version of Python, of numbers as of arrays."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Files that would take much time or memory are refused, in one line that says where and why."""
 
-from __future__ import annotations
-
 import os
 import tracemalloc
 from time import perf_counter

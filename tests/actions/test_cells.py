@@ -1,7 +1,5 @@
 """Cells: splits, representative points, the action space."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

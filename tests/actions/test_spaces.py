@@ -1,7 +1,5 @@
 """Action spaces: seeded samples, batches, equality and copies of all of them, and what each contains."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import pickle

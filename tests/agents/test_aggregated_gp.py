@@ -1,7 +1,5 @@
 """The Gaussian process over cells against linear algebra from scratch and against quadrature."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

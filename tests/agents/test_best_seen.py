@@ -1,7 +1,5 @@
 """Agents without a model recommend the first of the best rewards, and read each round once."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from types import SimpleNamespace
 

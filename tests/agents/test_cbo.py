@@ -358,8 +358,7 @@ def test_possibly_optimal_or_minimal_targets_are_explored_by_name() -> None:
         ("MIS", {frozenset("BDE")}),
         (None, set()),
     ]:
-        agent = begun(CBO(targets=targets), task)
-        assert agent.explored == set(task.targets) - excluded
+        assert begun(CBO(targets=targets), task).explored == set(task.targets) - excluded
 
 
 @pytest.mark.parametrize("env_id", [TOY, COMPLETE])

@@ -54,13 +54,11 @@ CHOSEN = {
 
 @cache
 def task_of(label):
-    env = reset(make_env(Spec.parse(label)), 100)
-    return make_task(env, 100)
+    return make_task(reset(make_env(Spec.parse(label)), 100), 100)
 
 
 def chosen(label, **parameters):
-    agent = begun(agents.Auto(**parameters), replace(task_of(label), initial_data=()))
-    return agent.chosen
+    return begun(agents.Auto(**parameters), replace(task_of(label), initial_data=())).chosen
 
 
 @pytest.mark.parametrize(("label", "name"), CHOSEN.items())

@@ -1,7 +1,5 @@
 """CoCaBO, CoBO and CaBO: their arms, their contract, and that they learn."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import replace
@@ -119,8 +117,7 @@ def test_bounds_inside_an_arm_are_wider_than_those_that_compare_arms(index: str,
 
 def test_bad_first_plays_do_not_keep_an_arm_down() -> None:
     """What an arm may earn counts, not what it earned: rewards that peak away from all but one of its plays."""
-    task = make("CBO/CoCaFig1-v0", 0, 1)[1]
-    arm = ScopeArm(task, 0, ("C",), "plain", 0, "cpu")
+    arm = ScopeArm(make("CBO/CoCaFig1-v0", 0, 1)[1], 0, ("C",), "plain", 0, "cpu")
     contexts = np.linspace(-1.0, 1.0, 12)[:, None]
     for round_, (context, value) in enumerate(zip(contexts, np.tile([0.0, 0.1, 0.2, 0.9], 3), strict=True)):
         action = {"scope": np.int64(0), "values": np.full(2, value)}

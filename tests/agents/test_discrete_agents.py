@@ -1,7 +1,5 @@
 """Bandit algorithms on discrete tasks."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

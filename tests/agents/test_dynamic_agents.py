@@ -1,7 +1,5 @@
 """Methods of dynamic mode: contract, what they implement, and that they learn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import gymnasium as gym
@@ -60,15 +58,13 @@ def test_the_prior_of_dcbo_depends_on_the_implemented_round() -> None:
     """With many observations it is near E[Y_1 | do(Z_1 = z), Y_0 = y] = y + exp(-z / 20) - cos z in the middle."""
     import torch
 
-    env = gym.make("CBO/DCBOStat-v0")
-    task = make_task(env, 0, initial_data=InitialData(observational=150, random=0))
+    task = make_task(gym.make("CBO/DCBOStat-v0"), 0, initial_data=InitialData(observational=150, random=0))
     z = torch.linspace(0.5, 0.9, 7, dtype=torch.float64)[:, None]
     native = -3.0 + 6.0 * z[:, 0].numpy()
     truth = np.exp(-native / 20.0) - np.cos(native)
     priors = []
     for reward in (0.0, 1.0):
-        model = UnrolledModel(task, 1, {"X": 0.0, "Z": 1.0, "Y": reward})
-        mean, std = model.effect(frozenset("Z"), z)
+        mean, std = UnrolledModel(task, 1, {"X": 0.0, "Z": 1.0, "Y": reward}).effect(frozenset("Z"), z)
         priors.append(mean.numpy())
         assert (std.numpy() > 0).all()
         assert np.abs(mean.numpy() - truth - reward).max() < 1.0

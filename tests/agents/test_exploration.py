@@ -129,8 +129,7 @@ def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() 
 
 @pytest.mark.parametrize("corner", [0.0, 1.0])
 def test_at_the_edge_of_the_box_an_action_beside_it_lies_inside(corner) -> None:
-    agent = started(MCBO(), "CBO/Dropwave-v0")
-    beside = Exploration(agent.network, seed=0).nudge(np.array([corner, 0.5]))
+    beside = Exploration(started(MCBO(), "CBO/Dropwave-v0").network, seed=0).nudge(np.array([corner, 0.5]))
     assert 0.0 < beside[0] < 1.0
     assert abs(beside[0] - corner) < 0.01
 

@@ -44,8 +44,7 @@ def test_only_minimal_target_sets_are_drawn_and_any_may_have_been_played() -> No
 
 
 def test_a_pass_composes_the_nodes_posteriors() -> None:
-    task = make("CBO/Alpine2-v0", 0, 1)[1]
-    network = trained(task)
+    network = trained(make("CBO/Alpine2-v0", 0, 1)[1])
     actions = torch.rand(5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     passed = network.rollout(actions, posterior_mean, {})
     value = network.surrogates["X0"].posterior(actions[:, :1])[0]
@@ -90,8 +89,7 @@ def test_noise_enters_every_node_and_its_descendants() -> None:
 
 def test_a_mean_of_the_noise_belongs_to_the_function() -> None:
     """Age ~ U(55, 75): the network's root is about 65, and its noise is centred."""
-    task = make("CBO/PSAGraph-v0", 0, 1)[1]
-    network = trained(task)
+    network = trained(make("CBO/PSAGraph-v0", 0, 1)[1])
     draws = network.draw_noise(1024, seed=0)["Age"]
     assert abs(float(draws.mean())) < 0.05
     assert float(draws.max() - draws.min()) == pytest.approx(20.0, abs=0.1)
@@ -138,8 +136,7 @@ def test_only_the_rewards_ancestors_are_modelled() -> None:
 
 def test_a_mechanism_linear_in_its_parent_extrapolates() -> None:
     """Twice beyond the parent's values seen, where a stationary kernel would fall back to the mean."""
-    task = make("CBO/Alpine2-v0", 0, 1)[1]
-    gp = GPNetwork(task).surrogates["X1"]
+    gp = GPNetwork(make("CBO/Alpine2-v0", 0, 1)[1]).surrogates["X1"]
     rng = np.random.default_rng(0)
     parent, action = rng.uniform(-2.0, 2.0, 40), rng.random(40)
     factor = np.sqrt(10 * action) * np.sin(10 * action)

@@ -1,7 +1,5 @@
 """How much of a task's initial data agents take."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import pytest
 

@@ -1,7 +1,5 @@
 """The agents of the masked mode: their contract, and their choices against slow formulas."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """CBO-MW and GP-MW: weights by hand, the optimism of a network."""
 
-from __future__ import annotations
-
 import math
 
 import gymnasium as gym
@@ -80,8 +78,7 @@ def test_optimism_never_falls_below_the_mean(kind) -> None:
 
 
 def test_the_network_takes_the_move_where_it_enters() -> None:
-    env = gym.make("CBO/Rosenbrock-Perturb-v0")
-    task = as_one_player(make_task(env, 0))
+    task = as_one_player(make_task(gym.make("CBO/Rosenbrock-Perturb-v0"), 0))
     assert task.action_nodes == {"X0": (0, 1, 4), "X1": (1, 2, 4, 5), "Y": (2, 3, 5)}
     assert task.codec.dim == 6
     agent, rounds = played(CBOMW(), "CBO/Rosenbrock-Perturb-v0", rounds=3)

@@ -1,7 +1,5 @@
 """GPNetworkModel: a GP network behind BoTorch's interface of models."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

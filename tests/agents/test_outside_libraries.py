@@ -1,7 +1,5 @@
 """Agents that wrap other libraries: Optuna's samplers and Stable-Baselines3's algorithms."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import threading

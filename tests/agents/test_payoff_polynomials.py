@@ -1,7 +1,5 @@
 """Taylor terms and their optimistic values against exact moments and slow formulas."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import prod
 

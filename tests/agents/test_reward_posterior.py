@@ -39,7 +39,7 @@ CLOSE = [
 SILENT = [("Random", "hard"), ("Optuna", "soft"), ("StoOO", "aggregated")]
 
 
-def played(agent, env_id, mode, rounds=8):
+def played(agent, env_id, mode, rounds=4):
     """The agent after some rounds, and what it would see next."""
     env = gym.make(custom_id(Mode(mode)), problem=hidden(env_id), max_episode_steps=40)
     learner = begun(agent_of(agent), make_task(env, 100), 100)

@@ -1,7 +1,5 @@
 """Separable systems against independent solutions, and their regression on data from known systems."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The GP of the rewards of all target sets."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

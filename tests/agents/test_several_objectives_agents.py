@@ -1,7 +1,5 @@
 """The agents for several objectives: the contract, which sets they play, and what they refuse."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """GPOO and its rivals against naive re-implementations, and what a tree search promises."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import pairwise
 from typing import Any

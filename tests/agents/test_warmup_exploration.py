@@ -1,7 +1,5 @@
 """Warm-up exploration of MCBO: its rounds, its target sets and its actions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

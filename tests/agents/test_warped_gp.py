@@ -1,7 +1,5 @@
 """WarpedGP: the transforms, and that bounds come back in the outputs' own units."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -54,7 +54,6 @@ def test_a_round_without_a_new_fit():
 
 def test_a_whole_run():
     """SSEMPeriodic, ten base arms, degree 4, 2,000 rounds."""
-    run = evaluate("SSEM-UCB-JO", "CBO/SSEMPeriodic-v0", 0)
-    seconds = run.seconds.sum()
+    seconds = evaluate("SSEM-UCB-JO", "CBO/SSEMPeriodic-v0", 0).seconds.sum()
     print(f"\n2,000 rounds: {seconds:.1f} s")
     assert seconds < 180.0

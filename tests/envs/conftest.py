@@ -1,7 +1,5 @@
 """Fixtures of the tests of environments."""
 
-from __future__ import annotations
-
 import pytest
 
 from cbo_gym.envs import scalar, vector

@@ -1,7 +1,5 @@
 """Adversarial mode: moves depend on the seed, the round and past actions alone; they are seen after the round."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -22,8 +20,7 @@ pytestmark = pytest.mark.usefixtures("block")
 
 
 def bare(env_id: str, seed: int = 0, **keywords: Any) -> Any:
-    env = reset(gym.make(env_id, max_episode_steps=None, **keywords).unwrapped, seed, seed)
-    return env
+    return reset(gym.make(env_id, max_episode_steps=None, **keywords).unwrapped, seed, seed)
 
 
 def moves_of(env: Any, actions: list[np.ndarray]) -> np.ndarray:
@@ -75,8 +72,7 @@ def test_the_informed_adversary_replies_to_the_very_action() -> None:
 
 
 def test_moves_at_random_are_uniform_and_change_with_the_seed() -> None:
-    env = bare(ONE, adversary="random")
-    moves = moves_of(env, [np.zeros(2)] * 4000)
+    moves = moves_of(bare(ONE, adversary="random"), [np.zeros(2)] * 4000)
     found, counts = np.unique(moves.round(9), return_counts=True)
     np.testing.assert_allclose(found, [0, 1 / 3, 2 / 3, 1], atol=1e-9)
     assert (np.abs(counts / 4000 - 0.25) < 5 * math.sqrt(0.25 * 0.75 / 4000)).all()
@@ -104,12 +100,6 @@ def test_the_fixed_adversary_plays_what_hurts_random_play_most() -> None:
     means = [mean_against([[level]]) for level in (0.0, 1 / 3, 2 / 3, 1.0)]
     assert np.ptp(means) > 0.1
     assert mean_against("fixed") == pytest.approx(min(means), abs=1e-12)
-
-
-def test_a_list_of_moves_is_played_in_turn() -> None:
-    moves = [[0.0], [0.25], [1.0]]
-    env = bare(ONE, adversary=moves)
-    np.testing.assert_allclose(moves_of(env, [np.zeros(2)] * 5), [*moves, *moves[:2]], atol=1e-12)
 
 
 def test_a_function_is_given_the_past_actions_and_no_others() -> None:
@@ -147,19 +137,22 @@ def test_a_function_with_a_move_out_of_range_fails_before_anything_changes(given
     np.testing.assert_array_equal(env.step(np.ones(2))[0]["nodes"], mended.step(np.ones(2))[0]["nodes"])
 
 
+NO_MOVES = [[], [[1.2]], [[-1e-9]], [[math.inf]], [[0.1, 0.2]], [0.5], [["a"]], 3, [[0.5], [0.5, 0.5]]]
+
+
 @pytest.mark.parametrize(
-    "moves", [[], [[1.2]], [[-1e-9]], [[math.inf]], [[0.1, 0.2]], [0.5], [["a"]], 3, [[0.5], [0.5, 0.5]]]
+    ("adversary", "message"),
+    [
+        *((moves, r"moves must be a list of one or more, each 1 numbers in \[0, 1\]; given") for moves in NO_MOVES),
+        ("adaptiv", r"one of adaptive, informed, random, fixed, a list.*given 'adaptiv'.*adaptive"),
+    ],
 )
-def test_a_list_of_moves_out_of_range_is_refused(moves: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"moves must be a list of one or more, each 1 numbers in \[0, 1\]; given"):
-        gym.make(ONE, adversary=moves)
-
-
-def test_an_unknown_strategy_is_refused() -> None:
-    with pytest.raises(
-        ArgumentError, match=r"one of adaptive, informed, random, fixed, a list.*given 'adaptiv'.*adaptive"
-    ):
-        gym.make(ONE, adversary="adaptiv")
+def test_moves_are_played_in_turn_and_what_is_no_strategy_is_refused(adversary: Any, message: str) -> None:
+    moves = [[0.0], [0.25], [1.0]]
+    env = bare(ONE, adversary=moves)
+    np.testing.assert_allclose(moves_of(env, [np.zeros(2)] * 5), [*moves, *moves[:2]], atol=1e-12)
+    with pytest.raises(ArgumentError, match=message):
+        gym.make(ONE, adversary=adversary)
 
 
 @pytest.mark.parametrize("action", [[0.5, 0.0], [1 / 3, 0.66], [1 / 3 + 1e-6, 0.0]])
@@ -173,14 +166,8 @@ def test_an_action_off_the_grid_is_refused(action: list[float]) -> None:
         envs.step(np.array([[0.0, 1.0], action]))
 
 
-def test_a_problem_without_an_adversary_has_no_such_mode() -> None:
-    with pytest.raises(ArgumentError, match="Dropwave has no adversary, so no adversarial mode"):
-        gym.make("CBO/Dropwave-v0", mode="adversarial")
-
-
 def test_a_task_tells_what_the_adversary_may_do_and_initial_data_what_it_did() -> None:
-    env = gym.make(THREE)
-    task = make_task(env, seed=0)
+    task = make_task(gym.make(THREE), seed=0)
     assert task.action_nodes == {"X0": (0,), "X1": (1,), "X2": (2,), "Y": (3,)}
     assert task.adversary_nodes == {"X0": (0,), "X1": (1,), "X2": (2,)}
     assert task.adversary_domains == ((0.0, 2.0),) * 3

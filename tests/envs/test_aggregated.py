@@ -1,7 +1,5 @@
 """Aggregated mode: means over points, noise, invalid cells, regret."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym
@@ -18,7 +16,6 @@ from cbo_gym.envs.wrappers import OracleInfo, VectorOracleInfo
 from cbo_gym.modes import make_dynamics
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems.systems.function_networks import alpine2
-from cbo_gym.problems.systems.hard_graphs import toy_graph
 from tests.support.invalid_actions import check_refused
 from tests.support.loop import reset
 
@@ -66,23 +63,12 @@ def test_one_point_is_the_soft_mode_at_the_centre() -> None:
     np.testing.assert_allclose(ours[0]["nodes"], theirs[0]["nodes"], rtol=1e-12)
 
 
-def test_nodes_that_no_action_reaches_are_left_as_they_are() -> None:
+def test_nodes_that_no_action_reaches_are_left_as_they_are_and_info_has_native_units() -> None:
     env = reset(gym.make("CBO/Dropwave-Aggregated-v0", noise_std=0.1, noise_free_parent=True).unwrapped)
     env.step(env.action_space.sample())
     assert np.ndim(env.values["U0"]) == 0
     estimate = oracle_of(env).expected_rewards([env.action_space.sample() for _ in range(4)])
     assert estimate.value.shape == (4,)
-
-
-def test_the_integral_is_the_mean_over_the_cell() -> None:
-    env = reset(gym.make("CBO/GPBandit2-v0", integral=True, noise_std=0.0))
-    f = function(env)
-    expected = quad(lambda x: float(f(x, 0.0)), 0.2, 0.5, epsabs=1e-12)[0] / 0.3
-    assert env.step(CELL)[1] == pytest.approx(expected, abs=1e-6)
-    assert make_task(env, seed=0).integral
-
-
-def test_info_tells_the_cell_in_native_units() -> None:
     env = reset(gym.make("CBO/Rosenbrock-Aggregated-v0").unwrapped)
     cell = np.array([[0.0, 0.25, 0.0, 0.0, 0.5], [1.0, 0.5, 0.5, 1.0, 1.0]])
     assert env.step(cell)[-1]["intervention"] == {
@@ -91,6 +77,14 @@ def test_info_tells_the_cell_in_native_units() -> None:
         "X2": ((-2.0, 0.0), (-2.0, 2.0)),
         "Y": ((-2.0, 2.0), (0.0, 2.0)),
     }
+
+
+def test_the_integral_is_the_mean_over_the_cell() -> None:
+    env = reset(gym.make("CBO/GPBandit2-v0", integral=True, noise_std=0.0))
+    f = function(env)
+    expected = quad(lambda x: float(f(x, 0.0)), 0.2, 0.5, epsabs=1e-12)[0] / 0.3
+    assert env.step(CELL)[1] == pytest.approx(expected, abs=1e-6)
+    assert make_task(env, seed=0).integral
 
 
 BAD = [
@@ -133,11 +127,6 @@ def test_a_batch_names_the_first_invalid_cell() -> None:
 def test_bad_keywords(keywords: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         gym.make("CBO/GPBandit1-v0", **keywords)
-
-
-def test_a_problem_without_parameters_has_no_aggregated_mode() -> None:
-    with pytest.raises(ValueError, match="ToyGraph has no soft parameters, so no aggregated mode"):
-        make_dynamics(toy_graph(), "aggregated")
 
 
 def test_the_task_tells_the_partition_and_the_kernel() -> None:
@@ -203,11 +192,9 @@ def test_the_evaluator_scores_recommended_cells_by_aggregated_regret() -> None:
 
 
 def test_the_oracles_wrappers_tell_the_regret() -> None:
-    env = reset(OracleInfo(gym.make("CBO/GPBandit1-v0")))
-    *_, info = env.step(np.array([[0.8999], [0.9001]]))
+    *_, info = reset(OracleInfo(gym.make("CBO/GPBandit1-v0"))).step(np.array([[0.8999], [0.9001]]))
     assert info["instant_regret"] == pytest.approx(0.0, abs=1e-5)
     made = gym.make_vec("CBO/GPBandit1-v0", num_envs=2, vectorization_mode="vector_entry_point")
-    envs = reset(VectorOracleInfo(made))
-    *_, info = envs.step(np.array([[[0.8999], [0.9001]], [[0.0], [1.0]]]))
+    *_, info = reset(VectorOracleInfo(made)).step(np.array([[[0.8999], [0.9001]], [[0.0], [1.0]]]))
     assert info["instant_regret"][0] == pytest.approx(0.0, abs=1e-5)
     assert info["instant_regret"][1] > 0.5

@@ -1,7 +1,5 @@
 """Contextual mode: contexts are natural values, known before acting, and depend on the seed and the round alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym
@@ -11,7 +9,6 @@ import pytest
 from cbo_gym import make_task
 from cbo_gym.envs.registry import InitialData, entries
 from cbo_gym.envs.wrappers import FlattenAction, OracleInfo, VectorOracleInfo
-from cbo_gym.modes import make_dynamics
 from cbo_gym.problems import Contexts
 from tests.support.invalid_actions import check_refused, check_vector_refused
 from tests.support.loop import reset
@@ -21,8 +18,7 @@ every_env = pytest.mark.parametrize("env_id", IDS)
 
 
 def bare(env_id: str, seed: int = 0, **kwargs: Any) -> Any:
-    env = reset(gym.make(env_id, **kwargs).unwrapped, seed, 0)
-    return env
+    return reset(gym.make(env_id, **kwargs).unwrapped, seed, 0)
 
 
 def contexts_of(env: Any, actions: list[Any], seed: int) -> np.ndarray:
@@ -81,16 +77,8 @@ def test_spaces_and_task(env_id: str) -> None:
     assert not hasattr(task, "targets")
     assert task.initial_data == ()
     assert not set(task.contexts) & set(task.manipulable)
-
-
-def test_there_are_no_initial_data() -> None:
     with pytest.raises(ValueError, match="no initial data; given observational=3, random=0"):
-        make_task(gym.make("CBO/CoCaFig1-v0"), seed=0, initial_data=InitialData(observational=3, random=0))
-
-
-def test_a_problem_without_contexts() -> None:
-    with pytest.raises(ValueError, match="ToyGraph has no contexts, so it has no contextual mode"):
-        make_dynamics("cbo_gym.problems.systems.hard_graphs:toy_graph", "contextual")
+        make_task(env, seed=0, initial_data=InitialData(observational=3, random=0))
 
 
 def test_info_with_the_oracle_is_of_the_context() -> None:

@@ -36,8 +36,7 @@ PAPER = {"variables": {"X0": 1.0, "X1": 10.0}, "per_unit": {"X0": 1.0, "X1": 1.0
 
 
 def paid(env_id, action, **keywords):
-    env = reset(gym.make(env_id, **keywords))
-    return env.step(action)[4]["cost"]
+    return reset(gym.make(env_id, **keywords)).step(action)[4]["cost"]
 
 
 def setting(target, **native):
@@ -72,9 +71,6 @@ def test_a_set_may_have_its_own_price_instead_of_the_sum():
     assert paid(PSA, both, costs={"variables": prices, "sets": {"Statin, Aspirin": 4.0}}) == 4.0
     units = {"variables": prices, "sets": {"Aspirin,Statin": 4.0}, "per_unit": {"Statin": 8.0}}
     assert paid(PSA, both, costs=units) == pytest.approx(4.0 + 8.0 * 0.25)
-
-
-def test_prices_as_strings():
     costs = Costs(base=2, variables={"A": 1}, sets={"A, B": 3}, per_unit={"A": 0.5, "B": 4}, reference={"A": -1})
     assert costs.describe() == ["a round 2", "A 1", "{A, B} 3", "0.5 a unit of A from -1", "4 a unit of B"]
     assert Costs(observed={"Y": 0.1}).describe() == ["seeing Y 0.1"]
@@ -106,21 +102,21 @@ def test_super_arms_cost_their_base_arms():
 
 def test_discrete_and_contextual_actions_cost_what_they_set():
     arms = make_task(gym.make(ARMS), 0).arms
-    place = next(place for place, arm in enumerate(arms) if arm)
-    ((name, value),) = arms[place].items()
+    arm = next(index for index, values in enumerate(arms) if values)
+    ((name, value),) = arms[arm].items()
     costs = {"base": 1.0, "variables": {name: 2.0}, "per_unit": {name: 3.0}, "reference": {name: 0.5}}
-    assert paid(ARMS, place, costs=costs) == 1.0 + 2.0 + 3.0 * abs(value - 0.5)
+    assert paid(ARMS, arm, costs=costs) == 1.0 + 2.0 + 3.0 * abs(value - 0.5)
     task = make_task(gym.make(CONTEXTUAL), 0)
-    prices = {name: 2.0**place for place, name in enumerate(task.manipulable)}
-    for place, scope in enumerate(task.scopes):
-        action = {"scope": place, "values": np.full(len(prices), 0.5)}
+    prices = {name: 2.0**index for index, name in enumerate(task.manipulable)}
+    for index, scope in enumerate(task.scopes):
+        action = {"scope": index, "values": np.full(len(prices), 0.5)}
         assert paid(CONTEXTUAL, action, costs=prices) == sum(prices[name] for name, _ in scope)
 
 
 def test_only_the_agents_own_part_is_paid_for():
     assert paid("CBO/Dropwave-Penny-v0", [1.0, 2 / 3], costs={"x0": 1.0, "x1": 4.0}) == 5.0
     env = reset(gym.make("CBO/DCBOStat-v0", costs={"X": 1.0, "Z": 4.0}, trials=2))
-    actions = [{"target": place, "values": [0.5, 0.1]} for place in (0, 2, 0, 1)]
+    actions = [{"target": target, "values": [0.5, 0.1]} for target in (0, 2, 0, 1)]
     assert [env.step(action)[4]["cost"] for action in actions] == [0.0, 4.0, 0.0, 1.0]
 
 
@@ -195,22 +191,16 @@ def test_wrong_costs_are_refused_when_the_environment_is_made(env_id, costs, sai
         gym.make(env_id, costs=costs)
 
 
-def test_agents_know_the_prices_of_visible_variables_alone():
+def test_costs_are_those_of_visible_variables_of_a_label_and_of_a_problem():
     costs = {"base": 1, "observed": {"C": 2.0, "A": 4.0}}
-    told = make_task(gym.make(COMPLETE, graph="wrong", graph_omitted=["A"], costs=costs), 0)
-    assert "A" not in told.nodes
-    assert told.costs.observed == {"C": 2.0}
-
-
-def test_a_label_names_the_costs_and_the_optimum_is_the_recorded_one():
+    partly = make_task(gym.make(COMPLETE, graph="wrong", graph_omitted=["A"], costs=costs), 0)
+    assert "A" not in partly.nodes
+    assert partly.costs.observed == {"C": 2.0}
     label = 'CBO/ToyGraph-v0(costs={"X0": 1.0, "X1": 4.0})'
     env = make_env(Spec.parse(label))
     assert make_task(env, 0).costs == Costs(variables={"X0": 1.0, "X1": 4.0})
     assert oracle_of(env).optimum.value == find_entry(TOY).optimum.value
     assert str(Spec.parse(str(Spec.parse(label)))) == str(Spec.parse(label))
-
-
-def test_a_custom_problem_has_its_costs():
     problem = build_problem("cbo_gym.problems.systems.hard_graphs:toy_graph")
     priced = replace(problem, outcomes=replace(problem.outcomes, costs=Costs(base=2.0)))
     assert paid("CBO/Custom-Hard-v0", setting(1), problem=priced) == 2.0
@@ -284,8 +274,7 @@ def test_figures_and_page_show_every_curve_against_cost_too(tmp_path):
 
 
 def played(agent, costs=None):
-    told = TOY if costs is None else f"{TOY}(costs={costs!r})"
-    return evaluate(agent, told, 1, horizon=3, recommend="end").table
+    return evaluate(agent, TOY if costs is None else f"{TOY}(costs={costs!r})", 1, horizon=3, recommend="end").table
 
 
 def test_cbo_goes_by_the_tasks_costs_where_it_has_none_of_its_own():

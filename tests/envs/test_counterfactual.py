@@ -1,7 +1,5 @@
 """What a round would have given under another action, on the same noise."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """Dynamic mode: slices, trials, what is implemented, and what agents know."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from cbo_gym.envs import CausalBanditEnv, CausalBanditVectorEnv
 from cbo_gym.envs.registry import InitialData, entries
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems.systems.dynamic import stat
 from tests.support.loop import reset
 
 IDS = [entry.id for entry in entries() if entry.mode == "dynamic"]
@@ -68,15 +65,12 @@ def test_after_the_last_slice_nothing_is_implemented_any_more() -> None:
     for z in (1.0, 1.0, 2.0):
         env.step(do_z(env, z))
     first = env.step(do_z(env, 0.0))[1]
+    assert env.step(do_z(env, -1.5))[4]["intervention"] == {"Z": pytest.approx(-1.5)}
     env.step(do_z(env, 3.0))
     assert env.step(do_z(env, 0.0))[1] == first
-
-
-def test_interventions_are_described_by_the_names_of_the_slice() -> None:
-    env = reset(small(trials=1))
-    env.step(do_z(env, 1.5))
-    info = env.step(do_z(env, -1.5))[4]
-    assert info["intervention"] == {"Z": pytest.approx(-1.5)}
+    single = reset(small(trials=1, slices=1))
+    assert single.scm.nodes == ("X_0", "Z_0", "Y_0")
+    assert single.step(do_z(single, -3.0))[1] == pytest.approx(np.exp(3.0 / 20.0) - np.cos(3.0))
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -164,16 +158,3 @@ def test_the_picture_is_of_the_unrolled_graph() -> None:
 def test_bad_input_is_refused(parameters, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         gym.make(STAT, **parameters)
-
-
-def test_a_problem_without_slices_has_no_dynamic_mode_and_one_with_them_no_hard_mode() -> None:
-    with pytest.raises(ArgumentError, match="ToyGraph has no slices, so it has no dynamic mode"):
-        CausalBanditEnv("cbo_gym.problems.systems.hard_graphs:toy_graph", mode="dynamic")
-    with pytest.raises(ArgumentError, match="Stat lists no target sets"):
-        CausalBanditEnv(stat(), mode="hard")
-
-
-def test_one_slice_of_one_trial_is_a_hard_problem() -> None:
-    env = reset(small(trials=1, slices=1))
-    assert env.scm.nodes == ("X_0", "Z_0", "Y_0")
-    assert env.step(do_z(env, -3.0))[1] == pytest.approx(np.exp(3.0 / 20.0) - np.cos(3.0))

@@ -1,7 +1,5 @@
 """Actions of any type: each is read once, refused unless it is valid, and never shared with the caller."""
 
-from __future__ import annotations
-
 import array
 from collections.abc import Callable
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Invalid actions: what is said about them, and that nothing happens."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """make_task: what an agent knows, and the initial data."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import types

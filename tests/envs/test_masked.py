@@ -1,7 +1,5 @@
 """Masked mode: super arms as actions, signals as observations, function networks as masked problems."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym
@@ -14,7 +12,6 @@ from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.envs.registry import InitialData
 from cbo_gym.modes import make_dynamics
 from cbo_gym.problems.systems.function_networks import ackley, alpine2
-from cbo_gym.problems.systems.hard_graphs import toy_graph
 from cbo_gym.problems.systems.ssem import ssem_periodic
 from cbo_gym.scm import Polynomial
 from tests.support.loop import reset
@@ -29,17 +26,6 @@ def test_the_limit_must_be_from_one_to_the_number_of_arms(size: Any) -> None:
         return
     with pytest.raises(ValueError, match=rf"super_arm_size must be a whole number from 1 to 10.*given {size!r}"):
         gym.make("CBO/SSEMPeriodic-v0", super_arm_size=size)
-
-
-def test_a_problem_without_soft_parameters_has_no_masked_mode() -> None:
-    with pytest.raises(ValueError, match="ToyGraph has no soft parameters, so no masked mode"):
-        make_dynamics(toy_graph(), "masked")
-
-
-@pytest.mark.parametrize("mode", ["soft", "aggregated"])
-def test_a_masked_problem_has_no_mode_of_continuous_actions(mode: str) -> None:
-    with pytest.raises(ValueError, match=f"SSEMPeriodic is a masked problem, with parameters 0 or 1; no {mode} mode"):
-        make_dynamics(ssem_periodic(), mode)
 
 
 @pytest.mark.parametrize("env_id", ["CBO/SSEMPeriodic-v0", "CBO/TrainDelay-v0", "CBO/Alpine2-Masked-v0"])

@@ -32,8 +32,7 @@ def test_nothing_that_an_agent_receives_leads_to_the_mechanisms(env_id):
 def test_a_known_composition_leaks_no_more_than_itself():
     recorder = Recorder()
     evaluate(recorder, "CBO/Ackley-v0(known_composition=True)", seed=0, horizon=1)
-    task = recorder.received[0]
-    assert task.composition is not None
+    assert recorder.received[0].composition is not None
     assert not [item for item in reachable(recorder.received) if isinstance(item, FORBIDDEN)]
 
 

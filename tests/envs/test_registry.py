@@ -101,8 +101,7 @@ def test_a_field_too_many_is_named_with_what_may_have_been_meant(tmp_path, given
 
 def test_entries_that_are_right_are_read_beside_those_that_are_wrong(tmp_path):
     wrong = {k: v for k, v in GOOD.items() if k != "horizon"} | {"id": "CBO/Wrong-v0", "horizn": 5}
-    other = {**GOOD, "id": "CBO/Other-v0"}
-    path = written(tmp_path / "r.yaml", wrong, GOOD, "just text", GOOD, other)
+    path = written(tmp_path / "r.yaml", wrong, GOOD, "just text", GOOD, {**GOOD, "id": "CBO/Other-v0"})
     found = read_registry(path)
     assert [entry.id for entry in found.entries] == ["CBO/Mine-v0", "CBO/Other-v0"]
     assert (found.entries[0].kwargs, found.entries[0].optimum) == ({}, None)
@@ -159,7 +158,7 @@ print(json.dumps({{
 
 def test_a_broken_entry_of_the_package_breaks_its_own_environment_alone(tmp_path):
     package = tmp_path / "site" / "cbo_gym"
-    shutil.copytree(Path(cbo_gym.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(cbo_gym.__file__).parent, package)
     items = yaml.safe_load(registry_path().read_text())
     for item in items:
         if item["id"] == "CBO/Alpine2-v0":
@@ -232,6 +231,7 @@ def test_recording_an_optimum_changes_nothing_else(tmp_path):
         write_optimum(path, "CBO/None-v0", optimum)
 
 
+@pytest.mark.slow
 def test_the_registry_is_package_data(tmp_path):
     """A wheel holds it inside the package, and works from there without the checkout."""
     root = Path(cbo_gym.__file__).parent.parent

@@ -1,7 +1,5 @@
 """Rendering: the table, and pictures in which nothing overlaps or is cut off."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import sys
@@ -72,8 +70,7 @@ def test_the_table_lists_every_observed_variable_with_its_value_and_parents(env_
 
 
 def test_columns_are_aligned() -> None:
-    lines = played("CBO/PSAGraph-v0", "ansi").render().splitlines()
-    header, rule, *rows = lines[2:10]
+    header, rule, *rows = played("CBO/PSAGraph-v0", "ansi").render().splitlines()[2:10]
     assert set(rule) <= {"-", " "}
     for title in ("node", "action", "parents", "confounded with"):
         place = header.index(title)
@@ -97,8 +94,7 @@ def test_latent_variables_are_not_shown(env_id: str) -> None:
 
 
 def test_before_the_first_round_there_are_no_values() -> None:
-    env = played("CBO/CompleteGraph-v0", "ansi", rounds=0)
-    text = env.render()
+    text = played("CBO/CompleteGraph-v0", "ansi", rounds=0).render()
     assert text.splitlines()[-1] == "round 0   no reward yet"
     assert rows_of(text)["B"][0] == "-"
 
@@ -234,8 +230,7 @@ def lines_of(env_id: str, action: Any) -> dict[str, list[tuple[str, bool]]]:
 def test_the_picture_shows_a_soft_action_where_it_acts() -> None:
     shown = lines_of("CBO/Dropwave-v0", np.array([0.5, 0.75]))
     assert shown == {"X0": [("a0 = 0.00", True), ("a1 = 2.56", True)]}
-    named = lines_of("CBO/Chemostat-v1", np.zeros(15))
-    assert named["N1"] == [("N_in1 = 60", True)]
+    assert lines_of("CBO/Chemostat-v1", np.zeros(15))["N1"] == [("N_in1 = 60", True)]
 
 
 def test_the_picture_shows_the_cell() -> None:

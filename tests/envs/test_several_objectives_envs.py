@@ -1,7 +1,5 @@
 """Environments with several objectives: rewards as MO-Gymnasium has them, scalar and vectorised."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

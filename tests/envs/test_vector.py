@@ -1,7 +1,5 @@
 """The native vector environments against Gymnasium's SyncVectorEnv and against single environments."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

@@ -37,7 +37,7 @@ class KeepBest(Agent):
 print(cbo_gym.evaluate(KeepBest(), "CBO/Dropwave-v0", 0, horizon=3).sources["__main__"])
 agents = {"class": KeepBest, "small": KeepBest(0.01), "made": lambda: KeepBest(0.5)}
 for given in (agents, "__main__:KeepBest"):
-    print(cbo_gym.sweep(given, "CBO/Dropwave-v0", 1, "runs", horizon=3, n_jobs=2))
+    print(cbo_gym.sweep(given, "CBO/Dropwave-v0", 1, "runs", horizon=2, n_jobs=1))
 """
 
 

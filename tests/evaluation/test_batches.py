@@ -68,7 +68,7 @@ def test_every_agent_suggests_batches(name):
 
 
 @pytest.mark.parametrize(
-    ("agent", "env"), [(GPUCB(), ENV), (MCBO(samples=4, restarts=2), ENV), ("EIFN", ENV), ("CBO", "CBO/ToyGraph-v0")]
+    ("agent", "env"), [(GPUCB(), ENV), (MCBO(samples=4, restarts=2), ENV), ("CBO", "CBO/ToyGraph-v0")]
 )
 def test_agents_with_a_model_spread_their_batches(agent, env):
     run = evaluate(agent, env, 100, horizon=8, batch=4)

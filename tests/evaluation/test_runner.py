@@ -153,8 +153,7 @@ def test_the_standard_error_is_below_one_percent_of_the_gap():
 
 
 def test_the_oracles_wrapper_tells_the_regret():
-    env = reset(OracleInfo(gym.make("CBO/Dropwave-Noisy-v0")))
-    *_, info = env.step(np.array([0.5, 0.5]))
+    *_, info = reset(OracleInfo(gym.make("CBO/Dropwave-Noisy-v0"))).step(np.array([0.5, 0.5]))
     assert info["expected_reward"] == pytest.approx(0.7424, abs=2e-3)
     assert info["instant_regret"] == pytest.approx(0.0, abs=2e-3)
     plain = reset(gym.make("CBO/Dropwave-Noisy-v0"))

@@ -1,7 +1,5 @@
 """Runs with several objectives: sweeps, published results, replays, leaderboards and reports."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import numpy as np

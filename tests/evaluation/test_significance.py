@@ -25,8 +25,7 @@ def test_the_test_is_that_of_demsar(rng):
 
 def test_agents_that_do_not_differ_share_letters():
     scores = np.tile([3.0, 2.0, 1.0, 0.0], (6, 1))  # the critical difference is 1.91
-    found = rank("soft", list("ABCD"), scores)
-    assert found.letters == {"A": "a", "B": "ab", "C": "bc", "D": "c"}
+    assert rank("soft", list("ABCD"), scores).letters == {"A": "a", "B": "ab", "C": "bc", "D": "c"}
     assert rank("soft", list("ABC"), np.zeros((3, 3))).letters == {"A": "a", "B": "a", "C": "a"}
 
 

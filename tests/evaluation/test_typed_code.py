@@ -47,10 +47,6 @@ def stamps_of(script, *options, named="__main__"):
     return [json.loads(line)[named] for line in done.stdout.splitlines()]
 
 
-def test_a_script_on_standard_input_plays():
-    assert stamps_of(MINE + PLAY) == ["unreleased+interactive"]
-
-
 def test_what_is_typed_at_a_prompt_plays():
     typed = MINE.replace("\n\n    def", "\n    def") + "\n" + PLAY.replace("assert", "\nassert")
     assert stamps_of(typed, "-i", "-q")[0].startswith("unreleased+interactive")

@@ -1,7 +1,5 @@
 """Environments as objectives of Optuna and as test functions of BoTorch."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import optuna

@@ -1,7 +1,5 @@
 """Data frames of observational and interventional samples."""
 
-from __future__ import annotations
-
 import sys
 
 import gymnasium as gym
@@ -81,8 +79,7 @@ def test_what_an_action_sets_is_a_do() -> None:
     action = {"target": env.problem.targets.index(frozenset({"X0"})), "values": np.array([0.7, 0.1])}
     expected = cbo_gym.sample(env, 100, do={"X0": 2.0})
     np.testing.assert_allclose(cbo_gym.sample(env, 100, action=action).to_numpy(), expected.to_numpy(), rtol=1e-12)
-    both = cbo_gym.sample(env, 100, action=action, do={"X1": 3.0})
-    assert (both["X1"] == 3.0).all()
+    assert (cbo_gym.sample(env, 100, action=action, do={"X1": 3.0})["X1"] == 3.0).all()
     with pytest.raises(ArgumentError, match=r"the action sets \['X0'\] already"):
         cbo_gym.sample(env, 100, action=action, do={"X0": 1.0})
 

@@ -1,7 +1,5 @@
 """Regret against the best fixed action in hindsight, by brute force from the rounds themselves."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """E[Y | x, c] and its maximum against brute force, closed forms and direct simulation of policies."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """Best sequences and myopic bests, against brute force over grids and closed forms."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import gymnasium as gym

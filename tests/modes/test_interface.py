@@ -1,7 +1,5 @@
 """Dynamics: one class a mode, without state; batches mean what their actions mean one by one."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 from importlib import import_module

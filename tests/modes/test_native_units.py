@@ -1,7 +1,5 @@
 """Interventions are described by the parameters' own names and units, if they have any."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -82,8 +82,7 @@ def test_dropwave_noisy_by_quadrature():
         return quad(integrand, -8, 8, limit=200)[0]
 
     assert oracle_on("CBO/Dropwave-Noisy-v0").optimum.value == pytest.approx(expected(0.0), abs=1e-4)
-    oracle = oracle_on("CBO/Dropwave-Noisy-v0")
-    estimate = oracle.expected_rewards([np.array([0.5 + 0.5 / 10.24, 0.5])])
+    estimate = oracle_on("CBO/Dropwave-Noisy-v0").expected_rewards([np.array([0.5 + 0.5 / 10.24, 0.5])])
     assert abs(estimate.value[0] - expected(0.5)) < 5 * estimate.standard_error[0] + 1e-6
 
 

@@ -1,7 +1,5 @@
 """Pareto fronts against formulas, dense grids, dynamic programming and pymoo; the regret of a run by hand."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The games of CBO-MW against plain NumPy, written down again from the equations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 

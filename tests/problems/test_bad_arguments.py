@@ -1,7 +1,5 @@
 """Arguments of the builders that are out of range: the error names the argument, what is allowed and what was given."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """BinaryTree against the recursion of its docstring, and its closed-form optimum against search."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

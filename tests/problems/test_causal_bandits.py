@@ -1,7 +1,5 @@
 """Causal bandits with finitely many arms: what they earn, against probabilities that are summed here."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 

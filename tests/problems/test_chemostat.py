@@ -1,7 +1,5 @@
 """Chemostat against its differential equations, and the script that fits it."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import sys
@@ -163,8 +161,7 @@ def test_the_diagram_of_days_repeats_the_papers() -> None:
 
 def test_days_without_rotifers_are_optimal() -> None:
     """Each coordinate by itself, from the optimum and from random actions: fewer animals are better."""
-    env = gym.make(DAYS.id).unwrapped
-    oracle = oracle_of(env)
+    oracle = oracle_of(gym.make(DAYS.id).unwrapped)
     best = np.array(oracle.optimum.action).reshape(5, 3)
     assert not best[:, 1:].any()
     random = np.random.default_rng(0).random((6, 5, 3))

@@ -1,7 +1,5 @@
 """The contextual problems: their equations, the noise given the contexts, and what their papers derive."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -70,8 +68,7 @@ def test_contexts_and_noise_given_them_have_the_joint_distribution_of_contexts_a
     seen = np.stack(list(contexts.values()))
 
     def moments(draws: tuple) -> np.ndarray:
-        rows = np.stack(np.broadcast_arrays(*draws))
-        scaled = (rows - rows_mean[:, None]) / rows_std[:, None]
+        scaled = (np.stack(np.broadcast_arrays(*draws)) - rows_mean[:, None]) / rows_std[:, None]
         return np.concatenate([scaled, scaled**2, np.abs(scaled) ** 3])
 
     rows = np.stack(other)

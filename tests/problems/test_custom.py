@@ -72,8 +72,7 @@ def test_equations_and_functions_give_the_same_rounds(path):
 
 
 def test_the_optimum_is_computed(path):
-    env = gym.make("CBO/Custom-v0", problem=str(path)).unwrapped
-    optimum = Oracle(env.dynamics).optimum
+    optimum = Oracle(gym.make("CBO/Custom-v0", problem=str(path)).unwrapped.dynamics).optimum
     # E[Light] = 1/2 at heat 22: maximise p/2 - p^2/10, at p = 2.5
     assert optimum.value == pytest.approx(0.625, abs=1e-4)
     np.testing.assert_allclose(optimum.action, [0.6, 2.5 / 8], atol=0.01)

@@ -1,7 +1,5 @@
 """Problems of one's own in contextual mode, from functions and from YAML."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Mechanisms as people write them: for single numbers, with defaults, with names that Python normalises."""
 
-from __future__ import annotations
-
 import math
 import random
 from functools import partial

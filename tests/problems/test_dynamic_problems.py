@@ -1,7 +1,5 @@
 """The systems with slices, against plain NumPy written down from the papers' equations, loops and all."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Epidemic against its formula, written out again with loops over groups, and its optimum by another search."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import gymnasium as gym

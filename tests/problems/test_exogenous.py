@@ -1,7 +1,5 @@
 """Networks with multimodal noise against their formulas, written out again, and their optima by other means."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Function networks against their formulas, written out again with math alone, and their known optima."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable
@@ -143,8 +141,7 @@ def test_the_stated_maximiser_reaches_the_known_optimum(problem: Problem, best: 
 @pytest.mark.parametrize("problem", [dropwave(), rosenbrock(), ackley()], ids=lambda p: p.name)
 def test_nothing_found_by_search_beats_the_stated_maximiser(problem: Problem) -> None:
     best = expected_reward(problem, problem.optimal_action)
-    rng = np.random.default_rng(0)
-    points = rng.random((20_000, problem.scm.action_dim))
+    points = np.random.default_rng(0).random((20_000, problem.scm.action_dim))
     rewards = problem.scm.propagate((), Intervention.parameters(problem.to_native(points)))["Y"]
     assert rewards.max() <= best
     for start in points[np.argsort(rewards)[-5:]]:
@@ -241,5 +238,4 @@ def test_inner_nodes_can_be_set_to_what_actions_can_reach(build: Callable[..., P
 @pytest.mark.parametrize(("build", "best"), [(alpine2, 374.41761577734), (rosenbrock, -3609.0), (ackley, 0.0)])
 def test_the_best_hard_intervention_is_at_the_end_of_the_chain(build: Callable[..., Problem], best: float) -> None:
     # Alpine2: 2.80813^5 at X4 times the factor at x = 5; Rosenbrock: X2 = 0 and the last term at x = y = -2
-    problem = build()
-    assert Oracle(make_dynamics(problem, "hard")).find_optimum().value == pytest.approx(best, abs=1e-6)
+    assert Oracle(make_dynamics(build(), "hard")).find_optimum().value == pytest.approx(best, abs=1e-6)

@@ -1,7 +1,5 @@
 """GPBandits against a Gaussian process posterior written out again, and a brute-force maximum."""
 
-from __future__ import annotations
-
 import pickle
 
 import gymnasium as gym

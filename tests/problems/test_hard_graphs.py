@@ -1,7 +1,5 @@
 """Hard-intervention graphs: equations written out again, and means by quadrature."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 

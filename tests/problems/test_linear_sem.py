@@ -36,8 +36,7 @@ def matrices(problem, subset):
 def test_rounds_and_expected_rewards_are_those_of_matrix_algebra(env_id, keywords):
     envs = gym.make_vec(env_id, num_envs=200, vectorization_mode="vector_entry_point", **keywords)
     problem = envs.unwrapped.dynamics.problem
-    rng = np.random.default_rng(0)
-    subsets = rng.integers(2, size=(200, problem.scm.action_dim)).astype(np.int8)
+    subsets = np.random.default_rng(0).integers(2, size=(200, problem.scm.action_dim)).astype(np.int8)
     envs.reset(seed=100)
     observations, rewards, *_ = envs.step(subsets)
     assert (observations["nodes"][:, -1] == rewards).all()

@@ -1,7 +1,5 @@
 """PooledTesting against its formulas, written out again with plain conditionals, and its optimum on a grid."""
 
-from __future__ import annotations
-
 import math
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """Problem and build_problem: what they check and what they say."""
 
-from __future__ import annotations
-
 import math
 import pickle
 
@@ -29,8 +27,7 @@ def test_every_registered_problem_builds_with_its_parameters_and_pickles(entry) 
     problem = build_problem(entry.problem, **allowed)
     assert problem.description
     assert problem.citation
-    again = pickle.loads(pickle.dumps(problem))
-    assert again.scm.nodes == problem.scm.nodes
+    assert pickle.loads(pickle.dumps(problem)).scm.nodes == problem.scm.nodes
     if problem.optimal_action is not None:
         assert len(problem.optimal_action) == problem.scm.action_dim
         assert all(0 <= a <= 1 for a in problem.optimal_action)

@@ -1,7 +1,5 @@
 """The systems with several objectives: mechanisms against simulations of their own, and what a problem refuses."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

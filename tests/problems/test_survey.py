@@ -1,7 +1,5 @@
 """The systems of the 2026 survey: their optima by another way, and what theory says of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from importlib.util import module_from_spec, spec_from_file_location

@@ -127,8 +127,7 @@ def test_nothing_else_that_reads_a_file_carries_out_a_label(store, tmp_path):
     runs = load_published(path)
     write_report(leaderboard(runs), tmp_path / "report.html", formats=())
     (tmp_path / "card.yaml").write_text("agent: Random\nsuite: mcbo2023\npaper: p\ncode: c\ncontact: m\nhardware: h\n")
-    found = check_submission(path, tmp_path / "card.yaml")
-    assert found.problems
+    assert check_submission(path, tmp_path / "card.yaml").problems
     assert not mark.exists()
 
 

@@ -1,7 +1,5 @@
 """CausalDiagram against definitions that are spelled out here by path search."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 import random

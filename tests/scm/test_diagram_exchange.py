@@ -3,8 +3,6 @@
 What reads objects of pgmpy, DoWhy and pydot is also tested with the libraries themselves where they are installed.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import string

@@ -1,7 +1,5 @@
 """Diagrams as laboratories have them: texts of many programs, each with its edges or the remedy in the error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from time import perf_counter
 

@@ -1,7 +1,5 @@
 """Intervention: building batches, and broadcasting them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cbo_gym.scm import Intervention

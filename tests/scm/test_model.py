@@ -1,7 +1,5 @@
 """StructuralCausalModel against a scalar interpreter of the same equations in plain Python."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import pickle

@@ -1,7 +1,5 @@
 """Exogenous distributions against scipy.stats."""
 
-from __future__ import annotations
-
 import math
 import pickle
 

@@ -1,7 +1,5 @@
 """Pareto sets and supported sets: by hand, and against a search of explicit SCMs on diagrams of four variables."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Mixed policy scopes and POMPS: the listed graphs, explicit SCMs, and random ones solved by enumeration."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -274,7 +272,6 @@ def test_each_returned_scope_is_strictly_the_best_in_some_scm() -> None:
 
 
 def test_processes_make_no_difference() -> None:
-    rng = np.random.default_rng(2)
-    diagram, reward, manipulable, contexts = random_question(rng, (5, 6))
+    diagram, reward, manipulable, contexts = random_question(np.random.default_rng(2), (5, 6))
     alone = pomps(diagram, reward, manipulable, contexts)
     assert pomps(diagram, reward, manipulable, contexts, n_jobs=2) == alone

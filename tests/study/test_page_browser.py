@@ -138,8 +138,7 @@ def test_four_browsers_ask_at_once(tmp_path, browser):
         others[0].page.goto("/new")
         others[0].page.get_by_label("Or paste YAML").fill(YAML.replace("Random", "GP-UCB"))
         others[0].page.get_by_label("New study from YAML").locator("button").click()
-        study = load_study(storage=path)
-        play(study, 3)
+        play(load_study(storage=path), 3)
         for other in others:
             other.page.goto("/studies/1")
         for other in others:  # all are sent before the first is answered

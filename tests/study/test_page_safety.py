@@ -30,8 +30,7 @@ FORMS = sorted(
 
 @pytest.fixture
 def visitor(tmp_path):
-    study = fermenter(tmp_path / "f.db", agent="Random")
-    study.ask()
+    fermenter(tmp_path / "f.db", agent="Random").ask()
     return Visitor(tmp_path / "f.db")
 
 
@@ -230,8 +229,7 @@ def test_a_form_of_a_database_that_was_replaced_records_nothing(tmp_path, visito
     create_study(name, storage=tmp_path / "other.db", agent="Random", **FERMENTER).ask()
     (tmp_path / "other.db").replace(tmp_path / "f.db")
     before = events_of(tmp_path / "f.db")
-    html = visitor.send("tell-1", {"value:titre": "1"}, 503)
-    assert "was replaced" in html
+    assert "was replaced" in visitor.send("tell-1", {"value:titre": "1"}, 503)
     assert events_of(tmp_path / "f.db") == before
     visitor.get("/studies/1")
     visitor.send("tell-1", {"value:titre": "1"})

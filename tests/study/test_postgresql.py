@@ -188,8 +188,7 @@ def test_tables_of_version_1_become_those_of_today_once(url, tmp_path):
 def test_tables_of_another_program_do_not_interfere(url):
     with Database(url).transaction(writes=True) as connection:
         connection.execute(sql.text("CREATE TABLE studies (study_id INTEGER PRIMARY KEY)"))  # as Optuna calls its own
-    study = fermenter(url, agent="Random")
-    assert study.ask().number == 1
+    assert fermenter(url, agent="Random").ask().number == 1
 
 
 def secret_free(string):

@@ -225,8 +225,7 @@ def test_the_extra_for_postgresql_is_named(monkeypatch):
 
 def test_an_agent_that_was_kept_after_another_event_or_in_another_study_is_not_used(tmp_path):
     path = tmp_path / "f.db"
-    study = fermenter(path, agent="GP-UCB")
-    play(study, 4)
+    play(fermenter(path, agent="GP-UCB"), 4)
     log = Log(path)
     number, stamp, content = log.snapshot(1)
     lose_caches(path)

@@ -85,16 +85,14 @@ def test_letters_of_all_languages_are_kept(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="Random")
     for reason in GOOD:
         study.fail(study.ask(), reason)
-    again = load_study("fermenter", storage=tmp_path / "f.db")
-    assert again.to_frame()["reason"].to_list() == GOOD
+    assert load_study("fermenter", storage=tmp_path / "f.db").to_frame()["reason"].to_list() == GOOD
     assert "fermenter" in studies_in(tmp_path / "f.db")
 
 
 @pytest.mark.parametrize("user", [LATIN_1, "\udcff" * 300, "Müller"])
 def test_the_name_of_the_user_is_kept_as_far_as_it_can_be_decoded(tmp_path, monkeypatch, user):
     monkeypatch.setattr(getpass, "getuser", lambda: user)
-    study = fermenter(tmp_path / "f.db", agent="Random")
-    study.ask()
+    fermenter(tmp_path / "f.db", agent="Random").ask()
     [event] = events_of(tmp_path / "f.db")
     assert event.who == user.replace("\udcfc", "\ufffd").replace("\udcff", "\ufffd")[:200]
 

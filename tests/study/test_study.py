@@ -34,8 +34,7 @@ def test_a_round_of_a_study(tmp_path):
     assert set(study.recommendation()) <= {"feed", "ph"}
     assert study.what_if({"ph": 6.8})["titre"] == pytest.approx(1.5, abs=1.5)
     assert studies_in(tmp_path / "f.db") == ["fermenter"]
-    again = load_study(storage=tmp_path / "f.db")
-    assert again.to_frame().equals(frame)
+    assert load_study(storage=tmp_path / "f.db").to_frame().equals(frame)
 
 
 def test_what_was_set_may_differ_and_lie_outside_of_the_bounds(tmp_path):

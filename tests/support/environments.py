@@ -4,8 +4,6 @@ Anything else is shown on one of a kind. Those with several objectives, whose re
 tests of their own.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from cbo_gym.envs.registration import SEVERAL

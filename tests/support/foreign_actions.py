@@ -1,7 +1,5 @@
 """Actions of any type, and the methods that take actions."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import fractions

@@ -1,7 +1,5 @@
 """Checks that an invalid action is refused and changes nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

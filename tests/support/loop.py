@@ -1,7 +1,5 @@
 """The plain loop, and actions as arrays, for the tests of the agents."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

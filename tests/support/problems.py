@@ -1,7 +1,5 @@
 """Comparisons of a problem with a computation of its own, shared by the tests of several systems."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """YAML files that would take much time or memory, and their errors."""
 
-from __future__ import annotations
-
 
 def nested(line, count=8):
     """``count`` lines, each of which holds the one before nine times."""

@@ -1,7 +1,5 @@
 """Processes, runs and files of the trials."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -2,19 +2,16 @@
 
 import os
 import shutil
-import time
 import warnings
 from contextlib import contextmanager
 
-import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 from cbo_gym import leaderboard, sweep
 from cbo_gym.cli import app
-from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation import DamagedRunWarning, load_run
+from cbo_gym.evaluation import DamagedRunWarning
 from tests.trials.helpers import essences, forged, say
 
 pytestmark = pytest.mark.slow
@@ -23,7 +20,6 @@ ENVS = {  # one of each mode
     "soft": "CBO/Dropwave-v0", "hard": "CBO/ToyGraph-v0", "contextual": "CBO/Alpine2-Contextual-v0",
     "aggregated": "CBO/Dropwave-Aggregated-v0", "masked": "CBO/SSEMPeriodic-v0",
 }  # fmt: skip
-FLIPS, CUTS = 200, 20  # a file
 GRID = {"agents": ["Random"], "envs": list(ENVS.values()), "seeds": range(6), "horizon": 3, "n_jobs": 2}
 RUNS = 30
 
@@ -33,38 +29,6 @@ def intact(tmp_path_factory):
     folder = tmp_path_factory.mktemp("intact")
     assert sweep(folder=folder, **GRID)["finished"] == RUNS
     return folder
-
-
-def one_of_each_mode(folder):
-    runs = {load_run(path).mode: path for path in sorted(folder.glob("*.parquet"))}
-    assert set(runs) == set(ENVS)
-    return runs.values()
-
-
-def test_flips_and_cuts(intact, tmp_path):
-    path, rng, start = tmp_path / "run.parquet", np.random.default_rng(0), time.monotonic()
-    noticed = {"flips": 0, "cuts": 0}
-    for file in one_of_each_mode(intact):
-        content = file.read_bytes()
-        for bit in rng.choice(8 * len(content), FLIPS, replace=False):
-            changed = bytearray(content)
-            changed[bit // 8] ^= 1 << (bit % 8)
-            noticed["flips"] += is_noticed(path, changed)
-        for length in rng.choice(len(content), CUTS, replace=False):
-            noticed["cuts"] += is_noticed(path, content[:length])
-    tried = {"flips": 5 * FLIPS, "cuts": 5 * CUTS}
-    say("damage", *(f"{tried[what]} {what}, {tried[what] - noticed[what]} unnoticed" for what in tried),
-        f"{time.monotonic() - start:.1f} s")  # fmt: skip
-    assert noticed == tried
-
-
-def is_noticed(path, content):
-    path.write_bytes(content)
-    try:
-        load_run(path)
-    except ArgumentError as error:
-        return "\n" not in str(error)
-    return False
 
 
 def flip(path):

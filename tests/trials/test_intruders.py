@@ -45,8 +45,7 @@ def test_an_agent_runs_nothing_in_the_process_above(tmp_path, user, form):
 def test_an_agent_opens_nothing_of_the_process_above(tmp_path, user):
     if user is None and os.geteuid() == 0:
         pytest.skip("root may open all")
-    run = swept("OpensItsReferee", user, tmp_path)
-    assert "opened []" in run.error
+    assert "opened []" in swept("OpensItsReferee", user, tmp_path).error
 
 
 def test_an_agent_sends_no_answer_ahead(tmp_path):

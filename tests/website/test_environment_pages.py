@@ -1,7 +1,5 @@
 """The pages of environments: that none and nothing of them is missing, and that their formulas are the code's."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from html import unescape

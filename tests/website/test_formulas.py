@@ -1,7 +1,5 @@
 """Formulas traced from mechanisms: what they compute, and how they read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

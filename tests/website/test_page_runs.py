@@ -1,7 +1,5 @@
 """What the papers' pages ask for on seeds for publication, what of it is missing, and how it is played."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

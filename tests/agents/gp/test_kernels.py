@@ -125,8 +125,7 @@ def test_kernels_are_their_formulas() -> None:
 
 
 def test_sets_by_hand() -> None:
-    rng = np.random.default_rng(0)
-    x, kernel = rng.random((4, 6)), sets_kernel(6)
+    x, kernel = np.random.default_rng(0).random((4, 6)), sets_kernel(6)
     theta = torch.tensor(np.log([0.3, 0.7, 0.9, 0.5, 2.0, 3.0]))
     heights = 2.0 + np.outer(x[:, 4], x[:, 4]) + 3.0 * np.outer(x[:, 5], x[:, 5])
     found = kernel.covariance(theta, torch.from_numpy(x))
