@@ -41,6 +41,8 @@ class Agent(ABC):
     takes_missing: bool = False
     #: Whether values may be categories, integers or steps, or numbers on a logarithmic scale.
     takes_kinds: ClassVar[bool] = False
+    #: Whether it learns from rounds without a reward, see :meth:`update_partial`.
+    takes_partial: bool = False
     #: Incremented when the behaviour of the agent changes, so that its runs are played again.
     revision: ClassVar[int] = 1
 
@@ -114,31 +116,35 @@ class Agent(ABC):
         pending: Sequence[Action],
         count: int = 1,
         contexts: Sequence[np.ndarray] | None = None,
+        measured: Sequence[Mapping[str, float]] | None = None,
     ) -> list[Action]:
-        """Choose actions while the outcomes of other actions are not known yet.
+        """Choose actions while the outcomes of other actions are not known yet, or only in part.
 
         Each is chosen by a copy of the agent that is updated with the outcomes that it expects of the actions before,
-        see :meth:`fantasize`, so that the actions differ.
+        see :meth:`fantasize`, so that the actions differ. The agent itself learns a round once, when it is complete.
 
         Args:
             observation: as of :meth:`act`.
             pending: the actions without an outcome; not empty.
             count: number of actions to choose, at least 1.
             contexts: in contextual mode, the contexts of the pending actions; None if it is that of ``observation``.
+            measured: for each pending action, the values of variables that are known already; None if there are none.
         """
         copied = deepcopy(self, {id(self.task): self.task})
         # Spawn, so that the next copy draws other numbers.
         copied.rng = self.rng.spawn(1)[0]
         current: Any = observation.get("context")
-        expected: list[tuple[Action, Any]] = list(zip(pending, contexts or [current] * len(pending), strict=True))
+        own_contexts, known = contexts or [current] * len(pending), measured or [{}] * len(pending)
+        expected: list[tuple[Action, Any, Mapping[str, float]]] = list(zip(pending, own_contexts, known, strict=True))
         chosen: list[Action] = []
         for _ in range(count):
-            for action, context in expected:
+            for action, context, values in expected:
                 if context is not None:
                     copied.set_context(context)
-                copied.update(action, *copied.fantasize(action), {})
+                fantasy = copied.fantasize(action, values) if values else copied.fantasize(action)
+                copied.update(action, *fantasy, {})
             chosen.append(copied.act(observation))
-            expected = [(chosen[-1], current)]
+            expected = [(chosen[-1], current, {})]
         return chosen
 
     def set_context(self, context: np.ndarray) -> None:  # noqa: B027  (nothing to do where contexts are ignored)
@@ -151,16 +157,21 @@ class Agent(ABC):
             context: values of the task's contexts, shape ``(k,)``.
         """
 
-    def fantasize(self, action: Action) -> tuple[Observation, Any]:
+    def fantasize(self, action: Action, measured: Mapping[str, float] | None = None) -> tuple[Observation, Any]:
         """Return the observation and the reward that the agent expects under an action.
 
         These are the observation and the estimated reward of the round whose action is nearest, except for the
-        variables that :meth:`expected_nodes` predicts. Before the first round they are zeros.
+        variables that :meth:`expected_nodes` predicts. Before the first round they are zeros. Values that were measured
+        already are kept, and :meth:`expected_nodes_given` predicts the others.
         """
+        known = measured or {}
         if not self.history:
             # The observation space is a Dict of boxes.
             spaces: Any = self.task.observation_space
-            return {name: np.zeros(spaces[name].shape, spaces[name].dtype) for name in spaces}, 0.0
+            zeros = {name: np.zeros(spaces[name].shape, spaces[name].dtype) for name in spaces}
+            for name, value in known.items():
+                zeros["nodes"][self.task.nodes.index(name)] = value
+            return zeros, known.get(self.task.reward, 0.0)
         codec = self.task.codec
         points = np.array([codec.to_point(past.action) for past in self.history])
         nearest = int(np.argmin(np.square(points - codec.to_point(action)).sum(axis=-1)))
@@ -168,7 +179,8 @@ class Agent(ABC):
         observation = deepcopy(self.history[nearest].observation)
         if self.task.objectives:
             return observation, estimate
-        expected = {self.task.reward: float(estimate)} | dict(self.expected_nodes(action))
+        predicted = self.expected_nodes_given(action, known) if known else self.expected_nodes(action)
+        expected = {self.task.reward: float(estimate), **predicted}
         for name, value in expected.items():
             observation["nodes"][self.task.nodes.index(name)] = value
         return observation, expected[self.task.reward]
@@ -176,6 +188,10 @@ class Agent(ABC):
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         """Return expected values of the modelled nodes under an action."""
         return {}
+
+    def expected_nodes_given(self, action: Action, measured: Mapping[str, float]) -> Mapping[str, float]:
+        """Return expected values of the modelled nodes under an action, given measured values of some nodes."""
+        return {**self.expected_nodes(action), **measured}
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the mean and standard deviation of E[Y | action] by the agent's model, for any action, played or not.
@@ -199,6 +215,13 @@ class Agent(ABC):
         """
         kept = np.array(reward, dtype=float) if self.task.objectives else float(reward)
         self.history.append(Round(deepcopy(action), deepcopy(observation), kept))
+
+    def update_partial(self, action: Action, observation: Observation, info: Info) -> None:  # noqa: B027
+        """Learn from a round whose reward will not be known; the values that were not measured are NaN.
+
+        Only agents whose ``takes_partial`` is True are given such rounds: they have models of single nodes. The round
+        is none of ``history``.
+        """
 
     def recommend(self) -> Action:
         """Return the action to deploy: the played action with the best estimate.

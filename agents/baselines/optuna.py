@@ -78,7 +78,7 @@ class Optuna(AskTell):
         return distributions.FloatDistribution(0.0, 1.0)
 
     def act_given_pending(
-        self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
+        self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None, measured: Any = None
     ) -> list[Action]:
         """Ask for parallel trials, which Optuna supports."""
         return [self.act(observation) for _ in range(count)]

@@ -28,6 +28,6 @@ class Random(Agent):
         return self._space.sample()
 
     def act_given_pending(
-        self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
+        self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None, measured: Any = None
     ) -> list[Action]:
         return [self.act(observation) for _ in range(count)]

@@ -137,7 +137,7 @@ class StableBaselines3(Agent):
         return self._actions.to_action(action_or_error)
 
     def act_given_pending(
-        self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
+        self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None, measured: Any = None
     ) -> list[Action]:
         """Return the last pending action again, because the algorithm needs its outcome to choose another."""
         return [pending[-1]] * count

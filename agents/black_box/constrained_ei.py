@@ -38,7 +38,7 @@ class ConstrainedEI(NodeImprovement):
     def improvement(self, estimates: np.ndarray) -> qLogExpectedImprovement:
         feasible = self._violations(caution=0.0) == 0.0
         best = estimates[feasible].max() if feasible.any() else estimates.min()
-        units = [max(float(self.surrogates[index].outputs.std(correction=0)), 1e-12) for index in self._indices]
+        units = [_unit(self.surrogates[index].outputs) for index in self._indices]
         limits: list[Callable[[Tensor], Tensor]] = [
             partial(_standardise, constraint=constraint, index=index, unit=unit)
             for constraint, index, unit in zip(self.task.constraints, self._indices, units, strict=True)
@@ -62,9 +62,12 @@ class ConstrainedEI(NodeImprovement):
         return violations(self.task.constraints, mean, std, caution).cpu().numpy()
 
     def _at_data(self, index: int) -> tuple[Tensor, Tensor]:
-        surrogate = self.surrogates[index]
         with torch.no_grad():
-            return surrogate.posterior(surrogate.inputs)
+            return self.surrogates[index].posterior(self.inputs)
+
+
+def _unit(outputs: Tensor) -> float:
+    return max(float(outputs.std(correction=0)), 1e-12) if len(outputs) else 1.0
 
 
 def _first(samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803  (BoTorch's name)

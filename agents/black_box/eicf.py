@@ -52,4 +52,4 @@ class EICF(NodeImprovement):
 
     def estimated_rewards(self) -> np.ndarray:
         with torch.no_grad():
-            return self.reward_belief(self.surrogates[0].inputs)[0].cpu().numpy()
+            return self.reward_belief(self.inputs)[0].cpu().numpy()

@@ -61,6 +61,7 @@ class NodeImprovement(SearchAgent):
         features: features of the task's actions, the inputs of the GPs.
         make_surrogate: factory of a surrogate.
         surrogates: the GPs of the modelled nodes, each from the action.
+        inputs: features of the actions played, ``n x d``.
         model: these GPs together, as BoTorch takes them.
 
     Raises:
@@ -68,6 +69,8 @@ class NodeImprovement(SearchAgent):
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD})
+    takes_missing = True
+    takes_partial = True
 
     make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess
 
@@ -100,13 +103,24 @@ class NodeImprovement(SearchAgent):
             for node in self._modelled
         ]
         self.model = IndependentGPs(self.surrogates)
+        # GP inputs of the rounds played, ``n x d``.
+        self.inputs = torch.empty((0, dim), dtype=torch.float64, device=self.device)
         self.sampler = SobolQMCNormalSampler(torch.Size([self.samples]), seed=int(self.rng.integers(2**31)))
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
+        self.inputs = torch.cat([self.inputs, self._learn(action, observation)[None].to(self.inputs)])
+
+    def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
+        self._learn(action, observation)
+
+    def _learn(self, action: Action, observation: Observation) -> Tensor:
+        """Let the surrogates of the nodes that were measured learn from a round; return the inputs, ``(d,)``."""
         inputs = self.features.of_actions([action])[0]
         for surrogate, column in zip(self.surrogates, self._columns, strict=True):
-            surrogate.add(inputs, observation["nodes"][column])
+            if not np.isnan(value := observation["nodes"][column]):
+                surrogate.add(inputs, value)
+        return inputs
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         with torch.no_grad():

@@ -89,18 +89,21 @@ class Auto(Agent):
         return self.player.act(observation)
 
     def act_given_pending(
-        self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None
+        self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None, measured: Any = None
     ) -> list[Action]:
-        return self.player.act_given_pending(observation, pending, count, contexts)
+        return self.player.act_given_pending(observation, pending, count, contexts, measured)
 
     def set_context(self, context: np.ndarray) -> None:
         self.player.set_context(context)
 
-    def fantasize(self, action: Action) -> tuple[Observation, float]:
-        return self.player.fantasize(action)
+    def fantasize(self, action: Action, measured: Mapping[str, float] | None = None) -> tuple[Observation, float]:
+        return self.player.fantasize(action, measured)
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         return self.player.expected_nodes(action)
+
+    def expected_nodes_given(self, action: Action, measured: Mapping[str, float]) -> Mapping[str, float]:
+        return self.player.expected_nodes_given(action, measured)
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         return self.player.reward_posterior(actions)
@@ -108,6 +111,9 @@ class Auto(Agent):
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         self.player.update(action, observation, reward, info)
         self._share()
+
+    def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
+        self.player.update_partial(action, observation, info)
 
     def recommend(self) -> Action:
         return self.player.recommend()
@@ -121,7 +127,7 @@ class Auto(Agent):
     def _share(self) -> None:
         """Share the player's task, generator and rounds."""
         self.task, self.rng, self.history = self.player.task, self.player.rng, self.player.history
-        self.takes_missing = self.player.takes_missing
+        self.takes_missing, self.takes_partial = self.player.takes_missing, self.player.takes_partial
 
 
 def make_default(name: str) -> Agent:

@@ -63,6 +63,7 @@ class CCBO(CBO):
         # Constant prior means are means over all rounds, so every round changes them.
         self.learns_from_interventions = not causal_prior
 
+    takes_partial = True
     _effects: OutcomeEffects
 
     def make_effects(self) -> OutcomeEffects:
@@ -88,6 +89,12 @@ class CCBO(CBO):
         if isinstance(model, ConstrainedSetModel):
             model.observe_outcomes(action, observation)
         super().update(action, observation, reward, info)
+
+    def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
+        """Learn the constrained nodes that an intervention affects; causal priors need complete observations."""
+        model = self._models[int(action["target"])]
+        if isinstance(model, ConstrainedSetModel):
+            model.observe_outcomes(action, observation, partial=True)
 
     def incumbent(self) -> float:
         """Return the best estimate among played actions whose posterior means are feasible, else minus infinity."""
@@ -241,11 +248,12 @@ class ConstrainedSetModel(SetModel):
         engine = SobolEngine(max(1, len(self._constraints.modelled)), scramble=True, seed=seed)
         self._draws = engine.draw(count, dtype=torch.float64).clamp(1e-6, 1.0 - 1e-6).to(device)
 
-    def observe_outcomes(self, action: Action, observation: Observation) -> None:
-        """Learn from a round in which the set was played."""
+    def observe_outcomes(self, action: Action, observation: Observation, partial: bool = False) -> None:
+        """Learn from a round in which the set was played; without the reward if it is ``partial``."""
         values = self._values_of(action)
-        self._values = torch.cat([self._values, values[None]])
-        self._joint.observe(values, [float(observation["nodes"][column]) for column in self._columns])
+        if not partial:
+            self._values = torch.cat([self._values, values[None]])
+        self._joint.observe(values, [float(observation["nodes"][column]) for column in self._columns], partial)
 
     def observe(self, action: Action, reward: float) -> None:
         """Do nothing: :meth:`observe_outcomes` learns the reward with the other nodes."""

@@ -54,11 +54,16 @@ class SeparateGPs:
         ]
         self._values = torch.empty((0, dim), dtype=torch.float64, device=device)
 
-    def observe(self, values: Tensor, outcomes: Sequence[float]) -> None:
-        """Add a round: ``values`` in [0, 1] of shape ``(d,)``, one number per outcome."""
-        self._values = torch.cat([self._values, values[None]])
+    def observe(self, values: Tensor, outcomes: Sequence[float], partial: bool = False) -> None:
+        """Add a round: ``values`` in [0, 1] of shape ``(d,)``, one number per outcome.
+
+        A ``partial`` round is not among those of :meth:`at_data`; its outcomes may be NaN.
+        """
+        if not partial:
+            self._values = torch.cat([self._values, values[None]])
         for gp, outcome in zip(self._gps, outcomes, strict=True):
-            gp.observe(values, outcome)
+            if not math.isnan(outcome):
+                gp.observe(values, outcome)
 
     def adjust(self, units: Sequence[float]) -> None:
         """Set the unit of each outcome, above 0: the standard deviation of its values in all rounds."""
@@ -129,11 +134,14 @@ class MultiTaskGPs(GaussianProcess):
         )
         self._effects = effects
         self._units = self.outputs.new_ones(self._count)
-        self._values = self.inputs[:, :dim]
+        # Values of all rounds, and those of complete rounds.
+        self._values = self._complete = self.inputs[:, :dim]
         self._outcomes = self.outputs.new_empty((0, self._count))
 
-    def observe(self, values: Tensor, outcomes: Sequence[float]) -> None:
+    def observe(self, values: Tensor, outcomes: Sequence[float], partial: bool = False) -> None:
         self._values = torch.cat([self._values, values[None]])
+        if not partial:
+            self._complete = torch.cat([self._complete, values[None]])
         self._outcomes = torch.cat([self._outcomes, self._outcomes.new_tensor(outcomes)[None]])
         self._replace_data()
 
@@ -146,7 +154,9 @@ class MultiTaskGPs(GaussianProcess):
 
     def _replace_data(self) -> None:
         mean, inputs = self._joint_inputs(self._values, None)
-        self.replace(inputs.flatten(0, 1), ((self._outcomes - mean) / self._units).flatten())
+        residuals = ((self._outcomes - mean) / self._units).flatten()
+        known = residuals.isfinite()
+        self.replace(inputs.flatten(0, 1)[known], residuals[known])
 
     def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
         mean, inputs = self._joint_inputs(values, priors)
@@ -154,7 +164,7 @@ class MultiTaskGPs(GaussianProcess):
         return mean + residual * self._units, root * self._units[:, None]
 
     def at_data(self) -> tuple[Tensor, Tensor]:
-        return self.predict(self._values)
+        return self.predict(self._complete)
 
     def _joint_inputs(self, values: Tensor, priors: Priors | None) -> tuple[Tensor, Tensor]:
         """Return prior means, ``n x m``, and GP inputs, ``n x m x (d + 2)``: values, sigma / unit, outcome's index."""

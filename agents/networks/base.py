@@ -43,7 +43,14 @@ class NetworkAgent(SearchAgent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        self.network.add(action, observation)
+        self.learn(action, observation, partial=False)
+
+    def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
+        self.learn(action, observation, partial=True)
+
+    def learn(self, action: Action, observation: Observation, partial: bool) -> None:
+        """Let the surrogates learn from a round, which has no reward if it is ``partial``."""
+        self.network.add(action, observation, partial)
         self._estimates = None
 
     def search(self, seed: int) -> Action:
@@ -56,6 +63,9 @@ class NetworkAgent(SearchAgent):
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         return self.network.expected_nodes(action)
+
+    def expected_nodes_given(self, action: Action, measured: Mapping[str, float]) -> Mapping[str, float]:
+        return self.network.expected_nodes(action, measured)
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         inputs = self.network.features.of_actions(actions).to(self.network.inputs)

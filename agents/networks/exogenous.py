@@ -368,11 +368,12 @@ class ExogenousNetwork(GPNetwork):
     def reward_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         return self.reward_mean_and_std(inputs, self.draw(POSTERIOR_SAMPLES, seed=0))
 
-    def expected_nodes(self, action: Action) -> dict[str, float]:
-        """Return the reward under an action; only decoders predict the other nodes."""
+    def expected_nodes(self, action: Action, measured: Mapping[str, float] | None = None) -> dict[str, float]:
+        """Return the reward under an action, and ``measured``; only decoders predict the other nodes."""
         inputs = self.features.of_actions([action]).to(self.inputs)
         with torch.no_grad():
-            return {self.task.reward: float(self.estimates(inputs, self.draw(POSTERIOR_SAMPLES, seed=0))[0])}
+            reward = float(self.estimates(inputs, self.draw(POSTERIOR_SAMPLES, seed=0))[0])
+        return {self.task.reward: reward, **(measured or {})}
 
     def _bounds(self, node: str, points: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of a node's mechanism: inputs ``b x s x d`` to ``b x s``."""

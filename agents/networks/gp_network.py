@@ -104,7 +104,8 @@ class GPNetwork:
         self.minimal = tuple(minimal_among(task.diagram, task.reward, self._targets, constrained))
         self.features = features_of(task, self.minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
-        self._observed = self.inputs.new_empty((0, len(self.nodes)))  # values of the nodes in these rounds
+        self._rows = self.inputs  # the same of all rounds, also of those without a reward
+        self._observed = self.inputs.new_empty((0, len(self.nodes)))  # values of the nodes in all rounds
         self._stale = True  # whether the surrogates may have data that they were not updated to
 
     def _find_signals(self) -> tuple[str, ...]:
@@ -188,9 +189,14 @@ class GPNetwork:
         """Whether a latent cause links two of the modelled nodes."""
         return any(pair <= set(self.nodes) for pair in self.task.diagram.bidirected)
 
-    def add(self, action: Action, observation: Observation) -> None:
-        """Learn from a round: every node that was not set, and was measured with its parents."""
-        self.inputs = torch.cat([self.inputs, self.features.of_actions([action]).to(self.inputs)])
+    def add(self, action: Action, observation: Observation, partial: bool = False) -> None:
+        """Learn from a round: every node that was not set, and was measured with its parents.
+
+        A ``partial`` round has no reward, and its action is not among ``inputs``.
+        """
+        played = self.features.of_actions([action]).to(self.inputs)
+        if not partial:
+            self.inputs = torch.cat([self.inputs, played])
         values = observation["nodes"]
         target = self._targets[int(action["target"])] if self._targets else frozenset()
         for node in self.nodes:
@@ -203,6 +209,7 @@ class GPNetwork:
                 self.surrogates[node].add(inputs or [0.0], values[self._index[node]])
         self._stale = True
         if self.signals:
+            self._rows = torch.cat([self._rows, played])
             observed = self.inputs.new_tensor([[values[self._index[node]] for node in self.nodes]])
             self._observed = torch.cat([self._observed, observed])
             self._update_signals()
@@ -220,7 +227,7 @@ class GPNetwork:
     def _update_signals(self) -> None:
         """Give the children of signals the present estimates of these, in all their data."""
         values = dict(zip(self.nodes, self._observed.split(1, -1), strict=True))
-        columns = self.inputs.split(1, -1)
+        columns = self._rows.split(1, -1)
         with torch.no_grad():
             for node in self.nodes:
                 surrogate = self.surrogates[node]
@@ -231,11 +238,20 @@ class GPNetwork:
                 if node in self.signals:
                     values[node] = self.mean(node, self.node_inputs(node, values, columns))
 
-    def expected_nodes(self, action: Action) -> dict[str, float]:
-        """Return each modelled node under an action, pushed through the posterior means without noise."""
+    def expected_nodes(self, action: Action, measured: Mapping[str, float] | None = None) -> dict[str, float]:
+        """Return each modelled node under an action, pushed through the posterior means without noise.
+
+        Effects of ``measured`` nodes follow from their values, those of signals from the signals.
+        """
+        known = measured or {}
+
+        def value(node: str, points: Tensor) -> Tensor:
+            mean = self.mean(node, points)
+            return torch.full_like(mean, known[node]) if node in known and node not in self.signals else mean
+
         with torch.no_grad():
-            values = self.propagate(self.features.of_actions([action]).to(self.inputs), self.mean)
-        return {node: float(values[node].reshape(-1)[0]) for node in self.nodes}
+            values = self.propagate(self.features.of_actions([action]).to(self.inputs), value)
+        return {node: float(values[node].reshape(-1)[0]) for node in self.nodes} | dict(known)
 
     def reward_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[reward] under actions, ``(b,)`` each.

@@ -24,7 +24,7 @@ from cbo_gym.agents.networks.exploration import SEARCHED_NODES, Exploration, eff
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.networks.warmup_exploration import WarmupExploration
-from cbo_gym.task import Action, Info, Observation
+from cbo_gym.task import Action, Observation
 
 MAX_RESTARTS = 1024
 # Default beta without constraints.
@@ -84,6 +84,7 @@ class MCBO(NetworkAgent):
 
     takes_missing = True
     takes_kinds = True
+    takes_partial = True
 
     def __init__(self, beta: float | None = None, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:
         if beta is not None:
@@ -114,10 +115,10 @@ class MCBO(NetworkAgent):
         explorers = [self.warmup.wide_optimum] if self.warmup else []
         self.exploration = Exploration(self._explorer, seed, self.device, explorers) if explores else None
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        super().update(action, observation, reward, info)
+    def learn(self, action: Action, observation: Observation, partial: bool) -> None:
+        super().learn(action, observation, partial)
         if self._explorer is not self.network:
-            self._explorer.add(action, observation)
+            self._explorer.add(action, observation, partial)
 
     def estimate(self) -> Tensor:
         return self.network.expected_rewards(self.network.inputs, self.network.draw_noise(MEAN_SAMPLES, seed=0))

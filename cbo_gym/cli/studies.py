@@ -32,6 +32,9 @@ AgentOption = Annotated[
 ]
 TrialNumber = Annotated[int, typer.Argument(metavar="TRIAL", min=1, help="The trial's number.")]
 Pairs = Annotated[list[str], typer.Argument(metavar="NAME=NUMBER...", help="The values of variables, in their units.")]
+Known = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME=NUMBER]...", help="The values of variables, in their units.")
+]
 Supposed = Annotated[
     list[str] | None,
     typer.Argument(
@@ -177,17 +180,22 @@ def register(
 def tell(
     database: Database,
     trial: TrialNumber,
-    values: Pairs,
+    values: Known = None,
     did: DidOption = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Other values will follow, such as the reward; the trial stays pending.")
+    ] = False,
     study: NameOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Record the outcome of a trial; variables that were not measured are left out.
+    """Record the outcome of a trial, or a part of it; variables that were not measured are left out.
 
-    Example: [b]cbo-gym study tell fermenter.db 7 biomass=2.2 titre=0.79 --did ph=6.75[/b]
+    Examples: [b]cbo-gym study tell fermenter.db 7 biomass=2.2 titre=0.79 --did ph=6.75[/b]
+
+    [b]cbo-gym study tell fermenter.db 8 biomass=2.1 --partial[/b], and later [b]... tell fermenter.db 8 titre=0.8[/b]
     """
-    _study(database, study, agent).tell(trial, _numbers(values), did=_numbers(did) or None)
-    say(f"The outcome of trial {trial} was recorded.")
+    _study(database, study, agent).tell(trial, _numbers(values), did=_numbers(did) or None, final=not partial)
+    say(f"{'A part' if partial else 'The outcome'} of trial {trial} was recorded.")
 
 
 @studies.command()
@@ -205,6 +213,22 @@ def correct(
     """
     _study(database, study, agent).correct(trial, _numbers(values), did=_numbers(did) or None)
     say(f"The outcome of trial {trial} was corrected.")
+
+
+@studies.command()
+def close(
+    database: Database,
+    trial: TrialNumber,
+    reason: Annotated[str, typer.Argument(help="The reason why the reward is missing.")] = "",
+    study: NameOption = None,
+    agent: AgentOption = None,
+) -> None:
+    """End a partial trial whose reward will not be known; what was measured stays, as data for models of variables.
+
+    Example: [b]cbo-gym study close fermenter.db 8 "the sample was lost"[/b]
+    """
+    _study(database, study, agent).close(trial, reason)
+    say(f"Trial {trial} is recorded as closed.")
 
 
 @studies.command()

@@ -24,7 +24,7 @@ from cbo_gym.study.strings import lenient, require_storable
 TRIES = 100
 # Characters of an event's payload.
 MAX_PAYLOAD = 1_000_000
-KINDS = ("data", "asked", "registered", "told", "failed", "rejected", "corrected")
+KINDS = ("data", "asked", "registered", "told", "partial", "closed", "failed", "rejected", "corrected")
 
 
 class Position(NamedTuple):

@@ -1,4 +1,4 @@
-"""Study: ask, register, tell, fail, reject and correct; each call is written to the log before it returns."""
+"""Study: ask, register, tell, correct, close, fail and reject; each call is written to the log before it returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import cloudpickle
 import polars as pl
 from pydantic import ValidationError
 
-from cbo_gym._util.arguments import whole_number
+from cbo_gym._util.arguments import require_truth_value, whole_number
 from cbo_gym._util.lazy import LazyMethod
 from cbo_gym._util.validation import field_errors
 from cbo_gym.actions import Integer, Kind
@@ -27,10 +27,18 @@ from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.interface import interface_of, without_effects
 from cbo_gym.study.log import MAX_PAYLOAD, TRIES, Log
 from cbo_gym.study.strings import require_storable
-from cbo_gym.study.suggesting import DO_WITHOUT, Suggester, begin_agent, name_agent_in_errors, one_at_a_time
+from cbo_gym.study.suggesting import (
+    DO_WITHOUT,
+    LEARN_PARTS,
+    Suggester,
+    begin_agent,
+    name_agent_in_errors,
+    one_at_a_time,
+)
 from cbo_gym.study.tables import Columns, TableRow, read_rows
-from cbo_gym.study.trials import STATUS_WORDS, Entry, History, State, Trials, missing_variables
-from cbo_gym.study.units import Done, Units
+from cbo_gym.study.trials import STATUS_WORDS, Entry, History, State, Trials, any_measured, missing_variables
+from cbo_gym.study.units import Done, Units, format_value
+from cbo_gym.task import Action
 
 # Characters of the reason of a failure or a rejection.
 MAX_REASON = 10_000
@@ -128,7 +136,7 @@ class Study:
 
     @property
     def pending(self) -> list[Trial]:
-        """The trials of all users whose outcomes are not known yet."""
+        """The trials of all users whose outcomes are not known yet, or only in part."""
         return [self._trial(entry) for entry in self._current_trials().pending]
 
     @property
@@ -175,27 +183,33 @@ class Study:
 
     def _require_measured(self, rows: Sequence[TableRow], rounds: Sequence[Mapping[str, Any]]) -> None:
         """Refuse missing values that the agent does not take, because data cannot be corrected later."""
-        missing_by_row = (
-            (row.label, missing_variables(past["values"])) for row, past in zip(rows, rounds, strict=True)
-        )
-        label, missing = next((labelled for labelled in missing_by_row if labelled[1]), ("", []))
-        if not missing:
+        incomplete = [
+            (row.label, missing)
+            for row, past in zip(rows, rounds, strict=True)
+            if (missing := missing_variables(past["values"]))
+        ]
+        if not incomplete:
             return
         with one_at_a_time():
-            takes_missing = self._suggester.takes_missing
-        if not takes_missing:
-            raise ArgumentError(
-                f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
-                f"{self.description.agent} needs all variables; leave the row out, or choose an agent that can do "
-                f"without: {DO_WITHOUT}"
-            )
+            takes_missing, takes_partial = self._suggester.takes_missing, self._suggester.takes_partial
+        for label, missing in incomplete:
+            if self.description.reward in missing and not takes_partial:
+                raise ArgumentError(
+                    f"{label}: the reward {self.description.reward} is missing, and {self.description.agent} learns "
+                    "nothing without it; fill it in, leave the row out, or choose an agent that models single "
+                    f"variables: {LEARN_PARTS}"
+                )
+            if self.description.reward not in missing and not takes_missing:
+                raise ArgumentError(
+                    f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
+                    f"{self.description.agent} needs all variables; leave the row out, or choose an agent that can do "
+                    f"without: {DO_WITHOUT}"
+                )
 
     def _round(self, row: TableRow) -> dict[str, Any]:
         try:
-            if row.values.get(self.description.reward) is None:
-                raise ArgumentError(
-                    f"the reward {self.description.reward} is missing; fill it in, or leave the row out"
-                )
+            if not any_measured(row.values):
+                raise ArgumentError("nothing was measured; fill in a value, or leave the row out")
             observed = {name: row.values[name] for name in self.description.contexts if name in row.values}
             context = observed if self.interface.looks_ahead else None
             # This refuses a missing context.
@@ -272,43 +286,98 @@ class Study:
         trials = self._append(registration)
         return self._trial(trials.entries[max(trials.entries)])
 
-    def tell(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
-        """Record the outcome of a trial.
+    def tell(
+        self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None, final: bool = True
+    ) -> None:
+        """Record the outcome of a trial, or a part of it.
 
         Args:
             trial: the trial, or its number.
             values: variable -> number, in its units, or the label of a category; variables that were not measured are
-                left out. By default variables that were set have those values, and contexts the observed ones. The
-                reward is required.
+                left out. By default variables that were set have those values, and contexts the observed ones. A final
+                outcome needs the reward; values that were recorded before may be left out.
             did: the values that were really set, if they differ from the suggestion; they may be outside the bounds.
+            final: False if other values will follow. Agents with models of single variables use what is known already,
+                and the trial stays pending for all of them.
 
         Raises:
-            ArgumentError: for an unknown trial, one that has ended, or values that do not fit; nothing is stored then.
+            ArgumentError: for an unknown trial, one that has ended, values that do not fit, or a value that differs
+                from the one recorded before; nothing is stored then.
         """
-        self._record("told", "pending", trial, values, did)
+        number, read = _number(trial), self.units.values(values)
+        if not require_truth_value("final", final) and did is None and not any_measured(read):
+            raise ArgumentError(f"give a value for trial {number}, as in tell({number}, {{...}}, final=False)")
+
+        def outcome(trials: Trials) -> Any:
+            entry = _require(trials, number, "pending", "partial")
+            action, done = self._done(entry, did, entry.action)
+            merged = _merge(entry, read)
+            if not final:
+                return [("partial", {"trial": number, "values": merged, "done": done})]
+            self._require_reward(number, merged)
+            values = self.units.fill_in(merged, action, entry.context)
+            return [("told", {"trial": number, "values": values, "done": done})]
+
+        self._append(outcome)
 
     def correct(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
-        """Correct the outcome of a trial that was recorded wrongly; the agent learns everything again.
+        """Replace all recorded values of a trial; the agent learns everything again.
 
-        Arguments and errors are those of :meth:`tell`.
+        Arguments and errors are those of :meth:`tell`. A partial trial stays partial; a closed one is measured if the
+        reward is among the values.
         """
-        self._record("corrected", "told", trial, values, did)
-
-    def _record(self, kind: str, wanted: str, trial: Trial | int, values: Mapping[str, Any], did: Done | None) -> None:
         number, read = _number(trial), self.units.values(values)
 
-        def outcome(trials: Trials) -> dict[str, Any]:
-            entry = _require(trials, number, wanted)
-            action = self.units.read(entry.flat)
-            if did is not None:
-                action = self.units.action(did, action)
-            return {
-                "trial": number,
-                "values": self.units.fill_in(read, action, entry.context),
-                "done": None if did is None else self.units.flat(action),
-            }
+        def outcome(trials: Trials) -> Any:
+            entry = _require(trials, number, "told", "partial", "closed")
+            action, done = self._done(entry, did, entry.flat)
+            payload = {"trial": number, "values": read, "done": done}
+            if entry.status == "partial":
+                return [("corrected", payload | {"status": "partial"})]
+            payload["values"] = self.units.fill_in(read, action, entry.context)
+            if entry.status == "closed" and read[self.description.reward] is None:
+                return [("corrected", payload | {"status": "closed", "reason": entry.reason})]
+            self._require_reward(number, read)
+            return [("corrected", payload)]
 
-        self._append(lambda trials: [(kind, outcome(trials))])
+        self._append(outcome)
+
+    def close(self, trial: Trial | int, reason: str = "") -> None:
+        """End a partial trial whose reward will not be known; its values stay, as data for models of variables.
+
+        Raises:
+            ArgumentError: for a trial of which nothing was recorded, or the reward was, or as :meth:`fail`.
+        """
+        number = _number(trial)
+        _check_reason(reason)
+
+        def closing(trials: Trials) -> Any:
+            entry = _require(trials, number, "partial")
+            if entry.values[self.description.reward] is not None:
+                raise ArgumentError(
+                    f"the reward {self.description.reward} of trial {number} is known; complete the trial: "
+                    f"tell({number}, {{}})"
+                )
+            values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)
+            return [("closed", {"trial": number, "values": values, "done": entry.done, "reason": reason})]
+
+        self._append(closing)
+
+    def _done(self, entry: Entry, did: Done | None, default: list[float]) -> tuple[Action, list[float] | None]:
+        """Return the action that was done, by default ``default``; and its numbers, None if it is the suggestion."""
+        action = self.units.read(default)
+        if did is not None:
+            action = self.units.action(did, action)
+            return action, self.units.flat(action)
+        return action, None if default is entry.flat else default
+
+    def _require_reward(self, number: int, values: Mapping[str, float | None]) -> None:
+        if values[self.description.reward] is None:
+            raise ArgumentError(
+                f"the reward {self.description.reward} is missing; if it follows later, tell({number}, ..., "
+                f"final=False); if it never comes, close({number}) after that; if the trial gave no result, "
+                f"fail({number})"
+            )
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
         """Record that a trial gave no result; the agent learns nothing from it.
@@ -316,7 +385,7 @@ class Study:
         Raises:
             ArgumentError: for an unknown trial, one that has ended, or a reason of more than 10,000 characters.
         """
-        self._end("failed", trial, reason)
+        self._end("failed", trial, reason, "pending", "partial")
 
     def reject(self, trial: Trial | int, reason: str = "") -> None:
         """Record that a suggestion will not be tried; the next ones, until an outcome is recorded, avoid it.
@@ -324,15 +393,14 @@ class Study:
         Raises:
             ArgumentError: as :meth:`fail`.
         """
-        self._end("rejected", trial, reason)
+        self._end("rejected", trial, reason, "pending")
 
-    def _end(self, kind: str, trial: Trial | int, reason: str) -> None:
+    def _end(self, kind: str, trial: Trial | int, reason: str, *wanted: str) -> None:
         number = _number(trial)
-        if not isinstance(reason, str) or len(reason) > MAX_REASON:
-            raise ArgumentError(f"the reason must be a string of at most {MAX_REASON} characters")
+        _check_reason(reason)
 
         def ending(trials: Trials) -> Any:
-            _require(trials, number, "pending")
+            _require(trials, number, *wanted)
             return [(kind, {"trial": number, "reason": reason})]
 
         self._append(ending)
@@ -434,19 +502,24 @@ class Study:
         return state
 
     def data(self) -> pl.DataFrame:
-        """Return all known rounds, one per row: the data that were added, and the trials with an outcome.
+        """Return all known rounds, one per row: the data that were added, and the trials with a measured value.
 
-        The columns are those that :meth:`add_data` takes, so that another study can import them.
+        A reward that is not known is null, as is any other value that was not measured. The columns are those that
+        :meth:`add_data` takes, so that another study can import them.
         """
         state = self._history.read()
         rows = []
         for event in state.events:
             if event.kind == "data":
                 rows += [self._row(past["action"], past["values"]) for past in event.payload["rounds"]]
-            elif event.kind == "told":
-                entry = state.trials.entries[event.payload["trial"]]
-                rows.append(self._row(entry.action, {**entry.values, **(entry.context or {})}))
+            elif event.kind in ("told", "closed"):
+                rows.append(self._known(state.trials.entries[event.payload["trial"]]))
+        rows += [self._known(entry) for entry in state.trials.pending if entry.status == "partial"]
         return pl.DataFrame(rows, schema=self._columns())
+
+    def _known(self, entry: Entry) -> dict[str, Any]:
+        values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)
+        return self._row(entry.action, {**values, **(entry.context or {})})
 
     def _row(self, flat: list[float], values: Mapping[str, float | None]) -> dict[str, Any]:
         """Return the action and the observation of a round by column of the table."""
@@ -508,14 +581,32 @@ def _number(trial: Trial | int) -> int:
     return trial.number if isinstance(trial, Trial) else whole_number("trial", trial, at_least=1)
 
 
-def _require(trials: Trials, number: int, wanted: str) -> Entry:
+def _require(trials: Trials, number: int, *wanted: str) -> Entry:
     if number not in trials.entries:
         raise ArgumentError(f"there is no trial {number}; there are {len(trials.entries)}")
     entry = trials.entries[number]
-    if entry.status != wanted:
-        advice = "; correct() changes its outcome" if entry.status == "told" else ""
-        raise ArgumentError(f"trial {number} is {STATUS_WORDS[entry.status]}, not {STATUS_WORDS[wanted]}{advice}")
+    if entry.status not in wanted:
+        advice = "; correct() changes its outcome" if entry.status in ("told", "closed") else ""
+        raise ArgumentError(f"trial {number} is {STATUS_WORDS[entry.status]}, not {STATUS_WORDS[wanted[0]]}{advice}")
     return entry
+
+
+def _check_reason(reason: str) -> None:
+    if not isinstance(reason, str) or len(reason) > MAX_REASON:
+        raise ArgumentError(f"the reason must be a string of at most {MAX_REASON} characters")
+
+
+def _merge(entry: Entry, values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return the values of a trial with new ones; refuse those that differ from what was recorded before."""
+    for name, value in values.items():
+        recorded = entry.values.get(name)
+        if None not in (value, recorded) and value != recorded:
+            raise ArgumentError(
+                f"{name} of trial {entry.number} was recorded as {format_value(recorded)}; given "
+                f"{format_value(value)}; "
+                f"correct({entry.number}, ...) replaces what was recorded"
+            )
+    return {name: entry.values.get(name) if value is None else value for name, value in values.items()}
 
 
 def _split_rounds(rounds: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:

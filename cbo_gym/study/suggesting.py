@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from dataclasses import replace
+from inspect import signature
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -24,12 +25,14 @@ from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_of
 from cbo_gym.study.expectation import expected_rewards
 from cbo_gym.study.log import Event
-from cbo_gym.study.trials import History, Trials
+from cbo_gym.study.trials import Entry, History, Trials, missing_variables
 from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task
 
 # Agents that take rounds in which not all variables were measured.
-DO_WITHOUT = "EIFN, MCBO, GP-UCB, Random"
+DO_WITHOUT = "EIFN, MCBO, GP-UCB, ConstrainedEI, Random"
+# Agents that learn from rounds without a reward.
+LEARN_PARTS = "EIFN, MCBO, ConstrainedEI, cCBO"
 
 
 _lock = RLock()
@@ -84,6 +87,9 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
     """
     begun = _create_agent(agent, units)
     begun.reset(_task(units, initial), seed=units.description.seed)
+    for past in initial:
+        if _without_reward(units, past):
+            _teach(begun, units, _KnownRound(units.read(past["action"]), past["values"], past["context"]))
     return begun
 
 
@@ -109,17 +115,58 @@ def _create_agent(original: Any, units: Units) -> Any:
 def _task(units: Units, initial: Sequence[Mapping[str, Any]]) -> Task:
     rounds = []
     for past in initial:
+        # These are none of the task's, because agents may read its rounds for their rewards.
+        if _without_reward(units, past):
+            continue
         observation = units.observation(past["values"], past["context"])
         rounds.append(Round(units.read(past["action"]), observation, float(observation["nodes"][-1])))
     return task_of(units.interface, units.description.name, units.description.horizon, tuple(rounds))
 
 
-class _UnlearnedRound(NamedTuple):
-    """A round that the agent has not learned yet."""
+class _KnownRound(NamedTuple):
+    """A round with a measured value."""
 
     action: Action
     values: Mapping[str, float | None]
     context: Mapping[str, float] | None
+
+
+def _without_reward(units: Units, past: Mapping[str, Any]) -> bool:
+    return past["values"][units.description.reward] is None
+
+
+def _teach(agent: Any, units: Units, known: _KnownRound, next_context: Any = None) -> Observation | None:
+    """Let an agent learn a round; return its observation, None if the agent cannot learn it without the reward.
+
+    Args:
+        agent: the agent.
+        units: the units of the study.
+        known: the round.
+        next_context: the context of the next round, which the observation has; None for that of this one.
+    """
+    action = known.action
+    observation = units.observation(known.values, known.context if next_context is None else next_context)
+    reward, info = float(observation["nodes"][-1]), {"intervention": units.native_values(action)}
+    if np.isnan(reward) and not getattr(agent, "takes_partial", False):
+        return None
+    if known.context is not None and hasattr(agent, "set_context"):
+        agent.set_context(units.context(known.context)["context"])
+    if np.isnan(reward):
+        agent.update_partial(deepcopy(action), observation, info)
+        return None
+    agent.update(deepcopy(action), deepcopy(observation), reward, info)
+    return observation
+
+
+def _last_corrections(events: Sequence[Event]) -> dict[int, Event]:
+    """Return trial -> last correction of an outcome that agents had learned before."""
+    ended, last = set(), {}
+    for event in events:
+        if event.kind in ("told", "closed"):
+            ended.add(event.payload["trial"])
+        elif event.kind == "corrected" and event.payload["trial"] in ended:
+            last[event.payload["trial"]] = event
+    return last
 
 
 class Suggester:
@@ -144,7 +191,7 @@ class Suggester:
         self._agent: Any = None
         # The observation of the last round that the agent has learned.
         self._last_observation: Observation | None = None
-        self._unlearned: _UnlearnedRound | None = None
+        self._unlearned: _KnownRound | None = None
 
     # Learning -------------------------------------------------------------------------------------------
 
@@ -155,16 +202,17 @@ class Suggester:
         elif len(events) == self._trials.number > 0:
             return
         self._ahead = True
-        if any(event.kind == "corrected" for event in events[self._trials.number :]):
+        last = _last_corrections(events)
+        if any(correction.number > self._trials.number for correction in last.values()):
             # An agent cannot forget a single outcome.
             self.forget()
         if self._trials.number == 0:
-            self._restore(events)
-        last = {event.payload["trial"]: event.payload for event in events if event.kind == "corrected"}
+            self._restore(events, max((correction.number for correction in last.values()), default=0))
         for event in events[self._trials.number :]:
             # Only the last correction of an outcome is used.
-            is_corrected = event.kind == "told" and event.payload["trial"] in last
-            self._apply(replace(event, payload=last[event.payload["trial"]]) if is_corrected else event)
+            is_corrected = event.kind in ("told", "closed") and event.payload["trial"] in last
+            payload = last[event.payload["trial"]].payload if is_corrected else event.payload
+            self._apply(replace(event, kind="told", payload=payload) if is_corrected else event)
         self._ahead = False
 
     def _apply(self, event: Event) -> None:
@@ -176,30 +224,22 @@ class Suggester:
         if event.kind == "data" and self._trials.entries:
             for past in event.payload["rounds"]:
                 self._learn(past["action"], past["values"], past["context"])
-        elif event.kind == "told" and (self.takes_missing or not self._trials.missing):
+        elif event.kind in ("told", "closed") and (self.takes_missing or not self._trials.missing):
             entry = self._trials.entries[event.payload["trial"]]
             self._learn(entry.action, entry.values, entry.context)
 
     def _learn(self, flat: list[float], values: Mapping[str, float | None], context: Any) -> None:
         self._learn_last(None)
-        self._unlearned = _UnlearnedRound(self._units.read(flat), values, context)
+        self._unlearned = _KnownRound(self._units.read(flat), values, context)
         if not self._units.interface.looks_ahead:
             self._learn_last(None)
 
     def _learn_last(self, next_context: Any) -> None:
         """Let the agent learn the last round; its observation has the context of the next one, if there is one."""
         if self._unlearned is not None:
-            self._last_observation = self._teach(self.agent, self._unlearned, next_context)
+            observation = _teach(self.agent, self._units, self._unlearned, next_context)
+            self._last_observation = self._last_observation if observation is None else observation
             self._unlearned = None
-
-    def _teach(self, agent: Any, last: _UnlearnedRound, next_context: Any) -> Observation:
-        units, action = self._units, last.action
-        observation = units.observation(last.values, last.context if next_context is None else next_context)
-        if last.context is not None and hasattr(agent, "set_context"):
-            agent.set_context(units.context(last.context)["context"])
-        info = {"intervention": units.native_values(action)}
-        agent.update(deepcopy(action), deepcopy(observation), float(observation["nodes"][-1]), info)
-        return observation
 
     # The agent ------------------------------------------------------------------------------------------
 
@@ -219,16 +259,22 @@ class Suggester:
         agent = self._begin() if self._agent is None else self._agent
         return bool(getattr(agent, "takes_missing", False))
 
-    def _restore(self, events: Sequence[Event]) -> None:
-        """Restore the agent from the cache, if the same code saved it."""
+    @property
+    def takes_partial(self) -> bool:
+        """Whether the agent learns from rounds without a reward."""
+        agent = self._begin() if self._agent is None else self._agent
+        return bool(getattr(agent, "takes_partial", False))
+
+    def _restore(self, events: Sequence[Event], corrected: int) -> None:
+        """Restore the agent from the cache, if the same code saved it after the last correction of an outcome."""
         number, stamp, content = self._history.log.snapshot(self._history.study) or (0, "", b"")
         # Other processes may have been faster since the events were read.
-        if not 0 < number <= len(events) or any(event.kind == "corrected" for event in events[number:]):
+        if not max(1, corrected) <= number <= len(events):
             return
         agent = _create_agent(self._original, self._units)
-        code_stamp, _, signature = stamp.partition("\n")
+        code_stamp, _, sealed = stamp.partition("\n")
         # The database of another user may contain anything.
-        if not is_ours(_signed_content(number, code_stamp, content), signature) or not hasattr(agent, "restore"):
+        if not is_ours(_signed_content(number, code_stamp, content), sealed) or not hasattr(agent, "restore"):
             return
         if code_stamp != self._stamp(agent):
             return
@@ -248,9 +294,9 @@ class Suggester:
             if event.kind == "told":
                 entry = self._trials.entries[event.payload["trial"]]
                 return self._units.observation(entry.values, entry.context)
-            if event.kind == "data":
-                last = event.payload["rounds"][-1]
-                return self._units.observation(last["values"], last["context"])
+            for past in reversed(event.payload["rounds"] if event.kind == "data" else ()):
+                if not _without_reward(self._units, past):
+                    return self._units.observation(past["values"], past["context"])
         return None
 
     def keep(self) -> None:
@@ -262,9 +308,9 @@ class Suggester:
         except StateError:
             return
         stamp, number = self._stamp(self.agent), self._trials.number
-        signature = seal(_signed_content(number, stamp, content))
-        if signature is not None:
-            self._history.log.keep(self._history.study, number, f"{stamp}\n{signature}", content)
+        sealed = seal(_signed_content(number, stamp, content))
+        if sealed is not None:
+            self._history.log.keep(self._history.study, number, f"{stamp}\n{sealed}", content)
 
     def _stamp(self, agent: Any) -> str:
         """Return the versions of the code that produced the state of an agent."""
@@ -300,14 +346,38 @@ class Suggester:
                 "one first"
             )
         else:
-            asked = [self._units.read(entry.flat) for entry in pending]
+            asked = [self._units.read(entry.action) for entry in pending]
             # A registered trial may be outside the bounds.
             pending_actions = [
                 self._units.nearest(action) if self._units.distance(action) > ROUNDING else action for action in asked
             ]
-            contexts = [[self._units.context(entry.context)["context"] for entry in pending]] if context else []
-            chosen = agent.act_given_pending(observation, pending_actions, count, *contexts)
+            arguments: dict[str, Any] = {}
+            if context:
+                arguments["contexts"] = [self._units.context(entry.context)["context"] for entry in pending]
+            if any(entry.status == "partial" for entry in pending) and _takes_measured(agent):
+                arguments["measured"] = [self._measured(entry) for entry in pending]
+            chosen = agent.act_given_pending(observation, pending_actions, count, **arguments)
         return [self._units.require_valid(action) for action in chosen]
+
+    def _measured(self, entry: Entry) -> dict[str, float]:
+        """Return the known values of a partial trial, as the agent has them; none for other trials."""
+        if entry.status != "partial":
+            return {}
+        nodes = self._units.observation(self._part(entry).values, entry.context)["nodes"]
+        known = zip(self._units.interface.nodes, nodes.tolist(), strict=True)
+        return {name: value for name, value in known if value == value}
+
+    def _part(self, entry: Entry) -> _KnownRound:
+        action = self._units.read(entry.action)
+        return _KnownRound(action, self._units.fill_in(entry.values, action, entry.context), entry.context)
+
+    def _teach_parts(self, agent: Any) -> None:
+        """Let a copy of the agent learn the partial trials; the agent itself learns a trial once, at its end."""
+        for entry in self._trials.pending:
+            if entry.status == "partial":
+                part, reward = self._part(entry), self._units.description.reward
+                if part.values[reward] is None or self.takes_missing or not missing_variables(part.values):
+                    _teach(agent, self._units, part)
 
     def confirm(self, event: Event) -> None:
         """Note that the last suggestions were written as this event."""
@@ -343,6 +413,7 @@ class Suggester:
         units = self._units
         try:
             copy = deepcopy(self.agent)
+            self._teach_parts(copy)
             band = expected_rewards(units, copy, actions)
             if band is None:
                 expected = [f"{units.native_reward(float(copy.fantasize(action)[1])):.4g}" for action in actions]
@@ -436,19 +507,23 @@ class Suggester:
             context: in contextual mode, the context to ask about; None for the last one.
         """
         self._require_measured()
-        if self._agent is None:
-            return self._begin()
         try:
-            agent = deepcopy(self._agent)
+            agent = self._begin() if self._agent is None else deepcopy(self._agent)
         # It may have a thread, or an object of another library, that cannot be copied.
         except Exception:
             self._learn_last(None)
             return self._agent
         if self._unlearned is not None:
-            self._teach(agent, self._unlearned, None)
+            _teach(agent, self._units, self._unlearned)
+        self._teach_parts(agent)
         if context is not None and hasattr(agent, "set_context"):
             agent.set_context(self._units.context(context)["context"])
         return agent
+
+
+def _takes_measured(agent: Any) -> bool:
+    """Return whether an agent, perhaps of a third party, takes known values of pending trials."""
+    return "measured" in signature(agent.act_given_pending).parameters
 
 
 def _signed_content(number: int, stamp: str, content: bytes) -> bytes:

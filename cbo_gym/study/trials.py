@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 from cbo_gym.study.log import Event, Log, Position
 
-Status = Literal["pending", "told", "failed", "rejected"]
+Status = Literal["pending", "partial", "told", "closed", "failed", "rejected"]
 # Statuses in messages.
 STATUS_WORDS: Mapping[str, str] = {
     "told": "measured",
     "pending": "pending",
+    "partial": "partial",
+    "closed": "closed",
     "failed": "failed",
     "rejected": "rejected",
 }
@@ -25,13 +27,15 @@ class Entry:
     Attributes:
         number: number of the trial, from 1.
         flat: the suggested or registered action, encoded as numbers by the codec.
-        status: ``"pending"``, ``"told"`` if the outcome was recorded, ``"failed"``, or ``"rejected"``.
+        status: ``"pending"``, ``"partial"`` if a part of the outcome was recorded and the rest will follow, ``"told"``
+            if the outcome was recorded, ``"closed"`` if it was recorded without the reward, ``"failed"``, or
+            ``"rejected"``.
         why: the reason for the suggestion, in words.
         context: the contexts that were observed before.
-        values: variable -> value; None if it was not measured.
+        values: variable -> value; None if it was not measured, or not yet.
         done: the action that was really done, encoded as ``flat``; None if it is the suggested one.
         reason: the reason of a failure or a rejection.
-        asked, ended: times of the suggestion, and of the outcome or the failure.
+        asked, ended: times of the suggestion, and of the end; of a trial that goes on it is empty.
     """
 
     number: int
@@ -56,13 +60,18 @@ def missing_variables(values: Mapping[str, float | None]) -> list[str]:
     return [name for name, value in values.items() if value is None]
 
 
+def any_measured(values: Mapping[str, float | None]) -> bool:
+    """Return whether a variable was measured."""
+    return any(value is not None for value in values.values())
+
+
 class Trials:
     """All trials and data of a study, event by event.
 
     Attributes:
         entries: the trials by their numbers.
         initial: rounds of data that were added before the first trial, with ``action``, ``values`` and ``context``.
-        missing: trial -> the variables that were not measured in it, for trials that have such variables.
+        missing: trial -> the variables that were not measured in it, for trials with a reward that lack others.
         rejected: the trials that were rejected since the last outcome.
         number: number of the last event.
     """
@@ -84,7 +93,7 @@ class Trials:
 
     @property
     def pending(self) -> list[Entry]:
-        """The pending trials, in the order in which they were asked for."""
+        """The pending and partial trials, in the order in which they were asked for."""
         return [self.entries[number] for number in self._running]
 
     def apply(self, events: Iterable[Event]) -> None:
@@ -106,16 +115,27 @@ class Trials:
                 self._end(event, status="rejected", reason=payload["reason"])
                 self.rejected.append(self.entries[int(payload["trial"])])
             else:
-                self._end(event, status="told", values=payload["values"], done=payload["done"])
-                self.rejected.clear()
+                self._record(event)
             self.number = event.number
+
+    def _record(self, event: Event) -> None:
+        """Record an outcome, or a part of it; a correction has the status of the trial after it."""
+        payload = event.payload
+        status = payload.get("status", "told" if event.kind == "corrected" else event.kind)
+        changes = {"values": payload["values"], "done": payload["done"], "reason": payload.get("reason", "")}
+        if status == "partial":
+            number = int(payload["trial"])
+            self.entries[number] = replace(self.entries[number], status=status, **changes)
+        else:
+            self._end(event, status=status, **changes)
+            self.rejected.clear()
 
     def _end(self, event: Event, **changes: Any) -> None:
         number = int(event.payload["trial"])
         self._running.pop(number, None)
         self.missing.pop(number, None)
         self.entries[number] = ended = replace(self.entries[number], ended=event.time, **changes)
-        if missing := missing_variables(ended.values):
+        if ended.status == "told" and (missing := missing_variables(ended.values)):
             self.missing[number] = missing
 
 

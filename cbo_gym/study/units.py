@@ -80,7 +80,7 @@ class Units:
         Categories have their labels.
 
         Raises:
-            ArgumentError: for an unknown variable, a value that is not a finite number, or a missing reward.
+            ArgumentError: for an unknown variable, a value that is not a finite number, or a reward outside its range.
         """
         if not isinstance(values, Mapping):
             raise ArgumentError(f"values must be a mapping from variables to numbers; given {short_repr(values)}")
@@ -94,12 +94,9 @@ class Units:
         measured = {name: value for name, value in values.items() if value is not None}
         read = {name: self._read(name, value) for name, value in measured.items()}
         completed = {name: read.get(name) for name in nodes}
-        if completed[self.description.reward] is None:
-            raise ArgumentError(
-                f"the reward {self.description.reward} is missing; without it, record the trial as failed"
-            )
-        # This raises for a reward outside its range.
-        self.reward(completed)
+        if completed[self.description.reward] is not None:
+            # This raises for a reward outside its range.
+            self.reward(completed)
         return completed
 
     def _read(self, name: str, value: Any) -> Any:
@@ -160,7 +157,8 @@ class Units:
         kinds = self.categories
         numbers = {name: kinds[name].number(value) for name, value in values.items() if name in kinds and value}
         nodes = np.array([{**values, **numbers}[name] for name in self.interface.nodes], dtype=float)
-        nodes[-1] = self.reward(values)
+        if not np.isnan(nodes[-1]):
+            nodes[-1] = self.reward(values)
         nodes[np.abs(nodes) < NEGLIGIBLE] = 0.0
         return self.interface.after(nodes, {}) | self.context(context)
 

@@ -1,4 +1,4 @@
-"""A study that an environment feeds suggests what ``evaluate`` plays, bit for bit, also after restarts."""
+"""A study that an environment feeds suggests what ``evaluate`` plays, bit for bit, also after restarts and in parts."""
 
 import numpy as np
 import pytest
@@ -14,9 +14,13 @@ def test_a_study_plays_as_evaluate_does(agent, mode, tmp_path):
     robot = Robot(mode, agent, tmp_path / "study.db", ROUNDS, seeds_of(SEED, ""))
     for number in range(ROUNDS):
         trial = robot.ask()
+        values = robot.play(trial)
         if number % 2:  # the first suggestions are of one process, then each call has a new one
             robot.restart()
-        robot.study.tell(trial, robot.play(trial))
+            for name in robot.names[:-1]:
+                robot.study.tell(trial, {name: values.pop(name)}, final=False)
+                robot.restart()
+        robot.study.tell(trial, values)
         if number:
             robot.restart()
     values = robot.study.to_frame()

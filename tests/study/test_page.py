@@ -178,6 +178,29 @@ def test_deviations_are_recorded(tmp_path, visitor):
     assert stored(tmp_path).trials[-1].values["biomass"] == 1.9
 
 
+def test_a_part_is_recorded_and_the_rest_or_the_end(tmp_path, visitor):
+    visitor.get("/studies/1")
+    visitor.send("ask", {"count": "2"})
+    html = visitor.send("tell-1", {"value:biomass": "2.125", "partial": "yes"})
+    assert said(html) == ["A part of trial 1 was recorded."]
+    assert '<span class="status partial">partial</span>' in html
+    assert 'value="2.125"' in html
+    html = visitor.send("tell-1", {"value:biomass": "2.5", "partial": "yes"}, 422)
+    assert "biomass of trial 1 was recorded as 2.125; given 2.5" in said(html)[0]
+    visitor.get("/studies/1/trials/1")
+    visitor.send("correct-1", {"value:biomass": "2.5"})
+    visitor.get("/studies/1")
+    visitor.send("tell-1", {"value:titre": "0.5"})
+    visitor.send("tell-2", {"value:biomass": "2", "partial": "yes"})
+    assert said(visitor.send("close-2", {"reason": "lost"})) == ["Trial 2 is recorded as closed."]
+    first, second = stored(tmp_path).trials
+    assert (first.status, first.values["biomass"], first.values["titre"]) == ("told", 2.5, 0.5)
+    assert (second.status, second.reason, second.values["titre"]) == ("closed", "lost", None)
+    visitor.get("/studies/1/trials/2")
+    visitor.send("correct-2", {"value:titre": "0.75"})
+    assert stored(tmp_path).trials[1].status == "told"
+
+
 def test_a_trial_that_ended_meanwhile_is_shown_with_what_was_typed(tmp_path, visitor):
     visitor.get("/studies/1")
     visitor.send("ask")

@@ -29,7 +29,7 @@ from tests.support.study_laboratory import (
 THREADS = 4
 QUICK = ("Random", "GP-UCB", "CBO", "CoBO", "GPOO", "TS", "Optuna")
 # The agents that take rounds in which a variable was not measured.
-TAKES_MISSING = ("Random", "GP-UCB", "MCBO", "EIFN", "Optuna")
+TAKES_MISSING = ("Random", "GP-UCB", "MCBO", "EIFN", "EICF", "ConstrainedEI", "Optuna")
 
 
 class StudyMachine(RuleBasedStateMachine):
@@ -62,7 +62,8 @@ class StudyMachine(RuleBasedStateMachine):
 
     def values(self, trial, did=None):
         values = outcome(self.mode, dict(trial.do) | (did or {}), self.rng, trial.context)
-        return {name: values[name] for name in NODES}
+        recorded = self.study.trials[trial.number - 1].values
+        return {name: values[name] if recorded.get(name) is None else recorded[name] for name in NODES}
 
     @property
     def running(self):
@@ -98,6 +99,15 @@ class StudyMachine(RuleBasedStateMachine):
         if missing and self.agent in TAKES_MISSING:
             del values["m"]
         self.study.tell(trial, values)
+
+    @precondition(lambda self: self.running)
+    @rule(which=st.integers(0), names=st.sets(st.sampled_from(NODES), min_size=1), close=st.booleans())
+    def tell_a_part(self, which, names, close):
+        trial = self.running[which % len(self.running)]
+        values = self.values(trial)
+        self.study.tell(trial, {name: values[name] for name in names}, final=False)
+        if close:
+            self.refused_or(lambda: self.study.close(trial))
 
     @precondition(lambda self: self.running and self.mode not in ("discrete", "aggregated"))
     @rule(which=st.integers(0), excess=st.sampled_from([-1e-7, 1e-7, 2.0]))
@@ -189,11 +199,13 @@ def run(machine, examples, steps):
     )
 
 
+@pytest.mark.filterwarnings("ignore::cbo_gym.study.diagram_check.DiagramWarning")
 def test_a_few_sequences():
     run(StudyMachine, examples=3, steps=8)
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::cbo_gym.study.diagram_check.DiagramWarning")
 def test_two_hundred_sequences():
     run(WholeZoo, examples=200, steps=12)
 

@@ -86,7 +86,7 @@ def refusing(tmp_path_factory):
     [
         (lambda s: s.tell(9, {"titre": 1.0}), "there is no trial 9; there are 2"),
         (lambda s: s.tell(1, {"titre": 1.0}), r"trial 1 is measured, not pending; correct\(\) changes its outcome"),
-        (lambda s: s.tell(2, {"biomass": 1.0}), "the reward titre is missing; without it, record the trial as failed"),
+        (lambda s: s.tell(2, {"biomass": 1.0}), "the reward titre is missing; if it follows later"),
         (lambda s: s.tell(2, {"titre": math.nan}), "the value of titre must be a finite number"),
         (lambda s: s.tell(2, {"titer": 1.0}), "no variable is called 'titer'; did you mean 'titre'"),
         (lambda s: s.tell(2, {"titre": "7 g"}), "must be a finite number; given '7 g'"),

@@ -74,7 +74,11 @@ def test_a_study_by_hand(tmp_path):
     assert "the pump broke" in call("show", database).stdout
     assert "Trial 3 is recorded as rejected" in call("reject", database, 3, "too hot").stdout
     assert "Trial 4 is pending: ph = 6.6." in call("register", database, "ph=6.6").stdout
-    assert [row["status"] for row in json.loads(call("show", database, "--json").stdout)][2:] == ["rejected", "pending"]
+    assert "A part of trial 4 was recorded" in call("tell", database, 4, "biomass=2.1", "--partial").stdout
+    assert "Trial 4 is recorded as closed" in call("close", database, 4, "the sample was lost").stdout
+    shown = json.loads(call("show", database, "--json").stdout)
+    assert [row["status"] for row in shown][2:] == ["rejected", "closed"]
+    assert (shown[3]["biomass"], shown[3]["titre"]) == (2.1, None)
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,10 @@ REFUSED = {
         "line 2: the unit of feed is 'kg/h', and in this study it is 'g",
     ),
     "words alone": (HEAD + "low,,high\n", "line 2: the value of feed"),
-    "no reward": (HEAD + "1.5,6,NA\n", "line 2: the reward titre is missing; fill it in, or leave the row out"),
+    "no reward": (
+        HEAD + "1.5,6,NA\n",
+        "line 2: the reward titre is missing, and Random learns nothing without it",
+    ),
     "a cell too few": (HEAD + "1.5,6,0.25\n1.5,6\n", "line 3 has 2 cells, and the header in line 1 has 3"),
     "decimal commas between commas": (
         HEAD + "1,5,6,0,25\n",
@@ -269,8 +272,8 @@ REFUSED_FRAMES = {
     "a number too large": ([{"titre": 10**400}], "row 1: the value of titre must be a finite number"),
     "complex": ([{"titre": 1j}], "row 1: the value of titre must be a number; given 1j"),
     "a list in a cell": ([{"titre": 1, "ph": [1, 2]}], "row 1: the value of ph must be a number"),
-    "missing only": (pl.DataFrame({"titre": [1, None]}), "row 2: the reward titre is missing"),
-    "NaT only": ([{"titre": pd.NaT}], "row 1: the reward titre is missing"),
+    "missing only": (pl.DataFrame({"titre": [1, None]}), "row 2: nothing was measured"),
+    "NaT only": ([{"titre": pd.NaT}], "row 1: nothing was measured"),
     "columns of two lengths": (
         {"ph": [6], "titre": [1, 2]},
         "columns must be lists of one length; given .'ph': 1, 'titre': 2",

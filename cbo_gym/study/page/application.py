@@ -368,9 +368,11 @@ async def _trial(request: Request, index: int, trial: int, case: Case, problem: 
     if trial not in state.entries:
         words = problem.words if problem else f"there is no trial {trial}; there are {len(state.entries)}"
         return plain_page(problem.status if problem else 404, "No such trial", words)
-    form = "correct" if state.entries[trial].status == "told" else "tell"
+    shown = {"told": ["correct"], "closed": ["correct"], "partial": ["tell", "correct"]}
+    forms = shown.get(state.entries[trial].status, ["tell"])
+    form = forms[-1] if problem is not None and problem.form == f"{forms[-1]}-{trial}" else forms[0]
     # The trial may have ended meanwhile.
-    if problem is not None and problem.form not in (f"fail-{trial}", f"reject-{trial}"):
+    if problem is not None and problem.form in (f"tell-{trial}", f"correct-{trial}"):
         problem = replace(problem, form=f"{form}-{trial}")
     card = card_of(case, state, trial, problem, f"{form}-{trial}")
     context = {"index": index, "description": case.description, "card": card, "problem": problem}
@@ -379,25 +381,31 @@ async def _trial(request: Request, index: int, trial: int, case: Case, problem: 
 
 @routes.post("/studies/{index}/trials/{trial}/tell")
 async def tell(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
-    return await _outcome(request, index, trial, case, form, Study.tell)
+    final = "partial" not in form
+    return await _outcome(request, index, trial, case, form, "tell", partial(Study.tell, final=final))
 
 
 @routes.post("/studies/{index}/trials/{trial}/correct")
 async def correct(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
-    return await _outcome(request, index, trial, case, form, Study.correct)
+    return await _outcome(request, index, trial, case, form, "correct", Study.correct)
 
 
 async def _outcome(
-    request: Request, index: int, trial: int, case: Case, form: FormData, call: Callable[..., None]
+    request: Request, index: int, trial: int, case: Case, form: FormData, form_name: str, call: Callable[..., None]
 ) -> Response:
     typed, state = strings_of(form), await run_in_threadpool(case.state)
     values, did = outcome_of(case, state, trial, typed)
-    form_name = call.__name__
     try:
         await run_in_threadpool(call, case.study, trial, values, did=did)
     except CBOGymError as error:
         return await _trial(request, index, trial, case, _problem(request, f"{form_name}-{trial}", error, typed))
-    return _redirect(index, {"tell": "recorded", "correct": "corrected"}[form_name], trial=trial)
+    action = {"tell": "part" if "partial" in typed else "recorded", "correct": "corrected"}[form_name]
+    return _redirect(index, action, trial=trial)
+
+
+@routes.post("/studies/{index}/trials/{trial}/close")
+async def close(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
+    return await _without_outcome(request, index, trial, case, form, Study.close)
 
 
 @routes.post("/studies/{index}/trials/{trial}/fail")
@@ -418,4 +426,4 @@ async def _without_outcome(
         await run_in_threadpool(call, case.study, trial, first_string(typed, "reason"))
     except CBOGymError as error:
         return await _trial(request, index, trial, case, _problem(request, f"{form_name}-{trial}", error, typed))
-    return _redirect(index, {"fail": "failed", "reject": "rejected"}[form_name], trial=trial)
+    return _redirect(index, {"fail": "failed", "reject": "rejected", "close": "closed"}[form_name], trial=trial)

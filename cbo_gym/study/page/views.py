@@ -103,13 +103,16 @@ def card_of(
     interface = case.study.interface
     measured = [name for name in interface.nodes if name not in done or not interface.sets_variables]
     others = [name for name in case.study.settable if name not in done]
+    fields = fields_of(case, VALUE, measured, {**context, **entry.values}, problem, form)
+    for field in fields:
+        field["required"] &= entry.status in ("pending", "told")
     return {
         "entry": entry,
         "done": [(name, with_unit(case, name, value)) for name, value in done.items()],
         "context": [(name, with_unit(case, name, value)) for name, value in context.items()],
         "was_set": fields_of(case, DID, done, done, problem, form),
         "others": fields_of(case, DID, others, {}, problem, form),
-        "measured": fields_of(case, VALUE, measured, {**context, **entry.values}, problem, form),
+        "measured": fields,
     }
 
 
@@ -123,7 +126,8 @@ def outcome_of(
     known = state.done.get(trial, {})
     did = {name: value for name, value in numbers(typed, DID).items() if typed[DID + name] != _inputs(known.get(name))}
     values = numbers(typed, VALUE)
-    if case.study.interface.sets_variables:
+    is_partial = "partial" in typed or (trial in state.entries and state.entries[trial].status == "partial")
+    if case.study.interface.sets_variables and not is_partial:
         values = {**known, **did, **values}
     if trial in state.entries and state.entries[trial].done is not None:
         # The whole action, because the trial was not done as suggested.
@@ -154,7 +158,7 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
 
 def study_context(case: Case, state: StudyState, problem: Problem | None) -> dict[str, Any]:
     """Return the content of a study's page, except the report and the agent's expectations."""
-    pending = [trial for trial, entry in sorted(state.entries.items()) if entry.status == "pending"]
+    pending = [trial for trial, entry in sorted(state.entries.items()) if entry.status in ("pending", "partial")]
     description = case.description
     contexts = case.study.interface.contexts_seen
     return {

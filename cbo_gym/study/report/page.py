@@ -20,7 +20,7 @@ from cbo_gym.study.report.snapshot import Snapshot, interval, number
 from cbo_gym.study.report.system import system
 from cbo_gym.study.study import Study
 from cbo_gym.study.suggesting import one_at_a_time
-from cbo_gym.study.trials import STATUS_WORDS
+from cbo_gym.study.trials import STATUS_WORDS, Entry
 from cbo_gym.version import __version__
 
 SECTIONS = ("overview", "now", "curve", "beliefs", "system", "trials", "provenance")
@@ -31,7 +31,7 @@ TITLES = {
     "number": "Trial",
     "status": "Status",
     "why": "Why it was suggested",
-    "reason": "Why it failed or was rejected",
+    "reason": "Why it failed, was rejected or closed",
     "asked": "Asked, UTC",
     "ended": "Ended, UTC",
 }
@@ -132,10 +132,10 @@ def _now(snapshot: Snapshot, preview: bool) -> dict[str, Any]:
             entry.number,
             (f"at {snapshot.words(entry.context)}: " if entry.context else "")
             + snapshot.action_words(snapshot.units.read(entry.action)),
-            entry.why,
+            f"known: {known}; {entry.why}" if (known := _known(snapshot, entry)) else entry.why,
         ]
         for entry in snapshot.study.trials
-        if entry.status == "pending"
+        if entry.status in ("pending", "partial")
     ]
     following = "No trial is running; ask for the next one."
     if preview and not pending and (action := snapshot.next()) is not None:
@@ -146,6 +146,11 @@ def _now(snapshot: Snapshot, preview: bool) -> dict[str, Any]:
             expected = f", with {snapshot.description.reward} expected to be {mean} ({ends})"
         following = f"No trial is running. The next suggestion will be {snapshot.action_words(action)}{expected}."
     return {"pending": pending, "next": following, "recommended": _recommendation(snapshot)}
+
+
+def _known(snapshot: Snapshot, entry: Entry) -> str:
+    values = {name: value for name, value in entry.values.items() if value is not None}
+    return snapshot.words(values) if values else ""
 
 
 def _recommendation(snapshot: Snapshot) -> dict[str, Any] | None:

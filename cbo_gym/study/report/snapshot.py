@@ -38,7 +38,8 @@ class Snapshot:
     Attributes:
         description: Description of the study.
         units: Conversion of actions and values.
-        rounds: Imported data, then the trials with an outcome.
+        rounds: Imported data, then the trials with an outcome, of those with a reward.
+        others: The measured values of the rounds without one.
         agent: Copy of the agent; None if there are no beliefs to show.
         silence: Reason why there are no beliefs.
         context: Context of the last trial; None in the other modes.
@@ -58,13 +59,15 @@ class Snapshot:
             *(
                 (entry.number, entry.action, entry.values)
                 for entry in state.trials.entries.values()
-                if entry.status == "told"
+                if entry.status in ("told", "partial", "closed")
             ),
         ]
         self.rounds = [
-            KnownRound(number, self.units.read(flat), values, values[self.description.reward])
+            KnownRound(number, self.units.read(flat), values, reward)
             for number, flat, values in known
+            if (reward := values[self.description.reward]) is not None
         ]
+        self.others = [values for *_, values in known if values[self.description.reward] is None]
 
     def rewards(self, actions: Sequence[Action]) -> Band | None:
         """Return the rewards that the agent expects; None if it cannot predict those of these actions."""
@@ -83,7 +86,8 @@ class Snapshot:
 
     def measurements(self, name: str) -> list[float]:
         """Return the measured values of a variable, in the order of the rounds."""
-        return [value for known in self.rounds if (value := known.values.get(name)) is not None]
+        values = [*(known.values for known in self.rounds), *self.others]
+        return [value for own in values if (value := own.get(name)) is not None]
 
     # Words ---------------------------------------------------------------------------------------------------
 
