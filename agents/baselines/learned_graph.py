@@ -1,9 +1,9 @@
 """LearnedGraph: a causal discovery library learns a graph from observations, on which another agent plays.
 
 A baseline for methods that learn a hidden graph while they play. The graph is that of the PC algorithm (Spirtes,
-Glymour & Scheines 2000) in causal-learn (Zheng et al. 2024), with Fisher's z test of partial correlations and the
-background knowledge that the reward has no effects. Undirected edges are directed as by Dor & Tarsi (1992), so that the
-diagram belongs to the equivalence class if it has any member.
+Glymour & Scheines 2000) in causal-learn (Zheng et al. 2024), with Fisher's z test of partial correlations and
+background knowledge: the reward has no effects, and edges may be required or forbidden. Undirected edges are directed
+as by Dor & Tarsi (1992), so that the diagram belongs to the equivalence class if it has any member.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from __future__ import annotations
 import importlib
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cbo_gym._util.arguments import require_probability, require_word, whole_number
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
-from cbo_gym.errors import UnsupportedModeError, naming_the_extra
+from cbo_gym.errors import ArgumentError, UnsupportedModeError, did_you_mean, naming_the_extra
 from cbo_gym.scm.diagram import CausalDiagram, Edge
-from cbo_gym.task import Action, GraphKnowledge, HardTask, Info, Mode, Observation, Round
+from cbo_gym.task import Action, GraphKnowledge, HardTask, Info, Mode, Observation, Round, Task
 
 #: Module, class and arguments of the agents that may play.
 PLAYERS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -39,6 +40,9 @@ class LearnedGraph(Agent):
         player: "CBO", on the minimal intervention sets of the diagram, or "MCBO".
         observations: rounds without intervention before the graph is learned, 10 to 10,000.
         alpha: level of the tests of independence, between 0 and 1.
+        required: edges ``(cause, effect)`` that the graph has.
+        forbidden: edges that it has not.
+        tiers: groups of variables in the order of time; none has effects in an earlier group.
 
     Attributes:
         diagram: the learned diagram; None before.
@@ -47,18 +51,28 @@ class LearnedGraph(Agent):
         ArgumentError: if an argument is out of range.
         MissingExtraError: if causal-learn is not installed.
         UnsupportedModeError: by :meth:`reset`, if no target set is empty.
+        ArgumentError: by :meth:`reset`, if the edges contradict each other or name an unknown variable.
     """
 
     modes = frozenset({Mode.HARD})
     task: HardTask
     diagram: CausalDiagram | None
 
-    def __init__(self, player: str = "CBO", observations: int = 50, alpha: float = 0.05) -> None:
+    def __init__(
+        self,
+        player: str = "CBO",
+        observations: int = 50,
+        alpha: float = 0.05,
+        required: Collection[Edge] = (),
+        forbidden: Collection[Edge] = (),
+        tiers: Sequence[Collection[str]] = (),
+    ) -> None:
         self.player = require_word("player", player, PLAYERS)
         self.alpha = require_probability("alpha", alpha)
         with naming_the_extra("LearnedGraph"):
             importlib.import_module("causallearn")
         self.observations = whole_number("observations", observations, at_least=10, at_most=10_000)
+        self.required, self.forbidden, self.tiers = required, forbidden, tiers
 
     def setup(self, seed: int) -> None:
         if frozenset() not in self.task.targets:
@@ -67,6 +81,7 @@ class LearnedGraph(Agent):
                 "the empty set [] to its targets, or choose another agent"
             )
         self.diagram = None
+        self._known = EdgeKnowledge.of(self.task, self.required, self.forbidden, self.tiers)
         self._player: Agent | None = None
         self._seed = seed
 
@@ -83,8 +98,8 @@ class LearnedGraph(Agent):
     def _begin(self, rows: np.ndarray) -> None:
         """Learn the graph, and start the player on it with all rounds so far."""
         task = self.task
-        arrows, lines = learn_edges(rows, task.nodes, task.reward, self.alpha)
-        self.diagram = direct_edges(task.nodes, arrows, lines, task.reward)
+        arrows, lines = learn_edges(rows, task.nodes, self._known, self.alpha)
+        self.diagram = direct_edges(task.nodes, arrows, lines, task.reward, self._known)
         if not self.diagram.ancestors([task.reward]) & set(task.manipulable):
             causes = {(name, task.reward) for name in task.manipulable}
             self.diagram = CausalDiagram(self.diagram.nodes, self.diagram.directed | causes)
@@ -114,7 +129,45 @@ class LearnedGraph(Agent):
         return super().estimated_rewards() if self._player is None else self._player.estimated_rewards()
 
 
-def learn_edges(rows: np.ndarray, nodes: tuple[str, ...], reward: str, alpha: float) -> tuple[set[Edge], set[Edge]]:
+class EdgeKnowledge(NamedTuple):
+    """Edges that a graph is known to have, and edges that it is known not to have.
+
+    Attributes:
+        required: edges ``(cause, effect)`` of the graph.
+        forbidden: edges that are not of the graph.
+    """
+
+    required: frozenset[Edge] = frozenset()
+    forbidden: frozenset[Edge] = frozenset()
+
+    @classmethod
+    def of(
+        cls, task: Task, required: Collection[Edge], forbidden: Collection[Edge], tiers: Sequence[Collection[str]]
+    ) -> EdgeKnowledge:
+        """Return the knowledge of a task, whose reward has no effects.
+
+        Raises:
+            ArgumentError: if a name is unknown, or required edges are a cycle or forbidden.
+        """
+        names = {name for names in (*required, *forbidden, *tiers) for name in names}
+        if unknown := sorted(names - set(task.nodes)):
+            raise ArgumentError(
+                f"required, forbidden and tiers name {unknown}{did_you_mean(unknown[0], task.nodes)}; the variables "
+                f"are {list(task.nodes)}"
+            )
+        wanted = frozenset((cause, effect) for cause, effect in required)
+        CausalDiagram(task.nodes, wanted)
+        back = {(late, early) for first, second in combinations(tiers, 2) for late in second for early in first}
+        from_reward = {(task.reward, name) for name in task.nodes if name != task.reward}
+        ruled_out = {(cause, effect) for cause, effect in forbidden} | back | from_reward
+        if both := sorted(wanted & ruled_out):
+            raise ArgumentError(f"the edges {both} are required and forbidden (by tiers, or as effects of the reward)")
+        return cls(wanted, frozenset(ruled_out | {(effect, cause) for cause, effect in wanted}))
+
+
+def learn_edges(
+    rows: np.ndarray, nodes: tuple[str, ...], known: EdgeKnowledge, alpha: float
+) -> tuple[set[Edge], set[Edge]]:
     """Return the directed and the undirected edges that PC finds in observations of shape ``(n, len(nodes))``."""
     from causallearn.graph.GraphNode import GraphNode
     from causallearn.search.ConstraintBased.PC import pc
@@ -125,32 +178,40 @@ def learn_edges(rows: np.ndarray, nodes: tuple[str, ...], reward: str, alpha: fl
     standardised = (rows[:, varying] - rows[:, varying].mean(axis=0)) / rows[:, varying].std(axis=0)
     # Deterministic variables make correlations singular.
     jittered = standardised + 1e-3 * np.random.default_rng(0).standard_normal(standardised.shape)
-    known = BackgroundKnowledge()
-    for name in names:
-        if name != reward:
-            known.add_forbidden_by_node(GraphNode(reward), GraphNode(name))
-    result = pc(jittered, alpha, "fisherz", show_progress=False, node_names=names, background_knowledge=known)
+    background = BackgroundKnowledge()
+    for cause, effect in sorted(known.forbidden):
+        background.add_forbidden_by_node(GraphNode(cause), GraphNode(effect))
+    for cause, effect in sorted(known.required):
+        background.add_required_by_node(GraphNode(cause), GraphNode(effect))
+    result = pc(jittered, alpha, "fisherz", show_progress=False, node_names=names, background_knowledge=background)
     # 1 for an arrowhead at the row's node, -1 for a tail.
     ends = result.G.graph
-    arrows, lines = set(), set()
+    arrows, lines = set(known.required), set()
     for i, first in enumerate(names):
         for j, second in enumerate(names[:i]):
+            if not ends[i, j]:
+                continue
+            allowed = {(first, second), (second, first)} - known.forbidden
             if ends[i, j] == 1 and ends[j, i] == -1:
-                arrows.add((second, first))
+                allowed &= {(second, first)}
             elif ends[i, j] == -1 and ends[j, i] == 1:
-                arrows.add((first, second))
-            elif ends[i, j]:
-                lines.add((second, first))
+                allowed &= {(first, second)}
+            (arrows if len(allowed) == 1 else lines).update(sorted(allowed)[:1])
     return arrows, lines
 
 
 def direct_edges(
-    nodes: Collection[str], arrows: Collection[Edge], lines: Collection[Edge], reward: str
+    nodes: Collection[str],
+    arrows: Collection[Edge],
+    lines: Collection[Edge],
+    reward: str,
+    known: EdgeKnowledge,
 ) -> CausalDiagram:
     """Return a diagram with these edges, every line directed, the nodes in topological order.
 
     The last variable is one without effects among those left, whose undirected neighbours are adjacent to all its other
     neighbours, so that its edges create no new collider. If there is none, the one with the fewest effects is taken.
+    Required edges are kept, and edges that would be forbidden are left out.
     """
     left, directed, order = set(nodes), set(), [reward]
     joined = {frozenset(edge) for edge in (*arrows, *lines)}
@@ -158,15 +219,17 @@ def direct_edges(
     def neighbours(name: str) -> set[str]:
         return {other for pair in joined if name in pair for other in pair - {name} if other in left}
 
-    def harm(name: str) -> tuple[int, int, str]:
+    def harm(name: str) -> tuple[int, int, int, str]:
         adjacent = neighbours(name)
         undirected = {other for other in adjacent if (name, other) in lines or (other, name) in lines}
         unlinked = sum(frozenset((a, b)) not in joined for a in undirected for b in adjacent - {a})
-        return sum((name, other) in arrows for other in adjacent), unlinked, name
+        ruled_out = sum((other, name) in known.forbidden for other in adjacent)
+        return ruled_out, sum((name, other) in arrows for other in adjacent), unlinked, name
 
     while left:
-        last = reward if reward in left else min(left, key=harm)
-        directed |= {(other, last) for other in neighbours(last)}
+        causes = {cause for cause, effect in known.required if effect in left}
+        last = reward if reward in left else min(left - causes, key=harm)
+        directed |= {(other, last) for other in neighbours(last) if (other, last) not in known.forbidden}
         left.discard(last)
         if last != reward:
             order.insert(0, last)

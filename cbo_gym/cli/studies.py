@@ -84,6 +84,10 @@ def create(
     description: Annotated[Path, typer.Argument(metavar="YAML", help="Description of the study, see the guide.")],
     database: Database,
     agent: AgentOption = None,
+    diagram: Annotated[
+        Path | None,
+        typer.Option("--diagram", metavar="FILE", help="File of the diagram: DAGitty, DOT, GML, BIF or Tetrad."),
+    ] = None,
 ) -> None:
     """Create a study from a YAML file: diagram, variables with bounds and units, constraints, costs, agent.
 
@@ -96,7 +100,9 @@ def create(
 
     shown = Database(database).shown
     try:
-        arguments = read_arguments(lambda: read_yaml_with_lines(description), name=description.stem, agent=agent)
+        arguments = read_arguments(
+            lambda: read_yaml_with_lines(description), name=description.stem, agent=agent, diagram=diagram
+        )
     except ArgumentError as error:
         raise ArgumentError(f"{description}: {error}") from error
     study = create_study(**arguments, storage=database)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Self
 
 import networkx as nx
@@ -12,6 +12,7 @@ import networkx as nx
 from cbo_gym._util.files import replacing, require_file
 from cbo_gym.errors import ArgumentError, did_you_mean, naming_the_extra
 from cbo_gym.scm import diagram_code, diagram_graphs
+from cbo_gym.scm.diagram_formats import read_file, read_format
 from cbo_gym.scm.diagram_parts import Edge, Parts
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class CausalDiagram:
         """Read a diagram in any of the forms below.
 
         Args:
-            source: a diagram; DAGitty or DOT code; a graph of networkx, pgmpy, DoWhy or causal-learn; or a list of
-                pairs ``(cause, effect)``.
+            source: a diagram; code of DAGitty, DOT, GML, BIF or Tetrad, or the ``pathlib.Path`` of a file with it; a
+                graph of networkx, pgmpy, DoWhy or causal-learn; or a list of pairs ``(cause, effect)``.
             allow_cycles: as for the class.
 
         Raises:
@@ -62,7 +63,9 @@ class CausalDiagram:
         """
         if isinstance(source, cls):
             return source
-        return cls._from_parts(diagram_graphs.read_any(source), None, allow_cycles)
+        code = read_file(source) if isinstance(source, PurePath) else source
+        parts = read_format(code) if isinstance(code, str) else None
+        return cls._from_parts(diagram_graphs.read_any(code) if parts is None else parts, None, allow_cycles)
 
     @classmethod
     def from_networkx(

@@ -41,19 +41,11 @@ ARROWS = {"→": "->", "⟶": "->", "←": "<-", "⟵": "<-", "↔": "<->", "⟷
 # DAGitty before version 3: a line for each node, a blank line, and lines of a node and its children.
 OLD_NODE = re.compile(r"(?P<name>\S.*?)\s+(?P<status>[EOAU]+|\d+)(?:\s+@\S+)?\s*")
 PATH = re.compile(r"[^\n{}>]*(?:[/\\]|\.\w{1,8}$)[^\n{}>]*")
-READERS = {
-    ".gml": "GML, which is not read; networkx.read_gml reads it as a graph that you can give",
-    ".graphml": "GraphML, which is not read; networkx.read_graphml reads it as a graph that you can give",
-    ".bif": "BIF, which is not read; pgmpy.readwrite.BIFReader(path).get_model() reads it as a graph that you can give",
-}
 FOREIGN = {
-    r"\bnode\s*\[\s*id\s": READERS[".gml"].replace("read_gml", "parse_gml"),
-    r"<graphml\b": READERS[".graphml"].replace("read_graphml", "parse_graphml"),
-    r"\A\s*network\b[^\n]*\{": READERS[".bif"],
+    r"<graphml\b": "GraphML, which is not read; networkx.parse_graphml reads it as a graph that you can give",
     r"\A\s*<(?!-)": "XML, which is not read",
     r"\A\s*[\[{]\s*[\"\[{}\]]": "JSON, which is not read; give a list of pairs (cause, effect)",
     r"\A\s*(?:graph|flowchart)\s+(?:TD|TB|BT|LR|RL)\b": "Mermaid, which is not read",
-    r"\A\s*Graph Nodes:": "Tetrad's, which is not read; give causal-learn's graph itself",
     r"\A\s*(?:strict\s+)?(?:dag|pdag|mag|pag|digraph)\s+[^-<\s]": "code without braces",
     r"\A[^>]*~": "formulas, which are not read",
 }
@@ -95,12 +87,8 @@ def read_code(code: str) -> Parts:
 def _refuse_foreign(code: str) -> None:
     """Raise ArgumentError if the code has no arrows, naming the format that it seems to have."""
     if PATH.fullmatch(code.strip()):
-        ending = "." + code.strip().rpartition(".")[2].lower()
-        problem = f"{short_repr(code)} looks like the path of a file"
-        if ending in READERS:
-            raise ArgumentError(f"{problem} of {READERS[ending]}; or give {EXAMPLES}")
-        hint = "" if "://" in code else f": pathlib.Path({code.strip()!r}).read_text()"
-        raise ArgumentError(f"{problem}; give its contents{hint}")
+        hint = "its contents" if "://" in code else f"pathlib.Path({code.strip()!r}), or its contents"
+        raise ArgumentError(f"{short_repr(code)} looks like the path of a file; give {hint}")
     for pattern, language in FOREIGN.items():
         if re.search(pattern, code):
             raise ArgumentError(f"a causal diagram is {EXAMPLES}; this looks like {language}")

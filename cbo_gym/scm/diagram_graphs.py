@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import PurePath
 from typing import Any
 
 import networkx as nx
@@ -94,13 +93,11 @@ def read_any(source: Any) -> Parts:
         return read_networkx(source)
     if hasattr(source, "graph"):
         return read_dowhy(source)
-    hint = ""
-    if isinstance(source, PurePath):
-        hint = "; give the file's contents: path.read_text()"
-    if isinstance(source, Mapping):
-        # In networkx the values of a mapping are effects, in other libraries causes.
-        hint = "; a mapping does not say which are the causes: give networkx.DiGraph(mapping) if its keys are"
+    # In networkx the values of a mapping are effects, in other libraries causes.
+    ambiguous = "; a mapping does not say which are the causes: give networkx.DiGraph(mapping) if its keys are"
+    hint = ambiguous if isinstance(source, Mapping) else ""
     raise ArgumentTypeError(
-        "a causal diagram is DAGitty or DOT code, a CausalDiagram, a graph of networkx, pgmpy, DoWhy or causal-learn, "
+        "a causal diagram is code of DAGitty, DOT, GML, BIF or Tetrad, the pathlib.Path of a file with it, a "
+        "CausalDiagram, a graph of networkx, pgmpy, DoWhy or causal-learn, "
         f"or a list of pairs (cause, effect); given {short_repr(source)}{hint}"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from cbo_gym._util.validation import errors_by_path
 from cbo_gym._util.yaml import KeyPath, Lines
 from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.study import describe, trusts
 
@@ -20,6 +22,7 @@ def read_arguments(
     *,
     name: str | None = None,
     agent: str | None = None,
+    diagram: Path | None = None,
     trusted: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the arguments of :func:`create_study`, except the storage, after a check that they fit together.
@@ -28,6 +31,7 @@ def read_arguments(
         read: returns the fields of a YAML file and their lines.
         name: name of the study, if the fields have none.
         agent: label of the agent, instead of the one in the fields.
+        diagram: file of the diagram, instead of the one in the fields.
         trusted: import paths of agents whose code may be run.
 
     Raises:
@@ -38,6 +42,9 @@ def read_arguments(
     try:
         fields, lines = read()
         arguments = _arguments(fields, name, agent, trusted)
+        if diagram is not None:
+            with at("diagram"):
+                arguments["diagram"] = CausalDiagram.read(diagram)
         describe(**arguments)
         return arguments
     except CBOGymError as error:

@@ -7,11 +7,11 @@ import torch
 
 from cbo_gym import make_task
 from cbo_gym.agents import CBOU, CEO, HCBO, LearnedGraph
-from cbo_gym.agents.baselines.learned_graph import direct_edges
+from cbo_gym.agents.baselines.learned_graph import EdgeKnowledge, direct_edges, learn_edges
 from cbo_gym.agents.intervention_sets.ceo import greatest_rewards, information_on_greatest
 from cbo_gym.agents.intervention_sets.evidence import explain, explain_linearly, linear_log_evidence
 from cbo_gym.agents.intervention_sets.hcbo import coverage_of, relative_weights
-from cbo_gym.errors import HiddenGraphError
+from cbo_gym.errors import ArgumentError, HiddenGraphError
 from cbo_gym.scm import CausalDiagram
 
 ER10, TOY, PSA = "CBO/ErdosRenyi10-v0", "CBO/ToyGraph-v0", "CBO/PSAGraph-v0"
@@ -150,12 +150,48 @@ def test_learned_graph_observes_learns_and_hands_over():
     assert agent.estimated_rewards().shape == (len(agent.history),)
 
 
+def test_a_learned_graph_keeps_what_is_known_of_its_edges():
+    rows = np.random.default_rng(0).standard_normal((200, 4))
+    rows[:, 1] += rows[:, 0]
+    rows[:, 2] += rows[:, 1]
+    rows[:, 3] += rows[:, 2]
+    task = make_task("CBO/SurveyChain-v0", seed=1)
+
+    def learn(**known):
+        knowledge = EdgeKnowledge.of(task, *(known.get(name, ()) for name in ("required", "forbidden", "tiers")))
+        arrows, lines = learn_edges(rows, task.nodes, knowledge, 0.05)
+        return direct_edges(task.nodes, arrows, lines, task.reward, knowledge)
+
+    first, second, third, reward = task.nodes
+    assert {frozenset(edge) for edge in learn().directed} == {
+        frozenset(pair) for pair in ((first, second), (second, third), (third, reward))
+    }
+    assert learn(tiers=[[third], [second], [first]]).directed == {(third, second), (second, first), (third, reward)}
+    assert (first, third) in learn(required=[(first, third)]).directed
+    both_ways = [(first, second), (second, first)]
+    assert not set(both_ways) & learn(forbidden=both_ways).directed
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        ({"required": [("X0", "x1")]}, r"name \['x1'\]; did you mean 'X1'.*; the variables are \['X0', 'X1', 'Y'\]"),
+        ({"required": [("X0", "X1"), ("X1", "X0")]}, "acyclic"),
+        ({"required": [("Y", "X0")]}, r"\[\('Y', 'X0'\)\] are required and forbidden"),
+        ({"required": [("X1", "X0")], "tiers": [["X0"], ["X1"]]}, r"\[\('X1', 'X0'\)\] are required and forbidden"),
+    ],
+)
+def test_contradictions_about_edges_are_refused(known, message):
+    with pytest.raises(ArgumentError, match=message):
+        started(LearnedGraph(**known), TOY, graph="hidden")
+
+
 def test_lines_are_directed_without_new_colliders():
-    diagram = direct_edges("ABCY", [("C", "Y")], [("A", "B"), ("B", "C")], "Y")
+    diagram = direct_edges("ABCY", [("C", "Y")], [("A", "B"), ("B", "C")], "Y", EdgeKnowledge())
     assert diagram.nodes[-1] == "Y"
     assert {frozenset(edge) for edge in diagram.directed} == {frozenset(p) for p in ("AB", "BC", "CY")}
     assert not [name for name in "ABC" if len(diagram.parents(name)) > 1]
-    collider = direct_edges("ABCY", [("A", "C"), ("B", "C")], [("C", "Y")], "Y")
+    collider = direct_edges("ABCY", [("A", "C"), ("B", "C")], [("C", "Y")], "Y", EdgeKnowledge())
     assert collider.directed == {("A", "C"), ("B", "C"), ("C", "Y")}
 
 

@@ -110,14 +110,17 @@ REFUSED = {
     "digraph { A -> U -> A; U [latent] }": "acyclic",
     "digraph { A -> A }": "self loop at {'A'}",
     "x 1\ny O\n\nx z": r"unknown variables \['z'\]; the first lines have \['x', 'y'\]",
-    "model.gml": "looks like the path of a file of GML, which is not read; networkx.read_gml",
-    "C:\\data\\model.bif": "the path of a file of BIF, which is not read; pgmpy",
-    "graphs/front_door.dot": r"path of a file; .*: pathlib.Path\('graphs/front_door.dot'\).read_text\(\)",
-    "graph [\n directed 1\n node [\n id 0\n label \"x\" ]\n]": "this looks like GML, .* networkx.parse_gml",
+    "model.gml": r"looks like the path of a file; give pathlib.Path\('model.gml'\), or its contents",
+    "https://host/model.bif": "the path of a file; give its contents",
+    "graph [\n node [\n id 0\n label \"x\" ]\n]": "cannot read GML: its edges have no directions; write 'directed 1'",
+    "graph [\n directed 1 node [": "cannot read GML: expected",
+    'graph [ directed 1 node [ id 0 label "x" ] node [ id 1 label "x" ] ]': r"several nodes have the labels \['x'\]",
     '<?xml version="1.0"?>\n<graphml xmlns="x"><graph/></graphml>': "looks like GraphML, .* networkx.parse_graphml",
-    "network unknown {\n}\nvariable x { }": "looks like BIF, which is not read",
+    "network a {\n}\nvariable x { } probability ( x | y ) { }": "cannot read BIF: 'y' is not one of its variables",
     "flowchart LR\n x --> y": "looks like Mermaid",
-    "Graph Nodes:\nx;y\n\nGraph Edges:\n1. x --> y": "Tetrad's, which is not read; give causal-learn's graph itself",
+    "Graph Nodes:\nx;y\n\nGraph Edges:\n1. x o-> y": "the edge between x and y ends in a circle",
+    "Graph Nodes:\nx;y\n\nGraph Edges:\n1. x --> z": r"\['z'\] are not among its nodes",
+    "Graph Nodes:\nx;y\n\nGraph Edges:\nx causes y": "'x causes y' is not an edge such as '1. X --> Y'",
     "y ~ x + z": "looks like formulas",
     '{"nodes": ["x"]}': r"looks like JSON, .* pairs \(cause, effect\)",
 }  # fmt: skip
@@ -127,6 +130,41 @@ REFUSED = {
 def test_what_cannot_be_read_is_refused_with_the_remedy(string: str) -> None:
     with pytest.raises(ArgumentError, match=f"(?s){REFUSED[string]}"):
         CausalDiagram.read(string)
+
+
+FILES = {
+    "front.dot": "digraph { X -> Z -> Y; X -> Y [dir=both] }",
+    "front.dag": "dag { X -> Z -> Y; X <-> Y }",
+    "front.gml": """Creator "a program"
+        graph [ directed 1 node [ id 0 label "X" ] node [ id 1 label "Z" ] node [ id 2 label "Y" ]
+        node [ id 3 label "U" latent "yes" ] edge [ source 0 target 1 ] edge [ source 1 target 2 ]
+        edge [ source 3 target 0 ] edge [ source 3 target 2 ] ]""",
+    "front.txt": """Graph Nodes:\nX;Z;Y;(U)\n\nGraph Edges:\n1. X --> Z\n2. Z --> Y dd nl\n3. (U) --> X\n4. (U) --> Y
+        \nGraph Attributes:\nBIC: -12.5\n""",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_and_their_contents_are_read(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text(FILES[name], encoding="utf-8-sig")
+    expected = CausalDiagram("XZY", [("X", "Z"), ("Z", "Y")], [("X", "Y")])
+    assert CausalDiagram.read(file) == CausalDiagram.read(FILES[name]) == expected
+
+
+def test_bayesian_networks_are_read_without_their_tables(tmp_path: Path) -> None:
+    bif = """network "asia" { // a comment
+    } variable smoke { type discrete [ 2 ] { yes, no }; } variable lung { type discrete [ 2 ] { yes, no }; }
+    variable "air quality" { type discrete [ 2 ] { good, bad }; }
+    probability ( smoke ) { table 0.5, 0.5; }
+    /* probability ( smoke | lung ) */
+    probability ( lung | smoke, "air quality" ) { (yes, good) 0.1, 0.9; (no, bad) 0.01, 0.99; }"""
+    assert CausalDiagram.read(bif).directed == {("smoke", "lung"), ("air quality", "lung")}
+    (tmp_path / "latin.dag").write_bytes("dag { é -> y }".encode("latin-1"))
+    with pytest.raises(ArgumentError, match=r"latin\.dag: it is not text in UTF-8"):
+        CausalDiagram.read(tmp_path / "latin.dag")
+    with pytest.raises(ArgumentError, match=r"cannot read the diagram .*none\.gml: No such file"):
+        CausalDiagram.read(tmp_path / "none.gml")
 
 
 MANY = {letter: " ".join(f"{letter}{i}" for i in range(400)) for letter in "ab"}
@@ -188,11 +226,11 @@ def test_objects_of_every_kind_are_read() -> None:
         (nx.DiGraph([(("x", 0), ("y", 0))]), r"names of variables are strings; given .*networkx.relabel_nodes"),
         (nx.DiGraph([("x", "y"), ("y", "x")]), "cycle x -> y -> x"),
         ({"y": ["x"]}, "a mapping does not say which are the causes: give networkx.DiGraph"),
-        (Path("model.dot"), r"give the file.s contents: path.read_text\(\)"),
+        (Path("model.dot"), "cannot read the diagram model.dot: No such file"),
         (["x -> y"], r"pairs of names, \(cause, effect\); given 'x -> y'"),
         ([("x", "y", 1)], "pairs of names"),
-        (3, "a causal diagram is DAGitty or DOT code, .*; given 3"),
-        (b"dag { x -> y }", "a causal diagram is DAGitty or DOT code"),
+        (3, "a causal diagram is code of DAGitty, DOT, GML, BIF or Tetrad, .*; given 3"),
+        (b"dag { x -> y }", "a causal diagram is code of DAGitty, DOT, GML"),
     ],
 )  # fmt: skip
 def test_objects_that_are_no_diagram_are_refused(source, message: str) -> None:
