@@ -33,7 +33,7 @@ DOCUMENTS = [
     ROOT / "CHANGELOG.md",
     *sorted(ROOT.glob("examples/**/*.py")),
     *sorted(ROOT.glob("examples/*.yaml")),
-    ROOT / "cbo_gym" / "evaluation" / "compare" / "parameter_choice.py",
+    ROOT / "cbo_gym" / "evaluation" / "comparison" / "parameter_choice.py",
 ]
 
 
