@@ -186,7 +186,7 @@ def learn_edges(
     result = pc(jittered, alpha, "fisherz", show_progress=False, node_names=names, background_knowledge=background)
     # 1 for an arrowhead at the row's node, -1 for a tail.
     ends = result.G.graph
-    arrows, lines = set(known.required), set()
+    arrows, lines = set(known.required), set[Edge]()
     for i, first in enumerate(names):
         for j, second in enumerate(names[:i]):
             if not ends[i, j]:
