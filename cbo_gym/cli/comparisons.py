@@ -41,7 +41,6 @@ MAX_UNFINISHED = 6
 EXPENDABLE_OVERALL = ("run_seconds", "probability", "score", "seconds", "average_score")
 #: Columns of a comparison over environments.
 OVERALL_ONLY = ("envs", "pairs", "p_value", "least_p_value")
-FEW_SEEDS = 5
 FolderArgument = Annotated[
     Path,
     typer.Argument(
@@ -273,6 +272,7 @@ def _print_comparison(result: Comparison) -> None:
     import polars as pl
 
     from cbo_gym.evaluation.comparison.pairwise import COMPARED, TEST
+    from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS
     from cbo_gym.evaluation.metrics.registry import METRICS
     from cbo_gym.evaluation.report.tables import with_interval
 
@@ -299,8 +299,8 @@ def _print_comparison(result: Comparison) -> None:
         "A difference above 0 favours the first. Wins count seeds on one environment, and environments "
         f"over several. p: two-sided, {TEST}; with the fewest pairs here it cannot be below {min_p_value:.2g}.",
     ]
-    if min_seeds < FEW_SEEDS:
-        notes.append("With so few seeds an interval rests on differences being about normal: play more to be sure.")
+    if min_seeds < MIN_SEEDS:
+        notes.append(f"There are no intervals of fewer than {MIN_SEEDS} seeds: play more.")
     if result.unpaired:
         notes.append(f"Left out: {result.unpaired} finished runs whose environment and seed the other agent lacks.")
     say(" ".join(notes), "dim")

@@ -102,8 +102,8 @@ def test_both_versions_of_one_run(played):
 
 
 def test_columns_tables_and_report(played, tmp_path):
-    runs = [replace(played, agent=agent, seed=seed) for agent in "AB" for seed in (0, 1)]
-    long = replace(played, agent="A", seed=2, initial_expected=None, initial_reward=None)
+    runs = [replace(played, agent=agent, seed=seed) for agent in "AB" for seed in range(5)]
+    long = replace(played, agent="A", seed=5, initial_expected=None, initial_reward=None)
     board = leaderboard(runs)
     assert board.per_env["gap_20"].to_list() == [pytest.approx(gaps_of(played)["gap_20"])] * 2
     assert board.per_env["gap_100"].to_list() == [None, None]

@@ -19,17 +19,17 @@ from tests.support.runs import choosing_run, made_up_run
 
 
 def test_means_and_intervals_by_hand():
-    runs = [made_up_run("A", seed, [0.0, last]) for seed, last in enumerate([0.2, 0.4, 0.6])]
+    runs = [made_up_run("A", seed, [0.0, last]) for seed, last in enumerate([0.2, 0.3, 0.4, 0.5, 0.6])]
     row = leaderboard(runs).per_env.row(0, named=True)
-    assert row["seeds"] == 3
+    assert row["seeds"] == 5
     assert row["simple_regret"] == pytest.approx(0.6)
-    # the t quantile at 97.5 % with 2 degrees of freedom is 4.302653; the standard deviation is 0.2
-    assert row["simple_regret_half"] == pytest.approx(4.302653 * 0.2 / np.sqrt(3), rel=1e-6)
+    # the t quantile at 97.5 % with 4 degrees of freedom is 2.776445; the variance is 0.025
+    assert row["simple_regret_half"] == pytest.approx(2.776445 * np.sqrt(0.025 / 5), rel=1e-6)
     assert row["score"] == pytest.approx(0.4)
     assert row["average_score"] == pytest.approx(0.2)
     assert row["cumulative_regret"] == pytest.approx(1.6)
     assert row["seconds"] == pytest.approx(0.875)
-    assert leaderboard(runs[:1]).per_env["score_half"].to_list() == [None]
+    assert leaderboard(runs[:4]).per_env["score_half"].to_list() == [None]
     longer = [*runs[:1], made_up_run("A", 0, [0.5])]
     assert leaderboard(longer).per_env["env"].to_list() == ["CBO/Dropwave-v0, T=1", "CBO/Dropwave-v0, T=2"]
     # a context that is worth 0.4 by itself: the recommendation earns 1.2, where 1.3 was possible
@@ -64,12 +64,12 @@ def test_to_fail_on_bad_seeds_does_not_pay():
 
 def test_choices_are_counted():
     board = leaderboard(
-        [choosing_run("A", 0, [0, 0, 1, 1]), choosing_run("A", 1, [0, 0, 0, 0]), made_up_run("B", 0, [1.0])]
+        [choosing_run("A", seed, [0, 0, seed % 2, seed % 2]) for seed in range(6)] + [made_up_run("B", 0, [1.0])]
     )
     assert board.choices["choice"].to_list() == ["{X1 | C}", "{X2 | C}"]  # what was never chosen is left out
     assert board.choices["frequency"].to_list() == [0.75, 0.25]
-    # the t quantile at 97.5 % with 1 degree of freedom is 12.7062; the standard deviation is 0.5 / sqrt(2)
-    assert board.choices["frequency_half"][0] == pytest.approx(12.7062 * 0.25, rel=1e-5)
+    # the t quantile at 97.5 % with 5 degrees of freedom is 2.570582; the variance is 6 * 0.25^2 / 5
+    assert board.choices["frequency_half"][0] == pytest.approx(2.570582 * np.sqrt(0.0125), rel=1e-5)
     rows = choice_table(board, "CBO/CoCaFig1-v0, T=4").lines
     assert [row[:2] for row in rows] == [["A", "{X1 | C}"], ["A", "{X2 | C}"]]
     assert choice_table(board, "CBO/Dropwave-v0, T=1").lines == []
@@ -78,25 +78,25 @@ def test_choices_are_counted():
 def test_a_metric_that_not_every_run_reaches_has_no_mean_of_those_that_do():
     env = "CBO/Dropwave-v0, T=3"
     rewards = {
-        "A": [[0.0, 0.95, 0.0], [0.95, 0.0, 0.0], [0.0, 0.0, 0.9]],
+        "A": [[0.0, 0.95, 0.0], [0.95, 0.0, 0.0], [0.0, 0.0, 0.9], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]],
         "B": [[0.95, 0, 0], [0, 0.95, 0], [0, 0, 0.8]],
     }
     runs = [made_up_run(agent, seed, own) for agent, seeds in rewards.items() for seed, own in enumerate(seeds)]
     board = leaderboard([*runs, made_up_run("B", 3, [0.0, 0.0, 0.0])])
     rows = {row["agent"]: row for row in board.per_env.iter_rows(named=True)}
     assert rows["A"]["rounds_to_goal"] == pytest.approx(2.0)
-    assert rows["A"]["rounds_to_goal_half"] == pytest.approx(4.302653 * 1.0 / np.sqrt(3), rel=1e-5)
+    assert rows["A"]["rounds_to_goal_half"] == pytest.approx(2.776445 * np.sqrt(0.5 / 5), rel=1e-5)
     assert [rows["B"][f"rounds_to_goal{end}"] for end in ("", "_half", "_seeds")] == [None, None, 2]
     shown = dict(zip(("A", "B"), env_table(board, env).lines, strict=True))
     column = env_table(board, env).header.index("rounds to score 0.9")
-    assert (shown["A"][column], shown["B"][column]) == ("2.0 ± 2.5", "2 of 4 seeds")
+    assert (shown["A"][column], shown["B"][column]) == ("2.00 ± 0.88", "2 of 4 seeds")
     never = leaderboard([made_up_run("B", seed, [0.0]) for seed in range(2)])
     assert env_table(never, "CBO/Dropwave-v0, T=1").lines[0][-1] == "0 of 2 seeds"
 
 
 def test_overall_averages_environments_and_brackets_the_mean():
-    runs = [made_up_run("A", seed, [0.2 + 0.1 * seed]) for seed in range(4)]
-    runs += [made_up_run("A", seed, [0.9], env="CBO/Ackley-v0") for seed in range(4)]
+    runs = [made_up_run("A", seed, [0.2 + 0.1 * (seed // 2)]) for seed in range(8)]
+    runs += [made_up_run("A", seed, [0.9], env="CBO/Ackley-v0") for seed in range(8)]
     runs += [made_up_run("B", seed, [0.99]) for seed in range(4)]
     overall = leaderboard(runs).overall
     assert overall["agent"].to_list() == ["A", "B"], "agents with fewer environments come last"
@@ -105,17 +105,18 @@ def test_overall_averages_environments_and_brackets_the_mean():
     assert row["score"] == pytest.approx((0.35 + 0.9) / 2)
     assert row["score_low"] < row["score"] < row["score_high"]
     assert row["score_high"] - row["score_low"] < 0.15
-    # eight scores: 0.2, 0.3, 0.4, 0.5 and four times 0.9; the middle four are 0.4, 0.5, 0.9, 0.9
+    # twice the scores 0.2, 0.3, 0.4, 0.5 and four times 0.9; the middle half is 0.4, 0.5, 0.9, 0.9
     assert row["iqm"] == pytest.approx((0.4 + 0.5 + 0.9 + 0.9) / 4)
     assert row["iqm_low"] < row["iqm"] < row["iqm_high"]
-    assert (row["runs"], row["of"], row["fewest_seeds"], row["most_seeds"]) == (8, 2, 4, 4)
+    assert (row["runs"], row["of"], row["fewest_seeds"], row["most_seeds"]) == (16, 2, 8, 8)
     assert (row["seconds"], row["run_seconds"]) == (pytest.approx(0.875), pytest.approx(0.875))
 
 
-def test_a_single_run_in_an_environment_has_no_bootstrap_interval():
-    runs = [made_up_run("A", 0, [0.1]), *(made_up_run("A", seed, [0.1], "CBO/Ackley-v0") for seed in range(3))]
-    runs += [made_up_run("B", seed, [0.2]) for seed in range(2)]
+def test_four_runs_in_an_environment_have_neither_interval_nor_rank():
+    runs = [made_up_run("A", seed, [0.1], env) for env in ("CBO/Ackley-v0", "CBO/Dropwave-v0") for seed in range(9)]
+    runs = [*runs[:-5], *(made_up_run("B", seed, [0.2]) for seed in range(5))]
     board = leaderboard(runs)
+    assert leaderboard(runs, envs=["CBO/Dropwave-v0"]).overall["agent"].to_list() == ["B", "A"]
     assert board.overall.filter(pl.col("agent") == "A")["iqm_low"].to_list() == [None]
     assert board.overall.filter(pl.col("agent") == "B")["iqm_low"].null_count() == 0
     assert board.profiles.filter(pl.col("agent") == "A")["fraction_low"].null_count() == 101
@@ -123,9 +124,9 @@ def test_a_single_run_in_an_environment_has_no_bootstrap_interval():
 
 
 def test_profiles_and_improvement_by_hand():
-    runs = [made_up_run("A", seed, [score]) for seed, score in enumerate([0.3, 0.5])]
-    runs += [made_up_run("A", seed, [0.8], "CBO/Ackley-v0") for seed in range(2)]
-    runs += [made_up_run("B", seed, [score]) for seed, score in enumerate([0.5, 0.2])]
+    runs = [made_up_run("A", seed, [score]) for seed, score in enumerate([0.3, 0.5] * 3)]
+    runs += [made_up_run("A", seed, [0.8], "CBO/Ackley-v0") for seed in range(6)]
+    runs += [made_up_run("B", seed, [score]) for seed, score in enumerate([0.5, 0.2] * 3)]
     board = leaderboard(runs)
     profile = dict(board.profiles.filter(pl.col("agent") == "A").select("threshold", "fraction").iter_rows())
     assert [profile[at] for at in (0.0, 0.4, 0.5, 0.7, 1.0)] == pytest.approx([1, 0.75, 0.5, 0.5, 0])
@@ -134,7 +135,7 @@ def test_profiles_and_improvement_by_hand():
         ("A", "B", 1, pytest.approx(2.5 / 4)),
         ("B", "A", 1, pytest.approx(1.5 / 4)),
     ]
-    apart = [made_up_run(agent, seed, [score]) for agent, score in (("A", 0.9), ("B", 0.1)) for seed in range(2)]
+    apart = [made_up_run(agent, seed, [score]) for agent, score in (("A", 0.9), ("B", 0.1)) for seed in range(5)]
     shown = improvement_table(leaderboard(apart), "soft")
     assert shown.header[1:] == ["A", "B"]
     assert shown.lines == [["A", "-", "1.000"], ["B", "0.000", "-"]], "an interval without width is not shown"
@@ -218,6 +219,15 @@ def test_failed_and_skipped_are_shown():
         ["CBO/Zonal-v0, T=1", "", "", "-", ""],
     ]
     assert board.table["status"].value_counts(sort=True).rows() == [("skipped", 5), ("failed", 3), ("finished", 2)]
+
+
+def test_scores_of_other_numbers_of_rounds_are_not_averaged():
+    runs = [made_up_run(agent, seed, [0.2]) for agent in "AB" for seed in range(5)]
+    board = leaderboard([*runs, *(made_up_run("A", seed, [0.8, 0.8]) for seed in range(1000, 1005))])
+    assert board.overall.select("agent", "envs", "of").rows() == [("A", 1, 1), ("B", 1, 1)]
+    assert board.overall["score"].to_list() == pytest.approx([0.2, 0.2])
+    assert "leave out CBO/Dropwave-v0, T=2: runs with other numbers of rounds" in completeness(board)
+    assert board.seeds == 5
 
 
 def test_nothing_finished_is_an_error(tmp_path):

@@ -26,7 +26,7 @@ def test_results_replace_what_is_between_the_markers(tmp_path):
         "| soft | interquartile mean | score of play | Dropwave-v0, T=1 | seconds a round |",
         "| --- | ---: | ---: | ---: | ---: |",
         "| A | 0.500 | 0.500 | 0.5 | 0.875 |",
-        "| A\\|B | 0.450 [0.000, 0.900] | 0.450 [0.000, 0.900] | 0.5 ± 5.7 (1 of 2 seeds, 1 failed) | 0.875 |",
+        "| A\\|B | 0.450 | 0.450 | 0.45 (1 of 2 seeds, 1 failed) | 0.875 |",
         "| C | - | - | - (1 failed) | - |",
         "",
         f"{SCORE_NOTE} {SECONDS_NOTE}",

@@ -40,8 +40,13 @@ def curves_of(page):
 def awkward(tmp_path_factory):
     """The report of agents with awkward labels on three environments, one of them with a label of its own."""
     envs = ("CBO/Dropwave-v0", "CBO/Ackley-v0(noise_std=0.1)", "CBO/<i>$\n|")
-    runs = [made_up_run(agent, 0, [0.1, 0.1 * index], env) for index, agent in enumerate(AWKWARD) for env in envs]
-    runs.append(Run("<b>A</b>", "CBO/Dropwave-v0", 1, 2, "soft", "failed", "boom & <bust>"))
+    runs = [
+        made_up_run(agent, seed, [0.1, 0.1 * index], env)
+        for index, agent in enumerate(AWKWARD)
+        for env in envs
+        for seed in range(5)
+    ]
+    runs.append(Run("<b>A</b>", "CBO/Dropwave-v0", 5, 2, "soft", "failed", "boom & <bust>"))
     board = leaderboard(runs)
     folder = tmp_path_factory.mktemp("awkward")
     figures = []
@@ -65,7 +70,7 @@ def test_the_page_is_escaped_and_needs_nothing_else(awkward):
     assert '<meta name="viewport"' in page
     assert page.count('role="img" aria-label="') == 2 + 2 * 3
     assert "Nemenyi" in page
-    assert "This sweep is not complete: 22 of 42 runs have ended" in page
+    assert "This sweep is not complete: 106 of 126 runs have ended" in page
     assert len(curves_of(page)) == 1 + 3
 
 
@@ -104,14 +109,14 @@ def test_latex_and_markdown_show_labels_letter_by_letter():
 
 
 def test_the_best_values_are_bold_and_missing_seeds_are_shown(tmp_path):
-    runs = [made_up_run(agent, seed, [score]) for agent, score in (("A", 0.9), ("B", -0.1)) for seed in range(2)]
-    board = leaderboard([*runs[:3], *(replace(run, env="CBO/ToyGraph-v0") for run in runs)])
+    runs = [made_up_run(agent, seed, [score]) for agent, score in (("A", 0.9), ("B", -0.1)) for seed in range(6)]
+    board = leaderboard([*runs[:-1], *(replace(run, env="CBO/ToyGraph-v0") for run in runs)])
     report.write_report(board, tmp_path, formats=())
-    assert r"CBO/Dropwave-v0, T=1 & \textbf{0.9} & $-$0.1 (1) \\" in (tmp_path / "per_env.tex").read_text()
-    assert "| CBO/Dropwave-v0, T=1 | **0.9** | -0.1 (1) |" in (tmp_path / "per_env.md").read_text()
+    assert r"CBO/Dropwave-v0, T=1 & \textbf{0.9} & $-$0.1 (5) \\" in (tmp_path / "per_env.tex").read_text()
+    assert "| CBO/Dropwave-v0, T=1 | **0.9** | -0.1 (5) |" in (tmp_path / "per_env.md").read_text()
     overall = (tmp_path / "overall.md").read_text()
-    assert "| A | 2 of 2 | 2 | **0.900** |" in overall
-    assert "| B | 2 of 2 | 1-2 of 2 | -0.100 |" in overall
+    assert "| A | 2 of 2 | 6 | **0.900** |" in overall
+    assert "| B | 2 of 2 | 5-6 of 6 | -0.100 |" in overall
 
 
 def test_long_tables_break_over_pages():

@@ -37,7 +37,10 @@ def test_equal_agents_differ_in_about_five_percent_of_samples(rng):
 def test_too_few_agents_or_environments_are_not_tested():
     envs = [f"CBO/E{number}-v0" for number in range(3)]
     runs = [
-        made_up_run(agent, 0, [score], env) for agent, score in zip("ABC", (0.1, 0.2, 0.3), strict=True) for env in envs
+        made_up_run(agent, seed, [score], env)
+        for agent, score in zip("ABC", (0.1, 0.2, 0.3), strict=True)
+        for env in envs
+        for seed in range(5)
     ]
     found = ranking(leaderboard(runs), "soft")
     assert isinstance(found, Ranking)

@@ -12,21 +12,27 @@ from website.pages import which_method as method_choice
 from website.pages.which_method import Comparison, Mean, compare, limits_table, open_questions, rules_table
 
 A, TWIN, B, C = (("CBO/A-v0", 50), ("CBO/A-v0(dim=3)", 50), ("CBO/B-v0", 50), ("CBO/C-v0", 50))
+
+
+def five(score):
+    return dict.fromkeys(range(5), score)
+
+
 SCORES = {
-    A: {"X": {0: 1.0, 1: 0.8}, "Y": {0: 0.5}},
-    TWIN: {"X": {0: 0.5}, "Y": {0: 0.5}},
-    B: {"X": {0: 0.4}, "Y": {0: 0.5}, "Z": {0: 1.0}, "Random": {0: 0.0}},
-    C: {"Y": {0: 0.0}},
+    A: {"X": {seed: 1.0 - 0.2 * (seed % 2) for seed in range(6)}, "Y": five(0.5)},
+    TWIN: {"X": five(0.5), "Y": five(0.5)},
+    B: {"X": five(0.4), "Y": five(0.5), "Z": five(1.0), "Random": five(0.0)},
+    C: {"Y": five(0.0), "X": {0: 1.0}},
 }
 RUNS = runs_with(SCORES, {(B, "X"): 0.3})
 
 
 def test_methods_are_compared_where_all_have_played_and_every_environment_counts_once():
-    found = compare(RUNS)  # Z has played one environment of three
+    found = compare(RUNS)  # Z has played one environment of three, and X too little of the third
     assert (found.envs, found.compared) == (3, 2)
     assert found.means == [
-        Mean("X", pytest.approx(((0.9 + 0.5) / 2 + 0.4) / 2), 0.3, 1),
-        Mean("Y", pytest.approx((0.5 + 0.5) / 2), 0.1, 1),
+        Mean("X", pytest.approx(((0.9 + 0.5) / 2 + 0.4) / 2), 0.3, 5),
+        Mean("Y", pytest.approx((0.5 + 0.5) / 2), 0.1, 5),
     ]
 
 
@@ -48,7 +54,6 @@ def test_limits_name_the_best_that_is_quick_enough():
 def test_what_is_not_known_is_said():
     said = open_questions(Mode.SOFT, {"all tasks": compare(RUNS), "with noise": Comparison(0, 0, [])})
     assert "no published runs on tasks of these kinds: with noise" in said
-    assert "Some numbers of X, Y rest on fewer than 5 seeds" in said
     assert "No published run covers the case that expected values have limits, and the diagram is hidden" in said
 
 

@@ -101,7 +101,8 @@ def scores_table(board: Leaderboard) -> str:
 def _score(row: dict[str, float] | None, best: float) -> str:
     if row is None:
         return MISSING
-    score = f"{row['score']:.2f} ± {row['score_half'] or 0.0:.2f}"
+    half = row["score_half"]
+    score = f"{row['score']:.2f}" + ("" if half is None else f" ± {half:.2f}")
     return f"**{score}**" if f"{row['score']:.2f}" == f"{best:.2f}" else score
 
 

@@ -8,6 +8,7 @@ AGENT=NAME`` one, and publishes the runs;
 from collections import defaultdict
 from dataclasses import dataclass, fields
 from functools import cache
+from typing import NamedTuple
 
 import polars as pl
 
@@ -17,8 +18,10 @@ from cbo_gym.agent_registry.finding import known_agents
 from cbo_gym.agent_registry.labels import bare_name
 from cbo_gym.evaluation import Leaderboard, leaderboard, load_published
 from cbo_gym.evaluation.comparison.provenance import provenance as provenance_of
+from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS, t_factor
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from website.common.paths import DOCS, ROOT
+from website.pages.choice_evidence import published_runs
 
 RESULTS = DOCS / "data" / "agents.csv"
 SUITE = "agents"  # file of the published results
@@ -36,15 +39,13 @@ ENVS = (
 
 @dataclass(frozen=True)
 class Result:
-    """Results of an agent on an environment: means over seeds and half their 95 % intervals (None with one seed)."""
+    """Results of an agent on an environment: means over seeds, which are too few for intervals and ranks."""
 
     mode: str
     env: str
     agent: str
     score: float
-    score_half: float | None
     average_score: float
-    average_score_half: float | None
     seconds: float
 
     @property
@@ -56,19 +57,6 @@ class Result:
     def id(self) -> str:
         """The registered id: ``CBO/ToyGraph-v0``."""
         return f"CBO/{bare_name(self.short)}"
-
-    def cell(self, score: str) -> str:
-        """Return ``0.912 ± 0.013``: the ``score`` or ``average_score`` with half its interval."""
-        value, half = getattr(self, score), getattr(self, f"{score}_half")
-        return f"{value:.3f}" if half is None else f"{value:.3f} ± {half:.3f}"
-
-    @property
-    def standing(self) -> str:
-        """``best``, ``5 of 8`` or ``2 of 8, level``: level if the interval meets that of the best agent."""
-        ranked = ranking()[self.env]
-        best, rank = ranked[0], ranked.index(self) + 1
-        level = self.score + (self.score_half or 0.0) >= best.score - (best.score_half or 0.0)
-        return f"{rank} of {len(ranked)}{', level' if level else ''}" if rank > 1 else "best"
 
 
 def milliseconds(seconds: float) -> str:
@@ -82,12 +70,34 @@ def results() -> list[Result]:
     return [Result(**row) for row in rows.iter_rows(named=True)]
 
 
+class Score(NamedTuple):
+    """Mean score of the recommendation after the last of some rounds, with half its 95 % interval."""
+
+    agent: str
+    rounds: int
+    seeds: int
+    score: float
+    half: float
+    seconds: float
+
+
 @cache
-def ranking() -> dict[str, list[Result]]:
-    """Environment -> its agents, from the highest score of recommendation to the lowest."""
-    ranked: dict[str, list[Result]] = defaultdict(list)
-    for result in sorted(results(), key=lambda result: -result.score):
-        ranked[result.env].append(result)
+def ranking() -> dict[str, list[Score]]:
+    """Id of an environment -> agents with enough published seeds on it, from the highest score to the lowest.
+
+    Of several numbers of rounds the one counts that most agents played, of these the largest.
+    """
+    runs = published_runs(judging=True)
+    means = runs.group_by("env", "rounds", "agent").agg(
+        pl.len().alias("seeds"), pl.mean("score"), pl.std("score").alias("half"), pl.mean("seconds")
+    )
+    means = means.filter(pl.col("seeds") >= MIN_SEEDS)
+    means = means.with_columns(pl.col("half") * pl.Series(t_factor(means["seeds"].to_numpy())))
+    most = means.group_by("env", "rounds").agg(pl.len().alias("agents")).sort("agents", "rounds").group_by("env").last()
+    chosen = means.join(most, on=["env", "rounds"], how="semi").sort(-pl.col("score"), "agent")
+    ranked: dict[str, list[Score]] = defaultdict(list)
+    for row in chosen.iter_rows(named=True):
+        ranked[row["env"]].append(Score(**{name: row[name] for name in Score._fields}))
     return dict(ranked)
 
 

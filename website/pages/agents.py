@@ -2,11 +2,11 @@
 
 A page has the docstring of the class, ``docs/methods/<name>.md`` (the paper, the method in mathematics and the
 departures from the paper), the parameters with their defaults, and from ``docs/data/agents.csv`` (written by
-``make agent-results``) the cost of a round and where the agent wins.
+``make agent-results``) the scores and the cost of a round.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from importlib import import_module
 from statistics import median
 from typing import Any
@@ -16,7 +16,7 @@ from website.common.links import Links
 from website.common.markdown import ALL, table
 from website.common.notes import note
 from website.common.paths import DOCS
-from website.pages.agent_results import Result, milliseconds, provenance, ranking, results
+from website.pages.agent_results import Result, milliseconds, provenance, results
 
 
 def pages(others: Collection[str] = ()) -> dict[str, str]:
@@ -78,13 +78,10 @@ def _results(own: list[Result], links: Links) -> list[str]:
         return ["Not measured yet, or it plays none of the environments of `make agent-results`."]
     rows = []
     for result in own:
-        first = ranking()[result.env][0]
-        best = "" if first.agent == result.agent else f"[{first.agent}]({first.agent}.md), {first.score:.3f}"
         env = links.to(f"environments/{result.id.removeprefix('CBO/')}.md", f"`{result.short}`")
-        cells = [result.cell("score"), result.standing, best, result.cell("average_score")]
-        rows.append([env, *cells, milliseconds(result.seconds)])
-    header = ["environment", "score", "rank", "the best", "score of play", "ms"]
-    return [f"{_cost(own)} {_wins(own)}", table(header, rows, left=ALL), note("agents"), provenance()]
+        rows.append([env, f"{result.score:.3f}", f"{result.average_score:.3f}", milliseconds(result.seconds)])
+    header = ["environment", "score", "score of play", "ms"]
+    return [_cost(own), table(header, rows, left=ALL), note("agents"), provenance()]
 
 
 def _cost(own: list[Result]) -> str:
@@ -94,28 +91,16 @@ def _cost(own: list[Result]) -> str:
     return f"A round costs {milliseconds(median(seconds))} ms{spread}."
 
 
-def _wins(own: list[Result]) -> str:
-    """Return the environments on which the agent has the highest score, and those on which it shares it."""
-    sentences = {"It has the highest score on": "best", "Its interval meets that of the best on": "level"}
-    shown = [f"{sentence} {envs}." for sentence, standing in sentences.items() if (envs := _join_envs(own, standing))]
-    return " ".join(shown) or "It wins on none of these environments."
-
-
-def _join_envs(own: Iterable[Result], standing: str) -> str:
-    return ", ".join(f"`{result.short}`" for result in own if result.standing.endswith(standing))
-
-
 def index() -> str:
     """Return the list of all agents, by families, and the notation of their pages."""
     parts = [(DOCS / "methods" / "index.md").read_text(encoding="utf-8").strip(), "## All agents"]
-    header = ["agent", "modes", "summary", "ms", "highest score on"]
+    header = ["agent", "modes", "summary", "ms"]
     for family, members in families().items():
         rows = []
         for agent in members:
             own = [result for result in results() if result.agent == agent.name]
             cost = milliseconds(median(result.seconds for result in own)) if own else "not measured"
-            best = _join_envs(own, "best")
-            rows.append([f"[{agent.name}]({agent.name}.md)", agent.modes, agent.summary, cost, best])
+            rows.append([f"[{agent.name}]({agent.name}.md)", agent.modes, agent.summary, cost])
         summary = plain((import_module(family).__doc__ or "").partition("\n\n")[0])
         parts += [f"### {_title(family)}", summary, table(header, rows, left=ALL)]
     return "\n\n".join([*parts, note("agents"), provenance(), ""])

@@ -14,6 +14,7 @@ from typing import Any
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.actions.sets import to_string
 from cbo_gym.envs.registry import EnvEntry, entries
+from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS
 from cbo_gym.modes import make_dynamics
 from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.problems.recorded import RecordedOptimum
@@ -23,7 +24,7 @@ from website.common.markdown import ALL
 from website.common.markdown import table as table_of
 from website.common.svg import light_and_dark, size_of
 from website.maths.equations import Equation, equations_html, equations_of
-from website.pages.agent_results import ROUNDS, milliseconds, provenance, ranking
+from website.pages.agent_results import milliseconds, ranking
 from website.pages.pictures import Pictures, pictures_of
 from website.papers.contents import papers
 
@@ -350,20 +351,25 @@ def _results(env: Environment) -> Iterator[str]:
         yield table_of(["method", *fact["columns"]], rows)
     if not theirs:
         yield "**Published**: no figures are on record for this environment."
-    ours = ranking().get(f"{env.entry.id}, T={ROUNDS}")
+    ours = ranking().get(env.entry.id)
     if ours is None:
-        command = f"cbo-gym sweep runs -a '*' -e {env.entry.id}"
-        yield f"**Ours**: none of this environment are committed. To play every agent on it: `{command}`."
+        command = f"cbo-gym sweep runs -a '*' -e {env.entry.id} --seeds {MIN_SEEDS}"
+        yield f"**Ours**: no agent has {MIN_SEEDS} published seeds on it. To play every agent on it: `{command}`."
         return
     yield (
-        f"**Ours**: score of the action recommended after {ROUNDS} rounds; 1 is the optimum, 0 a random action, ± half "
-        f"the 95 % t-interval. From {provenance()}"
+        f"**Ours**: score of the action recommended after {ours[0].rounds} rounds; 1 is the optimum, 0 a random "
+        f"action; ± half the 95 % t-interval. Agents with their defaults and at least {MIN_SEEDS} published seeds."
     )
-    rows = []
-    for result in ours:
-        link = f"[`{result.agent}`](../agents/{result.agent}.md)"
-        rows.append([link, result.cell("score"), milliseconds(result.seconds)])
-    yield table_of(["agent", "score", "ms a round"], rows)
+    rows = [
+        [
+            f"[`{score.agent}`](../agents/{score.agent}.md)",
+            f"{score.score:.3f} ± {score.half:.3f}",
+            str(score.seeds),
+            milliseconds(score.seconds),
+        ]
+        for score in ours
+    ]
+    yield table_of(["agent", "score", "seeds", "ms a round"], rows)
 
 
 # Docstrings --------------------------------------------------------------------------------------------------

@@ -1,9 +1,7 @@
 """The leaderboard: the best agent of each mode, and every suite with all agents that have played it."""
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -12,8 +10,9 @@ from cbo_gym.agent_registry.finding import find_agent, modes_of
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.registry import find_entry
-from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard, leaderboard
+from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, ENOUGH_SEEDS, Leaderboard, leaderboard
 from cbo_gym.evaluation.comparison.provenance import provenance
+from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS
 from cbo_gym.evaluation.metrics.targets import has_targets
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.report.plots import draw_targets
@@ -39,7 +38,6 @@ from website.pages import choice_evidence, which_method
 from website.papers.claim_tables import tallies
 from website.papers.figures import dots_svg
 from website.papers.published import (
-    LEAST_SEEDS,
     Parts,
     pairs_in_words,
     seeds_note,
@@ -53,7 +51,7 @@ OF_PAGES = ("agents", "showcase")  # files of no suite, with few seeds or rounds
 
 def leaderboard_pages(parts: Parts, links: Links) -> dict[str, str]:
     """Return the page and its pictures, by their addresses in the site."""
-    pictures, reading = dict[str, str](), note("reading", least_seeds=LEAST_SEEDS)
+    pictures, reading = dict[str, str](), note("reading", least_seeds=MIN_SEEDS)
     shown = [
         "---\nhide: [toc]\n---",
         "# Leaderboard",
@@ -72,30 +70,26 @@ def leaderboard_pages(parts: Parts, links: Links) -> dict[str, str]:
 def answers(parts: Parts, links: Links) -> str:
     """Return a row for each mode: the best method with its score and seconds, and the next one.
 
-    Runs of suites on seeds for publication are compared; without two comparable methods those of the agents' pages too,
-    which have few seeds; without two comparable ones among these the row has the choice of ``Auto``.
+    Runs of suites on seeds for publication are compared; without two comparable methods the row has the choice of
+    ``Auto``.
     """
-    kept = {name: [run for run in runs if choice_evidence.judges(run)] for name, runs in parts.items()}
-    of_suites = {name: runs for name, runs in kept.items() if name not in OF_PAGES}
-    tables = [choice_evidence.table_of(chain.from_iterable(files.values())) for files in (of_suites, kept)]
+    kept = (run for name, runs in parts.items() if name not in OF_PAGES for run in runs if choice_evidence.judges(run))
+    rows = choice_evidence.table_of(kept)
     header = ["mode", "best method", "mean score", "next", _head("seconds a round"), "environments", "seeds"]
-    return table([*header, "evidence"], [_answer(mode, tables, links) for mode in Mode], left=2)
+    return table([*header, "evidence"], [_answer(mode, rows, links) for mode in Mode], left=2)
 
 
-def _answer(mode: Mode, tables: Sequence[pl.DataFrame], links: Links) -> list[str]:
+def _answer(mode: Mode, rows: pl.DataFrame, links: Links) -> list[str]:
     link = f"[why](which_method.md#{mode}-mode)"
-    for rows in tables:
-        comparison = which_method.comparisons(mode, rows)["all tasks"]
-        if comparison.means:
-            best, second = comparison.means[:2]
-            next_best = f"{links.agent(second.agent)} {second.score:.3f}"
-            extent = [f"{best.seconds:.2g}", f"{comparison.compared} of {comparison.envs}", str(best.seeds)]
-            return [mode, links.agent(best.agent), f"{best.score:.3f}", next_best, *extent, link]
-    known = which_method.answer(mode, tables[-1])
-    if known is None:
-        return [mode, "not known", *[MISSING] * 5, link]
-    score = MISSING if math.isnan(known.score) else f"{known.score:.3f}"
-    return [mode, links.agent(known.agent), score, MISSING, f"{known.seconds:.2g}", MISSING, MISSING, link]
+    comparison = which_method.comparisons(mode, rows)["all tasks"]
+    if comparison.means:
+        best, second = comparison.means[:2]
+        next_best = f"{links.agent(second.agent)} {second.score:.3f}"
+        extent = [f"{best.seconds:.2g}", f"{comparison.compared} of {comparison.envs}", str(best.seeds)]
+        return [mode, links.agent(best.agent), f"{best.score:.3f}", next_best, *extent, link]
+    known = which_method.answer(mode, rows)
+    agent = f"{links.agent(known.agent)}, by its rules" if known else "not known"
+    return [mode, agent, *[MISSING] * 5, link]
 
 
 def _head(title: str) -> str:
@@ -103,13 +97,13 @@ def _head(title: str) -> str:
 
 
 def scores_of(board: Leaderboard, mode: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the rows of agents that have played all environments of a mode, the best first, and the other rows."""
-    rows = board.overall.filter(pl.col("group") == mode).to_dicts()
-    for row in rows:
-        if row["fewest_seeds"] < LEAST_SEEDS:
-            row |= {f"{name}_{end}": None for name in ("iqm", "average_score") for end in ("low", "high")}
-    rows.sort(key=lambda row: -row["iqm"])
-    return [row for row in rows if row["envs"] == row["of"]], [row for row in rows if row["envs"] < row["of"]]
+    """Return the rows of agents that have a rank in a mode, the best first, and the other rows.
+
+    A rank needs enough seeds on all environments of the mode.
+    """
+    rows = board.overall.filter(pl.col("group") == mode).sort("iqm", descending=True, maintain_order=True)
+    ranked = (pl.col("envs") == pl.col("of")) & ENOUGH_SEEDS
+    return rows.filter(ranked).to_dicts(), rows.filter(~ranked).to_dicts()
 
 
 def _scores_table(rows: Sequence[Mapping[str, Any]], links: Links, with_envs: bool) -> str:
@@ -170,9 +164,9 @@ def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[s
             shown = f"{chart}\n\n{_scores_table(whole, links, with_envs=False)}"
             parts.append(f'<div class="board" markdown>\n\n{shown}\n\n</div>')
         else:
-            parts.append(f"No agent has played all {of}, so none are ranked.")
+            parts.append(f"No agent has played {MIN_SEEDS} seeds on all {of}, so none are ranked.")
         if partial:
-            apart = f"These have not played all {of}, so their numbers are of other environments."
+            apart = f"These have not played {MIN_SEEDS} seeds on all {of}, so their numbers are not compared."
             folds[f"Not ranked in {mode} mode: {len(partial)}"] = [apart, _scores_table(partial, links, with_envs=True)]
         if timed := [run for run in board.runs if run.mode == mode and has_targets(run)]:
             svg, title = svg_of(draw_targets(timed)), f"{suite.name}, {mode} mode"

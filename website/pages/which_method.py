@@ -4,9 +4,9 @@
 and from the published results on seeds that chose nothing.
 
 A part of a mode's tasks, such as those without noise, is a *slice*. In a slice methods are compared that have played at
-least half of its environments, on the tasks that all of these have played; every registered environment counts once,
-whatever keywords and numbers of rounds it was played with. Where fewer than two environments or methods are left, the
-page says that nothing is known.
+least half of its environments with five seeds or more, on the tasks that all of these have played so; every registered
+environment counts once, whatever keywords and numbers of rounds it was played with. Where fewer than two environments
+or methods are left, the page says that nothing is known.
 """
 
 import math
@@ -18,6 +18,7 @@ import polars as pl
 from cbo_gym._util.files import write_text
 from cbo_gym.agents.choice.rules import RULES
 from cbo_gym.envs.registry import entries
+from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.task import Mode
 from website.common.markdown import ALL, table
@@ -26,7 +27,6 @@ from website.pages.choice_evidence import ID, LEAST_SHARE, TASK, published_runs
 
 PAGE = DOCS / "which_method.md"
 FEW_ROUNDS = 50
-FEW_SEEDS = 5
 LIMITS = (0.001, 0.01, 0.1, 1.0)  # seconds a round
 SHOWN = 3
 
@@ -49,11 +49,15 @@ class Comparison(NamedTuple):
 
 
 def compare(runs: pl.DataFrame) -> Comparison:
-    """Compare the methods that have played at least half of some environments, on their common tasks."""
+    """Compare the methods that have played at least half of some environments, on their common tasks.
+
+    A method has played a task if it has enough seeds on it.
+    """
     runs = runs.with_columns(id=ID)
     envs, methods = runs["id"].n_unique(), runs.filter(pl.col("agent") != "Random")
-    often = methods.filter(pl.col("id").n_unique().over("agent") >= LEAST_SHARE * envs)
-    each = often.group_by("id", *TASK, "agent").agg(pl.mean("score", "seconds"), seeds=pl.len())
+    each = methods.group_by("id", *TASK, "agent").agg(pl.mean("score", "seconds"), seeds=pl.len())
+    each = each.filter(pl.col("seeds") >= MIN_SEEDS)
+    each = each.filter(pl.col("id").n_unique().over("agent") >= LEAST_SHARE * envs)
     common = each.filter(pl.len().over(TASK) == each["agent"].n_unique())
     if common["id"].n_unique() < 2 or common["agent"].n_unique() < 2:
         return Comparison(envs, common["id"].n_unique(), [])
@@ -136,13 +140,11 @@ def open_questions(mode: Mode, parts: Mapping[str, Comparison]) -> str:
     """Return questions that no run answers, or few."""
     missing = [name for name, comparison in parts.items() if comparison.envs and not comparison.means]
     none = [name for name, comparison in parts.items() if not comparison.envs]
-    few = {mean.agent for comparison in parts.values() for mean in comparison.means if mean.seeds < FEW_SEEDS}
     cases = [rule.reason for rule in RULES.get(mode, ()) if rule.evidence.startswith("No evidence")]
     sentences = [
         f"There are no published runs on tasks of these kinds: {'; '.join(none)}." if none else "",
         f"Too few methods have runs in common to compare them: {'; '.join(missing)}." if missing else "",
         f"No published run covers the case that {'; '.join(cases)}." if cases else "",
-        f"Some numbers of {', '.join(sorted(few))} rest on fewer than {FEW_SEEDS} seeds." if few else "",
     ]
     summary = " ".join(filter(None, sentences))
     return f"**Not known.** {summary}" if summary else ""

@@ -8,7 +8,7 @@ import numpy as np
 from cbo_gym.agent_registry.labels import Spec, matches
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.evaluation.comparison.provenance import mixtures
-from cbo_gym.evaluation.metrics.aggregate import half_width
+from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS, half_width
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.report.tables import MISSING, number
 from cbo_gym.evaluation.runs.results import Run
@@ -24,7 +24,6 @@ from website.papers.claim_tables import claims_part
 from website.papers.contents import NUMBERS, QUANTITIES, TIMES, Exhibit, Paper, Quantity, quantity_of, run_seconds
 from website.papers.figures import Printed, chosen_svg, curve_of, curves_svg
 from website.papers.published import (
-    LEAST_SEEDS,
     Parts,
     pairs_in_words,
     paper_runs,
@@ -198,7 +197,7 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     seeds: dict[tuple[str, str, int], set[int]] = defaultdict(set)
     for run in finished:
         seeds[run.agent, run.env, run.horizon].add(run.seed)
-    few = sum(len(numbers) < LEAST_SEEDS for numbers in seeds.values())
+    few = sum(len(numbers) < MIN_SEEDS for numbers in seeds.values())
     rounds = sorted({run.horizon for run in finished})
     shorter = [horizon for horizon in rounds if horizon < paper.rounds]
     source = f"{_provenance(finished)} The agents' own time: {hours:.2g} hours, by the clock."
@@ -210,5 +209,5 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     if shorter:
         parts.append(f"Fewer rounds than the paper's, for want of time: {', '.join(map(str, shorter))}.")
     if few:
-        parts.append(f"{few} of {len(seeds)} pairs of an agent and an environment have fewer than {LEAST_SEEDS} seeds.")
+        parts.append(f"{few} of {len(seeds)} pairs of an agent and an environment have fewer than {MIN_SEEDS} seeds.")
     return parts

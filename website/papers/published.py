@@ -13,7 +13,6 @@ from website.common.notes import note
 from website.papers.contents import Paper
 
 Parts = Mapping[str, Sequence[Run]]  # name of a file of published results -> its runs
-LEAST_SEEDS = 5
 MAX_LISTED = 12
 
 

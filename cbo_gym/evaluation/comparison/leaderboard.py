@@ -36,6 +36,8 @@ CELLS = 200_000
 #: Scores of performance profiles, from random play to the optimum.
 THRESHOLDS = np.arange(101) / 100
 ALL_MODES = "all modes"
+#: Whether an agent of a group has a rank.
+ENOUGH_SEEDS = pl.col("fewest_seeds") >= aggregate.MIN_SEEDS
 RUNS_LISTED_BY = "cbo-gym leaderboard FOLDER --csv --table runs"
 CHOICES_SCHEMA = {
     **dict.fromkeys(["env", "agent", "choice"], pl.String),
@@ -54,18 +56,18 @@ class Leaderboard:
 
     A *group* is a feedback mode, or :data:`ALL_MODES` if there are several, with the agents that play all of them.
     Columns ``<name>_low`` and ``<name>_high`` are the ends of a 95 % bootstrap interval (seeds resampled within each
-    environment), null if some environment has a single run.
+    environment), null if some environment has fewer than :data:`~.aggregate.MIN_SEEDS` runs.
 
     A failed seed scores 0, as random play does, if another seed of the agent on that environment finished. Otherwise
     an agent could gain by failing on bad seeds.
 
     Blind runs are not compared over environments, unless there are no others, because a store has only those of
-    submitted agents.
+    submitted agents. Of an environment with several numbers of rounds only one is, see :func:`compared_over_envs`.
 
     Attributes:
         per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
             ``failed`` (runs), and for each of :data:`~cbo_gym.evaluation.metrics.registry.METRICS` but the seconds a
-            run its mean over seeds and ``<metric>_half``, half the width of its 95 % t-interval (null with one value);
+            run its mean over seeds and ``<metric>_half``, half the width of its 95 % t-interval (null with few values);
             null if runs have no such number. Both are null for a censored metric unless every seed reached it;
             ``<metric>_seeds`` counts the seeds that did.
             Agents with failed seeds come last, because all but the scores are means over the finished ones.
@@ -74,7 +76,7 @@ class Leaderboard:
             the mean ``score`` of the normalised score of the final recommendation, and the mean ``average_score`` of
             the score averaged over all rounds, each with its interval; ``seconds`` a round and ``run_seconds`` a run;
             the mean of each of :data:`GAPS` with its interval, null if a run lacks it.
-            Agents with all environments of the group come first, then by ``iqm``.
+            Agents with all environments of the group and enough seeds on each come first, then by ``iqm``.
         profiles: performance profiles: ``group``, ``agent``, ``threshold``, the ``fraction`` of runs with a score
             above it, and its interval.
         improvement: for each ordered pair of a group the ``probability`` that a run of ``agent`` scores higher than
@@ -134,8 +136,9 @@ class Leaderboard:
 
     @property
     def seeds(self) -> int:
-        """Number of seeds of all runs that were not skipped; a pair may have fewer."""
-        return self.table.filter(pl.col("status") != "skipped")["seed"].n_unique()
+        """Largest number of seeds that an agent has tried on an environment; others may have fewer."""
+        tried = self.table.filter(pl.col("status") != "skipped")
+        return int(tried.group_by("env", "agent").agg(pl.col("seed").n_unique())["seed"].max())  # type: ignore[arg-type]
 
 
 def leaderboard(
@@ -195,7 +198,7 @@ def leaderboard(
     table = _without_empty_types(numbers[[row_of[id(run)] for run in runs]])
     finishes = (pl.col("status") == "finished").any().over("env", "agent")
     scored = failures_as_random(table, finishes)
-    finished = without_blind(scored.filter(pl.col("score").is_not_null()))
+    finished = compared_over_envs(scored)
     compared = [_compare(group, rows) for group, rows in _groups(finished)]
     overall, profiles, improvement = (
         pl.concat(tables, how="vertical_relaxed") for tables in zip(*compared, strict=True)
@@ -243,10 +246,21 @@ def failures_as_random(table: pl.DataFrame, condition: bool | pl.Expr = True) ->
     return table.with_columns(pl.when(failed).then(0.0).otherwise(pl.col(name)).alias(name) for name in SCORES)
 
 
-def without_blind(rows: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the rows of environments that are played blind, unless there are no others."""
-    ordinary = rows.filter(~pl.col("env").str.ends_with(BLIND))
-    return ordinary if ordinary.height else rows
+def compared_over_envs(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with a score that are compared over environments, of a table with ``env`` and ``agent``.
+
+    Environments that are played blind are left out, unless there are no others. Of an environment that was played with
+    several numbers of rounds, or of actions in a batch, the one counts that most agents finished; of several the
+    longest.
+    """
+    scored = rows.filter(pl.col("score").is_not_null())
+    ordinary = scored.filter(~pl.col("env").str.ends_with(BLIND))
+    kept = ordinary if ordinary.height else scored
+    counts = kept.group_by("env").agg(agents=pl.col("agent").n_unique()).sort("env")
+    rounds = pl.col("env").str.extract(r", T=(\d+)").cast(pl.Int64)
+    ranked = counts.sort("agents", rounds, descending=True, maintain_order=True)
+    chosen = ranked.unique(pl.col("env").str.replace(r", T=.*$", ""), keep="first")["env"]
+    return kept.filter(pl.col("env").is_in(chosen.to_list()))
 
 
 def require_scales(runs: Iterable[Run]) -> None:
@@ -326,7 +340,8 @@ def _per_env(table: pl.DataFrame) -> pl.DataFrame:
     )
     for name in names:
         counts = np.maximum(rows[f"{name}_count"].to_numpy(), 2)
-        rows = rows.with_columns(pl.col(f"{name}_half") * pl.Series(aggregate.t_factor(counts)))
+        half = pl.col(f"{name}_half") * pl.Series(aggregate.t_factor(counts))
+        rows = rows.with_columns(pl.when(pl.col(f"{name}_count") >= aggregate.MIN_SEEDS).then(half))
     for name in censored:
         # The mean is null unless every seed has its number.
         some, reached = pl.col(f"{name}_count") > 0, pl.col(f"{name}_seeds")
@@ -383,8 +398,8 @@ class _Sample:
 
     @property
     def has_interval(self) -> bool:
-        """Whether every environment has several runs."""
-        return bool(((self.equal > 0).sum(axis=1) > 1).all())
+        """Whether every environment has enough runs."""
+        return bool(((self.equal > 0).sum(axis=1) >= aggregate.MIN_SEEDS).all())
 
     def on(self, envs: np.ndarray) -> tuple[np.ndarray, np.ndarray, aggregate.Resamples]:
         """Return scores, equal weights and resamples on some environments, without a copy if these are all."""
@@ -408,7 +423,8 @@ def _compare(group: str, finished: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
         rows.append({"group": group, "agent": agent, **_overall(sample, draws, len(envs))})
         profiles[agent] = _profile(group, agent, sample, draws)
     ranked = pl.DataFrame(rows, infer_schema_length=None)
-    ranked = ranked.sort([pl.col("envs") == pl.col("of"), "iqm", "agent"], descending=[True, True, False])
+    complete = pl.col("envs") == pl.col("of")
+    ranked = ranked.sort([complete, complete & ENOUGH_SEEDS, "iqm", "agent"], descending=[True, True, True, False])
     samples = {agent: samples[agent] for agent in ranked["agent"]}
     return ranked, pl.concat([profiles[agent] for agent in samples]), _improvement(group, samples)
 

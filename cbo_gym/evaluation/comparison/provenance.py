@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 import polars as pl
 
 from cbo_gym.errors import printable
-from cbo_gym.evaluation.comparison.leaderboard import Leaderboard
-from cbo_gym.evaluation.runs.counted import env_label
+from cbo_gym.evaluation.comparison.leaderboard import Leaderboard, compared_over_envs
+from cbo_gym.evaluation.runs.counted import BLIND, env_label
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.runs.revisions import parts_of
 
@@ -17,7 +17,22 @@ RECOMMENDATIONS = {"every": "every round", "powers": "powers of two", "end": "at
 
 
 def completeness(board: Leaderboard) -> str:
-    """Say how many runs of the grid of agents and environments have ended; empty if all have."""
+    """Say what the comparison lacks: runs that have not ended, rounds left out over environments; empty if nothing."""
+    return " ".join(filter(None, [_unended(board), _other_rounds(board)]))
+
+
+def _other_rounds(board: Leaderboard) -> str:
+    scored = board.per_env.filter(pl.col("score").is_not_null(), ~pl.col("env").str.ends_with(BLIND))
+    others = sorted(set(scored["env"]) - set(compared_over_envs(scored)["env"]))
+    return (
+        f"Scores over environments leave out {', '.join(others)}: runs with other numbers of rounds or batches are not "
+        "averaged together, and more agents have the others."
+        if others
+        else ""
+    )
+
+
+def _unended(board: Leaderboard) -> str:
     tried = board.table.filter(pl.col("status") != "skipped")
     ended = tried.group_by("mode", "env", "agent").agg(pl.col("seed").n_unique())
     plays, envs = tried.select("mode", "agent").unique(), tried.select("mode", "env").unique()

@@ -13,8 +13,8 @@ from string import ascii_lowercase
 import numpy as np
 import polars as pl
 
-from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard, without_blind
-from cbo_gym.evaluation.metrics.aggregate import CONFIDENCE
+from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, ENOUGH_SEEDS, Leaderboard, compared_over_envs
+from cbo_gym.evaluation.metrics.aggregate import CONFIDENCE, MIN_SEEDS
 
 FEWEST_AGENTS = FEWEST_ENVS = 3
 TEST = (
@@ -63,15 +63,15 @@ class Ranking:
 
 def ranking(board: Leaderboard, group: str) -> Ranking | str:
     """Rank a group's agents; return a sentence instead if there are too few agents or environments to test."""
-    rows = without_blind(board.per_env.filter(pl.col("score").is_not_null()))
+    rows = compared_over_envs(board.per_env)
     if group != ALL_MODES:
         rows = rows.filter(pl.col("mode") == group)
-    complete = board.overall.filter(pl.col("group") == group, pl.col("envs") == pl.col("of"))
+    complete = board.overall.filter(pl.col("group") == group, pl.col("envs") == pl.col("of"), ENOUGH_SEEDS)
     agents, envs = complete["agent"].to_list(), int(board.overall.filter(pl.col("group") == group)["of"][0])
     if len(agents) < FEWEST_AGENTS or envs < FEWEST_ENVS:
         return (
-            f"No test of differences: it needs {FEWEST_AGENTS} agents that finished on all of {FEWEST_ENVS} "
-            f"environments or more; here {len(agents)} did on all {envs}."
+            f"No test of differences: it needs {FEWEST_AGENTS} agents that finished {MIN_SEEDS} seeds on all of "
+            f"{FEWEST_ENVS} environments or more; here {len(agents)} did on all {envs}."
         )
     kept = rows.filter(pl.col("agent").is_in(agents))
     wide = kept.pivot("agent", index="env", values="score").drop_nulls()

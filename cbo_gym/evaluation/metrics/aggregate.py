@@ -20,6 +20,8 @@ from cbo_gym.errors import ArgumentError
 Array = np.ndarray
 
 CONFIDENCE = 0.95
+#: Fewest seeds for an interval of their mean, and for a rank.
+MIN_SEEDS = 5
 TWO_SIDED = 0.5 + CONFIDENCE / 2
 #: Largest number up to which single precision represents halves exactly.
 LARGEST_EXACT = 2**23
@@ -175,9 +177,9 @@ def interval(statistics: Array) -> tuple[Array, Array]:
 
 
 def half_width(values: Array, axis: int = 0) -> Array:
-    """Return half the width of the 95 % t-interval of the mean along ``axis``; NaN with fewer than two values."""
+    """Return half the width of the 95 % t-interval of the mean along ``axis``; NaN below :data:`MIN_SEEDS` values."""
     count = values.shape[axis]
-    if count < 2:
+    if count < MIN_SEEDS:
         return np.full(np.delete(values.shape, axis), np.nan)
     return t_factor(count) * values.std(axis=axis, ddof=1)
 
@@ -187,13 +189,13 @@ def t_factor(count: Any) -> Any:
     return t_quantile(count - 1) / np.sqrt(count)
 
 
-def welch_half_width(samples: Sequence[Array], below: float = TWO_SIDED) -> float:
-    """Return half the width of Welch's interval for a sum or difference of means; NaN if a sample has one value.
+def welch_half_width(samples: Sequence[Array], below: float = TWO_SIDED, fewest: int = MIN_SEEDS) -> float:
+    """Return half the width of Welch's interval for a sum or difference of means; NaN if a sample has fewer values.
 
     The degrees of freedom are those of Welch and Satterthwaite, for samples with different variances.
     """
     counts = np.array([len(sample) for sample in samples])
-    if counts.min() < 2:
+    if counts.min() < fewest:
         return np.nan
     variances = np.array([sample.var(ddof=1) for sample in samples]) / counts
     if not variances.any():

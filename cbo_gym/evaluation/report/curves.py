@@ -13,7 +13,7 @@ import polars as pl
 
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.envs.registry import find_entry
-from cbo_gym.evaluation.comparison.leaderboard import Leaderboard
+from cbo_gym.evaluation.comparison.leaderboard import ENOUGH_SEEDS, Leaderboard
 from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.regret import running_frequencies
 from cbo_gym.evaluation.report.palette import Look, look_at
@@ -28,8 +28,6 @@ Looks = Mapping[str, Look]
 Front = tuple[list[str], np.ndarray]
 RECOMMENDED = "recommended_rewards"
 
-#: Fewest seeds for an interval, which with fewer would fill the panel.
-FEWEST_FOR_BAND = 5
 DRAWS = 1000
 MAX_TICKS = 5
 #: Smallest simple regret that is drawn, in gaps of optimum and random play.
@@ -77,7 +75,7 @@ def curve(values: Array, floor: float = -np.inf, x: Array | None = None) -> Curv
     x, values = (np.arange(1, len(known) + 1) if x is None else x)[known], values[:, known]
     seeds = len(values)
     mean = values.mean(axis=0).clip(min=floor)
-    if seeds < FEWEST_FOR_BAND:
+    if seeds < aggregate.MIN_SEEDS:
         runs = values if seeds > 1 else values[:0]
         return Curve(x, mean, None, None, runs.clip(min=floor), seeds)
     low, high = aggregate.interval(_bootstrap(seeds) @ values)
@@ -228,10 +226,19 @@ def regret_figure(runs: Sequence[Run], looks: Looks, against: Against = Rounds) 
         Panel("Average regret (1 = random play)", average, linear_limits([drawn.mean for drawn in average.values()])),
         Panel("Simple regret (1 = random play)", simple, limits, log_ticks(*limits)),
     ]
-    seeds = len({run.seed for run in runs})
-    shown = "single runs thin" if seeds < FEWEST_FOR_BAND else "95 % bootstrap intervals"
-    note = "1 seed" if seeds == 1 else f"Means of {seeds} seeds; {shown}"
-    return CurvesFigure(horizontal, {agent: looks[agent] for agent in of_agent}, panels, note)
+    return CurvesFigure(horizontal, {agent: looks[agent] for agent in of_agent}, panels, _seeds_note(average.values()))
+
+
+def _seeds_note(curves: Iterable[Curve]) -> str:
+    """Describe the numbers of seeds of the curves and how their spread is drawn."""
+    counts = sorted({drawn.seeds for drawn in curves})
+    if counts == [1]:
+        return "1 seed"
+    enough = aggregate.MIN_SEEDS
+    bands, thin = "95 % bootstrap intervals", "single runs thin"
+    both = f"{bands} from {enough} seeds on, below {thin}"
+    shown = thin if counts[-1] < enough else bands if counts[0] >= enough else both
+    return f"Means of {' to '.join(dict.fromkeys([str(counts[0]), str(counts[-1])]))} seeds; {shown}"
 
 
 def choice_figure(runs: Sequence[Run], agents: Iterable[str], against: Against = Rounds) -> CurvesFigure:
@@ -288,7 +295,7 @@ def profile_figure(board: Leaderboard, group: str, looks: Looks | None = None) -
         looks: looks of its agents; by default those of the group's agents alone.
     """
     overall = board.overall.filter(pl.col("group") == group)
-    banded = set(overall.filter(pl.col("fewest_seeds") >= FEWEST_FOR_BAND)["agent"])
+    banded = set(overall.filter(ENOUGH_SEEDS)["agent"])
     profiles = board.profiles.filter(pl.col("group") == group).partition_by("agent", as_dict=True)
     looks = looks or looks_of(str(agent) for (agent,) in profiles)
     curves = {}

@@ -12,9 +12,15 @@ import polars as pl
 
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import printable
-from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard, final_numbers, without_blind
+from cbo_gym.evaluation.comparison.leaderboard import (
+    ALL_MODES,
+    ENOUGH_SEEDS,
+    Leaderboard,
+    compared_over_envs,
+    final_numbers,
+)
 from cbo_gym.evaluation.comparison.significance import TEST, Ranking
-from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width
+from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS, half_width, welch_half_width
 from cbo_gym.evaluation.metrics.gap import BUDGETS, EXPECTED, SURVEY
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.counted import without_keywords
@@ -115,12 +121,14 @@ def table_of(titles: Sequence[str], rows: Iterable[Iterable[Any]]) -> Table:
 def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple(OVERALL)) -> Table:
     """List a group's agents, with scores as ``0.612 [0.553, 0.681]``, the ends of the 95 % interval in brackets.
 
-    The best value of each column of :data:`RANKED` is marked, among agents with all environments of the group.
+    The best value of each column of :data:`RANKED` is marked, among agents with all environments of the group and
+    enough seeds on each.
     """
     agents = board.overall.filter(pl.col("group") == group)
     first = board.improvement.filter(pl.col("group") == group, pl.col("agent") == agents["agent"][0])
     against_first = first.select(pl.col("other").alias("agent"), pl.col("^probability.*$"))
-    complete = agents.filter(pl.col("envs") == pl.col("of"))
+    complete = agents.filter(pl.col("envs") == pl.col("of"), ENOUGH_SEEDS)
+    ranked = set(complete["agent"])
     known = {name: complete[name].drop_nulls() for name in RANKED} if complete.height > 1 else {}
     best = {name: RANKED[name](values) for name, values in known.items() if len(values)}
     rows = [
@@ -129,7 +137,7 @@ def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple
             f"{row['envs']} of {row['of']}",
             Cell(_seeds(board, row["fewest_seeds"], row["most_seeds"]), _failures(board, group, row["agent"])),
             *(
-                _metric(row, name)._replace(best=row["envs"] == row["of"] and best.get(name) == row[name])
+                _metric(row, name)._replace(best=row["agent"] in ranked and best.get(name) == row[name])
                 for name in columns
             ),
         ]
@@ -150,7 +158,7 @@ def with_ranks(table: Table, ranking: Ranking | str) -> Table:
 
 def _failures(board: Leaderboard, group: str, agent: str) -> str:
     """Return ``(3 failed, scored as random play)``; empty if no seed failed."""
-    of_agent = without_blind(board.per_env).filter(
+    of_agent = compared_over_envs(board.per_env).filter(
         pl.col("agent") == agent, pl.col("mode").eq(group) | (group == ALL_MODES)
     )
     failed = of_agent.filter(pl.col("seeds") > 0)["failed"].sum()
@@ -225,8 +233,9 @@ def score_table(board: Leaderboard, mode: str) -> Table:
     rows = board.per_env.filter(pl.col("mode") == mode)
     envs, agents = (rows[name].unique().sort().to_list() for name in ("env", "agent"))
     score, cells = pl.col("score"), {}
-    best = (score == score.max().over("env")) & (pl.len().over("env") > 1)
-    for row in rows.filter(score.is_not_null()).with_columns(best=best).iter_rows(named=True):
+    known, ranked = rows.filter(score.is_not_null()), pl.col("seeds") >= MIN_SEEDS
+    best = ranked & (score == score.filter(ranked).max().over("env")) & (ranked.sum().over("env") > 1)
+    for row in known.with_columns(best=best).iter_rows(named=True):
         cell = number(row["score"], row["score_half"])
         remark = f"({row['seeds']})" if row["seeds"] != board.seeds else ""
         cells[row["env"], row["agent"]] = cell._replace(detail=f"{cell.detail} {remark}".strip(), best=row["best"])
