@@ -21,6 +21,9 @@ TAKE_KINDS = "Auto, CBO, cCBO, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Rand
 
 __all__ = ["Agent", "UnsupportedModeError"]
 
+# Agents that keep limits, for errors.
+LIMITED = "Auto, CBO, cCBO, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random"
+
 
 class Agent(ABC):
     """Base class of the agents. Any object with its public methods can play as well.
@@ -43,6 +46,8 @@ class Agent(ABC):
     takes_kinds: ClassVar[bool] = False
     #: Whether it learns from rounds without a reward, see :meth:`update_partial`.
     takes_partial: bool = False
+    #: Whether actions stay within ``task.codec.limits``, which may change between calls.
+    takes_limits: ClassVar[bool] = False
     #: Incremented when the behaviour of the agent changes, so that its runs are played again.
     revision: ClassVar[int] = 1
 
@@ -70,6 +75,11 @@ class Agent(ABC):
             raise UnsupportedModeError(
                 f"{type(self).__name__} maximises one reward; {task.env_id} has several objectives: "
                 f"{', '.join(map(str, task.objectives))}"
+            )
+        if task.codec.limits is not None and not self.takes_limits:
+            raise UnsupportedModeError(
+                f"{type(self).__name__} does not keep limits, and {task.env_id} has "
+                f"{', '.join(map(repr, task.codec.limits.statements))}; choose {LIMITED}"
             )
         if not (self.takes_kinds or task.codec.domains.is_plain):
             kinds = [f"{name}: {kind!r}" for name, kind in task.codec.domains.kinds.items()]

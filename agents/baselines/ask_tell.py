@@ -32,6 +32,7 @@ class AskTell(Agent):
 
     modes = frozenset(Mode)
     takes_missing = True
+    takes_limits = True
 
     def setup(self, seed: int) -> None:
         # Points without a reward yet.

@@ -20,12 +20,14 @@ class Random(Agent):
     several_objectives = True
     takes_missing = True
     takes_kinds = True
+    takes_limits = True
 
     def setup(self, seed: int) -> None:
         self._space = seeded_copy(self.task.action_space, seed)
 
     def act(self, observation: Observation) -> Action:
-        return self._space.sample()
+        codec = self.task.codec
+        return self._space.sample() if codec.limits is None else codec.draw(self.rng)
 
     def act_given_pending(
         self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None, measured: Any = None

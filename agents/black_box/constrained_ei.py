@@ -27,6 +27,7 @@ class ConstrainedEI(NodeImprovement):
     """
 
     takes_kinds = True
+    takes_limits = True
 
     def setup(self, seed: int) -> None:
         super().setup(seed)

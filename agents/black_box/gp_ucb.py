@@ -45,6 +45,7 @@ class GPUCB(SearchAgent):
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL, Mode.ADVERSARIAL})
     takes_missing = True
     takes_kinds = True
+    takes_limits = True
 
     make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess
 

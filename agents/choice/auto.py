@@ -50,6 +50,7 @@ class Auto(Agent):
 
     modes = frozenset(Mode)
     takes_kinds = True
+    takes_limits = True
     chosen: Choice
     player: Agent
 

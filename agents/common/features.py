@@ -4,7 +4,9 @@ A *search point* is a vector in [0, 1]: the values of the action and, if the act
 sets, a 0/1 membership of each coordinate. The values of coordinates that are not members have no effect on the GP
 inputs, so their gradient is zero. The gradient of the membership is zero too: a gradient ascent keeps the membership
 that it started with. Coordinates with levels are rounded before they enter the GP, so their gradient is zero as well
-(Garrido-Merchan & Hernandez-Lobato 2020): random points and perturbations move them, an ascent does not.
+(Garrido-Merchan & Hernandez-Lobato 2020): random points and perturbations move them, an ascent does not. Points outside
+the limits of actions count as the points inside that :meth:`ActionFeatures.repair` makes of them, so that searches need
+no other bounds than those of the unit box.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from cbo_gym.actions import BoxCodec, ChoiceCodec, Domains, GridBox, GridCodec, SparseBox, SparseCodec
+from cbo_gym.actions import BoxCodec, ChoiceCodec, Codec, Domains, GridCodec, Limits, SparseCodec
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Task
 
@@ -75,10 +77,50 @@ class ActionFeatures(ABC):
     input_dim: int
     levels: Levels | None = None
     categories: Mapping[int, int] = MappingProxyType({})
+    codec: Codec | None = None
+
+    @property
+    def limits(self) -> Limits | None:
+        """The limits of the next action; None without limits."""
+        return None if self.codec is None else self.codec.limits
+
+    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+        """Return about ``count`` random search points, quasi-random in their values; shape ``n x search_dim``.
+
+        Under limits every second point is drawn inside; the others are repaired, and so mostly at the limits.
+        """
+        points = self._draw(count, generator)
+        return points if self.limits is None else self._limit(points, self.limits, generator)
 
     @abstractmethod
-    def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        """Return about ``count`` random search points, quasi-random in their values; shape ``n x search_dim``."""
+    def _draw(self, count: int, generator: torch.Generator) -> Tensor:
+        """Return such points without limits."""
+
+    def _limit(self, points: Tensor, limits: Limits, generator: torch.Generator) -> Tensor:
+        rng = np.random.default_rng(int(torch.randint(2**31, (1,), generator=generator)))
+        members = self._members(points).numpy()
+        values = points[:, : members.shape[-1]].clone()
+        values[1::2] = torch.as_tensor(limits.sample_each(members[1::2], rng))
+        return self.repair(torch.cat([values, points[:, members.shape[-1] :]], -1))
+
+    def _members(self, points: Tensor) -> Tensor:
+        """Return which coordinates actions set, boolean, ``... x q``."""
+        chosen = self.membership(points)
+        return chosen if chosen.shape[-1] else torch.ones_like(points, dtype=torch.bool)
+
+    def allows(self, action: Action) -> bool:
+        """Return whether the set that an action chooses, if any, can be chosen within the limits."""
+        return True
+
+    def repair(self, points: Tensor) -> Tensor:
+        """Return search points at the levels and within the limits, differentiable; points inside as they are."""
+        if self.levels is None and self.limits is None:
+            return points
+        members = self._members(points)
+        values, others = points[..., : members.shape[-1]], points[..., members.shape[-1] :]
+        if self.limits is not None:
+            values = self.limits.repair(values, members, torch)
+        return torch.cat([values if self.levels is None else self.levels.round(values), others], -1)
 
     def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
         """Return random points around ``points``, of the same shape, that choose the same coordinates.
@@ -96,8 +138,8 @@ class ActionFeatures(ABC):
         if self.levels is not None:
             noisy = self.levels.perturb(points[:, :values], noisy, generator)
             fresh = self.levels.from_uniform(fresh)
-        perturbed = torch.where(redraw, fresh, noisy).clamp(0.0, 1.0)
-        return torch.cat([perturbed, points[:, values:]], -1)
+        perturbed = torch.cat([torch.where(redraw, fresh, noisy).clamp(0.0, 1.0), points[:, values:]], -1)
+        return perturbed if self.limits is None else self.repair(perturbed)
 
     @abstractmethod
     def encode(self, action: Action) -> Tensor:
@@ -109,14 +151,11 @@ class ActionFeatures(ABC):
 
     def inputs(self, points: Tensor) -> Tensor:
         """Return the GP inputs of search points: ``... x search_dim`` to ``... x input_dim``, differentiable."""
-        if self.levels is None:
-            return self.exact_inputs(points)
-        count = points.shape[-1] - self.membership(points).shape[-1]
-        return self.exact_inputs(torch.cat([self.levels.round(points[..., :count]), points[..., count:]], -1))
+        return self.exact_inputs(self.repair(points))
 
     @abstractmethod
     def exact_inputs(self, points: Tensor) -> Tensor:
-        """Return :meth:`inputs` of points whose values need not be at levels: actions can have been done off them."""
+        """Return :meth:`inputs` of points as they are: actions can have been done off levels and outside limits."""
 
     def of_actions(self, actions: Sequence[Action]) -> Tensor:
         """Return the GP inputs of actions, ``n x input_dim``."""
@@ -140,11 +179,12 @@ class ActionFeatures(ABC):
 class BoxFeatures(ActionFeatures):
     """Soft actions in the unit box that may change any number of coordinates; points and inputs are the action."""
 
-    def __init__(self, domains: Domains) -> None:
+    def __init__(self, domains: Domains, codec: Codec | None = None) -> None:
         self.search_dim = self.input_dim = len(domains)
+        self.codec = codec
         self._take_kinds(domains)
 
-    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+    def _draw(self, count: int, generator: torch.Generator) -> Tensor:
         return self._draw_values(count, self.search_dim, generator)
 
     def encode(self, action: Action) -> Tensor:
@@ -163,32 +203,57 @@ class BoxFeatures(ActionFeatures):
 class GridFeatures(BoxFeatures):
     """Soft actions of an adversarial task, all of whose coordinates have levels, whatever their domains."""
 
-    def __init__(self, space: GridBox, domains: Domains) -> None:
-        super().__init__(domains)
-        self._grid = Levels(space.levels)
+    def __init__(self, codec: GridCodec) -> None:
+        super().__init__(codec.domains, codec)
+        self._grid = Levels(codec.space.levels)
 
     def exact_inputs(self, points: Tensor) -> Tensor:
         return self._grid.round(points)
 
 
 class SparseFeatures(ActionFeatures):
-    """Soft actions that may differ from the null action in a limited number of coordinates."""
+    """Soft actions that may differ from the null action in a limited number of coordinates.
 
-    def __init__(self, space: SparseBox, domains: Domains) -> None:
-        self._take_kinds(domains)
-        self.input_dim = len(space.null)
+    Args:
+        codec: the codec of the actions.
+        null: the null action.
+        most: largest number of coordinates that differ; None if limits of the codec count them.
+    """
+
+    def __init__(self, codec: Codec, null: Sequence[float] | np.ndarray, most: int | None) -> None:
+        self.codec = codec
+        self._take_kinds(codec.domains)
+        self.input_dim = len(null)
         self.search_dim = 2 * self.input_dim
-        self._null = torch.tensor(space.null, dtype=torch.float64)
-        self._limit = space.max_interventions
+        self._null = torch.as_tensor(np.asarray(null, dtype=np.float64))
+        self._most = most
 
-    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+    def _draw(self, count: int, generator: torch.Generator) -> Tensor:
         values = self._draw_values(count, self.input_dim, generator)
-        ranks = torch.rand(values.shape, generator=generator).argsort(-1).argsort(-1)
-        return torch.cat([values, (ranks < self._limit).double()], -1)
+        if self._most is None:
+            assert self.limits is not None
+            rng = np.random.default_rng(int(torch.randint(2**31, (1,), generator=generator)))
+            members = torch.as_tensor(np.array([self.limits.draw_members(rng) for _ in values]))
+        else:
+            members = torch.rand(values.shape, generator=generator).argsort(-1).argsort(-1) < self._most
+        return torch.cat([values, members.double()], -1)
 
     def encode(self, action: Action) -> Tensor:
         values = torch.as_tensor(np.asarray(action, dtype=np.float64))
         return torch.cat([values, (values != self._null).double()])
+
+    def repair(self, points: Tensor) -> Tensor:
+        if self._most is None and (limits := self.limits) is not None:
+            # An action may have been done outside the limits.
+            values, members = points[..., : self.input_dim], self.membership(points)
+            known = members.detach().cpu().numpy().reshape(-1, self.input_dim)
+            odd = np.array([not limits.permits(row) for row in known]).reshape(members.shape[:-1])
+            if odd.any():
+                given = torch.where(members, values, self._null.to(values)).detach().cpu().numpy()
+                chosen = torch.as_tensor(limits.choose_members(given)).to(members.device)
+                members = torch.where(torch.as_tensor(odd).to(members.device)[..., None], chosen, members)
+                points = torch.cat([values, members.to(values)], -1)
+        return super().repair(points)
 
     def decode(self, point: Tensor) -> Action:
         return np.clip(self.inputs(point).cpu().numpy(), 0.0, 1.0)
@@ -210,8 +275,9 @@ class ChoiceFeatures(ActionFeatures):
     """
 
     def __init__(self, codec: ChoiceCodec, searched: Collection[frozenset[str]] | None = None) -> None:
-        self._choice = codec.key
+        self._choice, self._names = codec.key, codec.sets
         self._count = len(codec.domains)
+        self.codec = codec
         self._take_kinds(codec.domains)
         self._unset = torch.tensor(codec.domains.unset, dtype=torch.float64)
         self.search_dim = self.input_dim = 2 * self._count
@@ -220,10 +286,22 @@ class ChoiceFeatures(ActionFeatures):
             for group in (codec.sets, codec.sets if searched is None else searched)
         )
 
-    def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        points_per_set = -(-count // len(self._searched))
-        members = self._searched.double().repeat(points_per_set, 1)
+    def _draw(self, count: int, generator: torch.Generator) -> Tensor:
+        searched = self._searched
+        if (limits := self.limits) is not None:
+            # Steered limits may exclude all sets that are searched otherwise.
+            groups = ([row for row in group if self._is_allowed(row, limits)] for group in (searched, self._sets))
+            searched = torch.stack(next(filter(None, groups)))
+        points_per_set = -(-count // len(searched))
+        members = searched.double().repeat(points_per_set, 1)
         return torch.cat([self._draw_values(len(members), self._count, generator), members], -1)
+
+    def _is_allowed(self, members: Tensor, limits: Limits) -> bool:
+        return limits.allows([name for name, is_set in zip(limits.domains.names, members, strict=True) if is_set])
+
+    def allows(self, action: Action) -> bool:
+        limits = self.limits
+        return limits is None or limits.allows(self._names[int(action[self._choice])])
 
     def encode(self, action: Action) -> Tensor:
         values = torch.as_tensor(np.asarray(action["values"], dtype=np.float64))
@@ -231,7 +309,7 @@ class ChoiceFeatures(ActionFeatures):
 
     def decode(self, point: Tensor) -> Action:
         chosen = (self._sets == self.membership(point).cpu()).all(-1).nonzero()[0, 0]
-        point = point if self.levels is None else self.inputs(point)
+        point = point if self.levels is None and self.limits is None else self.inputs(point)
         values = np.clip(point[: self._count].cpu().numpy(), 0.0, 1.0)
         return {self._choice: np.int64(chosen), "values": values}
 
@@ -258,11 +336,13 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
     if isinstance(codec, ChoiceCodec):
         return ChoiceFeatures(codec, searched)
     if isinstance(codec, SparseCodec):
-        return SparseFeatures(codec.space, codec.domains)
+        return SparseFeatures(codec, codec.space.null, codec.space.max_interventions)
     if isinstance(codec, GridCodec) and codec.domains.is_plain:
-        return GridFeatures(codec.space, codec.domains)
+        return GridFeatures(codec)
     if isinstance(codec, BoxCodec):
-        return BoxFeatures(codec.domains)
+        if codec.limits is not None and codec.limits.counts:
+            return SparseFeatures(codec, codec.limits.null or (), None)
+        return BoxFeatures(codec.domains, codec)
     raise ArgumentError(
         f"features exist for soft, adversarial, hard and contextual tasks; {task.env_id} is {task.mode}"
     )

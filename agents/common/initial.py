@@ -22,9 +22,14 @@ def first_action(task: Task, seed: int) -> Action:
 
     Observing informs about every mechanism; afterwards a model's prior replaces missing data.
     """
-    if isinstance(task, HardTask) and frozenset() in task.targets:
+    limits = task.codec.limits
+    if isinstance(task, HardTask) and frozenset() in task.targets and (limits is None or limits.allows(())):
         return {"target": np.int64(task.targets.index(frozenset())), "values": task.codec.domains.unset.copy()}
-    return seeded_copy(task.action_space, seed).sample()
+    return (
+        seeded_copy(task.action_space, seed).sample()
+        if limits is None
+        else task.codec.draw(np.random.default_rng(seed))
+    )
 
 
 def few_observations(task: Task) -> Sequence[Round]:

@@ -123,7 +123,8 @@ def screen(
         with torch.no_grad():
             return torch.cat([acquisition(features.inputs(chunk.unsqueeze(-2))) for chunk in points.split(CHUNK)])
 
-    incumbents = _first_distinct(played, features)
+    played = [action for action in played if features.allows(action)]
+    incumbents = _first_distinct(played, features) if played else features.draw(1, generator)[:1]
     around = features.perturb(incumbents.repeat_interleave(perturbed, 0), generator)
     candidates = torch.cat([features.draw(raw_samples, generator), around]).to(device)
     values = value(candidates)
@@ -139,11 +140,11 @@ def screen(
 def _first_distinct(played: Sequence[Action], features: ActionFeatures) -> Tensor:
     """Return the first ``INCUMBENTS`` search points that differ in their GP inputs.
 
-    An action that was played outside the domains is moved to their edge.
+    An action that was played outside the domains or the limits is moved inside.
     """
     distinct: dict[tuple[float, ...], Tensor] = {}
     for action in played:
-        point = features.encode(action).clamp(0.0, 1.0)
+        point = features.repair(features.encode(action).clamp(0.0, 1.0))
         distinct.setdefault(tuple(features.inputs(point).tolist()), point)
         if len(distinct) == INCUMBENTS:
             break

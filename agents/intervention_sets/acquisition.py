@@ -60,6 +60,7 @@ def evolve(
     survivors: int,
     children: int,
     levels: Levels | None = None,
+    repair: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[np.ndarray, float]:
     """Return the best point, and its score, of ``points`` and of generations of points around the best ones.
 
@@ -72,6 +73,7 @@ def evolve(
         survivors: number of parents of a generation.
         children: number of new points around each parent.
         levels: the levels of the coordinates; None if they may have any values.
+        repair: function that returns points ``m x d`` inside limits; None without limits.
     """
     for radius in radii:
         parents = points[scores.topk(survivors).indices].repeat_interleave(children, 0)
@@ -80,6 +82,7 @@ def evolve(
         if levels is not None:
             generation = levels.perturb(parents, generation, torch.Generator().manual_seed(int(rng.integers(2**31))))
         generation = generation.clamp(0.0, 1.0)
+        generation = generation if repair is None else repair(generation)
         points, scores = torch.cat([points, generation]), torch.cat([scores, score(generation)])
     winner = scores.argmax()
     return points[winner].cpu().numpy(), float(scores[winner])

@@ -108,6 +108,7 @@ class CBO(Agent):
 
     modes = frozenset({Mode.HARD})
     takes_kinds = True
+    takes_limits = True
     task: HardTask
     # Whether interventions change the causal priors of all sets.
     learns_from_interventions = False
@@ -217,17 +218,23 @@ class CBO(Agent):
             self._stale |= model is self._observing or not self._count
 
     def act(self, observation: Observation) -> Action:
-        observes = self._observing is not None and (not self._explored or self.rng.random() < self.epsilon)
-        if observes or not self.history:
+        explored = self._within_limits(self._explored) or self._within_limits(self._models)
+        may_observe = self._observing is not None and self._within_limits([self._observing])
+        if (may_observe and (not self._explored or self.rng.random() < self.epsilon)) or not self.history:
             return self.begin()
         best = self.incumbent()
         rounds = len(self.history) - self._initial
         augmented = self.in_common and rounds < EARLY and rounds % 2 == 0
-        return max((model.maximise(best, self.rng, augmented) for model in self._explored), key=lambda pair: pair[1])[0]
+        return max((model.maximise(best, self.rng, augmented) for model in explored), key=lambda pair: pair[1])[0]
+
+    def _within_limits(self, models: Sequence[InterventionSetModel]) -> Sequence[InterventionSetModel]:
+        """Return the models whose sets can be set within the limits."""
+        limits = self.task.codec.limits
+        return models if limits is None else [m for m in models if limits.allows(self.task.targets[m.index])]
 
     def begin(self) -> Action:
         """Return the action that sets nothing; a random one if no target set is empty."""
-        if self._observing is None:
+        if self._observing is None or not self._within_limits([self._observing]):
             return first_action(self.task, int(self.rng.integers(2**31)))
         return self._observing.act()
 

@@ -40,6 +40,7 @@ class CEO(CBO):
         HiddenGraphError: by :meth:`reset`, if the task has no candidates and too many variables to list all graphs.
     """
 
+    takes_limits = False
     graphs: CandidateGraphs
 
     def __init__(self, costs: GivenCosts | None = None, in_common: bool = True, device: str = "cpu") -> None:

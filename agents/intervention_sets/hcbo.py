@@ -42,6 +42,7 @@ class HCBO(CBO):
         ArgumentError: if an argument is out of range.
     """
 
+    takes_limits = False
     learns_from_interventions = True
 
     def __init__(self, weighing: int = 4, starts: int = 2, device: str = "cpu") -> None:

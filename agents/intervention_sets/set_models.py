@@ -192,6 +192,13 @@ class SetModel(InterventionSetModel):
         self._levels = Levels(domains.levels, self._categories) if any(domains.levels) else None
         if self._levels is not None:
             self._candidates = self._levels.from_uniform(self._candidates).unique(dim=0)
+        self._codec, self._limits = task.codec, task.codec.limits
+        if self._limits is not None:
+            # Half of the candidates are drawn inside, most others are at the limits.
+            is_set = self._limits.members_of(self._target)
+            inside = self._limits.sample(is_set, len(self._candidates) // 2, np.random.default_rng(seed))
+            self._candidates[: len(inside)] = torch.as_tensor(inside[:, is_set]).to(device)
+            self._candidates = self._inside(self._candidates)
 
     @abstractmethod
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
@@ -199,6 +206,17 @@ class SetModel(InterventionSetModel):
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         return self._predict(points.to(self._candidates))
+
+    def _inside(self, values: Tensor) -> Tensor:
+        """Return values ``n x d`` within the limits of the next action; those inside as they are."""
+        if (limits := self._codec.limits) is None:
+            return values
+        points = values.new_zeros((len(values), self._count))
+        points[:, self._members] = values
+        is_set = torch.zeros_like(points, dtype=torch.bool)
+        is_set[:, self._members] = True
+        repaired = limits.repair(points, is_set, torch)[:, self._members]
+        return repaired if self._levels is None else self._levels.round(repaired)
 
     def candidates(self) -> tuple[Tensor, Tensor, Tensor]:
         with torch.no_grad():
@@ -209,9 +227,11 @@ class SetModel(InterventionSetModel):
             with torch.no_grad():
                 return self._log_gain(values, best, augmented, prior) - self.log_surcharge(values)
 
-        scores = score(self._candidates, self._prior)
+        is_steered = self._codec.limits is not self._limits
+        candidates = self._inside(self._candidates) if is_steered else self._candidates
+        scores = score(candidates, None if is_steered else self._prior)
         values, gain = evolve(
-            self._candidates,
+            candidates,
             scores,
             score,
             rng,
@@ -219,6 +239,7 @@ class SetModel(InterventionSetModel):
             survivors=min(SURVIVORS, len(scores)),
             children=CHILDREN,
             levels=self._levels,
+            repair=None if self._codec.limits is None else self._inside,
         )
         return self.action(values), gain - math.log(self.cost)
 

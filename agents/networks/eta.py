@@ -32,7 +32,7 @@ class WithEta(ActionFeatures):
     """
 
     def __init__(self, features: ActionFeatures, nodes: Sequence[str]) -> None:
-        self._features = features
+        self._features, self.codec = features, features.codec
         self._nodes = tuple(nodes)
         self.search_dim = len(nodes) + features.search_dim
         self.input_dim = len(nodes) + features.input_dim
@@ -46,6 +46,8 @@ class WithEta(ActionFeatures):
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         points = self._features.draw(count, generator)
         return torch.cat([self._draw_eta(len(points), generator), points], -1)
+
+    _draw = draw
 
     def _draw_eta(self, count: int, generator: torch.Generator) -> Tensor:
         """Return (eta + 1) / 2 of ``count`` points, ``count x nodes``.
@@ -70,6 +72,13 @@ class WithEta(ActionFeatures):
 
     def decode(self, point: Tensor) -> Action:
         return self._features.decode(point[len(self._nodes) :])
+
+    def repair(self, points: Tensor) -> Tensor:
+        count = len(self._nodes)
+        return torch.cat([points[..., :count], self._features.repair(points[..., count:])], -1)
+
+    def allows(self, action: Action) -> bool:
+        return self._features.allows(action)
 
     def inputs(self, points: Tensor) -> Tensor:
         count = len(self._nodes)

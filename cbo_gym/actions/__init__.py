@@ -16,6 +16,8 @@ from cbo_gym.actions.codec import (
 )
 from cbo_gym.actions.costs import Costs
 from cbo_gym.actions.domains import Categorical, Domains, Integer, Interval, Kind, Range
+from cbo_gym.actions.limited_spaces import LimitedBox, LimitedDict
+from cbo_gym.actions.limits import Limits
 from cbo_gym.actions.spaces import CellBox, GridBox, Space, SparseBox, SuperArmSpace
 
 __all__ = [
@@ -33,6 +35,9 @@ __all__ = [
     "Integer",
     "Interval",
     "Kind",
+    "LimitedBox",
+    "LimitedDict",
+    "Limits",
     "PolicyCodec",
     "Range",
     "Space",

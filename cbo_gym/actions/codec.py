@@ -8,7 +8,7 @@ evaluator and the command line all use ``task.codec``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 
 from cbo_gym.actions.domains import UNSET as UNSET
 from cbo_gym.actions.domains import Domains
-from cbo_gym.actions.spaces import CellBox, GridBox, Space, SparseBox, SuperArmSpace
+from cbo_gym.actions.limits import Limits
+from cbo_gym.actions.spaces import ON_GRID, CellBox, GridBox, Space, SparseBox, SuperArmSpace
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 
 # Width of a cell whose corners coincide.
@@ -38,6 +39,7 @@ class Codec(ABC):
         space: the action space.
         domains: native units of the coordinates.
         grid: the levels of the coordinates; None if they may have any values in [0, 1].
+        limits: the limits of actions; None without limits. Those of the space, unless the next actions are steered.
         dim: number of coordinates of a point in [0, 1]^dim.
         choices: names of the sets of variables from which an action chooses; empty without such a choice.
     """
@@ -54,6 +56,7 @@ class Codec(ABC):
         self.domains = domains
         values = space["values"] if isinstance(space, spaces.Dict) else space
         self.grid: GridBox | None = getattr(values, "grid", None)
+        self.limits: Limits | None = getattr(space, "limits", None)
 
     @abstractmethod
     def to_action(self, points: np.ndarray) -> Action:
@@ -101,6 +104,38 @@ class Codec(ABC):
             raise ArgumentError(f"the value of {name} {error}") from error
         return self.domains.scales[self.domains.names.index(name)].to_unit(number)
 
+    def steer(self, fixed: Mapping[str, Any], required: Collection[str] = ()) -> Limits:
+        """Return the limits of actions that have fixed values, for :attr:`limits`.
+
+        Args:
+            fixed: name -> native value, or the label of a category.
+            required: names that actions set, besides these.
+
+        Raises:
+            ArgumentError: if no action, or none within the limits, has these values.
+        """
+        raise ArgumentError("values can be fixed in soft, hard and contextual mode alone")
+
+    def _fixed_coordinates(self, fixed: Mapping[str, Any], required: Collection[str]) -> dict[str, float]:
+        names = self.domains.names
+        for name in (*fixed, *required):
+            if name not in names:
+                raise ArgumentError(f"{name!r} cannot be set{did_you_mean(name, names)}; what is set: {list(names)}")
+        coordinates = {}
+        for name, value in fixed.items():
+            coordinate, index = float(self._to_unit(name, value)), names.index(name)
+            nearest = float(self.domains.round(np.full(len(names), coordinate)).clip(0.0, 1.0)[index])
+            if abs(coordinate - nearest) > ON_GRID:
+                low, high = self.domains.intervals[index]
+                at_steps = f" at one of its {self.domains.levels[index]} levels" if self.domains.levels[index] else ""
+                raise ArgumentError(f"{name} must be from {low:g} to {high:g}{at_steps}; given {short_repr(value)}")
+            coordinates[name] = nearest
+        return coordinates
+
+    def draw(self, rng: np.random.Generator) -> Action:
+        """Return a random action within :attr:`limits`, which are not None."""
+        raise NotImplementedError
+
     @property
     def options(self) -> tuple[str, Sequence[str]]:
         """What an action chooses from, and the names of the options; no names without a choice."""
@@ -147,7 +182,16 @@ class BoxCodec(Codec):
         self.dim = space.shape[0]
 
     def to_action(self, points: np.ndarray) -> Action:
-        return points
+        return points if self.limits is None else self.limits.nearest(points)
+
+    def steer(self, fixed: Mapping[str, Any], required: Collection[str] = ()) -> Limits:
+        # Without limits no value is null.
+        limits = self.limits or Limits((), self.domains, [0.0] * self.dim)
+        return limits.steer(self._fixed_coordinates(fixed, required), required)
+
+    def draw(self, rng: np.random.Generator) -> Action:
+        assert self.limits is not None
+        return self.limits.draw(1, rng)[0]
 
     def to_record(self, action: Action) -> Record:
         return self.to_native(action) if self.domains.named else super().to_record(action)
@@ -159,7 +203,9 @@ class BoxCodec(Codec):
                 raise ArgumentError(f"give one value for each of {list(names)}; given {list(record)}")
             # Rounding may leave [0, 1].
             record = np.clip([self._to_unit(name, record[name]) for name in names], 0.0, 1.0).tolist()
-        return np.array(record, dtype=np.float64)
+        point = np.array(record, dtype=np.float64)
+        # Rounding may leave the limits as well.
+        return point if self.limits is None else self.to_action(point)
 
     def to_string(self, record: Record) -> str:
         point = self.from_record(record)
@@ -174,6 +220,12 @@ class SparseCodec(BoxCodec):
     def to_action(self, points: np.ndarray) -> Action:
         return self.space.keep_largest(points)
 
+    def steer(self, fixed: Mapping[str, Any], required: Collection[str] = ()) -> Limits:
+        raise ArgumentError(
+            "values cannot be fixed if max_interventions limits the number of changed parameters; write this limit "
+            f"as 'at most {self.space.max_interventions} of {', '.join(self.domains.names)}' among limits"
+        )
+
 
 class GridCodec(BoxCodec):
     """Points of the unit box some of whose coordinates have levels; a point becomes the nearest of them."""
@@ -181,7 +233,7 @@ class GridCodec(BoxCodec):
     space: GridBox
 
     def to_action(self, points: np.ndarray) -> Action:
-        return self.space.nearest(points)
+        return self.space.nearest(points) if self.limits is None else self.limits.nearest(points)
 
 
 class SuperArmCodec(Codec):
@@ -271,10 +323,33 @@ class ChoiceCodec(Codec):
         self.sets = tuple(sets)
         self.choices = tuple(choices)
         self.dim = len(self.sets) + len(domains)
+        self._memberships = np.array([[name in chosen for name in domains.names] for chosen in self.sets])
 
     def to_action(self, points: np.ndarray) -> Action:
-        chosen = points[..., : len(self.sets)].argmax(axis=-1)
-        return {self.key: chosen, "values": self.domains.round(points[..., len(self.sets) :])}
+        scores, values = points[..., : len(self.sets)], self.domains.round(points[..., len(self.sets) :])
+        if self.limits is None:
+            return {self.key: scores.argmax(axis=-1), "values": values}
+        chosen = np.where(self._allowed(self.limits), scores, -1.0).argmax(axis=-1)
+        return {self.key: chosen, "values": self.limits.repair(values, self._memberships[chosen])}
+
+    def _allowed(self, limits: Limits) -> np.ndarray:
+        """Return which sets can be chosen within limits, a boolean for each."""
+        return np.array([limits.allows(chosen) for chosen in self.sets])
+
+    def steer(self, fixed: Mapping[str, Any], required: Collection[str] = ()) -> Limits:
+        limits = self.limits or Limits((), self.domains)
+        steered = limits.steer(self._fixed_coordinates(fixed, required), required)
+        if not self._allowed(steered).any():
+            raise ArgumentError(
+                f"none of the {self.key}s sets {', '.join((*fixed, *required))} within the limits; the {self.key}s are "
+                f"{', '.join(self.choices)}"
+            )
+        return steered
+
+    def draw(self, rng: np.random.Generator) -> Action:
+        assert self.limits is not None
+        chosen = int(rng.choice(np.flatnonzero(self._allowed(self.limits))))
+        return {self.key: np.int64(chosen), "values": self.limits.sample(self._memberships[chosen], 1, rng)[0]}
 
     def to_point(self, action: Action) -> np.ndarray:
         scores = np.zeros(len(self.sets))
@@ -316,7 +391,12 @@ class ChoiceCodec(Codec):
             if name not in names:
                 raise ArgumentError(f"{name!r} is not one of {list(names)}{did_you_mean(name, names)}")
             values[names.index(name)] = self._to_unit(name, native)
-        return {self.key: self.sets.index(frozenset(record)), "values": values.clip(0.0, 1.0)}
+        index, values = self.sets.index(frozenset(record)), values.clip(0.0, 1.0)
+        # Rounding may leave the limits.
+        return {
+            self.key: index,
+            "values": values if self.limits is None else self.limits.repair(values, self._memberships[index]),
+        }
 
     def to_string(self, record: Record) -> str:
         assert isinstance(record, dict)

@@ -293,6 +293,11 @@ class Polytope:
         moved = (shares + way * (centre - shares)).clip(0.0, 1.0)
         if (self._levels > 0).any():
             moved = self._rounded(moved, centre, xp)
+        if xp is np:
+            # Without rounding errors; tensors need the derivative of the projection.
+            on_equalities = (np.abs(given @ equal.T - value) <= MARGIN).all(-1)
+            is_inside = on_equalities & (excess <= 0.0).all(-1) & self._on_levels(given)
+            moved = np.where(is_inside[..., None], given, moved)
         return self._points(moved, given, points, xp)
 
     @property
@@ -470,6 +475,7 @@ class Limits:
                                for index, name in enumerate(domains.names)])  # fmt: skip
         self._is_fixed = np.array([name in self.fixed for name in domains.names], dtype=bool)
         self._polytopes: dict[tuple[bool, ...], Polytope | None] = {}
+        self._permitted: dict[tuple[bool, ...], bool] = {}
         self._usual = self._first_members()
 
     @property
@@ -495,9 +501,31 @@ class Limits:
 
     # Sets of coordinates --------------------------------------------------------------------------------
 
+    @property
+    def counts(self) -> bool:
+        """Whether parameters that differ from null are counted, so that actions choose them."""
+        return self.null is not None and bool(self._cardinalities)
+
+    def permits(self, members: np.ndarray) -> bool:
+        """Return whether these coordinates ``(q,)`` of parameters may differ from null at once."""
+        key = tuple(members.tolist())
+        if key not in self._permitted:
+            chosen = [name for name, is_set in zip(self.domains.names, members, strict=True) if is_set]
+            held = self.members_of([name for name in self.domains.names if self._counts(name)])
+            self._permitted[key] = (
+                self._within_counts(chosen) and bool(members[held].all()) and self.polytope(members) is not None
+            )
+        return self._permitted[key]
+
     def allows(self, names: Collection[str]) -> bool:
         """Return whether an action may set, or change, just these coordinates."""
-        return self.required | set(self.fixed) <= set(names) and self._within_counts(names)
+        if not self.required | set(self.fixed) <= set(names) or not self._within_counts(names):
+            return False
+        return self.polytope(self.members_of(names)) is not None
+
+    def members_of(self, names: Collection[str]) -> np.ndarray:
+        """Return which coordinates have these names, ``(q,)``."""
+        return np.array([name in names for name in self.domains.names], dtype=bool)
 
     def _within_counts(self, names: Collection[str]) -> bool:
         return all(len(set(limit.names) & set(names)) <= limit.count for limit in self._cardinalities)
@@ -507,7 +535,9 @@ class Limits:
         count = len(self.domains)
         if self.null is None or not self._cardinalities:
             everything = np.ones(count, dtype=bool)
-            self._require_room(everything)
+            # Of steered limits on variables that are set, some sets may have room, and others not.
+            if self.null is not None or not self.fixed:
+                self._require_room(everything)
             return everything
         rng = np.random.default_rng(0)
         for _ in range(50 * SETS_TRIED):
@@ -565,7 +595,8 @@ class Limits:
                 return None
         pairs = zip(self.domains.names, self.domains.intervals, free, strict=True)
         domains = Domains({name: interval for name, interval, is_free in pairs if is_free})
-        polytope = Polytope(np.reshape(rows, (-1, len(domains))), np.array(lows), np.array(highs), domains)
+        matrix = np.array(rows).reshape(len(rows), len(domains))
+        polytope = Polytope(matrix, np.array(lows), np.array(highs), domains)
         return None if len(domains) and polytope.ball is None else polytope
 
     def _row(self, limit: LinearLimit, members: np.ndarray) -> tuple[np.ndarray, float, float]:
@@ -594,7 +625,7 @@ class Limits:
             name = self.domains.names[index]
             if name not in self.fixed and self._within_counts([*chosen, name]):
                 chosen.append(name)
-        return np.array([name in chosen for name in self.domains.names])
+        return self.members_of(chosen)
 
     def _counts(self, name: str) -> bool:
         """Return whether a parameter is fixed at another value than null."""
@@ -621,6 +652,25 @@ class Limits:
         return self._usual
 
     # Points ---------------------------------------------------------------------------------------------
+
+    def nearest(self, points: np.ndarray) -> np.ndarray:
+        """Return vectors of all parameters inside the limits, ``(..., q)``; a point inside is left as it is."""
+        members = self.choose_members(points)
+        return self.repair(np.where(members | self._is_fixed, points, self._held), members)
+
+    def draw(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Return random vectors of all parameters, ``count x q``."""
+        members = [self.draw_members(rng) for _ in range(count)]
+        return self.sample_each(np.array(members, dtype=bool).reshape(count, len(self.domains)), rng)
+
+    def sample_each(self, members: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return about uniform values of the members of each row ``(n, q)``, see :meth:`sample`."""
+        points = np.empty(members.shape)
+        kinds, kind_of = np.unique(members, axis=0, return_inverse=True)
+        for number, kind in enumerate(kinds):
+            rows = np.flatnonzero(kind_of.reshape(-1) == number)
+            points[rows] = self.sample(kind, len(rows), rng)
+        return points
 
     def repair(self, points: Any, members: Any, xp: Any = np) -> Any:
         """Return points inside the limits, ``(..., q)`` each; a point inside is left as it is.
@@ -685,15 +735,15 @@ class Limits:
             points[:, free] = polytope.sample(count, rng)
         return points
 
-    def broken_by(self, values: Mapping[str, float], tolerance: float = TOLERANCE) -> list[str]:
+    def broken_by(self, values: Mapping[str, Any], tolerance: float = TOLERANCE) -> list[str]:
         """Return the limits that a setting breaks by more than a share of the bounds' widths.
 
         Args:
-            values: name -> native number of what is set, which may be outside the bounds.
+            values: name -> native number, or label of a category, of what is set; it may be outside the bounds.
             tolerance: the share.
         """
         broken = []
-        members = np.array([name in values for name in self.domains.names], dtype=bool)
+        members = self.members_of(values)
         lows = dict(zip(self.domains.names, (low for low, _ in self.domains.intervals), strict=True))
         for limit in self._linear:
             row, low, high = self._row(limit, members)
@@ -706,9 +756,10 @@ class Limits:
             broken += [cardinality.statement] if len(changed) > cardinality.count else []
         return list(dict.fromkeys(broken))
 
-    def _differs(self, name: str, value: float) -> bool:
+    def _differs(self, name: str, value: Any) -> bool:
         """Return whether a value counts for "at most"."""
         if self.null is None:
             return True
         index = self.domains.names.index(name)
+        value = self.domains.number(name, value) if self.domains.categories(index) else value
         return abs(float(self.domains.scales[index].to_unit(value)) - self.null[index]) > TOLERANCE

@@ -22,7 +22,7 @@ ON_GRID = 1e-9
 MAX_LISTED = 20
 
 
-class _Parametrised:
+class Parametrised:
     """Base class; ``parameters`` are all arguments of the constructor but ``seed`` and ``batch``."""
 
     parameters: tuple[Any, ...]
@@ -31,7 +31,7 @@ class _Parametrised:
         return type(other) is type(self) and super().__eq__(other) and self.parameters == other.parameters
 
 
-class SparseBox(_Parametrised, spaces.Box):
+class SparseBox(Parametrised, spaces.Box):
     """The unit box, limited to points that differ from ``null`` in at most ``max_interventions`` coordinates.
 
     Args:
@@ -87,7 +87,7 @@ class SparseBox(_Parametrised, spaces.Box):
         return f"SparseBox(0.0, 1.0, {self.shape}, max_interventions={self.max_interventions})"
 
 
-class GridBox(_Parametrised, spaces.Box):
+class GridBox(Parametrised, spaces.Box):
     """The points of the unit box some or all of whose coordinates are multiples of ``1 / (levels - 1)``.
 
     Args:
@@ -180,7 +180,7 @@ def unit_box(levels: Sequence[int | None]) -> spaces.Box:
     return spaces.Box(0.0, 1.0, (len(levels),), dtype=np.float64)
 
 
-class CellBox(_Parametrised, spaces.Box):
+class CellBox(Parametrised, spaces.Box):
     """Non-empty cells of the unit box: a lower and an upper corner, lower < upper in every coordinate.
 
     Args:
@@ -216,7 +216,7 @@ class CellBox(_Parametrised, spaces.Box):
         return f"CellBox(0.0, 1.0, {self.shape})"
 
 
-class SuperArmSpace(_Parametrised, spaces.MultiBinary):
+class SuperArmSpace(Parametrised, spaces.MultiBinary):
     """Subsets of N base arms as 0/1 vectors with at most ``size`` ones.
 
     Args:
@@ -274,5 +274,6 @@ class SuperArmSpace(_Parametrised, spaces.MultiBinary):
 @batch_space.register(GridBox)
 @batch_space.register(CellBox)
 @batch_space.register(SuperArmSpace)
-def _batch(space: Any, n: int = 1) -> Space:
+def batch_parametrised(space: Any, n: int = 1) -> Space:
+    """Return the space of ``n`` independent elements of a space."""
     return type(space)(*space.parameters, seed=deepcopy(space.np_random), batch=n)

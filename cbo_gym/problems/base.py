@@ -86,6 +86,7 @@ class ProblemStatement:
     composition: Composition | None = None
     noise_known: bool = True
     kernel: tuple[float, float] | None = None
+    limits: Sequence[str] = ()
     outcomes: Outcomes = field(default=None)  # type: ignore[assignment]  # see __post_init__
     knowledge: GraphKnowledge | None = None
     modes: Sequence[ModeData] = ()
@@ -191,6 +192,8 @@ class Problem(ProblemStatement):
         noise_known: whether agents know the exogenous distributions.
         kernel: ``(lengthscale, variance)`` of the squared-exponential kernel behind the reward function, over actions
             in [0, 1]; None if agents do not know it.
+        limits: limits among the values that an action sets, in soft and hard mode, see :mod:`cbo_gym.actions.limits`:
+            ``"a + b <= 5"``, ``"at most 2 of a, b, c"``.
         outcomes: objectives, constraints and costs; None for the system's reward as the objective.
         knowledge: agents' knowledge of the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; None
             if they know all of it.

@@ -18,6 +18,8 @@ from cbo_gym import task as tasks
 from cbo_gym.actions import codec as codecs
 from cbo_gym.actions.costs import Costs
 from cbo_gym.actions.domains import Categorical, Domains, Integer, Range
+from cbo_gym.actions.limited_spaces import LimitedBox, LimitedDict
+from cbo_gym.actions.limits import Limits
 from cbo_gym.actions.spaces import CellBox, GridBox, SparseBox, SuperArmSpace
 from cbo_gym.errors import ArgumentError
 from cbo_gym.referee.player import play
@@ -39,6 +41,7 @@ _ARGUMENTS: dict[type, tuple[str, ...]] = {
     **{kind: tuple(field.name for field in fields(kind) if field.init) for kind in _DATACLASSES},
     spaces.Box: ("low", "high", "dtype"), spaces.Discrete: ("n", "start"), spaces.Dict: ("spaces",),
     SparseBox: ("null", "max_interventions", "levels"), GridBox: ("dim", "levels"), CellBox: ("dim",),
+    LimitedBox: ("limits",), LimitedDict: ("spaces", "sets", "limits"), Limits: ("statements", "domains", "null"),
     SuperArmSpace: ("arms", "size"), Domains: ("intervals",), Range: ("low", "high", "step", "scale"),
     Integer: ("low", "high"), Categorical: ("categories",), CausalDiagram: (
         "nodes", "directed", "bidirected", "allow_cycles"

@@ -124,6 +124,9 @@ class Description(StrictModel):
         scopes: the contexts of each variable that is set, see :func:`cbo_gym.custom_problem`; None for the default.
         arms: the actions of the discrete mode, each a mapping from variables to values, ``{}`` to only observe.
         reward_range: the range of the reward, which the methods of the discrete mode need.
+        limits: limits among the values that a trial sets, which hold exactly, in hard and soft mode:
+            ``"feed1 + feed2 <= 5"``, ``"t1 <= t2"``, ``"a + b + c == 1"``, ``"at most 3 of a, b, c, d"``, see
+            :mod:`cbo_gym.actions.limits`.
         constraints: limits of expected values, such as ``"biomass >= 2"``, see
             :func:`cbo_gym.problems.variations.constraints.read_constraints`.
         costs: name -> price of setting it, 1 for a name that is missing; or as :meth:`cbo_gym.actions.Costs.read`
@@ -153,6 +156,7 @@ class Description(StrictModel):
     scopes: list[dict[str, list[str]]] | None = None
     arms: list[dict[str, Number]] = []
     reward_range: Bounds | None = None
+    limits: Strings = []
     constraints: Strings = []
     costs: Any = None
     composition: str | None = None

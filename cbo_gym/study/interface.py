@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from cbo_gym._util.yaml import KeyPath
-from cbo_gym.actions import Costs, Domains
+from cbo_gym.actions import Costs, Domains, Limits
 from cbo_gym.actions.domains import ON_LEVEL
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.modes import classes_of
@@ -76,6 +76,10 @@ def interface_of(description: Description) -> Interface:
     if description.settable and not description.arms:
         with at("settable" if description.targets is None else "targets"):
             targets = _targets(description, diagrams, [constraint.node for constraint in constraints])
+        if description.targets is None:
+            with at("limits"):
+                limits = Limits(description.limits, Domains(description.settable))
+            targets = [target for target in targets if limits.allows(target)]
     statement = ProblemStatement(
         name=description.name,
         scm=structure,
@@ -86,6 +90,7 @@ def interface_of(description: Description) -> Interface:
         null_action=_null_action(description),
         manipulable=description.settable,
         targets=targets,
+        limits=description.limits,
         composition=composition,
         noise_known=description.noise is not None,
         outcomes=Outcomes(description.reward, constraints),
@@ -103,7 +108,7 @@ def interface_of(description: Description) -> Interface:
                 f"{', '.join(known) or 'none'}"
             )
     make: Callable[[ProblemStatement], Interface] = partial(interface_class, **description.options)
-    with at("mode"):
+    with at("limits" if description.limits else "mode"):
         interface = make(statement)
     if description.costs is None:
         return interface

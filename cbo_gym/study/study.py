@@ -141,9 +141,9 @@ class Study:
 
     @property
     def best_trial(self) -> Entry | None:
-        """The trial with the best measured reward, among those whose measured values break no constraint."""
+        """The trial with the best measured reward, among those that break no limit and no constraint as measured."""
         done = [entry for entry in self.trials if entry.status == "told"]
-        index = self.units.best([entry.values for entry in done])
+        index = self.units.best([(self.units.read(entry.action), entry.values) for entry in done])
         return None if index is None else done[index]
 
     @property

@@ -399,9 +399,9 @@ class Suggester:
         if not history:
             return ["nothing is known yet"] * len(actions)
         values = [self._units.observed_values(past.observation) for past in history]
-        index = self._units.best(values)
+        index = self._units.best([(past.action, known) for past, known in zip(history, values, strict=True)])
         best = (
-            "no round meets the constraints yet"
+            f"no round meets the {self._units.conditions} yet"
             if index is None
             else f"best so far {values[index][self._units.description.reward]:.4g}"
         )

@@ -108,15 +108,29 @@ class Units:
             raise ArgumentError(f"the value of {name} {error}") from error
         return value
 
-    def misses(self, values: Mapping[str, float | None]) -> bool:
-        """Return whether measured values break a constraint."""
-        limits = self.interface.problem.outcomes.constraints
-        return any((value := values.get(limit.node)) is not None and limit.excess(value) > 0.0 for limit in limits)
+    def misses(self, action: Action, values: Mapping[str, float | None]) -> bool:
+        """Return whether measured values break a constraint, or the action breaks a limit."""
+        constraints = self.interface.problem.outcomes.constraints
+        return bool(self.broken_limits(action)) or any(
+            (value := values.get(limit.node)) is not None and limit.excess(value) > 0.0 for limit in constraints
+        )
 
-    def best(self, rounds: Sequence[Mapping[str, float | None]]) -> int | None:
-        """Return the index of the best reward among values that break no constraint; None if there are none."""
-        allowed = [index for index, values in enumerate(rounds) if not self.misses(values)]
-        return max(allowed, key=lambda index: self.reward(rounds[index]), default=None)
+    def broken_limits(self, action: Action) -> list[str]:
+        """Return the limits that an action breaks, more than printed numbers do."""
+        limits = self.codec.limits
+        return [] if limits is None else limits.broken_by(self.native_values(action), ROUNDING)
+
+    @property
+    def conditions(self) -> str:
+        """What a round must meet to count, in words."""
+        has_constraints = bool(self.interface.problem.outcomes.constraints)
+        words = ["limits"] * (self.codec.limits is not None) + ["constraints"] * has_constraints
+        return " and ".join(words)
+
+    def best(self, rounds: Sequence[tuple[Action, Mapping[str, float | None]]]) -> int | None:
+        """Return the index of the best reward among rounds that break no constraint and no limit; None without any."""
+        allowed = [index for index, (action, values) in enumerate(rounds) if not self.misses(action, values)]
+        return max(allowed, key=lambda index: self.reward(rounds[index][1]), default=None)
 
     def native_values(self, action: Action) -> dict[str, Any]:
         """Return the values that an action sets, by name, in native units; they may be outside the bounds."""

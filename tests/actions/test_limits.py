@@ -218,4 +218,4 @@ def test_steered_limits_keep_fixed_values() -> None:
     assert not limits.allows({"a"})
     assert not limits.allows({"a", "b", "c"})
     with pytest.raises(ArgumentError, match="'a <= b' leaves no room within the bounds a = 4, b from -1 to 1"):
-        Limits(["a <= b"], BOX).steer({"a": 0.8})
+        Limits(["a <= b"], BOX, null=[0.0, 0.5, 0.0]).steer({"a": 0.8})

@@ -24,6 +24,7 @@ class AdversarialInterface(SoftInterface):
     """Actions of the agent, and moves of an adversary."""
 
     mode = Mode.ADVERSARIAL
+    takes_limits = False
     trial_sets = ""
     unit_rewards = True
     several_objectives = False

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.actions import ChoiceCodec, Domains
+from cbo_gym.actions import ChoiceCodec, Domains, LimitedDict, Limits
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers
@@ -88,7 +88,10 @@ class ChoiceInterface(SettingInterface):
         sets = self.variable_sets()
         domains = Domains(self.manipulable)
         values = unit_box(domains.levels)
-        space = spaces.Dict({self.key: spaces.Discrete(len(sets)), "values": values})
+        entries = {self.key: spaces.Discrete(len(sets)), "values": values}
+        space = spaces.Dict(entries)
+        if self.problem.limits:
+            space = LimitedDict(entries, sets, Limits(self.problem.limits, domains))
         return self.codec_class(space, domains, self.key, sets, self.set_names())
 
     def decode(self, action: Action) -> Intervention:
@@ -111,8 +114,10 @@ class ChoiceInterface(SettingInterface):
                     raise InvalidAction(
                         f"the value of {name} must be one of {grid.level_names(index)}; given {point[index]}"
                     )
-        hard = {name: (True, scale.to_native(point[index])) for name, index, scale in members}
-        return Intervention(self._soft, hard)
+        native = {name: scale.to_native(point[index]) for name, index, scale in members}
+        if self.codec.limits is not None and (broken := self.codec.limits.broken_by(native)):
+            raise InvalidAction(f"the action breaks {', '.join(map(repr, broken))}; given {short_repr(native)}")
+        return Intervention(self._soft, {name: (True, value) for name, value in native.items()})
 
     def decode_batch(self, actions: Actions) -> Intervention:
         chosen, values = as_entries(actions, self._keys)
@@ -130,6 +135,8 @@ class ChoiceInterface(SettingInterface):
         masks = membership[chosen.clip(0, len(self._members) - 1)]
         if (grid := self.codec.grid) is not None:
             inside &= (~masks | (np.abs(values - grid.nearest(values)) <= ON_GRID)).all(axis=1)
+        if self.codec.limits is not None:
+            inside &= self.codec.limits.contains(values, masks)
         if not inside.all():
             first = int(np.argmin(inside))
             raise InvalidAction(
@@ -157,7 +164,12 @@ class ChoiceInterface(SettingInterface):
         """Return a batch of actions that set the variables of a set to ``points`` of shape ``(n, size of the set)``."""
         values = np.tile(self.domains.unset, (len(points), 1))
         values[:, self._members[chosen]] = points
-        return {self.key: np.full(len(points), chosen), "values": self.domains.round(values)}
+        values = self.domains.round(values)
+        if self.codec.limits is not None:
+            members = np.zeros(values.shape, dtype=bool)
+            members[:, self._members[chosen]] = True
+            values = self.codec.limits.repair(values, members)
+        return {self.key: np.full(len(points), chosen), "values": values}
 
     def task_fields(self) -> dict[str, Any]:
         return {"manipulable": dict(self.manipulable)}

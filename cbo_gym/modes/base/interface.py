@@ -82,6 +82,8 @@ class Interface(ABC):
     looks_ahead: ClassVar[bool] = False
     #: Whether a round depends on earlier ones, see :meth:`start`
     remembers: ClassVar[bool] = False
+    #: Whether actions may have limits.
+    takes_limits: ClassVar[bool] = False
     #: Whether a round may have several objectives.
     several_objectives: ClassVar[bool] = False
     #: What a trial of a study sets, in words; empty if studies cannot have the mode.
@@ -109,6 +111,10 @@ class Interface(ABC):
             raise ArgumentError(
                 f"constraints are on E[node | action]; in {self.mode} mode the effect of an action depends on the "
                 f"round as well, so {problem.name} cannot have any"
+            )
+        if problem.limits and not self.takes_limits:
+            raise ArgumentError(
+                f"actions have limits in soft and hard mode alone; {problem.name} has some, and the mode is {self.mode}"
             )
         self.problem = problem
         self.scm = problem.scm

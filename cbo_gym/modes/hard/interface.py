@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.actions import Domains, LimitedDict, Limits
 from cbo_gym.actions.codec import Actions
 from cbo_gym.errors import ArgumentError
-from cbo_gym.modes.base.choice import ChoiceInterface
+from cbo_gym.modes.base.choice import ChoiceInterface, set_name
 from cbo_gym.task import HardTask, Mode
 
 
@@ -22,6 +23,7 @@ class HardInterface(ChoiceInterface):
     task_class = HardTask
     key = "target"
     several_objectives = True
+    takes_limits = True
     usual_initial_data = (10, 2)
 
     def variable_sets(self) -> Sequence[frozenset[str]]:
@@ -29,6 +31,12 @@ class HardInterface(ChoiceInterface):
             raise ArgumentError(
                 f"{self.problem.name} lists no target sets, so it has no hard mode; name variables that can be set, "
                 "with their bounds, as manipulable of a problem or as settable of a study"
+            )
+        limits = Limits(self.problem.limits, Domains(self.manipulable))
+        if odd := [set_name(target) for target in self.problem.targets if target and not limits.allows(target)]:
+            raise ArgumentError(
+                f"{self.problem.name}: the limits {list(limits.statements)} do not allow to set {odd[0]}; leave it out "
+                "of the targets"
             )
         return self.problem.targets
 
@@ -44,6 +52,9 @@ class HardInterface(ChoiceInterface):
         largest = max(map(len, targets)) if is_known else max(1, min(len(target) for target in targets if target))
         others = [index for index, target in enumerate(targets) if 1 <= len(target) <= largest]
         chosen = np.repeat([*empty, *others], [*[observational] * len(empty), *[count] * len(others)])
+        if isinstance(self.action_space, LimitedDict):
+            limits, memberships = self.action_space.limits, self.action_space.memberships[chosen]
+            return {"target": chosen, "values": limits.sample_each(memberships, rng)}
         return {"target": chosen, "values": self.domains.from_uniform(rng.random((len(chosen), len(self.domains))))}
 
     def task_fields(self) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium.error import InvalidAction
 
-from cbo_gym.actions import BoxCodec, GridBox, GridCodec, SparseBox, SparseCodec
+from cbo_gym.actions import BoxCodec, GridBox, GridCodec, LimitedBox, Limits, SparseBox, SparseCodec
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import as_numbers
 from cbo_gym.actions.spaces import ON_GRID, unit_box
-from cbo_gym.errors import short_repr
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.modes.base.interface import Description, Region
 from cbo_gym.modes.base.parametric import ParametricInterface
 from cbo_gym.problems.base import ProblemStatement
@@ -26,6 +26,7 @@ class SoftInterface(ParametricInterface):
     mode = Mode.SOFT
     trial_sets = "all parameters"
     several_objectives = True
+    takes_limits = True
     task_class: ClassVar[type[SoftTask]] = SoftTask
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, None)
 
@@ -35,11 +36,18 @@ class SoftInterface(ParametricInterface):
         self._action_dim = len(self.domains)
         self._null = [float(a) for a in problem.null_action[: self._action_dim]]
         self._to_native = self.domains.to_native
-        self._grid = self.codec.grid
+        self._grid, self._limits = self.codec.grid, self.codec.limits
         self._own_actions = [(name, itemgetter(*own)) for name, own in self.coordinates.items()]
 
     def make_codec(self) -> BoxCodec:
         domains = self.require_parameters()
+        if self.problem.limits:
+            if self.max_interventions is not None:
+                raise ArgumentError(
+                    f"{self.problem.name} has limits, so that max_interventions must be one of them: 'at most "
+                    f"{self.max_interventions} of {', '.join(domains.names)}'"
+                )
+            return BoxCodec(LimitedBox(Limits(self.problem.limits, domains, self.problem.null_action)), domains)
         if self.max_interventions is None:
             box = unit_box(domains.levels)
             return GridCodec(box, domains) if isinstance(box, GridBox) else BoxCodec(box, domains)
@@ -67,7 +75,11 @@ class SoftInterface(ParametricInterface):
                     raise InvalidAction(
                         f"action[{index}] must be one of {self._grid.level_names(index)}; given {value}"
                     )
-        return Intervention(self._to_native(point))
+        native = self._to_native(point)
+        if self._limits is not None and not self._limits.contains(array):
+            broken = self._limits.broken_by(dict(zip(self.domains.names, native, strict=True)))
+            raise InvalidAction(f"the action breaks {', '.join(map(repr, broken))}; given {short_repr(point)}")
+        return Intervention(native)
 
     def decode_batch(self, actions: Actions) -> Intervention:
         array = as_numbers(actions)
@@ -78,6 +90,8 @@ class SoftInterface(ParametricInterface):
             inside &= (array != self._null).sum(axis=1) <= self.max_interventions
         if self._grid is not None:
             inside &= (np.abs(array - self._grid.nearest(array)) <= ON_GRID).all(axis=1)
+        if self._limits is not None:
+            inside &= self._limits.contains(array)
         if not inside.all():
             first = int(np.argmin(inside))
             raise InvalidAction(
@@ -92,6 +106,9 @@ class SoftInterface(ParametricInterface):
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Return by default 2q + 1 random interventions."""
         count = 2 * self._action_dim + 1 if random is None else random
+        if self._limits is not None:
+            null = self._limits.nearest(np.tile(self._null, (observational, 1)))
+            return np.concatenate([null, self._limits.draw(count, rng)])
         points = self.domains.from_uniform(rng.random((count, self._action_dim)))
         if isinstance(self.action_space, SparseBox):
             chosen = rng.random(points.shape).argsort(axis=-1) < self.action_space.max_interventions

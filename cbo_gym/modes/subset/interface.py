@@ -24,6 +24,7 @@ class SubsetInterface(SoftInterface):
     """Actions that are subsets of the parameters."""
 
     mode = Mode.SUBSET
+    takes_limits = False
     trial_sets = ""
     task_class = SubsetTask
     usual_initial_data = (0, 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import networkx as nx
 
-from cbo_gym.actions import Interval, Kind
+from cbo_gym.actions import Domains, Interval, Kind, Limits
 from cbo_gym.actions.domains import read_domain
 from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets, require_interval
@@ -43,6 +43,7 @@ def custom_problem(
     noise_given: NoiseGiven | None = None,
     arms: Iterable[Mapping[str, float]] = (),
     latent: Iterable[str] = (),
+    limits: Iterable[str] = (),
     name: str = "Custom",
     description: str = "",
 ) -> Problem:
@@ -87,6 +88,9 @@ def custom_problem(
         arms: the interventions of the discrete mode, each a mapping from variables to the values that they are set to,
             ``{}`` to only observe. The reward must then be in [0, 1].
         latent: variables that are not observed.
+        limits: limits among the values that an action sets, such as ``"heat <= 2 * price"`` or
+            ``"at most 2 of a, b, c"``, see :mod:`cbo_gym.actions.limits`: of soft parameters in soft mode, of
+            ``manipulable`` in hard mode.
         name: name of the problem.
         description: description for users.
 
@@ -137,6 +141,10 @@ def custom_problem(
         wanted = CausalDiagram.read(diagram)
         _require_equal(wanted.subgraph(set(wanted.nodes) - effects), scm.diagram)
     may_be_set = minimal_targets(scm.diagram, scm.reward, manipulable) if targets is None else _targets(targets)
+    limit_strings = _names("limits", [limits] if isinstance(limits, str) else limits)
+    if limit_strings and targets is None and not actions:
+        allowed = Limits(limit_strings, Domains(manipulable))
+        may_be_set = [target for target in may_be_set if allowed.allows(target)]
     return Problem(
         name=name,
         scm=scm,
@@ -146,6 +154,7 @@ def custom_problem(
         action_names=list(actions),
         manipulable=manipulable,
         targets=may_be_set,
+        limits=tuple(limit_strings),
         modes=[
             *([Arms(arm_list)] if (arm_list := _arms(arms)) else []),
             *([data] if (data := _contexts(scm, context_names, scopes, noise_given, may_be_set)) else []),

@@ -44,6 +44,7 @@ class _ProblemFile(StrictModel):
     contexts: list[str] = []
     scopes: list[dict[str, list[str]]] | None = None
     arms: list[dict[str, float]] = []
+    limits: list[str] = []
 
 
 def load_problem(path: str | Path) -> Problem:
@@ -63,8 +64,8 @@ def load_problem(path: str | Path) -> Problem:
     Equations may contain numbers, variables, actions, ``u`` for the variable's own noise, arithmetic, comparisons and
     the functions of :mod:`cbo_gym.problems.custom.expression`. ``noise`` is a standard deviation, or the name of a
     distribution of :mod:`cbo_gym.scm.noise` with its arguments in order. A variable with ``latent: true`` or
-    ``observed: false`` is not observed. The keys ``targets``, ``contexts``, ``scopes`` and ``arms`` have the meaning
-    of the parameters of :func:`~cbo_gym.custom_problem`. Besides ``[low, high]``, domains are
+    ``observed: false`` is not observed. The keys ``targets``, ``contexts``, ``scopes``, ``arms`` and ``limits`` have
+    the meaning of the parameters of :func:`~cbo_gym.custom_problem`. Besides ``[low, high]``, domains are
     ``{low: 0.001, high: 1, scale: log}``, ``{low: 0, high: 2, step: 0.1}``, ``{type: integer, low: 1, high: 8}`` and
     ``{categories: [A, B]}``, in equations 0 and 1.
 
@@ -103,6 +104,7 @@ def _build(parsed: _ProblemFile) -> Problem:
         contexts=parsed.contexts,
         scopes=parsed.scopes,
         arms=parsed.arms,
+        limits=parsed.limits,
         latent=[name for name, entry in variables.items() if entry.latent or not entry.observed],
         name=parsed.name,
         description=parsed.description,

@@ -19,6 +19,7 @@ import numpy as np
 from cbo_gym._util.arguments import whole_number
 from cbo_gym.actions import Interval
 from cbo_gym.actions.costs import Costs
+from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.problems.outcomes import Outcomes, PlayedSlice
@@ -57,6 +58,11 @@ def transform_problem(
     number = whole_number(INSTANCE_KEYWORD, instance, at_least=0, at_most=MAX_INSTANCE)
     if number == 0:
         return problem
+    if problem.limits:
+        raise ArgumentError(
+            f"{problem.name} has limits, which are in its own units and names, so that it has no instances; leave "
+            "instance at 0"
+        )
     rules = instances(instances.prepare(truth or problem), number)
     return rules.apply(rules.draw(), instances.prepare(problem))
 

@@ -88,7 +88,8 @@ def description(typed: FormInput) -> dict[str, Any]:
     }
     fields["variables"] = _names(first_string(typed, "variables"))
     fields["contexts"] = _names(first_string(typed, "contexts"))
-    fields["constraints"] = [line.strip() for line in first_string(typed, "constraints").splitlines() if line.strip()]
+    for name in ("limits", "constraints"):
+        fields[name] = [line.strip() for line in first_string(typed, name).splitlines() if line.strip()]
     fields["arms"] = [_pairs(line) for line in first_string(typed, "arms").splitlines() if line.strip()]
     units = filter(str.strip, first_string(typed, "units").splitlines())
     fields["units"] = pairs_in(units, "it as in titre = g/L") | {

@@ -25,13 +25,18 @@ def progress(snapshot: Snapshot) -> dict[str, str] | None:
     """Return the figure and a note; None without a trial whose outcome is known."""
     if not any(known.number for known in snapshot.rounds):
         return None
-    missed = np.array([snapshot.units.misses(known.values) for known in snapshot.rounds])
+    missed = np.array([snapshot.units.misses(known.action, known.values) for known in snapshot.rounds])
     rewards = np.array([known.reward for known in snapshot.rounds])
     name, band, note = _line(snapshot, rewards, missed)
     if any(known.number is None for known in snapshot.rounds):
         note += " Imported data are shown left of the first trial, in their order."
     if missed.any():
-        note += " Crosses mark rounds whose measured values violate a constraint; the best so far excludes them."
+        broken = {
+            "constraints": "whose measured values violate a constraint",
+            "limits": "whose settings break a limit",
+            "limits and constraints": "whose settings break a limit or whose measured values violate a constraint",
+        }
+        note += f" Crosses mark rounds {broken[snapshot.units.conditions]}; the best so far excludes them."
     mean, ends = interval(band, -1)
     label = f"{snapshot.description.reward} by trial; {name} now {mean}, 95 % interval {ends}"
     with page_style():
@@ -91,7 +96,14 @@ def _figure(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray, name: s
     axis.step(positions, band.mean, where="post", color=BLUE, label=name)
     axis.plot(positions[~missed], rewards[~missed], "o", color=GREY, markersize=3.5, alpha=0.8, label="round")
     if missed.any():
-        axis.plot(positions[missed], rewards[missed], "x", color=ORANGE, markersize=4.5, label="misses a constraint")
+        axis.plot(
+            positions[missed],
+            rewards[missed],
+            "x",
+            color=ORANGE,
+            markersize=4.5,
+            label=f"breaks {snapshot.units.conditions}",
+        )
     round_axis(axis)
     if imported:
         axis.axvline(0.5, color=GREY, linewidth=0.8, linestyle=":")

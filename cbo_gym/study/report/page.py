@@ -118,9 +118,9 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 def _best_measured(snapshot: Snapshot) -> str:
-    index = snapshot.units.best([known.values for known in snapshot.rounds])
+    index = snapshot.units.best([(known.action, known.values) for known in snapshot.rounds])
     if index is None:
-        return "no round meets the constraints yet"
+        return f"no round meets the {snapshot.units.conditions} yet"
     best, unit = snapshot.rounds[index], snapshot.description.units.get(snapshot.description.reward, "")
     source = "imported data" if best.number is None else f"trial {best.number}"
     return f"{number(best.reward)} {unit}".rstrip() + f" in {source}, with {snapshot.action_words(best.action)}"

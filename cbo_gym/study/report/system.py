@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
+from gymnasium.error import InvalidAction
 
 from cbo_gym._util.summation import add_up
 from cbo_gym.drawing import Box, Line, Picture
@@ -40,11 +41,14 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
     for limit in interface.problem.outcomes.constraints:
         values = snapshot.measurements(limit.node)
         constraints.append([str(limit), f"{sum(limit.excess(value) <= 0.0 for value in values)} of {len(values)}"])
+    broken = [snapshot.units.broken_limits(known.action) for known in snapshot.rounds]
+    limits = [[limit, f"{sum(limit not in each for each in broken)} of {len(broken)}"] for limit in description.limits]
     diagram = _diagram(snapshot, roles, words, set_to) if snapshot.study.diagram else ""
     return {
         "diagram": diagram,
         "variables": variables,
         "constraints": constraints,
+        "limits": limits,
         "costs": _costs(snapshot),
         "contradictions": _contradictions(snapshot) if diagram and snapshot.rounds else None,
     }
@@ -111,7 +115,7 @@ def _costs(snapshot: Snapshot) -> str:
             try:
                 paid.append(float(interface.cost(interface.decode(known.action))))
             # The action was outside the bounds.
-            except (ArgumentError, ValueError):
+            except (ArgumentError, InvalidAction):
                 continue
     trials = "One measured trial" if len(paid) == 1 else f"{len(paid)} measured trials"
     spent = f" {trials} cost {number(float(add_up(paid)))} in all." if paid else ""
