@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import cbo_gym
 from cbo_gym import Agent, Round, agents
 from tests.support.loop import begun, flat, go_on, make, play
 
@@ -12,9 +13,10 @@ every_agent = pytest.mark.parametrize(
 )
 
 
-def test_unknown_names_are_attribute_errors() -> None:
-    with pytest.raises(AttributeError, match="Oracle"):
-        agents.Oracle  # noqa: B018
+@pytest.mark.parametrize(("module", "name"), [(agents, "Oracle"), (cbo_gym, "nothing")])
+def test_unknown_names_are_attribute_errors(module, name) -> None:
+    with pytest.raises(AttributeError, match=name):
+        getattr(module, name)
 
 
 @every_agent

@@ -13,7 +13,7 @@ from cbo_gym import Execution, evaluate, sweep
 from cbo_gym.envs.registry import entries, find_entry
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_run, load_runs
 from cbo_gym.evaluation.play.sweep import plan, run_jobs
-from cbo_gym.evaluation.runs.machine import describe_machine
+from cbo_gym.evaluation.runs.machine import describe_machine, process_count
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, save_run
 
 AGENT = "tests.support.agents:Centre"
@@ -194,13 +194,19 @@ def test_parameters_may_be_lists(tmp_path):
         ({"seeds": [1.7]}, "seeds must be a whole number"),
         ({"seeds": []}, "at least one"),
         ({"horizon": 0}, "horizon must be at least 1"),
+        *(({"n_jobs": n}, "give a number of processes, or -1 for one per core; given") for n in (0, 1.5, True, "2")),
     ],
 )
 def test_bad_grids_are_refused_before_anything_runs(tmp_path, change, message):
     grid = {"agents": ["Random"], "envs": ["CBO/Dropwave-v0"], "seeds": [0], "folder": tmp_path, "horizon": 2} | change
     with pytest.raises(ValueError, match=message):
-        sweep(**grid, n_jobs=1)
+        sweep(**({"n_jobs": 1} | grid))
     assert not list(tmp_path.iterdir())
+
+
+def test_numbers_of_processes_below_0_count_down_from_all_cores(monkeypatch):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
+    assert [process_count(count) for count in (20, 1, -1, -2, -8, -9)] == [20, 1, 8, 7, 1, 1]
 
 
 @pytest.mark.parametrize("limit", ["time_limit", "memory_limit"])

@@ -53,14 +53,6 @@ def test_wrong_calls_change_nothing(tmp_path):
     assert events_of(tmp_path / "f.db") == before
 
 
-def test_a_report_escapes_html(tmp_path):
-    study = fermenter(tmp_path / "f.db", agent="Random")
-    study.fail(study.ask(), HTML)
-    page = study.report(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert HTML not in page
-    assert "&lt;script&gt;" in page
-
-
 @pytest.mark.parametrize("field", WRONG)
 def test_a_wrong_field_makes_no_study(tmp_path, field):
     for thing in WRONG[field]:

@@ -45,7 +45,7 @@ SOFT = {
 
 def test_a_report_of_each_part(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="CBO", units={"titre": "g/l"}, costs={"feed": 1.0, "ph": 10.0})
-    study.add_data([grown({"feed": 1.0 + 0.1 * place}) for place in range(4)])
+    study.add_data([grown({"feed": 1.0 + 0.1 * index}) for index in range(4)])
     play(study, 3)
     study.fail(study.ask(), "<script>alert(1)</script> & the pump")
     study.ask()
@@ -114,17 +114,10 @@ def test_what_misses_a_constraint_is_not_best_and_little_may_be_good(tmp_path):
 
 
 def test_arms_that_cannot_be_best_are_folded(tmp_path):
-    study = create_study(
-        "service",
-        storage=tmp_path / "s.db",
-        mode="discrete",
-        diagram="dag { layout -> asks -> offer -> order; offer <-> order }",
-        reward="order",
-        reward_range=(0, 1),
-        arms=[{}, {"layout": 0}, {"layout": 1}, {"offer": 0}, {"offer": 1}, {"layout": 1, "offer": 1}],
-        agent="POMIS-TS",
-        horizon=30,
-    )
+    diagram = "dag { layout -> asks -> offer -> order; offer <-> order }"
+    arms = [{}, {"layout": 0}, {"layout": 1}, {"offer": 0}, {"offer": 1}, {"layout": 1, "offer": 1}]
+    about = {"mode": "discrete", "diagram": diagram, "reward": "order", "reward_range": (0, 1), "arms": arms}
+    study = create_study("service", storage=tmp_path / "s.db", agent="POMIS-TS", horizon=30, **about)
     rng = np.random.default_rng(100)
 
     def visit(do):
@@ -138,17 +131,9 @@ def test_arms_that_cannot_be_best_are_folded(tmp_path):
 
 
 def test_contexts_and_cells(tmp_path):
-    study = create_study(
-        "dosing",
-        storage=tmp_path / "d.db",
-        mode="contextual",
-        diagram="dag { age -> health; dose -> health }",
-        reward="health",
-        settable={"dose": (0, 2)},
-        contexts=["age"],
-        agent="CoCaBO",
-        horizon=20,
-    )
+    about = {"mode": "contextual", "diagram": "dag { age -> health; dose -> health }", "reward": "health"}
+    about |= {"settable": {"dose": (0, 2)}, "contexts": ["age"], "agent": "CoCaBO", "horizon": 20}
+    study = create_study("dosing", storage=tmp_path / "d.db", **about)
     for age in (40.0, 60.0, 80.0):
         trial = study.ask(context={"age": age})
         dose = trial.do.get("dose", 1.0)
@@ -157,16 +142,9 @@ def test_contexts_and_cells(tmp_path):
     assert "the mean health of the last 10 rounds" in words(parts["curve"])
     assert "The line is for the context of the last trial, age = 80" in words(parts["beliefs"])
     assert "for age = 80" in words(parts["now"])
-    field = create_study(
-        "field",
-        storage=tmp_path / "f.db",
-        mode="aggregated",
-        diagram="dag { growth -> yield }",
-        reward="yield",
-        parameters={"nitrogen": {"node": "growth", "bounds": (0, 200)}},
-        agent="GPOO",
-        horizon=20,
-    )
+    about = {"mode": "aggregated", "diagram": "dag { growth -> yield }", "reward": "yield", "agent": "GPOO"}
+    about |= {"parameters": {"nitrogen": {"node": "growth", "bounds": (0, 200)}}, "horizon": 20}
+    field = create_study("field", storage=tmp_path / "f.db", **about)
     play(field, 5, lambda do: {"growth": 1.0, "yield": -abs(np.mean(do["nitrogen"]) - 120) / 100})
     assert "<strong>nitrogen</strong>" in of(field)["beliefs"]
 
@@ -185,16 +163,10 @@ def test_an_agent_without_a_model_is_described_and_older_trials_are_folded(tmp_p
 
 def test_of_many_sets_those_tried_most_are_shown(tmp_path):
     names = ["a", "b", "c", "d"]
-    study = create_study(
-        "many",
-        storage=tmp_path / "m.db",
-        diagram=f"dag {{ {'; '.join(f'{name} -> y' for name in names)} }}",
-        reward="y",
-        settable=dict.fromkeys(names, (0, 1)),
-        targets=[list(chosen) for size in range(4) for chosen in combinations(names, size)][:14],
-        agent="GP-UCB",
-        horizon=20,
-    )
+    targets = [list(chosen) for size in range(4) for chosen in combinations(names, size)][:14]
+    about = {"diagram": f"dag {{ {'; '.join(f'{name} -> y' for name in names)} }}", "reward": "y", "agent": "GP-UCB"}
+    about |= {"settable": dict.fromkeys(names, (0, 1)), "targets": targets, "horizon": 20}
+    study = create_study("many", storage=tmp_path / "m.db", **about)
     study.add_data([dict.fromkeys(["y", *names], 0.5)] * 2, do=[{"a": 0.5, "c": 0.5, "d": 0.5}] * 2)
     string = words(of(study)["beliefs"])
     assert "{a, c, d} along" in string
