@@ -112,12 +112,9 @@ INVALID = [
         {"target": 0, "values": [0.5] * 2}, "a dict with the keys 'scope' and 'values' alone", id="a hard action"
     ),
     pytest.param({"scope": 4, "values": [0.5] * 2}, "scope must be a whole number from 0 to 3; given 4", id="unknown"),
-    pytest.param({"scope": -1, "values": [0.5] * 2}, "from 0 to 3; given -1", id="negative"),
     pytest.param({"scope": "X1", "values": [0.5] * 2}, "from 0 to 3; given 'X1'", id="a name"),
     pytest.param({"scope": 0, "values": [0.5] * 3}, r"shape \(2,\), .*'X1', 'X2'.*given shape \(3,\)", id="shape"),
     pytest.param({"scope": 0, "values": [0.5, 1.5]}, "value of X2 must lie in .* given 1.5", id="outside"),
-    pytest.param({"scope": 0, "values": [np.nan, 0.5]}, "value of X1 must lie in .* given nan", id="NaN"),
-    pytest.param([0.5] * 2, "a dict with the keys 'scope'", id="an array"),
     pytest.param(None, "a dict with the keys 'scope'", id="None"),
 ]
 

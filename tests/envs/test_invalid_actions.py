@@ -1,4 +1,4 @@
-"""Invalid actions: what is said about them, and that nothing happens."""
+"""Invalid actions: what is said about them, and that nothing happens; ``test_foreign_actions.py`` has more of them."""
 
 import math
 from typing import Any
@@ -21,10 +21,7 @@ SOFT = [
     pytest.param([0.5, 0.5, math.nan, 0.5, 0.5, 0.5], r"action\[2\] must lie in \[0, 1\]; given nan", id="NaN"),
     pytest.param([0.5, 1.5, 0.5, 0.5, 0.5, 0.5], r"action\[1\] must lie in \[0, 1\]; given 1.5", id="above"),
     pytest.param([0.5, 0.5, 0.5, 0.5, 0.5, -1e-9], r"action\[5\] must lie in \[0, 1\]; given -1e-09", id="below"),
-    pytest.param([math.inf] * 6, r"action\[0\] .* given inf", id="infinite"),
     pytest.param(["a"] * 6, "must be numbers; given", id="text"),
-    pytest.param([0.5, [0.5], 0.5, 0.5, 0.5, 0.5], "must be numbers; given", id="ragged"),
-    pytest.param(object(), "must be numbers; given", id="an object"),
     pytest.param({"target": 0, "values": HALF}, "must be numbers; given", id="a hard action"),
     pytest.param(None, "must", id="None"),
 ]
@@ -32,20 +29,14 @@ SOFT = [
 HARD = [
     pytest.param({"values": [0.5] * 3}, "a dict with the keys 'target' and 'values' alone", id="no target"),
     pytest.param({"target": 1}, "a dict with the keys 'target' and 'values' alone", id="no values"),
-    pytest.param([0.5] * 3, "a dict with the keys 'target'", id="an array"),
     pytest.param(None, "a dict with the keys 'target'", id="None"),
     pytest.param({"target": 7, "values": [0.5] * 3}, "whole number from 0 to 6; given 7", id="target too large"),
-    pytest.param({"target": -1, "values": [0.5] * 3}, "from 0 to 6; given -1", id="negative target"),
     pytest.param({"target": 1.5, "values": [0.5] * 3}, "from 0 to 6; given 1.5", id="fraction"),
-    pytest.param({"target": math.nan, "values": [0.5] * 3}, "from 0 to 6; given nan", id="NaN target"),
-    pytest.param({"target": math.inf, "values": [0.5] * 3}, "from 0 to 6; given inf", id="infinite target"),
     pytest.param({"target": "B", "values": [0.5] * 3}, "from 0 to 6; given 'B'", id="name as target"),
-    pytest.param({"target": None, "values": [0.5] * 3}, "from 0 to 6; given None", id="no target at all"),
     pytest.param({"target": [1, 2], "values": [0.5] * 3}, r"from 0 to 6; given \[1, 2\]", id="two targets"),
     pytest.param({"target": 1, "values": [0.5] * 2}, r"shape \(3,\), .*'B', 'D', 'E'.*given shape \(2,\)", id="short"),
     pytest.param({"target": 1, "values": [0.5, math.nan, 0.5]}, "value of D must lie in .* given nan", id="NaN"),
     pytest.param({"target": 1, "values": [0.5, 0.5, 1.01]}, "value of E must lie in .* given 1.01", id="above"),
-    pytest.param({"target": 1, "values": [-0.1, 0.5, 0.5]}, "value of B must lie in .* given -0.1", id="below"),
     pytest.param({"target": 1, "values": ["a"] * 3}, "values must be numbers; given", id="text"),
 ]
 
@@ -62,10 +53,7 @@ MASKED = [
     pytest.param([1] * 7 + [0] * 3, "at most 6 base arms; given 7", id="too many ones"),
     pytest.param([0, 2] + [0] * 8, r"super_arm\[1\] must be 0 or 1; given 2", id="two"),
     pytest.param([0, 0.5] + [0] * 8, r"super_arm\[1\] must be 0 or 1; given 0.5", id="half"),
-    pytest.param([math.nan] + [0] * 9, r"super_arm\[0\] must be 0 or 1; given nan", id="NaN"),
-    pytest.param([0] * 9 + [-1], r"super_arm\[9\] must be 0 or 1; given -1", id="negative"),
     pytest.param(["a"] * 10, "must be numbers", id="text"),
-    pytest.param({"target": 0, "values": HALF}, "must be numbers", id="a hard action"),
     pytest.param(None, "must", id="None"),
 ]
 
@@ -123,7 +111,6 @@ VECTOR_SOFT = [
     pytest.param(np.full(6, 0.5), r"shape \(n, 6\); given \(6,\)", id="no batch"),
     pytest.param(with_row([HALF] * 3, [0.5, 2.0, 0.5, 0.5, 0.5, 0.5]), r"actions\[1\] is outside .*2\.", id="above"),
     pytest.param(with_row([HALF] * 3, [math.nan] * 6), r"actions\[1\] is outside .*nan", id="NaN"),
-    pytest.param([["a"] * 6] * 3, "must be numbers", id="text"),
     pytest.param(None, "must", id="None"),
 ]
 
@@ -135,7 +122,6 @@ VECTOR_MASKED = [
     pytest.param([NO_ARM, SEVEN, NO_ARM], "super arm 1 is outside SuperArmSpace", id="too many ones"),
     pytest.param([NO_ARM, NO_ARM, [0.5] * 10], "super arm 2 is outside", id="halves"),
     pytest.param([[math.nan] * 10, NO_ARM, NO_ARM], "super arm 0 is outside .*nan", id="NaN"),
-    pytest.param([["a"] * 10] * 3, "must be numbers", id="text"),
 ]
 
 VECTOR_HARD = [
