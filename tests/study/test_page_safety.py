@@ -35,7 +35,7 @@ def visitor(tmp_path):
 
 
 def test_every_form_has_the_token_against_forgery(tmp_path, visitor):
-    assert len(FORMS) == 10
+    assert len(FORMS) == 11
     before = events_of(tmp_path / "f.db")
     for path in FORMS:
         if path == "/login":

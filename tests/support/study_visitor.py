@@ -101,9 +101,9 @@ SQL, HTML = "'; DROP TABLE events; --", "<script>alert(1)</script>"
 
 WRONG = {
     "reward": ["", SQL, 3, ["titre"]],
-    "settable": [{"feed": 3}, {"feed": ("a", "b")}, {SQL: (0, 1)}, {"feed": (0.0, math.inf)}, [1.0], {"titre": (0, 1)}],
+    "settable": [{"feed": 3}, {SQL: (0, 1)}, {"feed": (0.0, math.inf)}, [1.0], {"titre": (0, 1)}],
     "diagram": ["", "dag {", SQL, "dag { feed -> feed }", "dag { titre -> feed }"],
-    "targets": [[["biomass"]], [["titre"]], "feed", [[SQL]], [["feed"]]],
+    "targets": [[["biomass"]], [["titre"]], "feed", [[SQL]]],
     "mode": ["", "Hard", 3, SQL, "masked"],
     "agent": ["", SQL, "MCBOO", "os:system", "GPOO"],
     "horizon": [0, -1, math.nan, "many", 1.5],
