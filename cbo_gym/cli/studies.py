@@ -138,15 +138,26 @@ def ask(
     database: Database,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of trials to run at once.")] = 1,
     context: ContextOption = None,
+    fixed: Annotated[
+        list[str] | None,
+        typer.Option("--fixed", metavar="NAME=VALUE", help="A value that each trial sets. Repeat for more."),
+    ] = None,
+    shared: Annotated[
+        list[str] | None,
+        typer.Option("--shared", metavar="NAME", help="A name whose value all trials share. Repeat for more."),
+    ] = None,
     study: NameOption = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask what to try next. Trials without an outcome count as running.
 
-    Example: [b]cbo-gym study ask fermenter.db -n 2[/b]
+    Example: [b]cbo-gym study ask fermenter.db -n 4 --fixed ph=6.5 --shared temperature[/b]
     """
-    trials: list[Trial] = _study(database, study, agent).ask(count, context=_numbers(context) or None)
+    opened = _study(database, study, agent)
+    trials: list[Trial] = opened.ask(
+        count, context=_numbers(context) or None, fixed=_numbers(fixed), shared=shared or ()
+    )
     if as_json:
         print_json([{"number": trial.number, "do": trial.do, "why": trial.why} for trial in trials])
     else:

@@ -220,7 +220,14 @@ class Study:
         except ArgumentError as error:
             raise ArgumentError(f"{row.label}: {error}") from error
 
-    def ask(self, count: int | None = None, *, context: Mapping[str, float] | None = None) -> Any:
+    def ask(
+        self,
+        count: int | None = None,
+        *,
+        context: Mapping[str, float] | None = None,
+        fixed: Mapping[str, Any] | None = None,
+        shared: Iterable[str] = (),
+    ) -> Any:
         """Suggest what to try next: one trial, or a list of ``count`` trials to run at once.
 
         Pending trials of all users are taken into account, with the outcomes that the agent expects.
@@ -228,9 +235,13 @@ class Study:
         Args:
             count: number of trials; None for one trial instead of a list.
             context: the observed context, in contextual mode.
+            fixed: name -> value that each trial sets, within the bounds; in hard and contextual mode only sets with
+                all of these variables are suggested.
+            shared: names that all ``count`` trials set, to one value that the agent chooses.
 
         Raises:
-            ArgumentError: for a wrong context, or if the agent cannot suggest now.
+            ArgumentError: for a wrong context, for values that cannot be set together within the limits, or if the
+                agent cannot suggest now.
             OperationError: if the suggestion cannot be written; no trial is added then.
 
         Warns:
@@ -238,11 +249,12 @@ class Study:
         """
         size = 1 if count is None else whole_number("count", count, at_least=1)
         self.units.context(context)
+        steering = self._read_steering(fixed, shared)
         with one_at_a_time():
             for _ in range(TRIES):
                 with name_agent_in_errors(self.description.agent):
                     state = self._catch_up()
-                    actions = self._suggester.suggest(size, context)
+                    actions = self._suggester.suggest(size, context, **steering)
                 first = max(state.trials.entries, default=0) + 1
                 asked = [
                     {"number": number, "action": self.units.flat(action), "why": why}
@@ -250,7 +262,7 @@ class Study:
                         zip(actions, self._suggester.reasons(actions), strict=True), start=first
                     )
                 ]
-                payload = {"trials": asked, "context": None if context is None else dict(context)}
+                payload = {"trials": asked, "context": None if context is None else dict(context), **steering}
                 if written := self._history.append(state, [("asked", payload)]):
                     self._suggester.confirm(written.events[len(state.events)])
                     self._suggester.keep()
@@ -260,6 +272,17 @@ class Study:
                 raise self._busy_error()
         self._warn_of_diagram(written.trials)
         return trials[0] if count is None else trials
+
+    def _read_steering(self, fixed: Mapping[str, Any] | None, shared: Iterable[str]) -> dict[str, Any]:
+        """Return these arguments of :meth:`ask` as the log stores them, without empty ones."""
+        if not isinstance(fixed, Mapping | None):
+            raise ArgumentError(f"fixed must be a mapping from names to values; given {short_repr(fixed)}")
+        names = [shared] if isinstance(shared, str) else list(shared)
+        values = {name: self.units.read_setting(name, value) for name, value in (fixed or {}).items()}
+        if values or names:
+            # This refuses what cannot be kept.
+            self.interface.codec.steer(values, names)
+        return ({"fixed": values} if values else {}) | ({"shared": names} if names else {})
 
     def _trial(self, entry: Entry) -> Trial:
         return Trial(entry.number, self.units.native_values(self.units.read(entry.flat)), entry.why, entry.context)

@@ -16,6 +16,7 @@ import numpy as np
 
 from cbo_gym._util.agent_state import StateError
 from cbo_gym._util.seal import is_ours, seal
+from cbo_gym.agent import LIMITED
 from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.finding import agent_of, known_agents
 from cbo_gym.agent_registry.labels import Spec, is_import_path
@@ -218,7 +219,8 @@ class Suggester:
     def _apply(self, event: Event) -> None:
         if event.kind == "asked":
             # The actions are known; the suggestion changes the state of the agent.
-            self.suggest(len(event.payload["trials"]), event.payload["context"])
+            payload = event.payload
+            self.suggest(len(payload["trials"]), payload["context"], payload.get("fixed"), payload.get("shared", ()))
         self._trials.apply([event])
         # The agent gets data that were added before the first trial when it is reset.
         if event.kind == "data" and self._trials.entries:
@@ -319,14 +321,16 @@ class Suggester:
 
     # Suggesting -----------------------------------------------------------------------------------------
 
-    def suggest(self, count: int, context: Any) -> list[Action]:
-        """Suggest ``count`` actions, given the pending trials.
+    def suggest(
+        self, count: int, context: Any, fixed: Mapping[str, Any] | None = None, shared: Sequence[str] = ()
+    ) -> list[Action]:
+        """Suggest ``count`` actions, given the pending trials; the arguments are those of :meth:`Study.ask`.
 
         A rejected trial counts as pending until the next outcome, so that it is not suggested again at once.
 
         Raises:
             ArgumentError: if a trial lacks a variable that the agent needs, or the agent does not support pending
-                trials.
+                trials, or values to keep.
         """
         self._require_measured()
         self._ahead = True
@@ -338,8 +342,9 @@ class Suggester:
         takes_pending = hasattr(agent, "act_given_pending") and (not context or hasattr(agent, "set_context"))
         if takes_pending:
             pending = [*pending, *self._trials.rejected]
-        if not pending:
-            chosen = [agent.act(observation)] if count == 1 else agent.act_batch(observation, count)
+        if not pending and not shared:
+            with self._steer(agent, fixed or {}):
+                chosen = [agent.act(observation)] if count == 1 else agent.act_batch(observation, count)
         elif not takes_pending:
             raise ArgumentError(
                 f"{self._units.description.agent} suggests one trial at a time; record the outcome of the pending "
@@ -356,8 +361,43 @@ class Suggester:
                 arguments["contexts"] = [self._units.context(entry.context)["context"] for entry in pending]
             if any(entry.status == "partial" for entry in pending) and _takes_measured(agent):
                 arguments["measured"] = [self._measured(entry) for entry in pending]
-            chosen = agent.act_given_pending(observation, pending_actions, count, **arguments)
+            # The first trial chooses the values that the others share.
+            alone = 1 if shared else count
+            with self._steer(agent, fixed or {}, shared):
+                chosen = (
+                    agent.act_given_pending(observation, pending_actions, alone, **arguments)
+                    if pending
+                    else [agent.act(observation)]
+                )
+            if count > alone:
+                values = self._units.native_values(chosen[0])
+                if context:
+                    arguments["contexts"] = [*arguments["contexts"], observation["context"]]
+                if "measured" in arguments:
+                    arguments["measured"] = [*arguments["measured"], {}]
+                with self._steer(agent, {**{name: values[name] for name in shared}, **(fixed or {})}):
+                    chosen += agent.act_given_pending(
+                        observation, [*pending_actions, *chosen], count - alone, **arguments
+                    )
         return [self._units.require_valid(action) for action in chosen]
+
+    @contextmanager
+    def _steer(self, agent: Any, fixed: Mapping[str, Any], required: Sequence[str] = ()) -> Iterator[None]:
+        """Let the agent choose actions that have fixed values, and set the required names as well."""
+        if not fixed and not required:
+            yield
+            return
+        if not getattr(agent, "takes_limits", False):
+            raise ArgumentError(
+                f"{self._units.description.agent} cannot keep values; ask without fixed and shared, or choose {LIMITED}"
+            )
+        codec = agent.task.codec
+        limits = codec.limits
+        codec.limits = codec.steer(fixed, required)
+        try:
+            yield
+        finally:
+            codec.limits = limits
 
     def _measured(self, entry: Entry) -> dict[str, float]:
         """Return the known values of a partial trial, as the agent has them; none for other trials."""

@@ -100,3 +100,64 @@ def test_a_graph_cannot_be_learned_without_observations(tmp_path):
     pytest.importorskip("causallearn")
     with pytest.raises(ArgumentError, match="LearnedGraph learns the graph from rounds that only observe"):
         create_study("s", storage=tmp_path / "s.db", agent="LearnedGraph", targets=[["ph"]], **FERMENTER)
+
+
+STEERABLE = ("Random", "GP-UCB", "CBO", "MCBO", "EIFN", "ConstrainedEI", "cCBO", "Optuna", "Auto")
+
+
+@pytest.mark.parametrize(
+    ("agent", "mode"),
+    by_family(
+        [(a, m) for a, m in PAIRS if a in STEERABLE and m in ("hard", "soft", "contextual")], lambda case: case[0]
+    ),
+)
+def test_trials_keep_fixed_and_shared_values(agent, mode, tmp_path):
+    study, rng = played(tmp_path, agent, mode, rounds=0)
+    name = study.settable[0]
+    value = 0.25 * sum(study.interface.codec.domains.intervals[0])
+    for _ in range(2):
+        seen = context(mode, rng)
+        trials = study.ask(2, context=seen, fixed={name: value})
+        assert [trial.do[name] for trial in trials] == pytest.approx([value, value])
+        together = study.ask(3, context=seen, shared=[name])
+        assert len({trial.do[name] for trial in together}) == 1
+        for trial in (*trials, *together):
+            study.tell(trial, outcome(mode, trial.do, rng, seen))
+    seen = context(mode, rng)
+    expected = study.recommendation(context=seen)
+    lose_caches(tmp_path / "s.db")
+    assert load_study(storage=tmp_path / "s.db").recommendation(context=seen) == expected
+
+
+@pytest.mark.parametrize(
+    ("agent", "mode", "steering", "message"),
+    [
+        ("GP-UCB", "soft", {"fixed": {"q": 1.0}}, "'q' cannot be set"),
+        ("GP-UCB", "soft", {"fixed": {"a": 9.0}}, "a must be from -?[0-9]+ to 2; given 9"),
+        ("GP-UCB", "soft", {"fixed": {"a": "x"}}, "the value of a must be a finite number"),
+        ("GP-UCB", "soft", {"fixed": 3}, "fixed must be a mapping"),
+        ("CEO", "hard", {"shared": "x"}, "CEO cannot keep values; ask without fixed and shared"),
+        ("TS", "discrete", {"fixed": {"x": 0.5}}, "values can be fixed in soft, hard and contextual mode alone"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(agent, mode, steering, message, tmp_path):
+    study, _ = played(tmp_path, agent, mode, rounds=0)
+    with pytest.raises(ArgumentError, match=message):
+        study.ask(2, **steering)
+    assert study.events == 0
+
+
+def test_fixed_values_must_fit_sets_and_limits(tmp_path):
+    fields = FERMENTER | {"targets": [["ph"], ["feed"]], "agent": "Random"}
+    study = create_study("s", storage=tmp_path / "s.db", **fields)
+    with pytest.raises(
+        ArgumentError, match=r"none of the targets sets ph, feed within the limits; the targets are \{ph\}"
+    ):
+        study.ask(fixed={"ph": 6.0, "feed": 1.0})
+    assert list(study.ask(fixed={"ph": 6.0}).do.items()) == [("ph", pytest.approx(6.0))]
+    limited = create_study(
+        "t", storage=tmp_path / "t.db", limits=["feed >= 2 * ph - 9"], **FERMENTER | {"agent": "Random"}
+    )
+    with pytest.raises(ArgumentError, match="none of the targets sets"):
+        limited.ask(fixed={"ph": 7.3, "feed": 2.0})
+    assert limited.ask(fixed={"ph": 6.5}, shared=["feed"]).do["feed"] >= 4.0

@@ -30,10 +30,12 @@ from cbo_gym.study.page.access import COOKIE, AccessPolicy, equal_in_constant_ti
 from cbo_gym.study.page.form_input import (
     CONTEXT,
     DO,
+    FIXED,
     FormInput,
     content_of,
     description,
     first_string,
+    names_in,
     numbers,
     strings_of,
     trial_count,
@@ -325,7 +327,8 @@ async def ask(request: Request, index: int, case: TheCase, form: Form) -> Respon
     typed = strings_of(form)
     try:
         count = trial_count(first_string(typed, "count") or "1")
-        trials = await case.call(thinker.ask, count, numbers(typed, CONTEXT) or None)
+        context, shared = numbers(typed, CONTEXT) or None, names_in(first_string(typed, "shared"))
+        trials = await case.call(thinker.ask, count, context, numbers(typed, FIXED), shared)
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "ask", error, typed))
     return _redirect(index, "asked", trial=trials[0], count=len(trials))

@@ -15,7 +15,7 @@ from cbo_gym.study.description import modes
 from cbo_gym.study.units import pairs_in
 
 # Prefixes of the names of fields; the name of a variable or parameter follows.
-VALUE, DID, DO, CONTEXT = "value:", "did:", "do:", "context:"
+VALUE, DID, DO, CONTEXT, FIXED = "value:", "did:", "do:", "context:", "fixed:"
 # Fields of a row in the table of settable variables.
 ROW_FIELDS = ("setting", "node", "low", "high", "unit", "cost")
 # Limit of the trials that are asked for at once.
@@ -86,8 +86,8 @@ def description(typed: FormInput) -> dict[str, Any]:
     fields: dict[str, Any] = {
         name: first_string(typed, name) for name in ("name", "mode", "reward", "direction", "diagram", "agent")
     }
-    fields["variables"] = _names(first_string(typed, "variables"))
-    fields["contexts"] = _names(first_string(typed, "contexts"))
+    fields["variables"] = names_in(first_string(typed, "variables"))
+    fields["contexts"] = names_in(first_string(typed, "contexts"))
     for name in ("limits", "constraints"):
         fields[name] = [line.strip() for line in first_string(typed, name).splitlines() if line.strip()]
     fields["arms"] = [_pairs(line) for line in first_string(typed, "arms").splitlines() if line.strip()]
@@ -124,7 +124,8 @@ def _rows(typed: FormInput) -> list[dict[str, str]]:
     return rows
 
 
-def _names(line: str) -> list[str]:
+def names_in(line: str) -> list[str]:
+    """Return names that are separated by commas."""
     return [name.strip() for name in line.replace("\n", ",").split(",") if name.strip()]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -91,9 +91,12 @@ def _answer(call: tuple[Callable[..., Any], tuple[Any, ...]]) -> tuple[str | Non
         return (OperationError if isinstance(error, OperationError) else ArgumentError).__name__, str(error)
 
 
-def ask(study: bytes, count: int, context: Mapping[str, float] | None) -> list[int]:
+def ask(
+    study: bytes, count: int, context: Mapping[str, float] | None, fixed: Mapping[str, Any], shared: Sequence[str]
+) -> list[int]:
     """Ask for trials; return their numbers."""
-    return [trial.number for trial in _load(study).ask(count, context=context)]
+    trials = _load(study).ask(count, context=context, fixed=fixed, shared=shared)
+    return [trial.number for trial in trials]
 
 
 def what_if(study: bytes, do: Mapping[str, Any], context: Mapping[str, float] | None) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from cbo_gym.study.expectation import Expectation
-from cbo_gym.study.page.form_input import CONTEXT, DID, DO, VALUE, FormInput, numbers
+from cbo_gym.study.page.form_input import CONTEXT, DID, DO, FIXED, VALUE, FormInput, numbers
 from cbo_gym.study.page.service import Case, StudyState
 from cbo_gym.study.trials import Status
 from cbo_gym.study.units import format_value
@@ -60,7 +60,7 @@ def fields_of(
                 "key": prefix + name,
                 "name": name,
                 "unit": description.units.get(name, ""),
-                "hint": "the reward" if required else _bounds(case, name) if prefix in (DID, DO) else "",
+                "hint": "the reward" if required else _bounds(case, name) if prefix in (DID, DO, FIXED) else "",
                 "inputs": (inputs + [""] * count)[:count],
                 "required": required,
             }
@@ -156,6 +156,12 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
     }
 
 
+def _can_steer(case: Case) -> bool:
+    """Return whether values of trials can be kept."""
+    interface = case.study.interface
+    return bool(interface.codec.domains.names) and not interface.codec.intervals
+
+
 def study_context(case: Case, state: StudyState, problem: Problem | None) -> dict[str, Any]:
     """Return the content of a study's page, except the report and the agent's expectations."""
     pending = [trial for trial, entry in sorted(state.entries.items()) if entry.status in ("pending", "partial")]
@@ -173,6 +179,7 @@ def study_context(case: Case, state: StudyState, problem: Problem | None) -> dic
         "more_pending": len(pending[MAX_CARDS:]),
         "contexts": fields_of(case, CONTEXT, contexts, {}, problem, "ask"),
         "what_if_contexts": fields_of(case, CONTEXT, contexts, {}, problem, "what-if"),
+        "fixed": fields_of(case, FIXED, case.study.settable if _can_steer(case) else (), {}, problem, "ask"),
         "what_if_actions": fields_of(case, DO, case.study.settable, {}, problem, "what-if"),
         "own_contexts": fields_of(case, CONTEXT, contexts, {}, problem, "register"),
         "own_actions": fields_of(case, DO, case.study.settable, {}, problem, "register"),
