@@ -81,7 +81,7 @@ class ProblemStatement:
     manipulable: Mapping[str, Interval] = field(default_factory=dict)
     targets: Sequence[frozenset[str]] = ()
     optimal_action: Sequence[float] | None = None
-    optimal_do: Mapping[str, float] | None = None
+    optimal_do: Mapping[str, Any] | None = None
     noiseless_mean: bool = False
     composition: Composition | None = None
     noise_known: bool = True
@@ -123,11 +123,7 @@ class ProblemStatement:
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
             raise ArgumentError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
         best = self.optimal_do
-        if best is not None and not (
-            frozenset(best) in self.targets
-            and all(map(is_finite_number, best.values()))
-            and all(self.manipulable[name][0] <= value <= self.manipulable[name][1] for name, value in best.items())
-        ):
+        if best is not None and not (frozenset(best) in self.targets and self._are_settings(best)):
             raise ArgumentError(
                 f"{self.name}: optimal_do must set one of the targets to values in their domains; given {dict(best)}"
             )
@@ -138,6 +134,14 @@ class ProblemStatement:
             )
         for data in self.modes:
             data.check(self)
+
+    def _are_settings(self, values: Mapping[str, Any]) -> bool:
+        """Return whether variables can be set to these values."""
+        domains = Domains(self.manipulable)
+        numbers = {name: domains.number(name, value) for name, value in values.items()}
+        return all(map(is_finite_number, numbers.values())) and all(
+            self.manipulable[name][0] <= number <= self.manipulable[name][1] for name, number in numbers.items()
+        )
 
     def data(self, kind: type[Data]) -> Data | None:
         """Return the problem's data of type ``kind``, which belong to a feedback mode; None without such data."""
@@ -175,14 +179,14 @@ class Problem(ProblemStatement):
         scm: the system; its reward is maximised.
         description: one or two sentences for users.
         citation: paper and section.
-        action_domains: native ``(low, high)`` of each soft action coordinate.
+        action_domains: native ``(low, high)`` or :class:`~cbo_gym.actions.Kind` of each soft action coordinate.
         action_names: name of each coordinate; empty for the names ``a0``, ``a1``, ...
         null_action: the soft action, in [0, 1] per coordinate, that counts as "no intervention" if the number of
             interventions is limited; zeros by default.
-        manipulable: variable -> native ``(low, high)`` of its hard interventions.
+        manipulable: variable -> native ``(low, high)`` or :class:`~cbo_gym.actions.Kind` of its hard interventions.
         targets: the sets of variables that a hard intervention may set, usually with the empty set, to only observe.
         optimal_action: a maximiser of E[Y | a] in [0, 1] per coordinate; None if there is no closed form.
-        optimal_do: variable -> native value, a hard intervention that maximises E[Y | do] over all targets; None if
+        optimal_do: variable -> native value or label, a hard intervention that maximises E[Y | do] over all targets; None if
             theory gives none.
         noiseless_mean: whether E[Y | a] equals the reward without noise for every soft action. It does if the noise
             has mean zero and enters the reward linearly.

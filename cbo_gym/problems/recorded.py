@@ -13,7 +13,7 @@ class RecordedOptimum(StrictModel):
     """The optimum of E[Y | action] as ``command`` computed it; in contextual mode of E[Y] over all policies.
 
     ``action`` holds [0, 1] coordinates in soft mode, those of the lower and then the upper corner of a point-like
-    cell in aggregated mode, native values by variable name in hard and discrete mode, the 0/1 super arm in masked mode,
+    cell in aggregated mode, native values or labels by name in hard and discrete mode, the 0/1 super arm in masked mode,
     and the policy in words in contextual mode.
     ``random_value`` is the mean of E[Y | action] over random actions, as the action space samples them.
 
@@ -23,7 +23,7 @@ class RecordedOptimum(StrictModel):
     """
 
     value: float
-    action: list[float] | dict[str, float] | str | list[dict[str, float]] | list[list[float]]
+    action: list[float] | dict[str, float | str] | str | list[dict[str, float]] | list[list[float]]
     standard_error: Annotated[float, Field(ge=0)]
     random_value: float
     random_standard_error: Annotated[float, Field(ge=0)]

@@ -28,6 +28,7 @@ class AdversarialInterface(SoftInterface):
     trial_sets = ""
     unit_rewards = True
     several_objectives = False
+    takes_kinds = False
     task_class = AdversarialTask
     remembers = True
 

@@ -26,17 +26,24 @@ class ParametricInterface(Interface):
     """A mode whose actions are the soft parameters of a system, which keep their own names where they have any."""
 
     task_class: ClassVar[type[ParametricTask]]
+    #: Whether parameters may be categories or integers, or have steps or logarithmic scales.
+    takes_kinds: ClassVar[bool] = False
 
     def require_parameters(self) -> Domains:
         """Return the native units of the soft parameters.
 
         Raises:
-            ArgumentError: if the problem has none, or only those of a super arm.
+            ArgumentError: if the problem has none, only those of a super arm, or kinds that the mode does not take.
         """
         if self.problem.data(SuperArms) is not None:
             raise ArgumentError(f"{self.problem.name} is a masked problem, with parameters 0 or 1; no {self.mode} mode")
         if self.scm.action_dim == 0:
             raise ArgumentError(f"{self.problem.name} has no soft parameters, so no {self.mode} mode")
+        if (kinds := self.problem.domains.kinds) and not self.takes_kinds:
+            raise ArgumentError(
+                f"{self.mode} mode takes only numbers between bounds; {self.problem.name} has "
+                f"{', '.join(f'{name}: {kind!r}' for name, kind in kinds.items())}"
+            )
         return self.problem.domains
 
     def named_values(self, values: Sequence[object] | np.ndarray) -> Description:

@@ -27,6 +27,7 @@ class SoftInterface(ParametricInterface):
     trial_sets = "all parameters"
     several_objectives = True
     takes_limits = True
+    takes_kinds = True
     task_class: ClassVar[type[SoftTask]] = SoftTask
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, None)
 

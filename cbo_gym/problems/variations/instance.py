@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cbo_gym._util.arguments import whole_number
-from cbo_gym.actions import Interval
+from cbo_gym.actions import Domains, Interval
 from cbo_gym.actions.costs import Costs
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem
@@ -113,7 +113,16 @@ class Instances:
         return [name]
 
     def draw(self) -> Transform:
-        """Draw a transform."""
+        """Draw a transform.
+
+        Raises:
+            ArgumentError: for a problem with kinds of values that cannot be transformed.
+        """
+        if kinds := Domains(self.manipulable).kinds | self.problem.domains.kinds:
+            raise ArgumentError(
+                f"{self.problem.name} has {', '.join(map(repr, kinds.values()))}, which have no other units, so it has "
+                "no instances; leave instance at 0"
+            )
         names = self._names()
         units = self.units()
         coordinates = self._coordinates()
