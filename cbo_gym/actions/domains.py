@@ -253,6 +253,8 @@ class Categorical(Kind):
         return self
 
     def number(self, value: Any) -> float:
+        # A spreadsheet or a form makes a number of the label 250.
+        value = f"{value:.12g}" if is_finite_number(value) else value
         if value not in self.categories:
             raise ArgumentError(
                 f"must be one of {', '.join(map(repr, self.categories))}; given {short_repr(value)}"

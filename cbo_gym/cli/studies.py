@@ -31,15 +31,15 @@ AgentOption = Annotated[
     ),
 ]
 TrialNumber = Annotated[int, typer.Argument(metavar="TRIAL", min=1, help="The trial's number.")]
-Pairs = Annotated[list[str], typer.Argument(metavar="NAME=NUMBER...", help="The values of variables, in their units.")]
-Known = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME=NUMBER]...", help="The values of variables, in their units.")
-]
+VALUES_HELP = "The values of variables, in their units, or the labels of categories."
+Pairs = Annotated[list[str], typer.Argument(metavar="NAME=NUMBER...", help=VALUES_HELP)]
+Known = Annotated[list[str] | None, typer.Argument(metavar="[NAME=NUMBER]...", help=VALUES_HELP)]
 Supposed = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[NAME=NUMBER]...",
-        help="The values to suppose, an interval as 'NAME=[LOW, HIGH]'; nothing to only observe.",
+        help="The values to suppose, a category by its label, an interval as 'NAME=[LOW, HIGH]'; nothing to only "
+        "observe.",
     ),
 ]
 DidOption = Annotated[
@@ -63,8 +63,12 @@ def _study(database: str, name: str | None, agent: str | None = None) -> Study:
     return load_study(name, storage=database, agent=agent)
 
 
-def _numbers(pairs: Sequence[str] | None) -> dict[str, Any]:
+def _numbers(pairs: Sequence[str] | None, study: Study | None = None) -> dict[str, Any]:
     """Read ``["ph=6.8"]`` as a mapping. A name may contain ``=``, a number may not.
+
+    Args:
+        pairs: the strings.
+        study: a study, which checks the labels of its categories; None if there are only numbers.
 
     Raises:
         ArgumentError: naming a string that is not a pair, or a name that comes twice.
@@ -74,6 +78,9 @@ def _numbers(pairs: Sequence[str] | None) -> dict[str, Any]:
     form = "NAME=NUMBER with a decimal point, as in ph=6.8"
     strings = pairs_in(pairs or (), form)
     values = {name: value_in(string) for name, string in strings.items()}
+    kinds = {} if study is None else study.interface.codec.domains.kinds
+    if any(kind.categories for kind in kinds.values()):
+        return values
     if wrong := [name for name, value in values.items() if isinstance(value, str)]:
         raise ArgumentError(f"cannot read {f'{wrong[0]}={strings[wrong[0]]}'!r}; write {form}")
     return values
@@ -189,7 +196,8 @@ def register(
 
     Example: [b]cbo-gym study register fermenter.db ph=6.6[/b]
     """
-    trial = _study(database, study, agent).register(_numbers(do), context=_numbers(context) or None)
+    opened = _study(database, study, agent)
+    trial = opened.register(_numbers(do, opened), context=_numbers(context) or None)
     say(f"Trial {trial.number} is pending: {_format_assignments(trial.do)}.")
 
 
@@ -211,7 +219,8 @@ def tell(
 
     [b]cbo-gym study tell fermenter.db 8 biomass=2.1 --partial[/b], and later [b]... tell fermenter.db 8 titre=0.8[/b]
     """
-    _study(database, study, agent).tell(trial, _numbers(values), did=_numbers(did) or None, final=not partial)
+    opened = _study(database, study, agent)
+    opened.tell(trial, _numbers(values, opened), did=_numbers(did, opened) or None, final=not partial)
     say(f"{'A part' if partial else 'The outcome'} of trial {trial} was recorded.")
 
 
@@ -228,7 +237,8 @@ def correct(
 
     Example: [b]cbo-gym study correct fermenter.db 7 biomass=2.2 titre=0.97[/b]
     """
-    _study(database, study, agent).correct(trial, _numbers(values), did=_numbers(did) or None)
+    opened = _study(database, study, agent)
+    opened.correct(trial, _numbers(values, opened), did=_numbers(did, opened) or None)
     say(f"The outcome of trial {trial} was corrected.")
 
 
@@ -337,10 +347,12 @@ def _merge_fields(by_name: Mapping[str, Any], key: str, fields: Mapping[str, Any
 
 
 def _print_expected(study: Study, expected: Expectation) -> None:
+    from cbo_gym.study.units import format_value
+
     if expected.assumed:
         say(f"Not named, so assumed: {_format_assignments(expected.assumed)}")
     rows = [
-        [name, f"{value:.5g}", "" if interval is None else f"{interval[0]:.5g} to {interval[1]:.5g}"]
+        [name, format_value(value), "" if interval is None else f"{interval[0]:.5g} to {interval[1]:.5g}"]
         for name, value, interval in expected.rows(study.description.reward)
     ]
     print_table("", ["variable", "expected", "95 % interval"], rows)
@@ -360,7 +372,7 @@ def what_if(
     Example: [b]cbo-gym study what-if fermenter.db ph=7[/b]
     """
     opened = _study(database, study, agent)
-    expected = opened.what_if(_numbers(do), context=_numbers(context) or None)
+    expected = opened.what_if(_numbers(do, opened), context=_numbers(context) or None)
     if as_json:
         print_json(_merge_fields(expected, "expected", {"interval": expected.interval, "assumed": expected.assumed}))
     else:

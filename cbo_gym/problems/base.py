@@ -186,8 +186,8 @@ class Problem(ProblemStatement):
         manipulable: variable -> native ``(low, high)`` or :class:`~cbo_gym.actions.Kind` of its hard interventions.
         targets: the sets of variables that a hard intervention may set, usually with the empty set, to only observe.
         optimal_action: a maximiser of E[Y | a] in [0, 1] per coordinate; None if there is no closed form.
-        optimal_do: variable -> native value or label, a hard intervention that maximises E[Y | do] over all targets; None if
-            theory gives none.
+        optimal_do: variable -> native value or label, a hard intervention that maximises E[Y | do] over all targets;
+            None if theory gives none.
         noiseless_mean: whether E[Y | a] equals the reward without noise for every soft action. It does if the noise
             has mean zero and enters the reward linearly.
         composition: the reward as a known function of the other observed nodes, for methods of composite optimisation;

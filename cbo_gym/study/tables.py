@@ -446,10 +446,8 @@ def _number(cell: Any, comma: str) -> float | None:
 def _label(cell: Any, labels: Sequence[str]) -> Any:
     """Return a cell as one of the labels, None if it is missing; the study refuses any other cell."""
     cell = _scalar(cell)
-    # A spreadsheet makes a number of the label 250.
-    string = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
     plain = {_plain_name(label): label for label in labels}
-    return plain.get(_plain_name(string), None if _is_missing(cell) else cell)
+    return plain.get(_plain_name(str(cell)), None if _is_missing(cell) else cell)
 
 
 def _parse(string: str, comma: str) -> float:

@@ -111,11 +111,11 @@ class Units:
     def _read(self, name: str, value: Any) -> Any:
         if name not in self.categories:
             return _read_value(name, value)
+        kind = self.categories[name]
         try:
-            self.categories[name].number(value)
+            return kind.label(kind.number(value))
         except ArgumentError as error:
             raise ArgumentError(f"the value of {name} {error}") from error
-        return value
 
     def misses(self, action: Action, values: Mapping[str, float | None]) -> bool:
         """Return whether measured values break a constraint, or the action breaks a limit."""

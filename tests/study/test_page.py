@@ -85,7 +85,7 @@ def test_fields_are_read_as_elsewhere(tmp_path):
                 "reward_range": ["0", "2"],
                 "agent": "UCB",
             }
-            | dict.fromkeys(("setting", "low", "high", "unit", "cost"), [""] * 4),
+            | dict.fromkeys(("setting", "low", "high", "step", "unit", "cost"), [""] * 4),
             {"arms": [{"ph": 6, "feed": 1}, {}, {"ph": 7}], "reward_range": [0, 2]},
         ),
         ({"mode": "contextual", "contexts": "biomass", "cost": [""] * 4}, {"contexts": ["biomass"]}),

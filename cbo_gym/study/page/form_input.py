@@ -17,7 +17,7 @@ from cbo_gym.study.units import pairs_in
 # Prefixes of the names of fields; the name of a variable or parameter follows.
 VALUE, DID, DO, CONTEXT, FIXED = "value:", "did:", "do:", "context:", "fixed:"
 # Fields of a row in the table of settable variables.
-ROW_FIELDS = ("setting", "node", "low", "high", "unit", "cost")
+ROW_FIELDS = ("setting", "node", "low", "high", "step", "unit", "cost")
 # Limit of the trials that are asked for at once.
 MAX_ASKED = 100
 FormInput = Mapping[str, list[str]]
@@ -100,7 +100,7 @@ def description(typed: FormInput) -> dict[str, Any]:
     fields |= {
         name: whole_number(first_string(typed, name)) for name in ("horizon", "seed") if first_string(typed, name)
     }
-    bounds = {row["setting"]: [number(row["low"]), number(row["high"])] for row in rows}
+    bounds = {row["setting"]: _domain(row) for row in rows}
     if fields["mode"] in modes() and not classes_of(fields["mode"]).INTERFACE.sets_variables:
         fields["parameters"] = {row["setting"]: {"node": row["node"], "bounds": bounds[row["setting"]]} for row in rows}
     else:
@@ -113,7 +113,7 @@ def _rows(typed: FormInput) -> list[dict[str, str]]:
     columns = [typed.get(name, []) for name in ROW_FIELDS]
     if len({len(column) for column in columns}) > 1:
         raise ArgumentError(
-            "each row of settable variables must have a name, a variable, two bounds, a unit and a cost"
+            "each row of settable variables must have a name, a variable, two bounds, a step, a unit and a cost"
         )
     rows = [dict(zip(ROW_FIELDS, row, strict=True)) for row in zip(*columns, strict=True) if any(row)]
     names = [row["setting"] for row in rows]
@@ -122,6 +122,18 @@ def _rows(typed: FormInput) -> list[dict[str, str]]:
     if twice := {name for name in names if names.count(name) > 1}:
         raise ArgumentError(f"{sorted(twice)[0]!r} has two rows among the settable variables")
     return rows
+
+
+def _domain(row: Mapping[str, str]) -> Any:
+    """Return the domain of a row: two bounds, also with a step or a scale, or categories."""
+    if not row["high"] and "," in row["low"]:
+        return {"categories": names_in(row["low"])}
+    low, high, step = number(row["low"]), number(row["high"]), row["step"].casefold()
+    if not step:
+        return [low, high]
+    if step == "integer":
+        return {"type": "integer", "low": low, "high": high}
+    return {"low": low, "high": high} | ({"scale": "log"} if step == "log" else {"step": number(step)})
 
 
 def names_in(line: str) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from cbo_gym.actions import Categorical, Integer, Range
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.page.form_input import CONTEXT, DID, DO, FIXED, VALUE, FormInput, numbers
 from cbo_gym.study.page.service import Case, StudyState
@@ -44,8 +45,8 @@ def fields_of(
 ) -> list[dict[str, Any]]:
     """Return the fields of a form, with the user's input or else with initial values.
 
-    Each has the ``key`` by which it is sent, the ``name`` and ``unit`` of the variable, a ``hint``, and a list of
-    ``inputs``, two for an interval; the reward is ``required``.
+    Each has the ``key`` by which it is sent, the ``name`` and ``unit`` of the variable, a ``hint``, the ``options`` of
+    a category, and a list of ``inputs``, two for an interval; the reward is ``required``.
     """
     description = case.description
     typed = problem.typed if problem is not None and problem.form == form else None
@@ -61,6 +62,7 @@ def fields_of(
                 "name": name,
                 "unit": description.units.get(name, ""),
                 "hint": "the reward" if required else _bounds(case, name) if prefix in (DID, DO, FIXED) else "",
+                "options": _options(case, name, prefix),
                 "inputs": (inputs + [""] * count)[:count],
                 "required": required,
             }
@@ -78,6 +80,8 @@ def _inputs(value: Any, shortened: bool = True) -> list[str]:
         return []
     if shortened:
         return [format_value(end) for end in value] if isinstance(value, list) else [format_value(value)]
+    if isinstance(value, str):
+        return [value]
     return [repr(int(value)) if value.is_integer() else repr(value)]
 
 
@@ -85,8 +89,22 @@ def _bounds(case: Case, name: str) -> str:
     description = case.description
     if description.arms:
         return "one of " + ", ".join(map(format_value, sorted({arm[name] for arm in description.arms if name in arm})))
-    low, high = description.parameters[name].bounds if name in description.parameters else description.settable[name]
-    return f"{format_value(low)} to {format_value(high)}"
+    domain = description.parameters[name].bounds if name in description.parameters else description.settable[name]
+    words = f"{format_value(domain[0])} to {format_value(domain[1])}"
+    match domain:
+        case Categorical():
+            return ""
+        case Integer():
+            return f"{words}, whole numbers"
+        case Range(step=step) if step is not None:
+            return f"{words} in steps of {format_value(step)}"
+    return words
+
+
+def _options(case: Case, name: str, prefix: str) -> tuple[str, ...]:
+    """Return the labels of a category; empty for a number."""
+    known = case.study.interface.codec.domains.kinds if prefix in (DID, DO, FIXED) else case.study.units.categories
+    return known[name].categories if name in known else ()
 
 
 # Trials ------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cbo_gym.actions import Kind, Range
 from cbo_gym.actions.codec import ArmCodec
 from cbo_gym.scm.scopes import pomis
 from cbo_gym.study.expectation import Band
@@ -23,6 +24,8 @@ PANEL = (3.35, 2.0)
 INSIDE = (0.13, 0.23, 0.84, 0.73)
 ARM_HEIGHT = 0.2
 MAX_ARMS = 40
+# Characters of the label of a category on an axis.
+MAX_LABEL = 12
 # Intervals are cut off beyond this share of the range of rewards above and below it.
 MARGIN = 0.6
 
@@ -100,7 +103,7 @@ def _nearest(line: Line) -> int:
 
 
 def _label(snapshot: Snapshot, line: Line) -> str:
-    place = f"best at {line.axis} = {number(line.at)}, where " if line.axis else ""
+    place = f"best at {line.axis} = {line.best}, where " if line.axis else ""
     mean, ends = interval(line.band, _nearest(line))
     return f"{line.title}: {place}{snapshot.description.reward} is expected to be {mean}, 95 % interval {ends}"
 
@@ -122,13 +125,22 @@ def _panel(line: Line, limits: tuple[float, float]) -> Figure:
     # The axes have the same position in all panels, so that they are aligned.
     axis, band = figure.add_axes(INSIDE), line.band
     axis.set_ylim(limits)
-    if line.axis:
+    kind = line.domain if isinstance(line.domain, Kind) else None
+    if kind is not None and kind.categories:
+        axis.vlines(line.points, band.low, band.high, color=BLUE, linewidth=6, alpha=0.3)
+        axis.plot(line.points, band.mean, "_", color=BLUE, markersize=9)
+        mark, dots = line.at, line.measured
+        axis.set(xlabel=line.axis, xlim=(-0.5, kind.high + 0.5))
+        axis.set_xticks(range(len(kind.categories)), [name[:MAX_LABEL] for name in kind.categories])
+    elif line.axis:
         axis.fill_between(line.points, band.low, band.high, color=BLUE, alpha=0.2, linewidth=0)
         axis.plot(line.points, band.mean, color=BLUE)
         mark, left, right = line.at, line.points[0], line.points[-1]
         dots = [(x, y) for x, y in line.measured if left <= x <= right]
         pad = 0.02 * (right - left)
         axis.set(xlabel=line.axis, xlim=(left - pad, right + pad))
+        if isinstance(kind, Range) and kind.scale == "log":
+            axis.set(xscale="log", xlim=(left, right))
     else:
         axis.plot([0.3, 0.3], [band.low[0], band.high[0]], color=BLUE, linewidth=6, alpha=0.3)
         mark, rewards = 0.3, [reward for _, reward in line.measured]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cbo_gym.actions import Domains, Interval, Kind
 from cbo_gym.actions.codec import BoxCodec, CellCodec, ChoiceCodec
 from cbo_gym.study.expectation import Band
 from cbo_gym.study.report.snapshot import KnownRound, Snapshot, number
@@ -34,6 +35,7 @@ class Line(NamedTuple):
         band: Expected rewards there.
         at: Native value of the coordinate in the best believed action.
         measured: Native values and rewards of the rounds played with this set.
+        domain: Domain of the coordinate.
     """
 
     title: str
@@ -43,6 +45,12 @@ class Line(NamedTuple):
     band: Band
     at: float
     measured: list[tuple[float, float]]
+    domain: Interval = (0.0, 1.0)
+
+    @property
+    def best(self) -> str:
+        """Value of the coordinate in the best believed action, in words."""
+        return number(self.domain.label(self.at) if isinstance(self.domain, Kind) else self.at)
 
 
 def lines_of(snapshot: Snapshot) -> list[Line]:
@@ -80,9 +88,10 @@ def _lines_of_sets(snapshot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
                 yield Line(title, "", "", np.empty(0), band, np.nan, [(0.0, known.reward) for known in own_rounds])
             continue
         played = [np.asarray(known.action["values"])[columns].clip(0.0, 1.0) for known in own_rounds]
-        best = _best_point(snapshot, action, len(columns), played)
+        domains = Domains([codec.domains.intervals[column] for column in columns])
+        best = _best_point(snapshot, action, domains, played)
         if best is not None:
-            steepest = max(range(len(columns)), key=lambda index: _spread(snapshot, action, best, index))
+            steepest = max(range(len(columns)), key=lambda index: _spread(snapshot, action, best, index, domains))
             yield _line(snapshot, title, action, best, steepest, columns, own_rounds)
 
 
@@ -102,27 +111,35 @@ def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
         return
     columns = list(range(len(best)))
     if len(columns) > MAX_LINES:
-        columns.sort(key=lambda column: -_spread(snapshot, action, best, column))
+        columns.sort(key=lambda column: -_spread(snapshot, action, best, column, codec.domains))
     for column in sorted(columns[:MAX_LINES]):
         yield _line(snapshot, codec.domains.names[column], action, best, column, range(len(best)), snapshot.rounds)
 
 
-def _best_point(snapshot: Snapshot, action: ToAction, dim: int, played: list[np.ndarray]) -> np.ndarray | None:
+def _best_point(snapshot: Snapshot, action: ToAction, domains: Domains, played: list[np.ndarray]) -> np.ndarray | None:
     """Return the best of random and played points, improved along each coordinate; None without beliefs."""
-    points = [*np.random.default_rng(0).random((CANDIDATES, dim)), *played]
+    dim = len(domains)
+    points = [*domains.from_uniform(np.random.default_rng(0).random((CANDIDATES, dim))), *map(domains.round, played)]
     band = snapshot.rewards([action(point) for point in points])
     if band is None:
         return None
     best = points[snapshot.best(band)].copy()
     for index in range(dim):
-        points_along, band = _along(snapshot, action, best, index, POINTS)
+        points_along, band = _along(snapshot, action, best, index, POINTS, domains)
         best = points_along[snapshot.best(band)]
     return best
 
 
-def _along(snapshot: Snapshot, action: ToAction, best: np.ndarray, index: int, count: int) -> tuple[np.ndarray, Band]:
+def _along(
+    snapshot: Snapshot, action: ToAction, best: np.ndarray, index: int, count: int, domains: Domains
+) -> tuple[np.ndarray, Band]:
     """Return points on the line through ``best``, itself included, of shape ``(about count, dim)``, and the beliefs."""
-    steps = np.unique(np.append(np.linspace(0.0, 1.0, count), best[index]))
+    if domains.categories(index):
+        count = len(domains.categories(index))
+    spaced = np.linspace(0.0, 1.0, count)
+    if (levels := domains.levels[index]) is not None:
+        spaced = np.round(spaced * (levels - 1)) / (levels - 1)
+    steps = np.unique(np.append(spaced, best[index]))
     actions = np.repeat(best[None], len(steps), axis=0)
     actions[:, index] = steps
     band = snapshot.rewards([action(point) for point in actions])
@@ -130,8 +147,8 @@ def _along(snapshot: Snapshot, action: ToAction, best: np.ndarray, index: int, c
     return actions, band
 
 
-def _spread(snapshot: Snapshot, action: ToAction, best: np.ndarray, index: int) -> float:
-    return float(np.ptp(_along(snapshot, action, best, index, COARSE)[1].mean))
+def _spread(snapshot: Snapshot, action: ToAction, best: np.ndarray, index: int, domains: Domains) -> float:
+    return float(np.ptp(_along(snapshot, action, best, index, COARSE, domains)[1].mean))
 
 
 def _line(
@@ -145,13 +162,12 @@ def _line(
 ) -> Line:
     """Return the line along ``best[index]``, which is the coordinate ``columns[index]`` of the action."""
     domains, varied = snapshot.study.interface.codec.domains, columns[index]
-    values, band = _along(snapshot, action, best, index, POINTS)
+    values, band = _along(
+        snapshot, action, best, index, POINTS, Domains([domains.intervals[column] for column in columns])
+    )
     native = [float(domains.scales[column].to_native(value)) for column, value in zip(columns, best, strict=True)]
-    held = [
-        f"{domains.names[column]} = {number(value)}"
-        for column, value in zip(columns, native, strict=True)
-        if column != varied
-    ]
+    shown = domains.labels({domains.names[column]: value for column, value in zip(columns, native, strict=True)})
+    held = [f"{name} = {number(value)}" for name, value in shown.items() if name != domains.names[varied]]
     scale = domains.scales[varied]
     return Line(
         title,
@@ -161,6 +177,7 @@ def _line(
         band,
         native[index],
         [(float(scale.to_native(_coordinate(known.action, varied))), known.reward) for known in rounds],
+        domains.intervals[varied],
     )
 
 

@@ -84,8 +84,8 @@ class Snapshot:
         """Return the index of the best mean."""
         return int(np.argmin(band.mean) if self.description.direction == "minimize" else np.argmax(band.mean))
 
-    def measurements(self, name: str) -> list[float]:
-        """Return the measured values of a variable, in the order of the rounds."""
+    def measurements(self, name: str) -> list[Any]:
+        """Return the measured values of a variable, numbers or labels, in the order of the rounds."""
         values = [*(known.values for known in self.rounds), *self.others]
         return [value for own in values if (value := own.get(name)) is not None]
 

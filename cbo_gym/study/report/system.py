@@ -72,8 +72,15 @@ def _set_cells(snapshot: Snapshot, name: str, role: str, values: list[Any]) -> l
 
 def _measured_cells(snapshot: Snapshot, name: str) -> list[Any]:
     values = snapshot.measurements(name)
+    if name in snapshot.units.categories and values:
+        return [len(values), f"most often {_typical(values)}", None, None, values[-1]]
     cells = [float(np.mean(values)), min(values), max(values), values[-1]] if values else [None] * 4
     return [len(values) if snapshot.rounds else None, *cells]
+
+
+def _typical(values: list[Any]) -> Any:
+    """Return the mean of numbers, or the most frequent of labels."""
+    return max(values, key=values.count) if isinstance(values[0], str) else float(np.mean(values))
 
 
 def _diagram(snapshot: Snapshot, roles: dict[str, str], words: dict[str, str], set_to: dict[str, list[Any]]) -> str:
@@ -88,9 +95,10 @@ def _diagram(snapshot: Snapshot, roles: dict[str, str], words: dict[str, str], s
         for name in snapshot.study.interface.affected_nodes():
             label = f"set in {len(set_to[name])} of {len(snapshot.rounds)}"
             lines[name].append(Line(label, label, bool(set_to[name])))
-    means = {name: float(np.mean(values)) for name in roles if (values := snapshot.measurements(name))}
+    typical = {name: _typical(values) for name in roles if (values := snapshot.measurements(name))}
+    word = {name: "often" if name in snapshot.units.categories else "mean" for name in typical}
     boxes = {
-        name: Box(f"mean {number(means[name])}" if name in means else None, lines[name], COLOURS[role])
+        name: Box(f"{word[name]} {number(typical[name])}" if name in typical else None, lines[name], COLOURS[role])
         for name, role in roles.items()
     }
     key = [
