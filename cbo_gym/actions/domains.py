@@ -96,6 +96,10 @@ class Kind(tuple[float, float]):
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and tuple.__eq__(self, other) and vars(self) == vars(other)
 
+    # A tuple has its own.
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((type(self), *self, *vars(self).values()))
 
@@ -174,7 +178,7 @@ class Range(Kind):
 
     def label(self, number: float) -> float:
         # 0.1 + 0.2 is not 0.3.
-        return float(number) if self.levels is None else float(f"{number:.12g}")
+        return float(f"{number:.12g}")
 
     def to_mapping(self) -> dict[str, Any]:
         step = {} if self.step is None else {"step": self.step}
