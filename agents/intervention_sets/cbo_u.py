@@ -36,6 +36,7 @@ class CBOU(CBO):
 
     posterior: ParentPosterior
 
+    takes_kinds = False
     learns_from_interventions = True
 
     def __init__(

@@ -163,7 +163,7 @@ def ask(
     """
     opened = _study(database, study, agent)
     trials: list[Trial] = opened.ask(
-        count, context=_numbers(context) or None, fixed=_numbers(fixed), shared=shared or ()
+        count, context=_numbers(context) or None, fixed=_numbers(fixed, opened), shared=shared or ()
     )
     if as_json:
         print_json([{"number": trial.number, "do": trial.do, "why": trial.why} for trial in trials])

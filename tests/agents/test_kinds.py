@@ -27,7 +27,7 @@ PAIRS = [(name, mode) for name in TAKERS for mode in ENVS if mode in modes_of(cr
 def test_agents_that_take_kinds_play_at_levels(name: str, mode: str, data: bool) -> None:
     env, agent = gym.make(ENVS[mode]).unwrapped, create_agent(name)
     sizes = None if data else {"observational": 0, "random": 0}
-    agent.reset(make_task(env, seed=100, initial_data=sizes), seed=100)
+    agent.reset(make_task(ENVS[mode], seed=100, initial_data=sizes), seed=100)
     observation, _ = env.reset(seed=100)
     for _ in range(3):
         action = agent.act(observation)
@@ -43,7 +43,7 @@ def test_all_other_agents_refuse_and_name_these(name: str) -> None:
     agent = create_agent(name)
     for mode in modes_of(agent) & ENVS.keys():
         with pytest.raises(UnsupportedModeError, match=f"takes only numbers.*{TAKE_KINDS}|objectives") as refused:
-            agent.reset(make_task(gym.make(ENVS[mode]), seed=100), seed=100)
+            agent.reset(make_task(ENVS[mode], seed=100), seed=100)
         assert not isinstance(refused.value, HiddenGraphError)
 
 
