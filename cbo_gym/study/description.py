@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, PlainSerializer, WrapValidator
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, InstanceOf, PlainSerializer, WrapValidator
 from pydantic_core import PydanticKnownError
 
 from cbo_gym._util.arguments import is_whole_number, seed_number
@@ -91,10 +91,26 @@ def _require_mode(mode: str) -> str:
     return mode
 
 
-class Parameter(StrictModel):
-    """A soft parameter: the node whose mechanism it enters, its bounds, and its value without an intervention."""
+def _require_different(names: list[str]) -> list[str]:
+    if len(set(names)) < len(names):
+        raise ValueError("must be different names")
+    return names
 
-    node: Name
+
+class Parameter(StrictModel):
+    """A soft parameter: the nodes whose mechanisms it enters, its bounds, and its value without an intervention.
+
+    ``node`` is one name or a list of names; ``nodes`` may be written for it.
+    """
+
+    node: Annotated[
+        list[Name],
+        Field(min_length=1, validation_alias=AliasChoices("node", "nodes")),
+        BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+        AfterValidator(_require_different),
+        # As older versions read it.
+        PlainSerializer(lambda names: names[0] if len(names) == 1 else names),
+    ]
     bounds: Domain
     null: Number | str | None = None
 

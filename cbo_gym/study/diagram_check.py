@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,13 +115,13 @@ class DiagramCheck:
 
 
 def check_diagram(
-    diagram: CausalDiagram, inputs: Mapping[str, str], rounds: pl.DataFrame, level: float = 0.05
+    diagram: CausalDiagram, inputs: Mapping[str, Sequence[str]], rounds: pl.DataFrame, level: float = 0.05
 ) -> DiagramCheck:
     """Test the independences that a diagram implies.
 
     Args:
         diagram: the diagram.
-        inputs: column of a parameter -> the node that it enters.
+        inputs: column of a parameter -> the nodes that it enters.
         rounds: a row per round: the nodes, the inputs, and ``do(X)`` for each variable that may be set, null where it
             was not.
         level: probability of refusing any statement of a true diagram.
@@ -139,7 +139,7 @@ def check_diagram(
 
 
 def _test(
-    diagram: CausalDiagram, inputs: Mapping[str, str], data: _Data, level: float
+    diagram: CausalDiagram, inputs: Mapping[str, Sequence[str]], data: _Data, level: float
 ) -> tuple[list[Independence], int]:
     """Return the tested statements, from the smallest p-value to the largest, and the number of the others."""
     implied = list(_statements(diagram, inputs, data.settable))
@@ -154,13 +154,16 @@ def _test(
     return corrected, len(implied) - len(tested)
 
 
-def _statements(diagram: CausalDiagram, inputs: Mapping[str, str], settable: Iterable[str]) -> Iterator[Statement]:
+def _statements(
+    diagram: CausalDiagram, inputs: Mapping[str, Sequence[str]], settable: Iterable[str]
+) -> Iterator[Statement]:
     """Yield the statements of a diagram. Parameters are chosen together, so nothing is said of one and another."""
     switches = {name: f"whether {name} is set" for name in settable}
+    entering = [(name, node) for name, nodes in inputs.items() for node in nodes]
     together = [(a, b) for a in inputs for b in inputs if a < b]
     whole = CausalDiagram(
         (*diagram.nodes, *inputs, *switches.values()),
-        [*diagram.directed, *inputs.items(), *((switch, name) for name, switch in switches.items())],
+        [*diagram.directed, *entering, *((switch, name) for name, switch in switches.items())],
         [*diagram.bidirected, *together],
     )
     for node in diagram.nodes:

@@ -42,9 +42,9 @@ class _StudyStructure(Structure):
         entered = [parameter.node for parameter in description.parameters.values()]
         self.action_dim = len(entered)
         self.action_nodes = {
-            name: tuple(index for index, node in enumerate(entered) if node == name)
+            name: tuple(index for index, nodes in enumerate(entered) if name in nodes)
             for name in self.nodes
-            if name in entered
+            if any(name in nodes for nodes in entered)
         }
         stds = {} if description.noise is None else {name: description.noise.get(name, 0.0) for name in self.nodes}
         self._noise = {name: gaussian_noise(std, f"the noise of {name}") for name, std in stds.items()}
@@ -203,7 +203,8 @@ def _iter_names(description: Description) -> Iterator[tuple[KeyPath, str]]:
     for field in ("settable", "noise", "units"):
         yield from (((field, name), name) for name in getattr(description, field) or ())
     yield from ((("contexts", number), name) for number, name in enumerate(description.contexts))
-    yield from ((("parameters", name, "node"), parameter.node) for name, parameter in description.parameters.items())
+    for name, parameter in description.parameters.items():
+        yield from ((("parameters", name, "node"), node) for node in parameter.node)
     for field in ("targets", "scopes", "arms"):
         for number, members in enumerate(getattr(description, field) or ()):
             yield from (((field, number), name) for name in members)

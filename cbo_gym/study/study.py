@@ -480,7 +480,7 @@ class Study:
         for name, kind in self.interface.codec.domains.kinds.items():
             columns = [column for column in (name, f"do({name})") if rounds.schema.get(column) == pl.String]
             rounds = rounds.with_columns(pl.col(columns).cast(pl.Enum(kind.categories)).to_physical().cast(pl.Float64))
-        inputs: dict[str, str] = {}
+        inputs: dict[str, Sequence[str]] = {}
         for name, parameter in self.description.parameters.items():
             column, label = f"do({name})", name if name not in nodes else f"the parameter {name}"
             if self.description.mode == "aggregated":

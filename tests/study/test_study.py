@@ -402,3 +402,36 @@ def test_an_error_of_an_agent_names_the_agent(tmp_path):
         with pytest.raises(OperationError, match=r"the agent Random fails with KeyError: .+; nothing was recorded"):
             call()
     assert study.events == 1
+
+
+def test_a_parameter_may_enter_several_nodes(tmp_path):
+    """The temperature acts on growth and on acid, with or without the key's plural."""
+    fields = {
+        "diagram": "dag { growth -> titre; acid -> titre }",
+        "reward": "titre",
+        "mode": "soft",
+        "agent": "MCBO",
+    }
+    parameters = {
+        "temperature": {"nodes": ["growth", "acid"], "bounds": (20.0, 40.0)},
+        "feed": {"node": "growth", "bounds": (0.0, 5.0)},
+    }
+    study = create_study("s", storage=tmp_path / "s.db", parameters=parameters, **fields)
+    network = study.interface.scm.action_nodes
+    assert network == {"growth": (0, 1), "acid": (0,)}
+    for _ in range(5):
+        trial = study.ask()
+        heat, feed = (trial.do["temperature"] - 20) / 20, trial.do["feed"] / 5
+        growth, acid = feed + heat, (heat - 0.3) ** 2
+        study.tell(trial, {"growth": growth, "acid": acid, "titre": growth - 3 * acid})
+    assert set(study.what_if({"temperature": 30.0, "feed": 2.0})) == {"growth", "acid", "titre"}
+    assert not any("temperature" in (one.first, one.second) for one in study.check_diagram().refused)
+    assert "parameter of growth, acid" in study.report(tmp_path / "s.html").read_text(encoding="utf-8")
+    assert load_study(storage=tmp_path / "s.db").description == study.description
+    wrong = {"temperature": {"node": ["growth", "acids"], "bounds": (20.0, 40.0)}}
+    with pytest.raises(ArgumentError, match=r"parameters names .'acids'.; did you mean 'acid'"):
+        create_study("t", storage=tmp_path / "t.db", parameters=wrong, **fields)
+    with pytest.raises(ArgumentError, match="must be different names"):
+        create_study(
+            "t", storage=tmp_path / "t.db", parameters={"x": {"node": ["acid"] * 2, "bounds": (0, 1)}}, **fields
+        )

@@ -102,7 +102,9 @@ def description(typed: FormInput) -> dict[str, Any]:
     }
     bounds = {row["setting"]: _domain(row) for row in rows}
     if fields["mode"] in modes() and not classes_of(fields["mode"]).INTERFACE.sets_variables:
-        fields["parameters"] = {row["setting"]: {"node": row["node"], "bounds": bounds[row["setting"]]} for row in rows}
+        fields["parameters"] = {
+            row["setting"]: {"node": names_in(row["node"]), "bounds": bounds[row["setting"]]} for row in rows
+        }
     else:
         fields["settable"] = bounds
     return {name: value for name, value in fields.items() if value not in ("", [], {})}

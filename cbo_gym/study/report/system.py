@@ -34,7 +34,7 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
         for name in interface.nodes
     ]
     variables += [
-        [*_set_cells(snapshot, name, f"parameter of {parameter.node}", set_to[name]), *[None] * 5]
+        [*_set_cells(snapshot, name, f"parameter of {', '.join(parameter.node)}", set_to[name]), *[None] * 5]
         for name, parameter in description.parameters.items()
     ]
     constraints = []
@@ -90,7 +90,8 @@ def _diagram(snapshot: Snapshot, roles: dict[str, str], words: dict[str, str], s
     if not snapshot.study.interface.sets_variables:
         for name, parameter in snapshot.description.parameters.items():
             last = f"{name} {number(set_to[name][-1])}" if set_to[name] else name
-            lines[parameter.node].append(Line(last, last))
+            for node in parameter.node:
+                lines[node].append(Line(last, last))
     else:
         for name in snapshot.study.interface.affected_nodes():
             label = f"set in {len(set_to[name])} of {len(snapshot.rounds)}"
