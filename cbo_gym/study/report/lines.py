@@ -89,7 +89,12 @@ def _lines_of_sets(snapshot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
             continue
         played = [np.asarray(known.action["values"])[columns].clip(0.0, 1.0) for known in own_rounds]
         domains = Domains([codec.domains.intervals[column] for column in columns])
-        best = _best_point(snapshot, action, domains, played)
+
+        def inside(point: np.ndarray, columns: list[int] = columns, action: ToAction = action) -> np.ndarray:
+            allowed: Any = codec.to_action(codec.to_point(action(point)))
+            return np.asarray(allowed["values"])[columns]
+
+        best = _best_point(snapshot, action, domains, played, inside)
         if best is not None:
             steepest = max(range(len(columns)), key=lambda index: _spread(snapshot, action, best, index, domains))
             yield _line(snapshot, title, action, best, steepest, columns, own_rounds)
@@ -99,7 +104,8 @@ def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
     if not isinstance(codec, CellCodec | BoxCodec):
         return
     recommended = np.asarray(snapshot.agent.recommend(), dtype=float)
-    best, half = recommended.clip(0.0, 1.0), 0.0
+    # It may be a round that was played outside the bounds or the limits.
+    best, half = codec.to_action(recommended.clip(0.0, 1.0)), 0.0
     if isinstance(codec, CellCodec):
         best, half = recommended.mean(axis=0), (recommended[1] - recommended[0]) / 2
 
@@ -116,17 +122,27 @@ def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
         yield _line(snapshot, codec.domains.names[column], action, best, column, range(len(best)), snapshot.rounds)
 
 
-def _best_point(snapshot: Snapshot, action: ToAction, domains: Domains, played: list[np.ndarray]) -> np.ndarray | None:
-    """Return the best of random and played points, improved along each coordinate; None without beliefs."""
+def _best_point(
+    snapshot: Snapshot,
+    action: ToAction,
+    domains: Domains,
+    played: list[np.ndarray],
+    inside: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray | None:
+    """Return the best of random and played points, improved along each coordinate; None without beliefs.
+
+    ``inside`` returns the nearest point within the limits.
+    """
     dim = len(domains)
-    points = [*domains.from_uniform(np.random.default_rng(0).random((CANDIDATES, dim))), *map(domains.round, played)]
+    drawn = domains.from_uniform(np.random.default_rng(0).random((CANDIDATES, dim)))
+    points = [inside(point) for point in (*drawn, *map(domains.round, played))]
     band = snapshot.rewards([action(point) for point in points])
     if band is None:
         return None
     best = points[snapshot.best(band)].copy()
     for index in range(dim):
         points_along, band = _along(snapshot, action, best, index, POINTS, domains)
-        best = points_along[snapshot.best(band)]
+        best = inside(points_along[snapshot.best(band)])
     return best
 
 
