@@ -48,6 +48,10 @@ class Agent(ABC):
     takes_partial: bool = False
     #: Whether actions stay within ``task.codec.limits``, which may change between calls.
     takes_limits: ClassVar[bool] = False
+    #: Whether it uses the precision of values: their standard errors ``observation["std"]``, one for each node and NaN
+    #: where none is stated, or the number of rounds that the reward is the mean of, ``observation["count"]``. Rounds
+    #: without a stated precision lack these keys.
+    takes_precision: bool = False
     #: Incremented when the behaviour of the agent changes, so that its runs are played again.
     revision: ClassVar[int] = 1
 
@@ -186,7 +190,9 @@ class Agent(ABC):
         points = np.array([codec.to_point(past.action) for past in self.history])
         nearest = int(np.argmin(np.square(points - codec.to_point(action)).sum(axis=-1)))
         estimate = self.estimated_rewards()[nearest]
-        observation = deepcopy(self.history[nearest].observation)
+        # The precision is that of the other round.
+        past = self.history[nearest].observation
+        observation = deepcopy({key: value for key, value in past.items() if key not in ("std", "count")})
         if self.task.objectives:
             return observation, estimate
         predicted = self.expected_nodes_given(action, known) if known else self.expected_nodes(action)

@@ -20,6 +20,7 @@ from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.common.search import best_first, maximise
 from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.gp.precision import add_measured, standard_error
 from cbo_gym.agents.gp.protocols import MakeSurrogate
 from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation
 
@@ -44,6 +45,7 @@ class GPUCB(SearchAgent):
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL, Mode.ADVERSARIAL})
     takes_missing = True
+    takes_precision = True
     takes_kinds = True
     takes_limits = True
 
@@ -72,7 +74,7 @@ class GPUCB(SearchAgent):
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         inputs = self.features.of_actions([action])[0].to(self.device)
-        self.surrogate.add(self._with_context(inputs).cpu(), reward)
+        add_measured(self.surrogate, self._with_context(inputs).cpu(), reward, standard_error(observation, -1))
         self._read_context(observation)
 
     def act(self, observation: Observation) -> Action:

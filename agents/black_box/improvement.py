@@ -19,6 +19,7 @@ from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import best_first, maximise
 from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.gp.outputs import GPOutputs, SampledPosterior
+from cbo_gym.agents.gp.precision import add_measured, standard_error
 from cbo_gym.agents.gp.protocols import MakeSurrogate, Surrogate
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Info, Mode, Observation
@@ -71,6 +72,7 @@ class NodeImprovement(SearchAgent):
     modes = frozenset({Mode.SOFT, Mode.HARD})
     takes_missing = True
     takes_partial = True
+    takes_precision = True
 
     make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess
 
@@ -119,7 +121,7 @@ class NodeImprovement(SearchAgent):
         inputs = self.features.of_actions([action])[0]
         for surrogate, column in zip(self.surrogates, self._columns, strict=True):
             if not np.isnan(value := observation["nodes"][column]):
-                surrogate.add(inputs, value)
+                add_measured(surrogate, inputs, value, standard_error(observation, column))
         return inputs
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:

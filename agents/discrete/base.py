@@ -36,6 +36,8 @@ class ArmAgent(Agent):
     """
 
     modes = frozenset({Mode.DISCRETE})
+    takes_missing = True
+    takes_precision = True
     task: DiscreteTask
     considered: np.ndarray
 
@@ -51,8 +53,9 @@ class ArmAgent(Agent):
         if not 0.0 <= reward <= 1.0:
             raise ArgumentError(f"{type(self).__name__} needs rewards in [0, 1]; {self.task.env_id} gave {reward}")
         super().update(action, observation, reward, info)
-        self.counts[int(action)] += 1.0
-        self.sums[int(action)] += reward
+        count = float(observation.get("count", 1.0))
+        self.counts[int(action)] += count
+        self.sums[int(action)] += count * reward
 
     def recommend(self) -> Action:
         """Return the considered arm with the highest estimate."""

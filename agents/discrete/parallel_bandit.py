@@ -27,6 +27,9 @@ class ParallelBandit(ArmAgent):
         UnsupportedModeError: by :meth:`reset`, for another graph or other arms.
     """
 
+    takes_missing = False
+    takes_precision = False
+
     def __init__(self) -> None:
         super().__init__()
 

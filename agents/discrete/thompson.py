@@ -31,6 +31,10 @@ class TS(ArmAgent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
+        if (count := float(observation.get("count", 1.0))) != 1.0:
+            self.successes[int(action)] += count * reward
+            self.failures[int(action)] += count * (1.0 - reward)
+            return
         success = reward == 1.0 or (reward > 0.0 and self.rng.random() < reward)
         (self.successes if success else self.failures)[int(action)] += 1.0
 

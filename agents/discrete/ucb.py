@@ -32,7 +32,7 @@ class UCB(ArmAgent):
 
     def act(self, observation: Observation) -> Action:
         """Play the arm with the greatest bound. Bounds grow with t, so bounds of a later round rule out most arms."""
-        t = len(self.history) + 1
+        t = int(self.counts.sum()) + 1
         if t > self._until:
             self._until = t + LOOK_AHEAD * len(self.considered)
             self._ahead[:] = [self._bound(int(arm), self._until) for arm in self.considered]

@@ -40,6 +40,7 @@ class Regression:
         noise: the noise, which knows the points.
         points: inputs, ``n x d``.
         targets: standardised outputs, ``(n,)``.
+        errors: variances of these that are added to the noise, ``(n,)``.
         centred: whether the prior mean is 0 rather than a constant to be fitted.
     """
 
@@ -47,6 +48,7 @@ class Regression:
     noise: Noise
     points: Tensor
     targets: Tensor
+    errors: Tensor
     centred: bool = False
 
     @property
@@ -64,7 +66,7 @@ class Regression:
     def part(self, count: int) -> Regression:
         """Return the regression on ``count`` of the data, evenly spaced."""
         chosen = torch.linspace(0, len(self.targets) - 1, count).round().long()
-        return replace(self, points=self.points[chosen], targets=self.targets[chosen])
+        return replace(self, points=self.points[chosen], targets=self.targets[chosen], errors=self.errors[chosen])
 
 
 class LogPosterior:
@@ -83,11 +85,12 @@ class LogPosterior:
         self._lower, self._upper = (bound[own[0].free].numpy() for bound in (own[0].lower, own[0].upper))
         points = pad_sequence([regression.points for regression in regressions], batch_first=True)
         targets = pad_sequence([regression.targets for regression in regressions], batch_first=True)
+        errors = pad_sequence([regression.errors for regression in regressions], batch_first=True)
         features = [regression.noise.features(regression.points) for regression in regressions]
         counts = torch.tensor([len(regression.targets) for regression in regressions]).to(points)
         known = torch.arange(targets.shape[1], device=counts.device) < counts[:, None]
         priors = torch.stack([numbers.prior for numbers in own]).to(points)
-        self._data = points, targets, pad_sequence(features, batch_first=True), known, counts, priors
+        self._data = points, targets, errors, pad_sequence(features, batch_first=True), known, counts, priors
         self._padded = not bool(known.all())
         self._last: tuple[tuple[int, ...], list[Tensor]] = (), []
 
@@ -118,12 +121,12 @@ class LogPosterior:
 
     @torch.inference_mode()
     def _evaluate(self, values: np.ndarray, rows: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        points, targets, features, known, count, prior = self._rows(rows)
+        points, targets, errors, features, known, count, prior = self._rows(rows)
         theta = torch.from_numpy(values).to(points)
         kernel_theta, noise_theta, mean = theta.split_with_sizes(self._sizes, -1)
         covariance = self._kernel.at(kernel_theta, points)(points)
         varying = torch.bmm(features, noise_theta.unsqueeze(-1)).squeeze(-1).exp_()
-        matrix, noise = covariance.cross.clone(), self._base + varying
+        matrix, noise = covariance.cross.clone(), self._base + varying + errors
         residuals = targets - mean
         if self._padded:
             matrix.masked_fill_(~(known.unsqueeze(-1) & known.unsqueeze(-2)), 0.0)

@@ -75,7 +75,7 @@ class GaussianProcess:
         refit_iterations: maximum number of iterations of a refit, which starts where the last fit ended.
         condense: whether predictions leave out directions of the data whose signal is negligible compared with the
             noise, see :func:`~cbo_gym.agents.gp.posterior.condense`. With many data this saves most of their
-            cost. The noise must be the same for all data.
+            cost. The noise must be the same for all data, apart from stated errors.
         device: torch device of data and computations.
 
     Attributes:
@@ -126,6 +126,8 @@ class GaussianProcess:
         self._searched = 0
         self.inputs = self._tensor(np.empty((0, dim)))
         self.outputs = self._tensor([])
+        #: Variances of the outputs' stated errors, which come in addition to the noise; 0 where none is stated.
+        self.errors = self._tensor([])
         self.set_prior(0.0, 1.0)
         self._low = self._tensor([0.0] * dim)
         self._span = self._tensor([1.0] * dim)
@@ -186,30 +188,34 @@ class GaussianProcess:
         """Return the number of observations."""
         return len(self.outputs)
 
-    def add(self, inputs: Numbers, outputs: Numbers) -> None:
+    def add(self, inputs: Numbers, outputs: Numbers, std: Numbers = 0.0) -> None:
         """Add observations.
 
         Args:
             inputs: shape ``(n, d)`` or, for one observation, ``(d,)``; in [0, 1] except for the rescaled columns.
             outputs: shape ``(n,)``, or a scalar.
+            std: known standard errors of the outputs, ``(n,)`` or a scalar, at least 0. Their squares are added to the
+                variance of the noise, which is then what they do not explain.
 
         Raises:
             ArgumentError: if the shapes do not fit or a number is not finite.
         """
         x = self._tensor(inputs).reshape(-1, self.dim)
         y = self._tensor(outputs).reshape(-1)
+        errors = self._tensor(std).square().expand_as(y)
         if len(x) != len(y):
             raise ArgumentError(f"node {self.name}: {len(x)} inputs but {len(y)} outputs")
         if not (x.isfinite().all() and y.isfinite().all()):
             raise ArgumentError(f"node {self.name}: observations must be finite; given {inputs} -> {outputs}")
         self.inputs = torch.cat([self.inputs, x])
         self.outputs = torch.cat([self.outputs, y])
+        self.errors = torch.cat([self.errors, errors])
 
-    def replace(self, inputs: Tensor, outputs: Tensor) -> None:
+    def replace(self, inputs: Tensor, outputs: Tensor, errors: Tensor | None = None) -> None:
         """Replace all observations by others, ``n x d`` and ``(n,)``, without a reset of the refit schedule."""
-        self.inputs, self.outputs = self.inputs[:0], self.outputs[:0]
+        self.inputs, self.outputs, self.errors = self.inputs[:0], self.outputs[:0], self.errors[:0]
         self._points = self._points[:0]
-        self.add(inputs.cpu(), outputs.cpu())
+        self.add(inputs.cpu(), outputs.cpu(), 0.0 if errors is None else errors.sqrt().cpu())
 
     def mean(self, points: Tensor) -> Tensor:
         """Return only the means of :meth:`posterior`, at linear instead of quadratic cost in the data."""
@@ -278,7 +284,8 @@ class GaussianProcess:
         """
         noise = torch.randn(len(self._points), dtype=torch.float64, generator=generator).to(self._points)
         residuals = (self.outputs - self._location) / self._scale - self.constant - values
-        residuals = residuals - self._noise_at(self._points).sqrt() * noise
+        variances = self._noise_at(self._points) + self._scaled_errors()[: len(self._points)]
+        residuals = residuals - variances.sqrt() * noise
         return self._scale * (self._inverse_root.T @ (self._inverse_root @ residuals))
 
     def bound(self, points: Tensor, width: float) -> Tensor:
@@ -319,7 +326,7 @@ class GaussianProcess:
         self.kernel.set_zeros(-self._low / self._span)
         self._noise.set_data(points, float(self._scale))
         targets = (self.outputs - self._location) / self._scale
-        return Regression(self.kernel, self._noise, points, targets, self.centred)
+        return Regression(self.kernel, self._noise, points, targets, self._scaled_errors(), self.centred)
 
     def _refresh(self) -> None:
         """Bring the factor up to date with the data."""
@@ -365,9 +372,13 @@ class GaussianProcess:
         """Return the noise variances of standardised outputs at rescaled points, ``n x d`` to ``n``."""
         return self._noise.at(points.detach(), self._split()[1])
 
+    def _scaled_errors(self) -> Tensor:
+        """Return the variances of the errors of standardised outputs, ``(n,)``."""
+        return self.errors / self._scale**2
+
     def _noise_covariance(self, points: Tensor) -> Tensor:
         """Return the noise covariance of standardised outputs at the last n points of the data, ``n x n``."""
-        return torch.diag(self._noise_at(points))
+        return torch.diag(self._noise_at(points) + self._scaled_errors()[len(self) - len(points) :])
 
     def _factorise(self, known: int) -> None:
         """Extend the inverse Cholesky factor of the first ``known`` points to all points; 0 computes it from scratch.

@@ -122,7 +122,7 @@ def condense(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
     Args:
         inverse_root: W, ``n x n``.
         covariance: prior covariance of the data, ``n x n``.
-        noise: variance of the noise, the same for all data, a scalar.
+        noise: smallest variance of the noise of a datum, a scalar.
 
     Returns:
         ``r x n``, or ``inverse_root`` itself if r would exceed ``n / 2``.

@@ -291,17 +291,17 @@ class CausalGP(RewardGP):
         self._effect = effect
         self._values = self.inputs[:, :dim]
 
-    def observe(self, values: Tensor, reward: float) -> None:
+    def observe(self, values: Tensor, reward: float, error: float = 0.0) -> None:
         """Add the reward of do(values), ``values`` in [0, 1] of shape ``(d,)``."""
         mean, std = self._effect(values[None])
         self._values = torch.cat([self._values, values[None]])
         self._rewards = torch.cat([self._rewards, mean.new_tensor([reward])])
-        self.add(torch.cat([values, std]).cpu(), reward - mean.cpu())
+        self.add(torch.cat([values, std]).cpu(), reward - mean.cpu(), error)
 
     def refresh(self) -> None:
         """Recompute the prior of the data, after ``effect`` has changed."""
         mean, std = self._effect(self._values)
-        self.replace(torch.cat([self._values, std[:, None]], -1), self._rewards - mean)
+        self.replace(torch.cat([self._values, std[:, None]], -1), self._rewards - mean, self.errors)
 
     def predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[Y | do(values)], each ``(n,)``, for values ``n x d`` in [0, 1].

@@ -23,6 +23,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.common.initial import few_observations, first_action
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.gp.model import is_noiseless
+from cbo_gym.agents.gp.precision import standard_error
 from cbo_gym.agents.intervention_sets.causal_prior import EffectModel, ObservationalModel
 from cbo_gym.agents.intervention_sets.set_models import (
     EmptySetModel,
@@ -107,6 +108,7 @@ class CBO(Agent):
     """
 
     modes = frozenset({Mode.HARD})
+    takes_precision = True
     takes_kinds = True
     takes_limits = True
     task: HardTask
@@ -210,7 +212,7 @@ class CBO(Agent):
         model = self._models[int(action["target"])]
         initial = len(self.history) < self._initial
         super().update(action, observation, reward, info)
-        model.observe(action, float(reward))
+        model.observe(action, float(reward), standard_error(observation, -1))
         self._stale |= self.learns_from_interventions
         if model is not self._observing or initial or self._may_observe:
             self._effects.add(action, observation, float(reward))

@@ -20,6 +20,7 @@ from torch.quasirandom import SobolEngine
 from cbo_gym._util.arguments import require_truth_value
 from cbo_gym._util.summation import add_up
 from cbo_gym.agents.common.feasibility import CAUTION, log_feasibility, standardised_slack, violations
+from cbo_gym.agents.gp.precision import standard_error
 from cbo_gym.agents.intervention_sets.acquisition import log_expected_improvement
 from cbo_gym.agents.intervention_sets.causal_prior import Effect, ObservationalModel
 from cbo_gym.agents.intervention_sets.cbo import CBO, GivenCosts
@@ -253,9 +254,11 @@ class ConstrainedSetModel(SetModel):
         values = self._values_of(action)
         if not partial:
             self._values = torch.cat([self._values, values[None]])
-        self._joint.observe(values, [float(observation["nodes"][column]) for column in self._columns], partial)
+        outcomes = [float(observation["nodes"][column]) for column in self._columns]
+        errors = [standard_error(observation, column) for column in self._columns]
+        self._joint.observe(values, outcomes, errors, partial)
 
-    def observe(self, action: Action, reward: float) -> None:
+    def observe(self, action: Action, reward: float, error: float = 0.0) -> None:
         """Do nothing: :meth:`observe_outcomes` learns the reward with the other nodes."""
 
     def adjust(self, mean: float, unit: float) -> None:

@@ -54,16 +54,18 @@ class SeparateGPs:
         ]
         self._values = torch.empty((0, dim), dtype=torch.float64, device=device)
 
-    def observe(self, values: Tensor, outcomes: Sequence[float], partial: bool = False) -> None:
-        """Add a round: ``values`` in [0, 1] of shape ``(d,)``, one number per outcome.
+    def observe(
+        self, values: Tensor, outcomes: Sequence[float], errors: Sequence[float], partial: bool = False
+    ) -> None:
+        """Add a round: ``values`` in [0, 1] of shape ``(d,)``, one number and its standard error per outcome.
 
         A ``partial`` round is not among those of :meth:`at_data`; its outcomes may be NaN.
         """
         if not partial:
             self._values = torch.cat([self._values, values[None]])
-        for gp, outcome in zip(self._gps, outcomes, strict=True):
+        for gp, outcome, error in zip(self._gps, outcomes, errors, strict=True):
             if not math.isnan(outcome):
-                gp.observe(values, outcome)
+                gp.observe(values, outcome, error)
 
     def adjust(self, units: Sequence[float]) -> None:
         """Set the unit of each outcome, above 0: the standard deviation of its values in all rounds."""
@@ -136,13 +138,16 @@ class MultiTaskGPs(GaussianProcess):
         self._units = self.outputs.new_ones(self._count)
         # Values of all rounds, and those of complete rounds.
         self._values = self._complete = self.inputs[:, :dim]
-        self._outcomes = self.outputs.new_empty((0, self._count))
+        self._outcomes = self._variances = self.outputs.new_empty((0, self._count))
 
-    def observe(self, values: Tensor, outcomes: Sequence[float], partial: bool = False) -> None:
+    def observe(
+        self, values: Tensor, outcomes: Sequence[float], errors: Sequence[float], partial: bool = False
+    ) -> None:
         self._values = torch.cat([self._values, values[None]])
         if not partial:
             self._complete = torch.cat([self._complete, values[None]])
         self._outcomes = torch.cat([self._outcomes, self._outcomes.new_tensor(outcomes)[None]])
+        self._variances = torch.cat([self._variances, self._outcomes.new_tensor(errors)[None].square()])
         self._replace_data()
 
     def adjust(self, units: Sequence[float]) -> None:
@@ -156,7 +161,8 @@ class MultiTaskGPs(GaussianProcess):
         mean, inputs = self._joint_inputs(self._values, None)
         residuals = ((self._outcomes - mean) / self._units).flatten()
         known = residuals.isfinite()
-        self.replace(inputs.flatten(0, 1)[known], residuals[known])
+        errors = (self._variances / self._units**2).flatten()
+        self.replace(inputs.flatten(0, 1)[known], residuals[known], errors[known])
 
     def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
         mean, inputs = self._joint_inputs(values, priors)

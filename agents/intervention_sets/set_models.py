@@ -53,8 +53,8 @@ class InterventionSetModel(ABC):
         self._unset = task.codec.domains.unset
 
     @abstractmethod
-    def observe(self, action: Action, reward: float) -> None:
-        """Learn from a round in which the set was played."""
+    def observe(self, action: Action, reward: float, error: float = 0.0) -> None:
+        """Learn from a round in which the set was played; ``error`` is the stated standard error of the reward."""
 
     @abstractmethod
     def adjust(self, mean: float, unit: float) -> None:
@@ -125,7 +125,7 @@ class EmptySetModel(InterventionSetModel):
         super().__init__(task, index, cost)
         self._rewards: list[float] = []
 
-    def observe(self, action: Action, reward: float) -> None:
+    def observe(self, action: Action, reward: float, error: float = 0.0) -> None:
         self._rewards.append(reward)
 
     def adjust(self, mean: float, unit: float) -> None:
@@ -273,8 +273,8 @@ class SeparateSetModel(SetModel):
         name = f"{task.reward} | do({', '.join(sorted(self._target))})"
         self._gp = CausalGP(name, len(self._members), self._effect, setting.device, noise_std, self._categories)
 
-    def observe(self, action: Action, reward: float) -> None:
-        self._gp.observe(self._values_of(action), reward)
+    def observe(self, action: Action, reward: float, error: float = 0.0) -> None:
+        self._gp.observe(self._values_of(action), reward, error)
 
     def adjust(self, mean: float, unit: float) -> None:
         self._gp.unit = unit
@@ -311,10 +311,10 @@ class SharedSetModel(SetModel):
         # Values played so far, ``n x d``.
         self._values = self._candidates[:0]
 
-    def observe(self, action: Action, reward: float) -> None:
+    def observe(self, action: Action, reward: float, error: float = 0.0) -> None:
         values = self._values_of(action)[None]
         self._values = torch.cat([self._values, values])
-        self._gp.observe(self.index, *self._inputs(values), reward)
+        self._gp.observe(self.index, *self._inputs(values), reward, error)
 
     def adjust(self, mean: float, unit: float) -> None:
         self._gp.unit = unit

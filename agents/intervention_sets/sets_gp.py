@@ -59,11 +59,11 @@ class SetsGP(RewardGP):
         super().__init__(name, 2 * variables + 2, sets_kernel, device, noise_std, categories)
         self._owners = torch.empty(0, dtype=torch.int64, device=device)
 
-    def observe(self, owner: int, inputs: Tensor, mean: Tensor, reward: float) -> None:
+    def observe(self, owner: int, inputs: Tensor, mean: Tensor, reward: float, error: float = 0.0) -> None:
         """Add the reward of an action of the set with number ``owner``: inputs ``1 x d``, and m there, ``(1,)``."""
         self._owners = torch.cat([self._owners, self._owners.new_tensor([owner])])
         self._rewards = torch.cat([self._rewards, mean.new_tensor([reward])])
-        self.add(inputs.cpu(), reward - mean.cpu())
+        self.add(inputs.cpu(), reward - mean.cpu(), error)
 
     def revise(self, owner: int, inputs: Tensor, means: Tensor) -> None:
         """Replace the inputs ``n x d`` and the prior means ``(n,)`` of a set's data."""

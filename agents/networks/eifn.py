@@ -44,6 +44,7 @@ class EIFN(NetworkAgent):
     takes_kinds = True
     takes_partial = True
     takes_limits = True
+    takes_precision = True
 
     def __init__(self, samples: int = 128, explore: bool = True, device: str = "cpu") -> None:
         self.samples = whole_number("samples", samples, at_least=1, at_most=MAX_SAMPLES)

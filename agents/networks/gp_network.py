@@ -24,6 +24,7 @@ from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel, two_par
 from cbo_gym.agents.gp.kernels import Kernel, SquaredExponential
 from cbo_gym.agents.gp.model import GaussianProcess, update_together
 from cbo_gym.agents.gp.noise import usual_noise
+from cbo_gym.agents.gp.precision import add_measured, standard_error
 from cbo_gym.agents.gp.protocols import MakeNodeSurrogate, NodeSurrogate
 from cbo_gym.agents.gp.stack import Stack, stack_key
 from cbo_gym.scm.noise import Zero
@@ -106,6 +107,7 @@ class GPNetwork:
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
         self._rows = self.inputs  # the same of all rounds, also of those without a reward
         self._observed = self.inputs.new_empty((0, len(self.nodes)))  # values of the nodes in all rounds
+        self._errors = self._observed  # variances of the stated errors of these values
         self._stale = True  # whether the surrogates may have data that they were not updated to
 
     def _find_signals(self) -> tuple[str, ...]:
@@ -206,12 +208,15 @@ class GPNetwork:
             ]
             measured = not np.isnan([*inputs, values[self._index[node]]]).any()
             if node not in target and measured:
-                self.surrogates[node].add(inputs or [0.0], values[self._index[node]])
+                error = standard_error(observation, self._index[node])
+                add_measured(self.surrogates[node], inputs or [0.0], values[self._index[node]], error)
         self._stale = True
         if self.signals:
             self._rows = torch.cat([self._rows, played])
             observed = self.inputs.new_tensor([[values[self._index[node]] for node in self.nodes]])
             self._observed = torch.cat([self._observed, observed])
+            errors = [standard_error(observation, self._index[node]) for node in self.nodes]
+            self._errors = torch.cat([self._errors, self.inputs.new_tensor([errors]).square()])
             self._update_signals()
 
     def update(self) -> None:
@@ -227,14 +232,14 @@ class GPNetwork:
     def _update_signals(self) -> None:
         """Give the children of signals the present estimates of these, in all their data."""
         values = dict(zip(self.nodes, self._observed.split(1, -1), strict=True))
-        columns = self._rows.split(1, -1)
+        columns, errors = self._rows.split(1, -1), dict(zip(self.nodes, self._errors.unbind(-1), strict=True))
         with torch.no_grad():
             for node in self.nodes:
                 surrogate = self.surrogates[node]
                 if self._has_signals(node) and isinstance(surrogate, GaussianProcess):
                     points, outputs = self.node_inputs(node, values, columns)[:, 0], values[node][:, 0]
                     known = points.isfinite().all(-1) & outputs.isfinite()
-                    surrogate.replace(points[known], outputs[known])
+                    surrogate.replace(points[known], outputs[known], errors[node][known])
                 if node in self.signals:
                     values[node] = self.mean(node, self.node_inputs(node, values, columns))
 

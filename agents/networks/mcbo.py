@@ -86,6 +86,7 @@ class MCBO(NetworkAgent):
     takes_kinds = True
     takes_partial = True
     takes_limits = True
+    takes_precision = True
 
     def __init__(self, beta: float | None = None, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:
         if beta is not None:

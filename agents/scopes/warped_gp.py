@@ -74,7 +74,7 @@ class WarpedGP(GaussianProcess):
         self._raw = np.zeros(0)
         self._power, self._centre, self._unit = 1.0, 0.0, 1.0
 
-    def add(self, inputs: Numbers, outputs: Numbers) -> None:
+    def add(self, inputs: Numbers, outputs: Numbers, std: Numbers = 0.0) -> None:
         raw = np.asarray(outputs, dtype=np.float64).reshape(-1)
         super().add(inputs, self._transform(raw))
         self._raw = np.concatenate([self._raw, raw])

@@ -46,6 +46,10 @@ DidOption = Annotated[
     list[str] | None,
     typer.Option("--did", metavar="NAME=NUMBER", help="The value that was really set, if it differs. Repeat for more."),
 ]
+StdOption = Annotated[
+    list[str] | None,
+    typer.Option("--std", metavar="NAME=NUMBER", help="The standard error of a value, if known. Repeat for more."),
+]
 ContextOption = Annotated[
     list[str] | None,
     typer.Option("--context", metavar="NAME=NUMBER", help="An observed context, in contextual mode. Repeat for more."),
@@ -73,6 +77,7 @@ def _numbers(pairs: Sequence[str] | None, study: Study | None = None) -> dict[st
     Raises:
         ArgumentError: naming a string that is not a pair, or a name that comes twice.
     """
+    from cbo_gym.study.precision import COUNTS
     from cbo_gym.study.units import pairs_in, value_in
 
     form = "NAME=NUMBER with a decimal point, as in ph=6.8"
@@ -81,7 +86,7 @@ def _numbers(pairs: Sequence[str] | None, study: Study | None = None) -> dict[st
     kinds = {} if study is None else study.interface.codec.domains.kinds
     if any(kind.categories for kind in kinds.values()):
         return values
-    if wrong := [name for name, value in values.items() if isinstance(value, str)]:
+    if wrong := [name for name, value in values.items() if isinstance(value, str) and not COUNTS.fullmatch(value)]:
         raise ArgumentError(f"cannot read {f'{wrong[0]}={strings[wrong[0]]}'!r}; write {form}")
     return values
 
@@ -206,6 +211,7 @@ def tell(
     database: Database,
     trial: TrialNumber,
     values: Known = None,
+    std: StdOption = None,
     did: DidOption = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Other values will follow, such as the reward; the trial stays pending.")
@@ -215,12 +221,15 @@ def tell(
 ) -> None:
     """Record the outcome of a trial, or a part of it; variables that were not measured are left out.
 
-    Examples: [b]cbo-gym study tell fermenter.db 7 biomass=2.2 titre=0.79 --did ph=6.75[/b]
+    Zeros and ones may be counted: [b]'cured=37 of 1000'[/b].
+
+    Examples: [b]cbo-gym study tell fermenter.db 7 biomass=2.2 titre=0.79 --std titre=0.02 --did ph=6.75[/b]
 
     [b]cbo-gym study tell fermenter.db 8 biomass=2.1 --partial[/b], and later [b]... tell fermenter.db 8 titre=0.8[/b]
     """
-    opened = _study(database, study, agent)
-    opened.tell(trial, _numbers(values, opened), did=_numbers(did, opened) or None, final=not partial)
+    opened, errors = _study(database, study, agent), _numbers(std) or None
+    done = _numbers(did, opened) or None
+    opened.tell(trial, _numbers(values, opened), std=errors, did=done, final=not partial)
     say(f"{'A part' if partial else 'The outcome'} of trial {trial} was recorded.")
 
 
@@ -229,6 +238,7 @@ def correct(
     database: Database,
     trial: TrialNumber,
     values: Pairs,
+    std: StdOption = None,
     did: DidOption = None,
     study: NameOption = None,
     agent: AgentOption = None,
@@ -237,8 +247,8 @@ def correct(
 
     Example: [b]cbo-gym study correct fermenter.db 7 biomass=2.2 titre=0.97[/b]
     """
-    opened = _study(database, study, agent)
-    opened.correct(trial, _numbers(values, opened), did=_numbers(did, opened) or None)
+    opened, errors = _study(database, study, agent), _numbers(std) or None
+    opened.correct(trial, _numbers(values, opened), std=errors, did=_numbers(did, opened) or None)
     say(f"The outcome of trial {trial} was corrected.")
 
 
@@ -296,6 +306,7 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
 
     Example: [b]cbo-gym study show fermenter.db[/b]
     """
+    from cbo_gym.study.precision import merge_precision
     from cbo_gym.study.trials import STATUS_WORDS
     from cbo_gym.study.units import format_value
 
@@ -304,13 +315,15 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
     if as_json:
         print_json(frame.to_dicts())
         return
-    frame = frame.with_columns(frame["status"].replace(STATUS_WORDS))
+    frame = merge_precision(frame.with_columns(frame["status"].replace(STATUS_WORDS)), format_value)
     expendable = ["asked", "ended", "why", "reason"]
     cells = [[value if isinstance(value, str) else format_value(value) for value in row] for row in frame.iter_rows()]
     print_hidden(print_table("", frame.columns, cells, droppable=expendable), SEE_JSON)
     if (best := opened.best_trial) is not None:
         reward = opened.description.reward
         say(f"Best: trial {best.number}, {reward} = {best.values[reward]:.6g}")
+    if opened.ignores_precision:
+        say(f"{opened.description.agent} ignores the stated precision.")
 
 
 @studies.command()

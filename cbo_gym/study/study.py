@@ -26,6 +26,7 @@ from cbo_gym.study.diagram_check import DiagramCheck, DiagramWarning, check_diag
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.interface import interface_of, without_effects
 from cbo_gym.study.log import MAX_PAYLOAD, TRIES, Log
+from cbo_gym.study.precision import Measured
 from cbo_gym.study.strings import require_storable
 from cbo_gym.study.suggesting import (
     DO_WITHOUT,
@@ -213,10 +214,11 @@ class Study:
             observed = {name: row.values[name] for name in self.description.contexts if name in row.values}
             context = observed if self.interface.looks_ahead else None
             # This refuses a missing context.
-            self.units.context(context)  # type: ignore[arg-type]
+            self.units.context(context)
             action = self.units.action(row.done)
-            measured = self.units.fill_in(self.units.values(row.values), action, context)
-            return {"action": self.units.flat(action), "values": measured, "context": context}
+            measured = self.units.measured(row.values, row.std)
+            filled = self.units.fill_in(measured.values, action, context)
+            return {"action": self.units.flat(action), **measured._replace(values=filled).fields(), "context": context}
         except ArgumentError as error:
             raise ArgumentError(f"{row.label}: {error}") from error
 
@@ -310,7 +312,13 @@ class Study:
         return self._trial(trials.entries[max(trials.entries)])
 
     def tell(
-        self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None, final: bool = True
+        self,
+        trial: Trial | int,
+        values: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        std: Mapping[str, float] | None = None,
+        did: Done | None = None,
+        final: bool = True,
     ) -> None:
         """Record the outcome of a trial, or a part of it.
 
@@ -318,7 +326,10 @@ class Study:
             trial: the trial, or its number.
             values: variable -> number, in its units, or the label of a category; variables that were not measured are
                 left out. By default variables that were set have those values, and contexts the observed ones. A final
-                outcome needs the reward; values that were recorded before may be left out.
+                outcome needs the reward; values that were recorded before may be left out. Of zeros and ones the counts
+                may be given, ``{"cured": "37 of 1000"}``. A list of such mappings has repeated measurements of the
+                trial: their mean is recorded, with its standard error.
+            std: variable -> standard error of its value.
             did: the values that were really set, if they differ from the suggestion; they may be outside the bounds.
             final: False if other values will follow. Agents with models of single variables use what is known already,
                 and the trial stays pending for all of them.
@@ -327,8 +338,8 @@ class Study:
             ArgumentError: for an unknown trial, one that has ended, values that do not fit, or a value that differs
                 from the one recorded before; nothing is stored then.
         """
-        number, read = _number(trial), self.units.values(values)
-        if not require_truth_value("final", final) and did is None and not any_measured(read):
+        number, read = _number(trial), self.units.measured(values, std)
+        if not require_truth_value("final", final) and did is None and not any_measured(read.values):
             raise ArgumentError(f"give a value for trial {number}, as in tell({number}, {{...}}, final=False)")
 
         def outcome(trials: Trials) -> Any:
@@ -336,31 +347,38 @@ class Study:
             action, done = self._done(entry, did, entry.action)
             merged = _merge(entry, read)
             if not final:
-                return [("partial", {"trial": number, "values": merged, "done": done})]
-            self._require_reward(number, merged)
-            values = self.units.fill_in(merged, action, entry.context)
-            return [("told", {"trial": number, "values": values, "done": done})]
+                return [("partial", {"trial": number, **merged.fields(), "done": done})]
+            self._require_reward(number, merged.values)
+            filled = self.units.fill_in(merged.values, action, entry.context)
+            return [("told", {"trial": number, **merged._replace(values=filled).fields(), "done": done})]
 
         self._append(outcome)
 
-    def correct(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
+    def correct(
+        self,
+        trial: Trial | int,
+        values: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        std: Mapping[str, float] | None = None,
+        did: Done | None = None,
+    ) -> None:
         """Replace all recorded values of a trial; the agent learns everything again.
 
         Arguments and errors are those of :meth:`tell`. A partial trial stays partial; a closed one is measured if the
         reward is among the values.
         """
-        number, read = _number(trial), self.units.values(values)
+        number, read = _number(trial), self.units.measured(values, std)
 
         def outcome(trials: Trials) -> Any:
             entry = _require(trials, number, "told", "partial", "closed")
             action, done = self._done(entry, did, entry.flat)
-            payload = {"trial": number, "values": read, "done": done}
+            payload = {"trial": number, **read.fields(), "done": done}
             if entry.status == "partial":
                 return [("corrected", payload | {"status": "partial"})]
-            payload["values"] = self.units.fill_in(read, action, entry.context)
-            if entry.status == "closed" and read[self.description.reward] is None:
+            payload["values"] = self.units.fill_in(read.values, action, entry.context)
+            if entry.status == "closed" and read.values[self.description.reward] is None:
                 return [("corrected", payload | {"status": "closed", "reason": entry.reason})]
-            self._require_reward(number, read)
+            self._require_reward(number, read.values)
             return [("corrected", payload)]
 
         self._append(outcome)
@@ -382,7 +400,8 @@ class Study:
                     f"tell({number}, {{}})"
                 )
             values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)
-            return [("closed", {"trial": number, "values": values, "done": entry.done, "reason": reason})]
+            measured = Measured(values, entry.std, entry.counts)
+            return [("closed", {"trial": number, **measured.fields(), "done": entry.done, "reason": reason})]
 
         self._append(closing)
 
@@ -534,29 +553,36 @@ class Study:
         rows = []
         for event in state.events:
             if event.kind == "data":
-                rows += [self._row(past["action"], past["values"]) for past in event.payload["rounds"]]
+                rows += [self._row(past["action"], past["values"], past) for past in event.payload["rounds"]]
             elif event.kind in ("told", "closed"):
                 rows.append(self._known(state.trials.entries[event.payload["trial"]]))
         rows += [self._known(entry) for entry in state.trials.pending if entry.status == "partial"]
-        return pl.DataFrame(rows, schema=self._columns())
+        return _without_empty_precision(pl.DataFrame(rows, schema=self._columns()), self.interface.nodes)
 
     def _known(self, entry: Entry) -> dict[str, Any]:
         values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)
-        return self._row(entry.action, {**values, **(entry.context or {})})
+        return self._row(entry.action, {**values, **(entry.context or {})}, vars(entry))
 
-    def _row(self, flat: list[float], values: Mapping[str, float | None]) -> dict[str, Any]:
+    def _row(self, flat: list[float], values: Mapping[str, Any], precision: Mapping[str, Any]) -> dict[str, Any]:
         """Return the action and the observation of a round by column of the table."""
         done = self.units.native_values(self.units.read(flat))
-        return {f"do({name})": done.get(name) for name in self.settable} | {
-            name: values.get(name) for name in self.interface.nodes
-        }
+        row = {f"do({name})": done.get(name) for name in self.settable}
+        for name in self.interface.nodes:
+            row |= {
+                name: values.get(name),
+                f"std({name})": precision.get("std", {}).get(name),
+                f"count({name})": precision.get("counts", {}).get(name),
+            }
+        return row
 
     def _columns(self) -> dict[str, Any]:
         value: Any = pl.List(pl.Float64) if self.interface.codec.intervals else pl.Float64
         types = {name: _column_type(kind) for name, kind in self.interface.codec.domains.kinds.items()}
-        return {f"do({name})": types.get(name, value) for name in self.settable} | {
-            name: pl.String if name in self.units.categories else pl.Float64 for name in self.interface.nodes
-        }
+        columns = {f"do({name})": types.get(name, value) for name in self.settable}
+        for name in self.interface.nodes:
+            own = pl.String if name in self.units.categories else pl.Float64
+            columns |= {name: own, f"std({name})": pl.Float64, f"count({name})": pl.Int64}
+        return columns
 
     @property
     def settable(self) -> list[str]:
@@ -566,11 +592,23 @@ class Study:
         )
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a table of the trials: ``number``, ``status``, ``do(X)`` as done, variables, reasons and times."""
-        rows = [vars(entry) | self._row(entry.action, entry.values) for entry in self.trials]
+        """Return a table of the trials: ``number``, ``status``, ``do(X)`` as done, variables, reasons and times.
+
+        Variables with a stated precision have columns ``std(X)`` and ``count(X)`` too.
+        """
+        rows = [vars(entry) | self._row(entry.action, entry.values, vars(entry)) for entry in self.trials]
         strings = dict.fromkeys(("why", "reason", "asked", "ended"), pl.String)
         schema = {"number": pl.Int64, "status": pl.String, **self._columns(), **strings}
-        return pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
+        frame = pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
+        return _without_empty_precision(frame, self.interface.nodes)
+
+    @property
+    def ignores_precision(self) -> bool:
+        """Whether the precision of a value is stated, and the agent does not use it."""
+        if not self._current_trials().precise:
+            return False
+        with self._updated_agent(None):
+            return self._suggester.ignores_precision
 
     def _current_trials(self) -> Trials:
         return self._history.read().trials
@@ -619,17 +657,23 @@ def _check_reason(reason: str) -> None:
         raise ArgumentError(f"the reason must be a string of at most {MAX_REASON} characters")
 
 
-def _merge(entry: Entry, values: Mapping[str, float | None]) -> dict[str, float | None]:
+def _merge(entry: Entry, new: Measured) -> Measured:
     """Return the values of a trial with new ones; refuse those that differ from what was recorded before."""
-    for name, value in values.items():
-        recorded = entry.values.get(name)
-        if None not in (value, recorded) and value != recorded:
-            raise ArgumentError(
-                f"{name} of trial {entry.number} was recorded as {format_value(recorded)}; given "
-                f"{format_value(value)}; "
-                f"correct({entry.number}, ...) replaces what was recorded"
-            )
-    return {name: entry.values.get(name) if value is None else value for name, value in values.items()}
+    for recorded, given, noun in ((entry.values, new.values, ""), (entry.std, new.std, "the standard error of ")):
+        for name, value in given.items():
+            before = recorded.get(name)
+            if None not in (value, before) and value != before:
+                raise ArgumentError(
+                    f"{noun}{name} of trial {entry.number} was recorded as {format_value(before)}; given "
+                    f"{format_value(value)}; correct({entry.number}, ...) replaces what was recorded"
+                )
+    values = {name: entry.values.get(name) if value is None else value for name, value in new.values.items()}
+    return Measured(values, {**entry.std, **new.std}, {**entry.counts, **new.counts})
+
+
+def _without_empty_precision(frame: pl.DataFrame, variables: Iterable[str]) -> pl.DataFrame:
+    precision = [f"{noun}({name})" for name in variables for noun in ("std", "count")]
+    return frame.drop([name for name in precision if frame[name].null_count() == len(frame)])
 
 
 def _split_rounds(rounds: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:

@@ -90,7 +90,7 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
     begun.reset(_task(units, initial), seed=units.description.seed)
     for past in initial:
         if _without_reward(units, past):
-            _teach(begun, units, _KnownRound(units.read(past["action"]), past["values"], past["context"]))
+            _teach(begun, units, _KnownRound(units.read(past["action"]), past))
     return begun
 
 
@@ -119,7 +119,7 @@ def _task(units: Units, initial: Sequence[Mapping[str, Any]]) -> Task:
         # These are none of the task's, because agents may read its rounds for their rewards.
         if _without_reward(units, past):
             continue
-        observation = units.observation(past["values"], past["context"])
+        observation = _observe(units, past)
         rounds.append(Round(units.read(past["action"]), observation, float(observation["nodes"][-1])))
     return task_of(units.interface, units.description.name, units.description.horizon, tuple(rounds))
 
@@ -128,8 +128,14 @@ class _KnownRound(NamedTuple):
     """A round with a measured value."""
 
     action: Action
-    values: Mapping[str, float | None]
-    context: Mapping[str, float] | None
+    #: As the log has it: with ``values``, ``context``, and perhaps ``std`` and ``counts``.
+    past: Mapping[str, Any]
+
+
+def _observe(units: Units, past: Mapping[str, Any], context: Any = None) -> Observation:
+    """Return the observation of a round, with its own context or another one."""
+    own = past["context"] if context is None else context
+    return units.observation(past["values"], own, past.get("std"), past.get("counts"))
 
 
 def _without_reward(units: Units, past: Mapping[str, Any]) -> bool:
@@ -146,12 +152,12 @@ def _teach(agent: Any, units: Units, known: _KnownRound, next_context: Any = Non
         next_context: the context of the next round, which the observation has; None for that of this one.
     """
     action = known.action
-    observation = units.observation(known.values, known.context if next_context is None else next_context)
+    observation, context = _observe(units, known.past, next_context), known.past["context"]
     reward, info = float(observation["nodes"][-1]), {"intervention": units.native_values(action)}
     if np.isnan(reward) and not getattr(agent, "takes_partial", False):
         return None
-    if known.context is not None and hasattr(agent, "set_context"):
-        agent.set_context(units.context(known.context)["context"])
+    if context is not None and hasattr(agent, "set_context"):
+        agent.set_context(units.context(context)["context"])
     if np.isnan(reward):
         agent.update_partial(deepcopy(action), observation, info)
         return None
@@ -225,14 +231,14 @@ class Suggester:
         # The agent gets data that were added before the first trial when it is reset.
         if event.kind == "data" and self._trials.entries:
             for past in event.payload["rounds"]:
-                self._learn(past["action"], past["values"], past["context"])
+                self._learn(past["action"], past)
         elif event.kind in ("told", "closed") and (self.takes_missing or not self._trials.missing):
             entry = self._trials.entries[event.payload["trial"]]
-            self._learn(entry.action, entry.values, entry.context)
+            self._learn(entry.action, vars(entry))
 
-    def _learn(self, flat: list[float], values: Mapping[str, float | None], context: Any) -> None:
+    def _learn(self, flat: list[float], past: Mapping[str, Any]) -> None:
         self._learn_last(None)
-        self._unlearned = _KnownRound(self._units.read(flat), values, context)
+        self._unlearned = _KnownRound(self._units.read(flat), past)
         if not self._units.interface.looks_ahead:
             self._learn_last(None)
 
@@ -295,10 +301,10 @@ class Suggester:
         for event in reversed(events[first:]):
             if event.kind == "told":
                 entry = self._trials.entries[event.payload["trial"]]
-                return self._units.observation(entry.values, entry.context)
+                return _observe(self._units, vars(entry))
             for past in reversed(event.payload["rounds"] if event.kind == "data" else ()):
                 if not _without_reward(self._units, past):
-                    return self._units.observation(past["values"], past["context"])
+                    return _observe(self._units, past)
         return None
 
     def keep(self) -> None:
@@ -403,20 +409,22 @@ class Suggester:
         """Return the known values of a partial trial, as the agent has them; none for other trials."""
         if entry.status != "partial":
             return {}
-        nodes = self._units.observation(self._part(entry).values, entry.context)["nodes"]
+        nodes = _observe(self._units, self._part(entry).past)["nodes"]
         known = zip(self._units.interface.nodes, nodes.tolist(), strict=True)
         return {name: value for name, value in known if value == value}
 
     def _part(self, entry: Entry) -> _KnownRound:
         action = self._units.read(entry.action)
-        return _KnownRound(action, self._units.fill_in(entry.values, action, entry.context), entry.context)
+        values = self._units.fill_in(entry.values, action, entry.context)
+        return _KnownRound(action, vars(entry) | {"values": values})
 
     def _teach_parts(self, agent: Any) -> None:
         """Let a copy of the agent learn the partial trials; the agent itself learns a trial once, at its end."""
         for entry in self._trials.pending:
             if entry.status == "partial":
                 part, reward = self._part(entry), self._units.description.reward
-                if part.values[reward] is None or self.takes_missing or not missing_variables(part.values):
+                missing = missing_variables(part.past["values"])
+                if reward in missing or self.takes_missing or not missing:
                     _teach(agent, self._units, part)
 
     def confirm(self, event: Event) -> None:
@@ -446,7 +454,13 @@ class Suggester:
             else f"best so far {values[index][self._units.description.reward]:.4g}"
         )
         sets = self._sets()
-        return [f"{expected}{best}{sets}" for expected in self._expectations(actions)]
+        note = f"; {self._units.description.agent} ignores the stated precision" if self.ignores_precision else ""
+        return [f"{expected}{best}{sets}{note}" for expected in self._expectations(actions)]
+
+    @property
+    def ignores_precision(self) -> bool:
+        """Whether the precision of a value is stated, and the agent does not use it."""
+        return self._trials.precise and not getattr(self.agent, "takes_precision", False)
 
     def _expectations(self, actions: Sequence[Action]) -> list[str]:
         """Return ``"expected titre 0.81 +- 0.1, "`` for each action; the 95 % interval needs a model."""

@@ -20,6 +20,7 @@ import polars as pl
 
 from cbo_gym._util.files import csv_cell
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
+from cbo_gym.study.precision import COUNTS
 from cbo_gym.study.table_files import MAX_BYTES, MAX_ROWS, Table, read_content, read_path, require_few
 
 MISSING = {"", "na", "n/a", "n.a.", "#n/a", "#na", "<na>", "nan", "nat", "null", "none"}
@@ -45,8 +46,9 @@ class TableRow(NamedTuple):
     """One round of a table: its label in messages, such as ``"line 7"``, the measured values and the set values."""
 
     label: str
-    values: Mapping[str, float | None]
+    values: Mapping[str, Any]
     done: Mapping[str, Any]
+    std: Mapping[str, float | None] = {}
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,16 @@ class Columns:
         return self.categories.get(self.set_to.get(column, column), ())
 
     @cached_property
+    def std(self) -> dict[str, str]:
+        """``std(X)`` -> ``X``."""
+        return {f"std({name})": name for name in self.variables if name not in self.categories}
+
+    @cached_property
+    def count(self) -> dict[str, str]:
+        """``count(X)`` -> ``X``."""
+        return {f"count({name})": name for name in self.variables if name not in self.categories}
+
+    @cached_property
     def set_to(self) -> dict[str, str]:
         """``do(X)`` -> ``X``."""
         return {f"do({name})": name for name in self.settable}
@@ -94,7 +106,7 @@ def read_rows(data: Any, columns: Columns, *, do: Any = None, ignore: Iterable[s
     ignored = [ignore] if isinstance(ignore, str) else ignore
     if not isinstance(ignored, Iterable):
         raise ArgumentError(f"ignore must be a list of names of columns; given {short_repr(ignore)}")
-    known = {name: name for name in (*columns.variables, *columns.set_to)}
+    known = {name: name for name in (*columns.variables, *columns.set_to, *columns.std, *columns.count)}
     table = _Reader("data", known, columns, ignored).read(data)
     done = [{}] * len(table) if do is None else _read_done(do, columns, len(table))
     rows = []
@@ -105,10 +117,25 @@ def read_rows(data: Any, columns: Columns, *, do: Any = None, ignore: Iterable[s
                     f"{label}: the column {name} says {cells[name]} and the argument do says {value}; give one of them"
                 )
         merged = {**cells, **{name: value for name, value in set_to.items() if value is not None}}
-        values = {name: value for name, value in merged.items() if name not in columns.set_to}
+        values = {name: value for name, value in merged.items() if name in columns.variables}
+        std = {columns.std[name]: value for name, value in merged.items() if name in columns.std}
+        for column, name in columns.count.items():
+            if (count := merged.get(column)) is not None:
+                values[name] = _counts(label, name, values.get(name), count)
+                std.pop(name, None)
         assigned = {bare: merged[name] for name, bare in columns.set_to.items() if merged.get(name) is not None}
-        rows.append(TableRow(label, values, assigned))
+        rows.append(TableRow(label, values, assigned, std))
     return rows
+
+
+def _counts(label: str, name: str, share: Any, count: float) -> str:
+    hits = share * count if isinstance(share, float) else math.nan
+    if not (count.is_integer() and math.isclose(hits, round(hits) if hits == hits else 0, abs_tol=1e-6)):
+        raise ArgumentError(
+            f"{label}: {name} must be a share of count({name}), a whole number; given {share} of {count:g}; counts can "
+            "also be written '37 of 1000'"
+        )
+    return f"{round(hits)} of {int(count)}"
 
 
 def _read_done(do: Any, columns: Columns, count: int) -> list[dict[str, Any]]:
@@ -260,7 +287,8 @@ class _Reader:
         if labels := self._columns.labels_of(name):
             return _label(cell, labels)
         if not (self._columns.intervals and name in self._columns.set_to):
-            return _number(cell, comma)
+            is_counts = isinstance(cell, str) and name in self._columns.variables and COUNTS.fullmatch(cell)
+            return cell if is_counts else _number(cell, comma)
         if isinstance(cell, str) and (ends := INTERVAL.fullmatch(cell.strip())):
             # An export writes decimal points in intervals; a spreadsheet that saves the file leaves them as they are.
             cell, comma = ends.groups(), ""

@@ -33,6 +33,8 @@ class Entry:
         why: the reason for the suggestion, in words.
         context: the contexts that were observed before.
         values: variable -> value; None if it was not measured, or not yet.
+        std: variable -> standard error of its value, where it is stated.
+        counts: variable -> number of zeros and ones that its value is the mean of, where it was counted.
         done: the action that was really done, encoded as ``flat``; None if it is the suggested one.
         reason: the reason of a failure or a rejection.
         asked, ended: times of the suggestion, and of the end; of a trial that goes on it is empty.
@@ -44,6 +46,8 @@ class Entry:
     why: str = ""
     context: Mapping[str, float] | None = None
     values: Mapping[str, float | None] = field(default_factory=dict)
+    std: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
     done: list[float] | None = None
     reason: str = ""
     asked: str = ""
@@ -73,6 +77,7 @@ class Trials:
         initial: rounds of data that were added before the first trial, with ``action``, ``values`` and ``context``.
         missing: trial -> the variables that were not measured in it, for trials with a reward that lack others.
         rejected: the trials that were rejected since the last outcome.
+        precise: whether the precision of some value is stated.
         number: number of the last event.
     """
 
@@ -81,6 +86,7 @@ class Trials:
         self.initial: list[Mapping[str, Any]] = []
         self.missing: dict[int, list[str]] = {}
         self.rejected: list[Entry] = []
+        self.precise = False
         self.number = 0
         # Numbers of pending trials, to avoid a search through all trials.
         self._running: dict[int, None] = {}
@@ -88,7 +94,8 @@ class Trials:
     def copy(self) -> Trials:
         """Return a copy, to which other events can be added."""
         copy = Trials()
-        vars(copy).update({name: value if name == "number" else value.copy() for name, value in vars(self).items()})
+        shared = ("number", "precise")
+        vars(copy).update({name: value if name in shared else value.copy() for name, value in vars(self).items()})
         return copy
 
     @property
@@ -102,6 +109,7 @@ class Trials:
             payload = event.payload
             if event.kind == "data":
                 self.initial += payload["rounds"] if not self.entries else []
+                self.precise |= any("std" in past for past in payload["rounds"])
             elif event.kind in ("asked", "registered"):
                 for asked in payload["trials"]:
                     number, context = int(asked["number"]), payload["context"]
@@ -122,7 +130,9 @@ class Trials:
         """Record an outcome, or a part of it; a correction has the status of the trial after it."""
         payload = event.payload
         status = payload.get("status", "told" if event.kind == "corrected" else event.kind)
-        changes = {"values": payload["values"], "done": payload["done"], "reason": payload.get("reason", "")}
+        changes = {name: payload.get(name, {}) for name in ("values", "std", "counts")}
+        changes |= {"done": payload["done"], "reason": payload.get("reason", "")}
+        self.precise |= bool(changes["std"])
         if status == "partial":
             number = int(payload["trial"])
             self.entries[number] = replace(self.entries[number], status=status, **changes)

@@ -12,6 +12,7 @@ from cbo_gym._util.arguments import is_finite_number, number_in
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.modes.base.interface import Interface
 from cbo_gym.study.description import MAX_MAGNITUDE, Description
+from cbo_gym.study.precision import Measured, error_of_share, mean_and_error, read_counts
 from cbo_gym.task import Action, Observation
 
 # Share of the width of the bounds by which an action may miss them, because printed numbers have six digits.
@@ -108,6 +109,62 @@ class Units:
             self.reward(completed)
         return completed
 
+    def measured(self, values: Any, std: Mapping[str, Any] | None = None) -> Measured:
+        """Return the values of all variables with their precision.
+
+        Args:
+            values: a mapping as of :meth:`values`, in which shares may be counts, ``"37 of 1000"``; or several, of
+                repeated measurements.
+            std: variable -> standard error of its value.
+
+        Raises:
+            ArgumentError: as :meth:`values`, or for a standard error that does not fit.
+        """
+        if isinstance(values, Sequence) and not isinstance(values, str):
+            return self._mean_of(values, std)
+        is_mapping = isinstance(values, Mapping)
+        pairs = {name: read_counts(name, value) for name, value in values.items()} if is_mapping else {}
+        shares = {name: pair[0] / pair[1] for name, pair in pairs.items() if pair is not None}
+        read = self.values({**values, **shares} if is_mapping else values)
+        counts = {name: pair[1] for name, pair in pairs.items() if pair is not None and name in read}
+        errors = {name: error_of_share(shares[name], count) for name, count in counts.items()}
+        if not isinstance(std, Mapping | None):
+            raise ArgumentError(f"std must be a mapping from variables to numbers; given {short_repr(std)}")
+        for name, error in (std or {}).items():
+            if name in self.description.ignored or error is None:
+                continue
+            if read.get(name) is None or isinstance(read[name], str) or name in counts:
+                measured = [own for own, value in read.items() if isinstance(value, float) and own not in counts]
+                raise ArgumentError(
+                    f"std names {name!r}{did_you_mean(name, measured)}; numbers are given for {measured}"
+                )
+            if _number(f"the standard error of {name}", error) < 0.0:
+                raise ArgumentError(f"the standard error of {name} must be at least 0; given {error:g}")
+            errors[name] = float(error)
+        return Measured(read, errors, counts)
+
+    def _mean_of(self, rows: Sequence[Any], std: Mapping[str, Any] | None) -> Measured:
+        """Return the means of repeats, with their standard errors; zeros and ones are counted in discrete mode."""
+        if not rows or std:
+            reason = "repeats give the standard errors themselves" if std else "there are no rows"
+            raise ArgumentError(f"give a mapping, or a list of mappings and no std: {reason}")
+        read = [self.values(row) for row in rows]
+        values, errors, counts = dict[str, Any](), dict[str, float](), dict[str, int]()
+        for name in read[0]:
+            own: list[Any] = [row[name] for row in read if row[name] is not None]
+            if own and isinstance(own[0], str):
+                if len(set(own)) > 1:
+                    raise ArgumentError(f"the repeats have different values of the category {name}: {own}")
+                values[name] = own[0]
+                continue
+            values[name], error = mean_and_error(own) if own else (None, None)
+            # Equal repeats, such as those of a value that was set, say nothing about its error.
+            if error:
+                errors[name] = error
+            if self.description.mode == "discrete" and len(own) > 1 and set(own) <= {0.0, 1.0}:
+                counts[name], errors[name] = len(own), error_of_share(values[name], len(own))
+        return Measured(values, errors, counts)
+
     def _read(self, name: str, value: Any) -> Any:
         if name not in self.categories:
             return _read_value(name, value)
@@ -175,15 +232,31 @@ class Units:
         low, high = self.reward_range
         return low + (high - low) * (1.0 - scaled if self._sign < 0 else scaled)
 
-    def observation(self, values: Mapping[str, float | None], context: Mapping[str, float] | None) -> Observation:
-        """Return the agent's observation of a round, with NaN for variables that were not measured."""
+    def observation(
+        self,
+        values: Mapping[str, float | None],
+        context: Mapping[str, float] | None,
+        std: Mapping[str, float] | None = None,
+        counts: Mapping[str, int] | None = None,
+    ) -> Observation:
+        """Return the agent's observation of a round, with NaN for variables that were not measured.
+
+        Standard errors and the count of the reward, if there are any, are its keys ``std`` and ``count``.
+        """
         kinds = self.categories
         numbers = {name: kinds[name].number(value) for name, value in values.items() if name in kinds and value}
         nodes = np.array([{**values, **numbers}[name] for name in self.interface.nodes], dtype=float)
         if not np.isnan(nodes[-1]):
             nodes[-1] = self.reward(values)
         nodes[np.abs(nodes) < NEGLIGIBLE] = 0.0
-        return self.interface.after(nodes, {}) | self.context(context)
+        precision: Observation = {}
+        if std:
+            precision["std"] = np.array([std.get(name, np.nan) for name in self.interface.nodes])
+            if self.reward_range is not None:
+                precision["std"][-1] /= self.reward_range[1] - self.reward_range[0]
+        if counts and self.description.reward in counts:
+            precision["count"] = np.array(float(counts[self.description.reward]))
+        return self.interface.after(nodes, {}) | self.context(context) | precision
 
     def observed_values(self, observation: Observation) -> dict[str, Any]:
         """Return the values of an observation in the form of :meth:`values`."""

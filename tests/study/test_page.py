@@ -190,7 +190,8 @@ def test_a_part_is_recorded_and_the_rest_or_the_end(tmp_path, visitor):
     visitor.get("/studies/1/trials/1")
     visitor.send("correct-1", {"value:biomass": "2.5"})
     visitor.get("/studies/1")
-    visitor.send("tell-1", {"value:titre": "0.5"})
+    visitor.send("tell-1", {"value:titre": "0.5", "std:titre": "0.05"})
+    assert "0.5 ± 0.05" in visitor.html
     visitor.send("tell-2", {"value:biomass": "2", "partial": "yes"})
     assert said(visitor.send("close-2", {"reason": "lost"})) == ["Trial 2 is recorded as closed."]
     first, second = stored(tmp_path).trials
@@ -199,6 +200,11 @@ def test_a_part_is_recorded_and_the_rest_or_the_end(tmp_path, visitor):
     visitor.get("/studies/1/trials/2")
     visitor.send("correct-2", {"value:titre": "0.75"})
     assert stored(tmp_path).trials[1].status == "told"
+    visitor.get("/studies/1/trials/1")
+    visitor.send("correct-1", {"value:titre": "37 of 1000", "std:titre": ""})
+    assert "37 of 1000: 0.027 to 0.0506" in visitor.html
+    visitor.get("/studies/1/trials/1")
+    assert 'value="37 of 1000"' in visitor.html
 
 
 def test_a_trial_that_ended_meanwhile_is_shown_with_what_was_typed(tmp_path, visitor):

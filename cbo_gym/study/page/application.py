@@ -397,9 +397,9 @@ async def _outcome(
     request: Request, index: int, trial: int, case: Case, form: FormData, form_name: str, call: Callable[..., None]
 ) -> Response:
     typed, state = strings_of(form), await run_in_threadpool(case.state)
-    values, did = outcome_of(case, state, trial, typed)
+    values, keywords = outcome_of(case, state, trial, typed)
     try:
-        await run_in_threadpool(call, case.study, trial, values, did=did)
+        await run_in_threadpool(call, case.study, trial, values, **keywords)
     except CBOGymError as error:
         return await _trial(request, index, trial, case, _problem(request, f"{form_name}-{trial}", error, typed))
     action = {"tell": "part" if "partial" in typed else "recorded", "correct": "corrected"}[form_name]

@@ -15,7 +15,7 @@ from cbo_gym.study.description import modes
 from cbo_gym.study.units import pairs_in
 
 # Prefixes of the names of fields; the name of a variable or parameter follows.
-VALUE, DID, DO, CONTEXT, FIXED = "value:", "did:", "do:", "context:", "fixed:"
+VALUE, STD, DID, DO, CONTEXT, FIXED = "value:", "std:", "did:", "do:", "context:", "fixed:"
 # Fields of a row in the table of settable variables.
 ROW_FIELDS = ("setting", "node", "low", "high", "step", "unit", "cost")
 # Limit of the trials that are asked for at once.

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from cbo_gym.actions import Categorical, Integer, Range
 from cbo_gym.study.expectation import Expectation
-from cbo_gym.study.page.form_input import CONTEXT, DID, DO, FIXED, VALUE, FormInput, numbers
+from cbo_gym.study.page.form_input import CONTEXT, DID, DO, FIXED, STD, VALUE, FormInput, numbers
 from cbo_gym.study.page.service import Case, StudyState
 from cbo_gym.study.trials import Status
 from cbo_gym.study.units import format_value
@@ -78,6 +78,8 @@ def _inputs(value: Any, shortened: bool = True) -> list[str]:
     """
     if value is None:
         return []
+    if isinstance(value, str):
+        return [value]
     if shortened:
         return [format_value(end) for end in value] if isinstance(value, list) else [format_value(value)]
     if isinstance(value, str):
@@ -121,7 +123,10 @@ def card_of(
     interface = case.study.interface
     measured = [name for name in interface.nodes if name not in done or not interface.sets_variables]
     others = [name for name in case.study.settable if name not in done]
-    fields = fields_of(case, VALUE, measured, {**context, **entry.values}, problem, form)
+    # Counts are shown as they were typed, and their standard errors are not.
+    counted = {name: f"{round((entry.values[name] or 0.0) * count)} of {count}" for name, count in entry.counts.items()}
+    errors = {name: error for name, error in entry.std.items() if name not in counted}
+    fields = fields_of(case, VALUE, measured, {**context, **entry.values, **counted}, problem, form)
     for field in fields:
         field["required"] &= entry.status in ("pending", "told")
     return {
@@ -131,13 +136,12 @@ def card_of(
         "was_set": fields_of(case, DID, done, done, problem, form),
         "others": fields_of(case, DID, others, {}, problem, form),
         "measured": fields,
+        "errors": fields_of(case, STD, measured, errors, problem, form),
     }
 
 
-def outcome_of(
-    case: Case, state: StudyState, trial: int, typed: FormInput
-) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the values in a form, and the action that was really done if it differs from the suggestion.
+def outcome_of(case: Case, state: StudyState, trial: int, typed: FormInput) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the values in a form, and the keywords of their recording: standard errors, and the action if it differs.
 
     A variable that was set has the value that it was set to.
     """
@@ -149,8 +153,8 @@ def outcome_of(
         values = {**known, **did, **values}
     if trial in state.entries and state.entries[trial].done is not None:
         # The whole action, because the trial was not done as suggested.
-        return values, {**known, **did}
-    return values, did or None
+        did = {**known, **did}
+    return values, {"did": did or None, "std": numbers(typed, STD) or None}
 
 
 def counts(state: StudyState) -> dict[str, int]:

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from cbo_gym._util.files import require_file, write_text
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.provenance import library_versions
+from cbo_gym.study.precision import merge_precision
 from cbo_gym.study.report.beliefs import beliefs
 from cbo_gym.study.report.curve import progress
 from cbo_gym.study.report.snapshot import Snapshot, interval, number
@@ -182,7 +183,7 @@ def _recommendation(snapshot: Snapshot) -> dict[str, Any] | None:
 
 
 def _trials(snapshot: Snapshot) -> dict[str, Any]:
-    frame = snapshot.study.to_frame().reverse()
+    frame = merge_precision(snapshot.study.to_frame().reverse(), number)
     if not frame["reason"].str.len_chars().sum():
         frame = frame.drop("reason")
     rows = [[_cell(*item) for item in row.items()] for row in frame.head(MAX_TRIALS).iter_rows(named=True)]

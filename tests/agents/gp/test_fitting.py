@@ -31,7 +31,9 @@ def regression(
     targets = (5.0 * points).sin().sum(-1) + 0.3 * torch.randn(count, generator=generator).double()
     own: Noise = NOISES[noise](dim_of(kernel))
     own.set_data(points, 1.0)
-    return Regression(KERNELS[kernel](dim_of(kernel)), own, points, targets - targets.mean(), centred)
+    return Regression(
+        KERNELS[kernel](dim_of(kernel)), own, points, targets - targets.mean(), 0.1 * targets.square(), centred
+    )
 
 
 def near_start(own: Regression) -> np.ndarray:
