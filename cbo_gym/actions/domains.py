@@ -89,6 +89,10 @@ class Kind(tuple[float, float]):
         """Return a native number as users write it."""
         return float(number)
 
+    def in_words(self) -> str:
+        """Return the allowed values in words, such as ``1 to 8, whole numbers``."""
+        return f"{self.low:g} to {self.high:g}"
+
     def to_mapping(self) -> dict[str, Any]:
         """Return the form in files, which :func:`read_domain` takes."""
         return {"low": self.low, "high": self.high}
@@ -176,6 +180,10 @@ class Range(Kind):
             )
         return number
 
+    def in_words(self) -> str:
+        scale = ", on a log scale" if self.scale == "log" else ""
+        return super().in_words() + (scale if self.step is None else f" in steps of {self.step:g}")
+
     def label(self, number: float) -> float:
         # 0.1 + 0.2 is not 0.3.
         return float(f"{number:.12g}")
@@ -214,6 +222,9 @@ class Integer(Kind):
         if not number.is_integer():
             raise ArgumentError(f"must be a whole number; given {number:g}")
         return number
+
+    def in_words(self) -> str:
+        return f"{super().in_words()}, whole numbers"
 
     def label(self, number: float) -> int | float:
         return round(number) if abs(number - round(number)) < ON_LEVEL else float(number)
@@ -265,6 +276,9 @@ class Categorical(Kind):
                 f"{did_you_mean(value, self.categories) if isinstance(value, str) else ''}"
             )
         return float(self.categories.index(value))
+
+    def in_words(self) -> str:
+        return ", ".join(self.categories)
 
     def label(self, number: float) -> str:
         return self.categories[round(number)]

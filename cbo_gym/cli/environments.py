@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from cbo_gym.actions import Kind
 from cbo_gym.actions.sets import to_record, to_string
 from cbo_gym.cli.application import ENV_HELP, IMPORT_PATH_HELP, MODE_HELP, add_cwd, app
 from cbo_gym.cli.completion import env_ids, tags
@@ -189,7 +190,8 @@ def _describe_env(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, 
 
 
 def _bounds(name: str, ends: tuple[float, float]) -> dict[str, Any]:
-    return {"name": name, "low": float(ends[0]), "high": float(ends[1])}
+    kind = {"kind": ends.in_words()} if isinstance(ends, Kind) else {}
+    return {"name": name, "low": float(ends[0]), "high": float(ends[1])} | kind
 
 
 def _fields(document: dict[str, Any]) -> list[tuple[str, str]]:
@@ -220,7 +222,7 @@ def _fields(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _range(bounds: dict[str, Any]) -> str:
-    return f"{bounds['low']:g} to {bounds['high']:g}"
+    return bounds.get("kind") or f"{bounds['low']:g} to {bounds['high']:g}"
 
 
 def _causes(node: dict[str, Any]) -> str:

@@ -58,6 +58,14 @@ def test_yaml_describes_the_same_study(tmp_path):
             read_arguments(lambda: read_yaml_with_lines(tmp_path / "wrong.yaml"))
 
 
+def test_a_category_has_no_threshold_and_no_price_per_unit(tmp_path):
+    described = {"settable": SETTABLE, "diagram": DIAGRAM, "reward": "titre", "storage": tmp_path / "s.db"}
+    with pytest.raises(ArgumentError, match="a constraint is on a number, and medium is a category"):
+        create_study("mixed", **described, constraints=["medium <= 1"])
+    with pytest.raises(ArgumentError, match="cannot have per_unit of medium, because it is a category"):
+        create_study("mixed", **described, costs={"base": 1, "per_unit": {"medium": 2}})
+
+
 @pytest.mark.parametrize("mode", ["hard", "soft"])
 def test_values_have_their_kinds_from_the_suggestion_to_the_table(tmp_path, mode):
     study = mixed(tmp_path / "s.db", mode=mode)

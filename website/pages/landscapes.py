@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -129,7 +129,7 @@ def _slices(oracle: Oracle, best: np.ndarray, recorded: RecordedOptimum) -> Land
     grid = np.linspace(0.0, 1.0, LINE if dim > 1 else 4 * LINE)
     points = np.tile(best, (dim, len(grid), 1))
     points[np.arange(dim), :, np.arange(dim)] = grid
-    values = _expected_values(oracle, points.reshape(-1, dim)).reshape(dim, -1)
+    values = _expected_values(oracle, domains.round(points.reshape(-1, dim))).reshape(dim, -1)
     native = [domains.scales[i].to_native(grid) for i in range(dim)]
     by_span = np.argsort(-np.ptp(values, axis=1), kind="stable")
     shown = sorted(by_span[:MAX_CURVES].tolist())
@@ -156,7 +156,7 @@ def _map_of(oracle: Oracle, best: np.ndarray, first: int, second: int) -> Panel:
     domains, side = oracle.dynamics.domains, np.linspace(0.0, 1.0, SIDE)
     points = np.tile(best, (SIDE, SIDE, 1))
     points[..., first], points[..., second] = np.meshgrid(side, side)
-    values = _expected_values(oracle, points.reshape(-1, len(best))).reshape(SIDE, SIDE)
+    values = _expected_values(oracle, domains.round(points.reshape(-1, len(best)))).reshape(SIDE, SIDE)
     x, y = (domains.scales[i].to_native(side) for i in (first, second))
     optimum = float(domains.scales[first].to_native(best[first])), float(domains.scales[second].to_native(best[second]))
     return Panel("two at a time", domains.names[first], domains.names[second], x=x, y=y, values=values, best=[optimum])
@@ -180,9 +180,9 @@ def _targets(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     return Landscape(panels, "E[Y | do(x)], one panel per target set of one or two variables.", levels)
 
 
-def _target(oracle: Oracle, index: int, title: str, members: Sequence[str], best: dict[str, float]) -> Panel:
+def _target(oracle: Oracle, index: int, title: str, members: Sequence[str], best: dict[str, Any]) -> Panel:
     dynamics, domains = oracle.dynamics, oracle.dynamics.domains
-    optimum = [tuple(best[name] for name in members)] if set(best) == set(members) else []
+    optimum = [tuple(domains.number(name, best[name]) for name in members)] if set(best) == set(members) else []
     side = np.linspace(0.0, 1.0, LINE if len(members) == 1 else SIDE)
     points = np.stack(np.meshgrid(*[side] * len(members)), axis=-1).reshape(-1, len(members))
     values = _expected_values(oracle, dynamics.actions_at(index, points))

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.actions import Codec, Costs, Interval, Space
+from cbo_gym.actions import Codec, Costs, Interval, Kind, Space
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import copy_action
@@ -123,9 +123,15 @@ class Interface(ABC):
         self.codec = self.make_codec()
         self.domains = self.codec.domains
         self.costs: Costs | None = None
+        labelled = [name for name, kind in self.domains.kinds.items() if kind.categories]
+        limited = [limit.node for limit in problem.outcomes.constraints] if self.sets_variables else []
+        if wrong := [name for name in limited if name in labelled]:
+            raise ArgumentError(f"{problem.name}: a constraint is on a number, and {wrong[0]} is a category")
         if problem.outcomes.costs is not None:
             where = f"{problem.name} in {self.mode} mode"
             self.costs = fit_costs(problem.outcomes.costs, where, self.priceable(), self.scm.nodes, self.nodes)
+            if wrong := [name for name in self.costs.per_unit if name in labelled]:
+                raise ArgumentError(f"{where}: costs cannot have per_unit of {wrong[0]}, because it is a category")
         self.action_space: Space = self.codec.space
         shapes = {key: value.shape for key, value in self.empty_observation().items()}
         self.observation_space = spaces.Dict(
@@ -160,8 +166,8 @@ class Interface(ABC):
     def coordinate_labels(self) -> Sequence[tuple[str, str]]:
         """Name and range of each coordinate of ``domains``, in words."""
         return [
-            (name, f"{low:g} to {high:g}")
-            for name, (low, high) in zip(self.domains.names, self.domains.intervals, strict=True)
+            (name, domain.in_words() if isinstance(domain, Kind) else f"{domain[0]:g} to {domain[1]:g}")
+            for name, domain in zip(self.domains.names, self.domains.intervals, strict=True)
         ]
 
     @abstractmethod

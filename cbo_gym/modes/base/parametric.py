@@ -101,6 +101,9 @@ class ParametricInterface(Interface):
     def entry(self, index: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
         """Return the entry of one coordinate, in native units; for the arguments see :meth:`node_entries`."""
         name, domain = self.domains.names[index], self.domains.intervals[index]
+        if labels := self.domains.categories(index):
+            value = MISSING if intervention is None else labels[round(float(intervention.soft[index]))]
+            return Entry(f"{name} = {value}", f"{name} = {max(labels, key=len)}")
         value = MISSING if intervention is None else short_numbers(*domain)(float(intervention.soft[index]))
         return Entry(f"{name} = {value}", f"{name} = {widest_of(*domain)}")
 

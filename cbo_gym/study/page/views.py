@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from cbo_gym.actions import Categorical, Integer, Range
+from cbo_gym.actions import Kind
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.page.form_input import CONTEXT, DID, DO, FIXED, STD, VALUE, FormInput, numbers
 from cbo_gym.study.page.service import Case, StudyState
@@ -92,15 +92,10 @@ def _bounds(case: Case, name: str) -> str:
     if description.arms:
         return "one of " + ", ".join(map(format_value, sorted({arm[name] for arm in description.arms if name in arm})))
     domain = description.parameters[name].bounds if name in description.parameters else description.settable[name]
-    words = f"{format_value(domain[0])} to {format_value(domain[1])}"
-    match domain:
-        case Categorical():
-            return ""
-        case Integer():
-            return f"{words}, whole numbers"
-        case Range(step=step) if step is not None:
-            return f"{words} in steps of {format_value(step)}"
-    return words
+    if isinstance(domain, Kind):
+        # A list shows the categories.
+        return "" if domain.categories else domain.in_words()
+    return f"{format_value(domain[0])} to {format_value(domain[1])}"
 
 
 def _options(case: Case, name: str, prefix: str) -> tuple[str, ...]:
