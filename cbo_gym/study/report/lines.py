@@ -105,9 +105,11 @@ def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
         return
     recommended = np.asarray(snapshot.agent.recommend(), dtype=float)
     # It may be a round that was played outside the bounds or the limits.
-    best, half = codec.to_action(recommended.clip(0.0, 1.0)), 0.0
+    best, half = recommended.clip(0.0, 1.0), 0.0
     if isinstance(codec, CellCodec):
         best, half = recommended.mean(axis=0), (recommended[1] - recommended[0]) / 2
+    else:
+        best = codec.to_action(best)
 
     def action(point: np.ndarray) -> Action:
         middle = np.clip(point, half, 1 - half)
