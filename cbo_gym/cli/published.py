@@ -115,7 +115,8 @@ def verify(
 
     With the same libraries, threads, processor and code every curve must equal the stored one, bit for bit. Otherwise
     rounding errors can lead to other actions. Then the runs of each agent on each environment are compared as a group
-    of at least five: the test is whether their scores differ from the stored ones, at a level of 1 % over all groups.
+    of at least five: the test is whether their scores differ from the stored ones, at a level of 1 % over all groups. A
+    sample of fewer than five plays so many runs and tests nothing.
 
     Example: [b]cbo-gym verify results --sample 20[/b]
     """
@@ -148,7 +149,7 @@ def verify(
             for group in groups
         ]
         print_table("Groups of runs", header, rows)
-        say(_count_verdicts((group.verdict for group in groups), "groups"))
+        say(_count_verdicts((group.verdict for group in groups), "group"))
     if any(group.verdict in ("differs", "skipped") for group in groups):
         raise typer.Exit(1)
 
@@ -178,7 +179,8 @@ def replay(
     if as_json:
         print_json({"id": outcome.run.id, **_document(outcome)})
     else:
-        _print_replays([outcome])
+        _print_table([outcome])
+        say(f"1 run: {_describe_outcome(outcome)}")
     if outcome.verdict not in ("identical", "agrees"):
         raise typer.Exit(1)
 
@@ -189,7 +191,18 @@ def _document(replay: Replay) -> dict[str, object]:
     return {**description, "verdict": replay.verdict, "elsewhere": list(replay.elsewhere), "why": replay.why}
 
 
+def _describe_outcome(replay: Replay) -> str:
+    if replay.verdict != "parts":
+        return ": ".join(filter(None, [replay.verdict, replay.why]))
+    return f"differs {replay.why}, see cbo-gym verify: on other hardware only groups of runs can be compared"
+
+
 def _print_replays(replays: Sequence[Replay]) -> None:
+    _print_table(replays)
+    say(_count_verdicts((replay.verdict for replay in replays), "run"))
+
+
+def _print_table(replays: Sequence[Replay]) -> None:
     header = ["agent", "environment", "seed", "verdict", "changed", "why"]
     rows = []
     for replay in replays:
@@ -197,12 +210,12 @@ def _print_replays(replays: Sequence[Replay]) -> None:
         label = [run.agent, f"{run.env}, T={run.horizon}", str(run.seed)]
         rows.append([*label, replay.verdict, ", ".join(replay.elsewhere), replay.why])
     print_table("", header, rows)
-    say(_count_verdicts((replay.verdict for replay in replays), "runs"))
 
 
 def _count_verdicts(verdicts: Iterable[str], noun: str) -> str:
     counts = Counter(verdicts)
-    return f"{sum(counts.values())} {noun}: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    plural = "" if counts.total() == 1 else "s"
+    return f"{counts.total()} {noun}{plural}: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
 
 
 @app.command("check-submission")

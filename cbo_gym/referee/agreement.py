@@ -69,7 +69,7 @@ class Agreement:
 def sample_to_compare(runs: Sequence[Run], count: int, seed: int, same: Callable[[Run], bool]) -> list[Run]:
     """Return a sample of finished runs: random ones if all must be identical when replayed, else whole groups.
 
-    Groups that are too small to be compared are left out, unless there are no others.
+    Groups that are too small to be compared are left out, unless there are no others, or so few runs are wanted.
 
     Args:
         runs: Published runs.
@@ -81,7 +81,7 @@ def sample_to_compare(runs: Sequence[Run], count: int, seed: int, same: Callable
         ArgumentError: if no run finished.
     """
     chosen = sample_of(runs, count, seed)
-    if all(map(same, chosen)):
+    if count < MIN_REPLAYS or all(map(same, chosen)):
         return chosen
     groups = [group for group in _group_runs(sample_of(runs, len(runs))).values() if len(group) >= MIN_REPLAYS]
     sample: list[Run] = []

@@ -67,12 +67,12 @@ def test_verify_tells_verdicts_and_its_status_is_1_if_one_differs(here, played, 
     ]
     monkeypatch.setattr("cbo_gym.referee.replay.replays", lambda runs, allow, on_run: iter(found[: len(runs)]))
     assert "2 runs: 1 identical, 1 agrees" in (said := invoke("verify", "results", "--sample", "2"))
-    assert "1 groups: 1 agrees" in said
+    assert "1 group: 1 agrees" in said
     found[1] = Replay(played[1], "differs", (), "from round 2 on")
     said = invoke("verify", "--sample", "2", code=1)
     assert "2 runs: 1 identical, 1 differs" in said
-    assert "1 groups: 1 differs" in said
-    assert "1 runs: 1 identical" in invoke("verify", "--sample", "1")
+    assert "1 group: 1 differs" in said
+    assert "1 run: 1 identical" in invoke("verify", "--sample", "1")
     (group,) = as_json("verify", "--sample", "1")
     assert (group["agent"], group["verdict"], len(group["replays"])) == ("Random", "identical", 1)
     assert "no published results nowhere" in invoke("verify", "nowhere", code=2)
@@ -112,5 +112,10 @@ def test_a_published_run_is_played_again_by_its_id(here, played, monkeypatch):
     for verdict, one in found.items():
         monkeypatch.setattr("cbo_gym.referee.replay.replays", lambda runs, one=one, **_: iter([one] * (runs == [run])))
         said = invoke("replay", run.id[:10], "--store", "results", code=int(verdict in ("parts", "differs")))
-        assert f"1 runs: 1 {verdict}" in said
+        lines = {"identical": "1 run: identical", "agrees": "1 run: agrees: from round 2 on, by at most 1e-12"}
+        lines |= {
+            "parts": "1 run: differs from round 2 on, see cbo-gym verify",
+            "differs": "1 run: differs: from round 2",
+        }
+        assert lines[verdict] in said
     assert "no published run has the id 0000000" in invoke("replay", "0000000", "--store", "results", code=2)

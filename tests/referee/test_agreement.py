@@ -115,9 +115,10 @@ def test_runs_that_must_come_out_as_they_were_are_no_matter_of_chance():
 def test_a_sample_is_of_runs_here_and_of_groups_elsewhere():
     runs = [*group("A", 10), *group("BB", 20), *group("CCC", 3)]
     assert len(sample_to_compare(runs, 4, 0, lambda run: True)) == 4
-    elsewhere = sample_to_compare(runs, 4, 0, lambda run: False)
+    elsewhere = sample_to_compare(runs, MIN_REPLAYS, 0, lambda run: False)
     assert len({run.agent for run in elsewhere}) == 1
     assert len(elsewhere) == MIN_REPLAYS
+    assert len(sample_to_compare(runs, 1, 0, lambda run: False)) == 1
     many = sample_to_compare(runs, 20, 0, lambda run: False)
     assert sorted((agent, sum(run.agent == agent for run in many)) for agent in ("A", "BB", "CCC")) == [
         ("A", 10), ("BB", 12), ("CCC", 0),
