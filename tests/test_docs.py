@@ -33,6 +33,7 @@ NOT_RUN = {
     "study_dosing": [MINUTES],
     "study_service": [MINUTES],
     "evaluation": [WRITER, "it needs an account"],
+    "trained_policies": ["it needs moviepy"],
 }  # what pages say of blocks that are not run
 
 

@@ -27,6 +27,7 @@ LONG = (
     "reproduce_ssem",
     "side_by_side",
     "submit_results",
+    "trained_policies",
 )
 
 

@@ -1,7 +1,8 @@
-"""Training Stable-Baselines3 on the natively vectorised environments, in any mode.
+"""Stable-Baselines3 on the natively vectorised environments, in any mode: training, and trained policies as agents.
 
 ``VecEnv`` wraps one vector environment in the interface of Stable-Baselines3: flat actions, and the last observation of
-an episode in ``info``. For a single environment use ``cbo_gym.envs.wrappers.FlattenAction`` or ``DiscreteAction``.
+an episode in ``info``. ``Policy`` plays a trained model in ``evaluate`` and ``sweep``. For a single environment use
+``cbo_gym.envs.wrappers.FlattenAction`` or ``DiscreteAction``.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import numpy as np
 
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.policies import PolicyActions
+from cbo_gym.agents.baselines.trained_policy import Policy as Policy
 from cbo_gym.envs import CausalBanditVectorEnv
-from cbo_gym.errors import naming_the_extra
+from cbo_gym.errors import ArgumentError, naming_the_extra
 from cbo_gym.task import StepInfo
 
 with naming_the_extra("cbo_gym.integrations.sb3", "sb3"):
@@ -34,7 +36,8 @@ class VecEnv(BaseVecEnv):
         discrete: None for the action space ``Box(-1, 1, (dim,))``, which PPO and SAC expect; a number for that many
             evenly spread actions, which DQN needs.
         seed: seed of the first reset; experiment ``i`` is seeded with ``seed + i``.
-        parameters: keyword arguments of the environment.
+        parameters: keyword arguments of the environment, with ``render_mode="rgb_array"`` for ``render`` and the
+            library's ``VecVideoRecorder``: a picture has all experiments, side by side.
 
     Raises:
         ArgumentError: if ``num_envs`` is below 1 or ``discrete`` below 2.
@@ -48,6 +51,7 @@ class VecEnv(BaseVecEnv):
         assert isinstance(env, CausalBanditVectorEnv)
         self._env = env
         self._actions = PolicyActions(env.dynamics.codec, discrete)
+        self.metadata = env.metadata
         super().__init__(num_envs, env.single_observation_space, self._actions.space)
         self._seed = seed
         # Actions between step_async and step_wait.
@@ -80,6 +84,16 @@ class VecEnv(BaseVecEnv):
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         self._seed = seed
         return [None if seed is None else seed + index for index in range(self.num_envs)]
+
+    def get_images(self) -> Sequence[np.ndarray | None]:
+        """Return a picture of the last round of each experiment, for ``render``.
+
+        Raises:
+            ArgumentError: unless the render mode is ``"rgb_array"``.
+        """
+        if self.render_mode != "rgb_array":
+            raise ArgumentError(f"pictures need VecEnv(..., render_mode='rgb_array'); it is {self.render_mode!r}")
+        return self._env.render()  # type: ignore[return-value]
 
     def close(self) -> None:
         self._env.close()

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from stable_baselines3 import DQN, PPO, SAC
 
+from cbo_gym import evaluate, sweep
 from cbo_gym.envs.wrappers import FlattenAction
-from cbo_gym.errors import MissingExtraError
-from cbo_gym.integrations.sb3 import VecEnv
+from cbo_gym.errors import ArgumentError, MissingExtraError
+from cbo_gym.evaluation import load_runs
+from cbo_gym.integrations.sb3 import Policy, VecEnv
 from tests.support.environments import FIRST_OF_MODE
 
 ALGORITHMS = {
@@ -60,6 +62,31 @@ def test_the_end_of_an_episode_is_where_the_library_looks_for_it():
     assert infos[0]["TimeLimit.truncated"]
     np.testing.assert_allclose(infos[0]["terminal_observation"]["nodes"], [0.0, 1.0])
     np.testing.assert_array_equal(observation["nodes"], np.zeros((2, 2)))
+
+
+def test_a_trained_policy_plays_as_an_agent(tmp_path):
+    venv = VecEnv("CBO/PSAContextual2-v0", num_envs=2, seed=0, render_mode="rgb_array")
+    policy = Policy(PPO("MultiInputPolicy", venv, n_steps=8, batch_size=16, n_epochs=1, seed=0).learn(16))
+    run = evaluate(policy, "CBO/PSAContextual2-v0", 0, horizon=3)
+    assert run.status == "finished"
+    assert sweep(policy, "CBO/PSAContextual2-v0", 1, tmp_path, horizon=3, n_jobs=1)["finished"] == 1
+    (again,) = load_runs(tmp_path)
+    assert again.curve("expected_reward") == pytest.approx(run.curve("expected_reward"))
+    with pytest.raises(ArgumentError, match=r"trained on actions in Box\(.*those of CBO/Dropwave-v0 are in"):
+        evaluate(policy, "CBO/Dropwave-v0", 0, horizon=1)
+    numbers = Policy(DQN("MultiInputPolicy", VecEnv("CBO/Dropwave-v0", discrete=8), seed=0))
+    assert evaluate(numbers, "CBO/Dropwave-v0", 0, horizon=2).agent == "Policy"
+
+
+def test_pictures_of_all_experiments():
+    venv = VecEnv("CBO/ToyGraph-v0", num_envs=2, seed=0, render_mode="rgb_array")
+    one = gym.make("CBO/ToyGraph-v0", render_mode="rgb_array")
+    one.reset(seed=0)
+    venv.reset()
+    height, width, _ = one.render().shape
+    assert venv.render().shape in ((height, 2 * width, 3), (2 * height, width, 3))
+    with pytest.raises(ArgumentError, match="render_mode='rgb_array'"):
+        VecEnv("CBO/ToyGraph-v0").get_images()
 
 
 def test_what_the_experiments_share_cannot_be_set_one_by_one():
