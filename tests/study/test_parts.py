@@ -4,6 +4,7 @@ import pytest
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import load_study
+from tests.support.families import by_family
 from tests.support.studies import fermenter, grown, lose_caches, play
 
 LIMITS = {"constraints": ["biomass >= 1.2"]}
@@ -20,7 +21,7 @@ def part(trial, *names):
     return {name: values[name] for name in names}
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", by_family(AGENTS))
 def test_a_rebuilt_agent_suggests_the_same_while_parts_are_known(agent, tmp_path):
     """Trials are told in parts, out of order, one is closed and one corrected, and the agent is asked in between."""
 
@@ -46,9 +47,9 @@ def test_a_rebuilt_agent_suggests_the_same_while_parts_are_known(agent, tmp_path
         current().tell(third, part(third, "feed", "ph"))
         return [trial.do for trial in [*asked, current().ask()]], current().recommendation(), current().data()
 
-    told, recommended, data = suggestions(tmp_path / "a.db", restarts=False)
+    suggested, recommended, data = suggestions(tmp_path / "a.db", restarts=False)
     again, recommended_again, _ = suggestions(tmp_path / "b.db", restarts=True)
-    assert (again, recommended_again) == (told, recommended)
+    assert (again, recommended_again) == (suggested, recommended)
     assert data["titre"].null_count() == 1
 
 
