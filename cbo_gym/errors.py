@@ -51,11 +51,21 @@ class OperationError(CBOGymError, RuntimeError):
     """Something around cbo-gym failed: a worker process, a cluster, equations that do not settle or overflow."""
 
 
+#: What pip installs: the clone, until ``make release`` writes the name in the index.
+PACKAGE_SOURCE = "."
+
+
+def how_to_install(extra: str) -> str:
+    """Return the command that installs an extra."""
+    where = " in the folder of the clone" if PACKAGE_SOURCE == "." else ""
+    return f"pip install '{PACKAGE_SOURCE}[{extra}]'{where}"
+
+
 class MissingExtraError(CBOGymError, ImportError):
     """A library that an extra installs is missing."""
 
     def __init__(self, subject: str, extra: str) -> None:
-        super().__init__(f"{subject} needs libraries that are not installed: pip install 'cbo-gym[{extra}]'")
+        super().__init__(f"{subject} needs libraries that are not installed: {how_to_install(extra)}")
 
 
 EXTRA_OF = {

@@ -88,6 +88,7 @@ def test_a_release_writes_its_date_and_address_everywhere():
     assert yaml.safe_load(strings["CITATION.cff"])["date-released"] == date(2026, 12, 1)
     assert "(2026-12-01)" in strings["CHANGELOG.md"]
     assert "git clone https://example.org/owner/cbo-gym cbo-gym" in strings["README.md"]
+    assert 'PACKAGE_SOURCE = "cbo-gym"' in strings["errors.py"]
     with pytest.raises(ValueError, match="must be like https"):
         release_files(ROOT, "owner/cbo-gym", date(2026, 12, 1))
 

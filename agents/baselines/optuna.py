@@ -1,7 +1,7 @@
 """Optuna: its samplers (TPE, CMA-ES, Gaussian process, quasi-Monte Carlo ...) as agents.
 
 Akiba, Sano, Yanase, Ohta & Koyama (2019), Optuna: a next-generation hyperparameter optimization framework. Needs the
-extra ``optuna``: ``pip install 'cbo-gym[optuna]'``.
+extra ``optuna``.
 """
 
 from __future__ import annotations

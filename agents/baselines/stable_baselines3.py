@@ -1,7 +1,7 @@
 """StableBaselines3: PPO, SAC, DQN and the other algorithms of that library behind the Agent interface.
 
 Raffin, Hill, Gleave, Kanervisto, Ernestus & Dormann (2021), Stable-Baselines3: reliable reinforcement learning
-implementations. Needs the extra ``sb3``: ``pip install 'cbo-gym[sb3]'``. Such an algorithm runs the loop over
+implementations. Needs the extra ``sb3``. Such an algorithm runs the loop over
 rounds itself. It therefore learns in its own thread, on an environment whose ``step`` gives the action to the agent and
 waits for the outcome.
 """

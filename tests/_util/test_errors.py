@@ -61,14 +61,15 @@ def test_every_error_is_also_of_one_of_pythons_kinds(kind, also):
 
 def test_a_missing_extra_says_what_to_install():
     told = str(MissingExtraError("a picture", "evaluation"))
-    assert told == "a picture needs libraries that are not installed: pip install 'cbo-gym[evaluation]'"
+    how = "pip install '.[evaluation]' in the folder of the clone"
+    assert told == f"a picture needs libraries that are not installed: {how}"
 
 
 @pytest.mark.parametrize("library", ["polars", "sqlalchemy"])
 def test_a_study_names_the_extra_with_all_its_libraries(library):
     missing = f"import sys; sys.modules[{library!r}] = None; import cbo_gym.study"
     done = subprocess.run([sys.executable, "-c", missing], capture_output=True, text=True, check=False)
-    assert "pip install 'cbo-gym[study]'" in done.stderr.splitlines()[-1]
+    assert "pip install '.[study]'" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_agents_that_refuse_are_named_and_if_all_do_random_plays(monkeypatch):
 def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "gpytorch", None)
     monkeypatch.setattr(auto, "zoo", lambda: {"MCBO": "gpytorch.methods:MCBO"})
-    with pytest.raises(MissingExtraError, match=r"the agent MCBO, which Auto chose, needs .*cbo-gym\[agents\]"):
+    with pytest.raises(MissingExtraError, match=r"the agent MCBO, which Auto chose, needs .*\.\[agents\]"):
         auto.make_default("MCBO")
 
 

@@ -84,5 +84,5 @@ def test_an_optimiser_learns_the_reward_of_the_point_that_it_proposed():
 )
 def test_a_missing_library_is_named_by_its_extra(monkeypatch, build, library, extra):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingExtraError, match=rf"the agent {build.__name__} needs .*cbo-gym\[{extra}\]"):
+    with pytest.raises(MissingExtraError, match=rf"the agent {build.__name__} needs .*\.\[{extra}\]"):
         build()

@@ -81,7 +81,7 @@ def test_the_command_line_plays_on_a_cluster_as_on_this_machine(cluster, tmp_pat
 
 def test_a_missing_dask_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(RuntimeError, match=r"pip install 'cbo-gym\[dask\]'"):
+    with pytest.raises(RuntimeError, match=r"pip install '\.\[dask\]'"):
         sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, execution=Execution("dask", "tcp://127.0.0.1:9"))
 
 

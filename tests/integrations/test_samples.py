@@ -149,5 +149,5 @@ def test_a_missing_library_is_named_by_its_extra(monkeypatch, name, module, libr
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.delitem(vars(cbo_gym), name, raising=False)
     monkeypatch.delitem(sys.modules, f"cbo_gym.integrations.{module}", raising=False)
-    with pytest.raises(MissingExtraError, match=rf"cbo_gym\.{name} needs .*cbo-gym\[{extra}\]"):
+    with pytest.raises(MissingExtraError, match=rf"cbo_gym\.{name} needs .*\.\[{extra}\]"):
         getattr(cbo_gym, name)

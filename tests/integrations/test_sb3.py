@@ -102,5 +102,5 @@ def test_what_the_experiments_share_cannot_be_set_one_by_one():
 def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "stable_baselines3.common.vec_env", None)
     monkeypatch.delitem(sys.modules, "cbo_gym.integrations.sb3")
-    with pytest.raises(MissingExtraError, match=r"cbo_gym.integrations.sb3 needs .*cbo-gym\[sb3\]"):
+    with pytest.raises(MissingExtraError, match=r"cbo_gym.integrations.sb3 needs .*\.\[sb3\]"):
         importlib.import_module("cbo_gym.integrations.sb3")

@@ -372,5 +372,5 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("cbo_gym.study.page")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "fastapi", None)
-    with pytest.raises(MissingExtraError, match=r"cbo-gym study serve needs .*cbo-gym\[serve\]"):
+    with pytest.raises(MissingExtraError, match=r"cbo-gym study serve needs .*\.\[serve\]"):
         import cbo_gym.study.page  # noqa: F401

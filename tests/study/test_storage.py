@@ -216,7 +216,7 @@ def test_urls_that_lead_nowhere_are_refused_and_show_no_password(storage, kind, 
 
 def test_the_extra_for_postgresql_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'cbo-gym\[postgresql\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[postgresql\]'"):
         fermenter("postgresql://localhost/db", agent="Random")
 
 

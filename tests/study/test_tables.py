@@ -381,7 +381,7 @@ def test_one_reader_for_python_the_command_line_and_the_page(tmp_path):
 
 def test_without_openpyxl_the_extra_is_named(study, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'cbo-gym\[excel\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[excel\]'"):
         study.add_data(BOOK)
 
 

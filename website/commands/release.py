@@ -31,6 +31,7 @@ def release_files(root: Path, address: str, day: date) -> dict[Path, str]:
         "pyproject.toml": ("[project.scripts]\n", f"[project.urls]\n{lines}\n[project.scripts]\n"),
         "CITATION.cff": ("license: MIT\n", f"date-released: {day}\nrepository-code: {address}\nlicense: MIT\n"),
         "mkdocs.yml": ("docs_dir: docs\n", f"repo_url: {address}\ndocs_dir: docs\n"),
+        "cbo_gym/errors.py": ('PACKAGE_SOURCE = "."', 'PACKAGE_SOURCE = "cbo-gym"'),
         "CHANGELOG.md": (UNRELEASED, f" ({day})"),
         "README.md": (
             "git clone REPOSITORY cbo-gym && cd cbo-gym   # REPOSITORY is the address of this page",

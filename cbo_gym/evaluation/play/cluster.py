@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from cbo_gym.errors import OperationError
+from cbo_gym.errors import OperationError, how_to_install
 from cbo_gym.evaluation.runs.revisions import sources_now
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _connect(address: str) -> Client:
         # Imported here, because it is an extra and slow to import.
         from distributed import Client
     except ImportError as error:
-        raise OperationError("sweeps on a cluster need Dask: pip install 'cbo-gym[dask]'") from error
+        raise OperationError(f"sweeps on a cluster need Dask: {how_to_install('dask')}") from error
     # A Client waits for ever for a listener that does not answer. An event loop may be running in this thread.
     with ThreadPoolExecutor(1) as thread:
         try:
