@@ -445,14 +445,11 @@ class Domains:
         return domain.categories if isinstance(domain, Kind) else ()
 
     def labels(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return native values by name as users write them: labels of categories, ints; arrays as they are."""
+        """Return native values by name as users write them, with the labels of categories."""
         if self.is_plain:
             return dict(values)
         kinds = self.kinds
-        return {
-            name: kinds[name].label(value) if name in kinds and not np.ndim(value) else value
-            for name, value in values.items()
-        }
+        return {name: kinds[name].label(value) if name in kinds else value for name, value in values.items()}
 
     def number(self, name: str, value: Any) -> Any:
         """Return the native number of a value that a user gives to a coordinate.

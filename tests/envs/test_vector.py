@@ -25,7 +25,9 @@ ULPS = {
     "CBO/CCBOHealth-v0": 20,
     "CBO/Chemostat-v0": 50,
     "CBO/Chemostat-v1": 50,
+    "CBO/Fermenter-v0": 20,
     "CBO/PooledTesting-v0": 2000,
+    "CBO/PSAGraph-Mixed-v0": 20,
     "CBO/TrainDelay-v0": 5000,
 }
 

@@ -35,8 +35,7 @@ class SettingInterface(Interface):
     parameters_note = "Parameters are in native units, at their null values here."
 
     def describe(self, intervention: Intervention) -> Description:
-        values = {name: value for name, (_, value) in intervention.hard.items()}
-        return values if self.domains.is_plain else self.domains.labels(values)
+        return {name: value for name, (_, value) in intervention.hard.items()}
 
     def describe_batch(self, intervention: Intervention) -> Description:
         info: Description = {}

@@ -101,8 +101,7 @@ class SoftInterface(ParametricInterface):
         return Intervention(self._to_native(array.T))
 
     def describe(self, intervention: Intervention) -> Description:
-        values = {name: own(intervention.soft) for name, own in self._own_actions}
-        return values if self.domains.is_plain else self.domains.labels(values)
+        return {name: own(intervention.soft) for name, own in self._own_actions}
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Return by default 2q + 1 random interventions."""
