@@ -86,11 +86,12 @@ class SoftInterface(ParametricInterface):
         array = as_numbers(actions)
         if array.ndim != 2 or array.shape[1] != self._action_dim:
             raise InvalidAction(f"the actions must have shape (n, {self._action_dim}); given {array.shape}")
-        inside = ((array >= 0.0) & (array <= 1.0)).all(axis=1)
+        inside = np.logical_and(array >= 0.0, array <= 1.0).all(axis=1)
         if self.max_interventions is not None:
             inside &= (array != self._null).sum(axis=1) <= self.max_interventions
         if self._grid is not None:
-            inside &= (np.abs(array - self._grid.nearest(array)) <= ON_GRID).all(axis=1)
+            finite = np.where(np.isfinite(array), array, 0.0)
+            inside &= (np.abs(finite - self._grid.nearest(finite)) <= ON_GRID).all(axis=1)
         if self._limits is not None:
             inside &= self._limits.contains(array)
         if not inside.all():
