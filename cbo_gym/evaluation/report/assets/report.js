@@ -189,6 +189,13 @@ const seen = new IntersectionObserver(entries => entries.forEach(entry => {
   if (entry.isIntersecting) drawChart(entry.target);
 }), { rootMargin: "400px" });
 figures.forEach(figure => seen.observe(figure));
+// Unpacking takes time that printing does not give, so charts out of sight are drawn one by one where there is time.
+const unseen = [...figures];
+const drawNext = () => {
+  if (unseen.length) drawChart(unseen.shift());
+  if (unseen.length) (window.requestIdleCallback ?? setTimeout)(drawNext);
+};
+addEventListener("load", () => (window.requestIdleCallback ?? setTimeout)(drawNext));
 addEventListener("beforeprint", () => figures.forEach(drawChart));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
   drawn().forEach(state => state.plots.forEach(plot => plot.redraw(false, true))));
