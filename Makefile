@@ -77,10 +77,9 @@ docs: $(READY)  ## build the site (guide, environments, API reference) into site
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-serve:  ## show the site at http://localhost:8000; pages also open from site/index.html, but the search needs a server
-	@test -f site/index.html || $(MAKE) docs
-	@echo "http://localhost:8000 (stop with Ctrl-C)"
-	@$(PYTHON) -m http.server --bind localhost --directory site 8000 2> /dev/null
+serve: $(READY)  ## show the site at http://localhost:8000 and build it again after each edit in docs
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --livereload --dev-addr localhost:8000
 
 release: $(READY)  ## write the address and the date of a release: make release REPOSITORY=https://... DATE=2026-12-01
 	$(BIN)/python -m website.commands.release $(REPOSITORY) $(DATE)

@@ -5,11 +5,12 @@ MkDocs takes every name of this module that begins with ``on_`` for one of its e
 
 import json
 import re
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from mkdocs.structure.files import File
 
+from website.common.kept import ENVIRONMENTS, RESULTS, keep
 from website.common.paths import DOCS, ROOT
 from website.maths.mathml import with_mathml
 from website.pages import agents, environments, results, surface
@@ -43,21 +44,27 @@ def on_config(config):
 
 
 def on_files(files, config):
-    pages = environments.pages() | surface.pages()
+    pages = {**keep("environments", ENVIRONMENTS, environments.pages), **surface.pages()}
     for source in ("CONTRIBUTING.md", "CHANGELOG.md"):
         pages[source] = (ROOT / source).read_text().replace("](docs/", "](")  # links in the repository start at its top
     known = {file.src_uri for file in files} | pages.keys()
     pages |= agents.pages(known)
-    pages |= results.pages(results.published_parts(), known | pages.keys())
+    others = known | pages.keys()
+    pages |= keep("results", [*RESULTS, *sorted(others)], lambda: results.pages(results.published_parts(), others))
     for figure in sorted((ROOT / "examples" / "figures").glob("*.png")):  # the guide shows them
         files.append(File.generated(config, f"examples/figures/{figure.name}", abs_src_path=str(figure)))
     for tutorial in [file for file in files.documentation_pages() if file.src_uri.startswith("tutorials/")]:
-        pages[tutorial.src_uri], figures = with_output(tutorial.content_string, tutorial.src_uri)
-        pages |= {f"tutorials/{name}": figure for name, figure in figures.items()}
+        pages |= keep(Path(tutorial.src_uri).stem, [tutorial.content_string], partial(_tutorial, tutorial))
         files.remove(tutorial)
     for uri, content in pages.items():
         files.append(File.generated(config, uri, content=content))
     return files
+
+
+def _tutorial(tutorial) -> dict[str, str | bytes]:
+    """Return the page of a tutorial with the output of its blocks, and its figures."""
+    page, figures = with_output(tutorial.content_string, tutorial.src_uri)
+    return {tutorial.src_uri: page, **{f"tutorials/{name}": figure for name, figure in figures.items()}}
 
 
 @cache

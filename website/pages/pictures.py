@@ -15,11 +15,11 @@ from cbo_gym.envs.registry import EnvEntry
 from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.base.parametric import short_numbers
 from website.common import svg
+from website.common.kept import KEPT
 from website.common.paths import ROOT
 from website.common.svg import svg_of
 from website.pages import landscapes
 
-KEPT = ROOT / ".cache" / "docs"
 SOURCES = ("actions", "drawing", "envs", "modes", "problems", "scm")
 
 
