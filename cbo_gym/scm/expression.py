@@ -44,12 +44,12 @@ _UNARY: dict[str, Callable[..., Any]] = {
 }
 _COMPARISONS = {
     "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+    "equal": operator.eq, "not_equal": operator.ne,
 }  # fmt: skip
 _BINARY: dict[str, Callable[..., Any]] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
     "floor_divide": operator.floordiv, "modulo": operator.mod, "power": operator.pow, "numpy_power": np.power,
-    "real_power": real_power, "maximum": np.maximum, "minimum": np.minimum, "equal": operator.eq,
-    "not_equal": operator.ne, **_COMPARISONS,
+    "real_power": real_power, "maximum": np.maximum, "minimum": np.minimum, **_COMPARISONS,
 }  # fmt: skip
 _TERNARY: dict[str, Callable[..., Any]] = {"clip": np.clip, "where": np.where}
 STEPS = _UNARY | _BINARY | _TERNARY
@@ -154,11 +154,6 @@ class _Symbol:
     def __bool__(self) -> NoReturn:
         raise ArgumentTypeError("it depends on comparisons")
 
-    def __eq__(self, other: object) -> NoReturn:
-        raise ArgumentTypeError("it compares nodes")
-
-    __ne__ = __eq__
-
     def __iter__(self) -> Iterator[Any]:
         raise ArgumentTypeError("it iterates over a node")
 
@@ -184,8 +179,8 @@ def _method(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     return method
 
 
-for _word, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "mod": "modulo",
-                     "pow": "power"}.items():  # fmt: skip
+for _word, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
+                     "floordiv": "floor_divide", "mod": "modulo", "pow": "power"}.items():  # fmt: skip
     setattr(_Symbol, f"__{_word}__", _method(_name))
     setattr(_Symbol, f"__r{_word}__", _method(_name, swapped=True))
 for _name, _function in _COMPARISONS.items():

@@ -30,6 +30,8 @@ EVERY = [
 ]
 DRAWN = Pictures('<svg height="80pt" width="160pt"></svg>', '<svg height="80pt" width="160pt"></svg>', "A slice.")
 ROUNDS = 40
+#: the steps of expressions; comparisons are 1 or 0, which can be added
+NUMBERS = {name: lambda *values, step=step: 1.0 * step(*values) for name, step in STEPS.items()}
 
 
 def played(one: Environment) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -62,7 +64,7 @@ def test_every_node_has_an_equation_which_the_code_fulfils(one: Environment) -> 
         known = given | (values if equation.name == scm.reward else truth)
         symbols = sorted(equation.formula.value.free_symbols, key=str)
         assert set(equation.noise) <= set(map(str, symbols)) <= set(known)
-        value = sympy.lambdify(symbols, equation.formula.value, [STEPS, "numpy"])
+        value = sympy.lambdify(symbols, equation.formula.value, [NUMBERS, "numpy"])
         found = np.broadcast_to(value(*(known[str(one)] for one in symbols)), ROUNDS)
         np.testing.assert_allclose(found, np.broadcast_to(truth[equation.name], ROUNDS), rtol=1e-7, atol=1e-9)
 

@@ -23,7 +23,14 @@ MAX_TERMS = 8  # of a sum of like terms that is written out
 DIGITS = 5
 # Unlike SymPy's own functions, these are not simplified; KEPT keeps a number in the denominator.
 MAX, MIN, ABS, KEPT = (sympy.Function(name, real=True) for name in ("maximum", "minimum", "absolute", "same"))
-RELATIONS = {"less": "<", "less_equal": r"\le", "greater": ">", "greater_equal": r"\ge"}
+RELATIONS = {
+    "less": "<",
+    "less_equal": r"\le",
+    "greater": ">",
+    "greater_equal": r"\ge",
+    "equal": "=",
+    "not_equal": r"\ne",
+}
 
 
 def number(value: float) -> sympy.Expr:
@@ -56,7 +63,8 @@ def add(first: sympy.Expr, second: sympy.Expr) -> sympy.Expr:
 STEPS = {
     "same": lambda x: x, "add": add, "subtract": lambda x, y: add(x, -y), "multiply": operator.mul,
     "divide": lambda x, y: x / (KEPT(y) if y.is_Rational else y), "power": operator.pow, "numpy_power": operator.pow,
-    "negative": operator.neg, "square": lambda x: x**2, "absolute": ABS, "modulo": sympy.Mod, "arctan": sympy.atan,
+    "negative": operator.neg, "square": lambda x: x**2, "absolute": ABS, "modulo": sympy.Mod,
+    "floor_divide": lambda x, y: sympy.floor(x / y), "arctan": sympy.atan,
     "maximum": MAX, "minimum": MIN, "clip": lambda x, low, high: MIN(MAX(x, low), high),
     **{name: sympy.Function(name, real=True) for name in RELATIONS},
     **{name: getattr(sympy, name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt")},

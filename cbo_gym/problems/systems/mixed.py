@@ -17,7 +17,7 @@ from cbo_gym.problems.systems.function_networks import ALPINE2_NODES, ALPINE2_PE
 from cbo_gym.problems.systems.hard_graphs import AGES, AGLIETTI, CANCER, NATURAL_ASPIRIN, NATURAL_STATIN
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform
 
-OWN = "cbo-gym"
+OWN = "none"
 
 # Values of Alpine2's third action by category; only B's factor is large.
 ALPINE2_CATEGORIES = {"A": 2.0, "B": 4.8, "C": 7.0, "D": 0.5, "E": 9.4}
