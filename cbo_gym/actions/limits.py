@@ -289,7 +289,8 @@ class Polytope:
         beyond = (excess + margin).clip(0.0)
         slack = (bound - margin - rows @ centre).clip(MARGIN)
         way = xp.where(excess > 0.0, beyond / (beyond + slack), 0.0 * excess)
-        way = xp.amax(way, -1)[..., None]
+        # No row varies if equalities leave a single point.
+        way = xp.amax(way, -1)[..., None] if len(rows) else 0.0
         moved = (shares + way * (centre - shares)).clip(0.0, 1.0)
         if (self._levels > 0).any():
             moved = self._rounded(moved, centre, xp)
@@ -340,8 +341,9 @@ class Polytope:
     def sample(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """Return about uniform points, ``count x d``, by hit-and-run sampling: Smith (1984), Efficient Monte Carlo."""
         shares = np.tile(self._inner.centre, (count, 1))
-        if self._inner.radius >= LEAST_RADIUS:
-            basis = _null_space(self._equal)
+        basis = _null_space(self._equal)
+        # Equalities may leave a single point.
+        if self._inner.radius >= LEAST_RADIUS and basis.shape[1]:
             for _ in range(STEPS + STEPS_PER_COORDINATE * basis.shape[1]):
                 ways = rng.standard_normal((count, basis.shape[1])) @ basis.T
                 speed, room = ways @ self._rows.T, (self._bound - shares @ self._rows.T).clip(0.0)

@@ -208,6 +208,15 @@ def test_at_most_counts_the_parameters_that_differ_from_null() -> None:
     assert limits.broken_by({"a": 1.0, "b": 1.0, "c": 500.0}) == ["at most 2 of a, b, c"]
 
 
+def test_a_set_may_have_a_single_point() -> None:
+    """The equality pins whichever parameter differs from null; the limits as a whole leave two settings."""
+    limits = Limits(["a + b == 1", "at most 1 of a, b"], Domains({"a": (0.0, 2.0), "b": (0.0, 2.0)}), [0.0, 0.0])
+    drawn = limits.draw(100, np.random.default_rng(100))
+    assert {tuple(point) for point in drawn.round(12).tolist()} == {(0.0, 0.5), (0.5, 0.0)}
+    tensor = torch.tensor(drawn, requires_grad=True)
+    assert np.array_equal(limits.repair(tensor, tensor > 0.0, torch).detach().numpy(), drawn)
+
+
 def test_steered_limits_keep_fixed_values() -> None:
     limits = Limits(["a + b <= 2", "at most 2 of a, b, c"], BOX).steer({"a": 0.3}, ["b"])
     points = np.random.default_rng(100).random((50, 3))
