@@ -77,7 +77,6 @@ class Trials:
         initial: rounds of data that were added before the first trial, with ``action``, ``values`` and ``context``.
         missing: trial -> the variables that were not measured in it, for trials with a reward that lack others.
         rejected: the trials that were rejected since the last outcome.
-        precise: whether the precision of some value is stated.
         number: number of the last event.
     """
 
@@ -86,15 +85,15 @@ class Trials:
         self.initial: list[Mapping[str, Any]] = []
         self.missing: dict[int, list[str]] = {}
         self.rejected: list[Entry] = []
-        self.precise = False
         self.number = 0
+        self._has_precise_data = False
         # Numbers of pending trials, to avoid a search through all trials.
         self._running: dict[int, None] = {}
 
     def copy(self) -> Trials:
         """Return a copy, to which other events can be added."""
         copy = Trials()
-        shared = ("number", "precise")
+        shared = ("number", "_has_precise_data")
         vars(copy).update({name: value if name in shared else value.copy() for name, value in vars(self).items()})
         return copy
 
@@ -103,13 +102,18 @@ class Trials:
         """The pending and partial trials, in the order in which they were asked for."""
         return [self.entries[number] for number in self._running]
 
+    @property
+    def precise(self) -> bool:
+        """Whether the precision of some value is stated."""
+        return self._has_precise_data or any(entry.std for entry in self.entries.values())
+
     def apply(self, events: Iterable[Event]) -> None:
         """Apply events in their order."""
         for event in events:
             payload = event.payload
             if event.kind == "data":
                 self.initial += payload["rounds"] if not self.entries else []
-                self.precise |= any("std" in past for past in payload["rounds"])
+                self._has_precise_data |= any("std" in past for past in payload["rounds"])
             elif event.kind in ("asked", "registered"):
                 for asked in payload["trials"]:
                     number, context = int(asked["number"]), payload["context"]
@@ -132,7 +136,6 @@ class Trials:
         status = payload.get("status", "told" if event.kind == "corrected" else event.kind)
         changes = {name: payload.get(name, {}) for name in ("values", "std", "counts")}
         changes |= {"done": payload["done"], "reason": payload.get("reason", "")}
-        self.precise |= bool(changes["std"])
         if status == "partial":
             number = int(payload["trial"])
             self.entries[number] = replace(self.entries[number], status=status, **changes)

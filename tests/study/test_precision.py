@@ -88,6 +88,10 @@ def test_agents_that_ignore_the_precision_say_so(tmp_path):
     run("study", "tell", tmp_path / "f.db", 4, "titre=0.5", "--std", "titre=0.25")
     run("study", "correct", tmp_path / "f.db", 4, "titre=37 of 1000")
     assert load_study(storage=tmp_path / "f.db").trials[3].counts == {"titre": 1000}
+    # A corrected outcome states no precision any more, whoever has seen it before.
+    study.correct(3, grown({}))
+    study.correct(4, grown({}))
+    assert "ignores" not in study.ask().why
 
 
 @pytest.mark.parametrize("agent", ["UCB", "TS"])
