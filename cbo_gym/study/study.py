@@ -171,7 +171,7 @@ class Study:
             MissingExtraError: if it is an Excel file, and the extra ``excel`` is not installed.
         """
         description, intervals = self.description, self.interface.codec.intervals
-        kinds = self.interface.codec.domains.kinds
+        kinds = {**self.interface.codec.domains.kinds, **self.units.categories}
         categories = {name: kind.categories for name, kind in kinds.items() if kind.categories}
         names = Columns(
             self.interface.nodes, self.settable, description.units, intervals, description.ignored, categories
@@ -496,7 +496,7 @@ class Study:
         if set(known.nodes) != set(nodes):
             raise ArgumentError(f"the study has the variables {sorted(nodes)}; the diagram has {sorted(known.nodes)}")
         rounds = self.data()
-        for name, kind in self.interface.codec.domains.kinds.items():
+        for name, kind in {**self.interface.codec.domains.kinds, **self.units.categories}.items():
             columns = [column for column in (name, f"do({name})") if rounds.schema.get(column) == pl.String]
             rounds = rounds.with_columns(pl.col(columns).cast(pl.Enum(kind.categories)).to_physical().cast(pl.Float64))
         inputs: dict[str, Sequence[str]] = {}

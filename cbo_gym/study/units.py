@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.error import InvalidAction
 
 from cbo_gym._util.arguments import is_finite_number, number_in
+from cbo_gym.actions import Categorical
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.modes.base.interface import Interface
 from cbo_gym.study.description import MAX_MAGNITUDE, Description
@@ -33,13 +34,12 @@ class Units:
 
     def __init__(self, description: Description, interface: Interface) -> None:
         self.description, self.interface, self.codec = description, interface, interface.codec
-        domains = self.codec.domains
-        #: Variable that can be set and is a category -> its kind.
-        self.categories = (
-            {name: kind for name, kind in domains.kinds.items() if kind.categories and name in interface.nodes}
-            if interface.sets_variables
-            else {}
-        )
+        #: Variable that can be set, in some target or in none, and is a category -> its kind.
+        self.categories = {
+            name: domain
+            for name, domain in description.settable.items()
+            if isinstance(domain, Categorical) and name in interface.nodes
+        }
         self._sign = -1.0 if description.direction == "minimize" else 1.0
         #: Range of the reward, if agents need rewards in [0, 1]
         self.reward_range = description.reward_range if interface.unit_rewards else None
@@ -263,7 +263,7 @@ class Units:
         nodes = [None if value != value else float(value) for value in np.asarray(observation["nodes"])]
         values = dict(zip(self.interface.nodes, [*nodes[:-1], self.native_reward(nodes[-1] or 0.0)], strict=True))
         numbers = {name: value for name, value in values.items() if name in self.categories and value is not None}
-        return {**values, **self.codec.domains.labels(numbers)}
+        return {**values, **{name: self.categories[name].label(number) for name, number in numbers.items()}}
 
     def context(self, context: Mapping[str, float] | None) -> Observation:
         """Return the context of a round as part of an observation.

@@ -119,6 +119,19 @@ def test_what_was_done_may_be_off_a_step_but_not_of_another_kind(tmp_path):
     assert next_trial.do.get("ph", 5.5) == round(next_trial.do.get("ph", 5.5), 1)
 
 
+def test_a_category_that_no_target_sets_has_its_labels(tmp_path):
+    fields = {"diagram": DIAGRAM, "reward": "titre", "settable": SETTABLE, "agent": "MCBO", "targets": [[], ["ph"]]}
+    study = create_study("s", storage=tmp_path / "s.db", **fields)
+    assert study.add_data([MEASURED, MEASURED | {"medium": 250, "growth": 0.7, "titre": 0.9}]) == 2
+    study.tell(study.ask(), MEASURED)
+    with pytest.raises(ArgumentError, match="the value of medium must be one of 'A', 'B', '250'; given 'C'"):
+        study.tell(study.register({}), MEASURED | {"medium": "C"})
+    assert study.data()["medium"].to_list() == ["B", "250", "B"]
+    assert study.what_if({"ph": 6.0}).get("medium", "B") in ("A", "B", "250")
+    assert not study.check_diagram().refused
+    assert create_study("t", storage=tmp_path / "t.db", **fields).add_data(study.data()) == 3
+
+
 def test_the_report_shows_categories(tmp_path):
     study = mixed(tmp_path / "s.db", agent="GP-UCB", mode="soft")
     for medium in ("A", "B", "250"):
