@@ -47,7 +47,7 @@ class Agent(ABC):
     #: Whether it learns from rounds without a reward, see :meth:`update_partial`.
     takes_partial: bool = False
     #: Whether actions stay within ``task.codec.limits``, which may change between calls.
-    takes_limits: ClassVar[bool] = False
+    takes_limits: bool = False
     #: Whether it uses the precision of values: their standard errors ``observation["std"]``, one for each node and NaN
     #: where none is stated, or the number of rounds that the reward is the mean of, ``observation["count"]``. Rounds
     #: without a stated precision lack these keys.

@@ -394,8 +394,10 @@ class Suggester:
             yield
             return
         if not getattr(agent, "takes_limits", False):
+            label = self._units.description.agent
             raise ArgumentError(
-                f"{self._units.description.agent} cannot keep values; ask without fixed and shared, or choose {LIMITED}"
+                f"{label} cannot keep values in this study; ask without fixed and shared, or choose "
+                f"{LIMITED.removeprefix(f'{label}, ')}"
             )
         codec = agent.task.codec
         limits = codec.limits

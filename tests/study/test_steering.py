@@ -103,14 +103,15 @@ def test_a_graph_cannot_be_learned_without_observations(tmp_path):
 
 
 STEERABLE = ("Random", "GP-UCB", "CBO", "MCBO", "EIFN", "ConstrainedEI", "cCBO", "Optuna", "Auto")
+# The agent that Auto chooses there cannot keep values.
+STEERED = [
+    (a, m)
+    for a, m in PAIRS
+    if a in STEERABLE and m in ("hard", "soft", "contextual") and (a, m) != ("Auto", "contextual")
+]
 
 
-@pytest.mark.parametrize(
-    ("agent", "mode"),
-    by_family(
-        [(a, m) for a, m in PAIRS if a in STEERABLE and m in ("hard", "soft", "contextual")], lambda case: case[0]
-    ),
-)
+@pytest.mark.parametrize(("agent", "mode"), by_family(STEERED, lambda case: case[0]))
 def test_trials_keep_fixed_and_shared_values(agent, mode, tmp_path):
     study, rng = played(tmp_path, agent, mode, rounds=0)
     name = study.settable[0]
@@ -136,14 +137,15 @@ def test_trials_keep_fixed_and_shared_values(agent, mode, tmp_path):
         ("GP-UCB", "soft", {"fixed": {"a": 9.0}}, "a must be from -?[0-9]+ to 2; given 9"),
         ("GP-UCB", "soft", {"fixed": {"a": "x"}}, "the value of a must be a finite number"),
         ("GP-UCB", "soft", {"fixed": 3}, "fixed must be a mapping"),
-        ("CEO", "hard", {"shared": "x"}, "CEO cannot keep values; ask without fixed and shared"),
+        ("CEO", "hard", {"shared": "x"}, "CEO cannot keep values in this study; ask without fixed and"),
+        ("Auto", "contextual", {"shared": "m"}, "Auto cannot keep values in this study; .* or choose CBO, cCBO"),
         ("TS", "discrete", {"fixed": {"x": 0.5}}, "values can be fixed in soft, hard and contextual mode alone"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(agent, mode, steering, message, tmp_path):
     study, _ = played(tmp_path, agent, mode, rounds=0)
     with pytest.raises(ArgumentError, match=message):
-        study.ask(2, **steering)
+        study.ask(2, context=context(mode, np.random.default_rng(100)), **steering)
     assert study.events == 0
 
 
