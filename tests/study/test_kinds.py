@@ -120,7 +120,7 @@ def test_what_was_done_may_be_off_a_step_but_not_of_another_kind(tmp_path):
 
 
 def test_a_category_that_no_target_sets_has_its_labels(tmp_path):
-    fields = {"diagram": DIAGRAM, "reward": "titre", "settable": SETTABLE, "agent": "MCBO", "targets": [[], ["ph"]]}
+    fields = {"diagram": DIAGRAM, "reward": "titre", "settable": SETTABLE, "agent": "GP-UCB", "targets": [[], ["ph"]]}
     study = create_study("s", storage=tmp_path / "s.db", **fields)
     assert study.add_data([MEASURED, MEASURED | {"medium": 250, "growth": 0.7, "titre": 0.9}]) == 2
     study.tell(study.ask(), MEASURED)
