@@ -541,6 +541,13 @@ class Limits:
             if self.null is not None or not self.fixed:
                 self._require_room(everything)
             return everything
+        changed = [name for name in self.domains.names if self._counts(name)]
+        for limit in self._cardinalities:
+            if len(set(limit.names) & set(changed)) > limit.count:
+                raise ArgumentError(
+                    f"the fixed values of {', '.join(changed)} differ from their null values, which breaks "
+                    f"{limit.statement!r}; fix fewer of them"
+                )
         rng = np.random.default_rng(0)
         for _ in range(50 * SETS_TRIED):
             members = self._allowed_members(rng.random(count))

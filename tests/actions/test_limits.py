@@ -228,3 +228,5 @@ def test_steered_limits_keep_fixed_values() -> None:
     assert not limits.allows({"a", "b", "c"})
     with pytest.raises(ArgumentError, match="'a <= b' leaves no room within the bounds a = 4, b from -1 to 1"):
         Limits(["a <= b"], BOX, null=[0.0, 0.5, 0.0]).steer({"a": 0.8})
+    with pytest.raises(ArgumentError, match=r"the fixed values of a, b differ .* breaks 'at most 1 of a, b, c'"):
+        Limits(["at most 1 of a, b, c"], BOX, null=[0.0, 0.5, 0.0]).steer({"a": 0.8, "b": 0.0, "c": 0.0})
