@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cbo_gym._util.arguments import is_finite_number
+from cbo_gym._util.arguments import is_finite_number, whole_number
 from cbo_gym.actions.spaces import GridBox
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.scm.values import Interval, Number
@@ -22,6 +23,9 @@ ON_LEVEL = 1e-9
 LEAST_SHARE = 1e-6
 MAX_LEVELS = 1_000_000
 MAX_CATEGORIES = 100
+MAX_DIGITS = 10
+# Share of the largest number of a linear scale by which its numbers miss decimal numbers.
+RESOLUTION = 1e-15
 # Coordinate of a variable that an action does not set.
 UNSET = 0.5
 
@@ -116,17 +120,26 @@ class Range(Kind):
         high: upper end.
         step: distance of the values that can be set, ``low``, ``low + step``, ...; None for all numbers.
         scale: ``"linear"``, or ``"log"`` for numbers that vary by factors, such as doses.
+        digits: number of significant digits to which a study rounds its suggestions and recommendations; other
+            numbers remain allowed. None for all digits.
 
     Raises:
         ArgumentError: if ``low`` is not below ``high`` or not above 0 on a logarithmic scale, the step does not divide
-            the interval, or a logarithmic scale has a step.
+            the interval, a logarithmic scale or digits have a step, or an end has more digits.
     """
 
     step: float | None
     scale: Literal["linear", "log"]
+    digits: int | None
 
     def __new__(
-        cls, low: float, high: float, *, step: float | None = None, scale: Literal["linear", "log"] = "linear"
+        cls,
+        low: float,
+        high: float,
+        *,
+        step: float | None = None,
+        scale: Literal["linear", "log"] = "linear",
+        digits: int | None = None,
     ) -> Range:
         low, high = _ends("Range", low, high)
         levels = None
@@ -150,22 +163,52 @@ class Range(Kind):
                 )
             levels = round(steps) + 1
         self = tuple.__new__(cls, (low, high))
-        self.step, self.scale, self.levels = step, scale, levels
+        self.step, self.scale, self.levels, self.digits = step, scale, levels, None
+        if digits is not None:
+            if step is not None:
+                raise ArgumentError("a Range has a step or digits; leave one of them out")
+            self.digits = whole_number("digits", digits, at_least=1, at_most=MAX_DIGITS)
+            for end in self:
+                if end not in (rounded := self.round(end)):
+                    raise ArgumentError(
+                        f"the ends of a Range with digits={digits} must have at most {digits} significant digits; "
+                        f"given {end:.12g}: end it at {' or '.join(f'{number:g}' for number in sorted(rounded))}"
+                    )
         return self
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it allows all numbers, on a linear scale, as a pair ``(low, high)`` does."""
+    def is_linear(self) -> bool:
+        """Whether it allows all numbers, on a linear scale."""
         return self.step is None and self.scale == "linear"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it says no more than a pair ``(low, high)`` does."""
+        return self.is_linear and self.digits is None
+
+    def round(self, number: float) -> list[float]:
+        """Return the numbers with :attr:`digits` next to a number, one or two, the nearest first."""
+        assert self.digits is not None
+        # 0.1 + 0.2 is not 0.3.
+        decimal = f"{number:.12g}"
+        either_side = {
+            float(Context(prec=self.digits, rounding=way).create_decimal(decimal)) + 0.0
+            for way in (ROUND_FLOOR, ROUND_CEILING)
+        }
+        return sorted(either_side, key=lambda rounded: (abs(rounded - number), rounded))
 
     def to_native(self, value: Number) -> Number:
         if self.levels is not None:
             return super().to_native(value)
+        if self.is_linear:
+            return Scale(self.low, self.high - self.low).to_native(value)
         return self.low * (self.high / self.low) ** value
 
     def to_unit(self, native: Number) -> Number:
         if self.levels is not None:
             return super().to_unit(native)
+        if self.is_linear:
+            return Scale(self.low, self.high - self.low).to_unit(native)
         ratio = native / self.low
         # torch's tensors are not arrays of NumPy.
         is_tensor = hasattr(ratio, "clamp_min")
@@ -182,22 +225,34 @@ class Range(Kind):
 
     def in_words(self) -> str:
         scale = ", on a log scale" if self.scale == "log" else ""
-        return super().in_words() + (scale if self.step is None else f" in steps of {self.step:g}")
+        digits = "" if self.digits is None else f", {self.digits} digit{'s' * (self.digits > 1)}"
+        return super().in_words() + (scale if self.step is None else f" in steps of {self.step:g}") + digits
 
     def label(self, number: float) -> float:
+        if self.digits is not None and self.is_linear:
+            nearest = self.round(number)[0]
+            if abs(nearest - number) <= RESOLUTION * max(map(abs, self)):
+                return nearest
         # 0.1 + 0.2 is not 0.3.
         return float(f"{number:.12g}")
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        given = {"step": self.step, "scale": self.scale, "digits": self.digits}
+        return {name: value for name, value in given.items() if value not in (None, "linear")}
+
     def to_mapping(self) -> dict[str, Any]:
-        step = {} if self.step is None else {"step": self.step}
-        return super().to_mapping() | step | ({"scale": "log"} if self.scale == "log" else {})
+        return super().to_mapping() | self._options
 
     def __getnewargs_ex__(self) -> tuple[tuple[float, float], dict[str, Any]]:
-        return (self.low, self.high), {"step": self.step, "scale": self.scale}
+        return (self.low, self.high), self._options
 
     def __repr__(self) -> str:
-        step = "" if self.step is None else f", step={self.step:g}"
-        return f"Range({self.low:g}, {self.high:g}{step}{', scale=' + repr(self.scale) if self.scale == 'log' else ''})"
+        options = "".join(
+            f", {name}={value!r}" if isinstance(value, str) else f", {name}={value:g}"
+            for name, value in self._options.items()
+        )
+        return f"Range({self.low:g}, {self.high:g}{options})"
 
 
 class Integer(Kind):
@@ -296,7 +351,7 @@ class Categorical(Kind):
 def read_domain(value: Any) -> Any:
     """Return a :class:`Kind` from the form of files, see :meth:`Kind.to_mapping`; any other value as it is.
 
-    The forms are ``{low: 0.001, high: 1, scale: log}``, ``{low: 5.5, high: 7.5, step: 0.1}``,
+    The forms are ``{low: 0.001, high: 1, scale: log, digits: 2}``, ``{low: 5.5, high: 7.5, step: 0.1}``,
     ``{type: integer, low: 1, high: 8}``, ``{categories: [A, B]}`` and ``[A, B]``.
 
     Raises:
@@ -316,7 +371,7 @@ def read_domain(value: Any) -> Any:
             f"a domain of type {word} has the keys {', '.join(known)}; given also {short_repr(unknown[0])}"
             f"{did_you_mean(unknown[0], known)}"
         )
-    if missing := [name for name in known if name not in (*fields, "step", "scale")]:
+    if missing := [name for name in known if name not in (*fields, *OPTIONAL)]:
         raise ArgumentError(f"a domain of type {word} needs {' and '.join(missing)}")
     return kind(**fields)
 
@@ -340,9 +395,11 @@ def _snap(steps: Number) -> Number:
     return nearest + off * (abs(off) > ON_LEVEL)
 
 
+# Arguments of a Range.
+OPTIONAL = ("step", "scale", "digits")
 # Type in files -> class, and its arguments.
 FORMS: dict[str, tuple[Callable[..., Kind], tuple[str, ...]]] = {
-    "range": (Range, ("low", "high", "step", "scale")),
+    "range": (Range, ("low", "high", *OPTIONAL)),
     "integer": (Integer, ("low", "high")),
     "categorical": (Categorical, ("categories",)),
 }
@@ -377,7 +434,7 @@ class Domains:
         intervals: native ``(low, high)`` of each coordinate, some of which may be a :class:`Kind`.
         scales: conversion of each coordinate.
         levels: number of equally spaced values in [0, 1] that each coordinate may have; None if it may have all.
-        is_plain: whether all coordinates are numbers of a linear scale.
+        is_plain: whether all coordinates are numbers of a linear scale, perhaps with digits.
     """
 
     def __init__(self, intervals: Mapping[str, Interval] | Sequence[Interval]) -> None:
@@ -386,11 +443,9 @@ class Domains:
         self.intervals: tuple[Interval, ...] = tuple(map(_plain, pairs))
         numbered = tuple(f"a{i}" for i in range(len(self.intervals)))
         self.names: tuple[str, ...] = tuple(intervals) if isinstance(intervals, Mapping) else numbered
-        self.scales = tuple(
-            domain if isinstance(domain, Kind) else Scale(domain[0], domain[1] - domain[0]) for domain in self.intervals
-        )
+        self.scales = tuple(map(_scale, self.intervals))
         self.levels = tuple(domain.levels if isinstance(domain, Kind) else None for domain in self.intervals)
-        self.is_plain = not self.kinds
+        self.is_plain = all(isinstance(scale, Scale) for scale in self.scales)
         low, high = np.asarray(self.intervals, dtype=float).reshape(-1, 2).T
         self._low, self._span = low, high - low
 
@@ -433,9 +488,9 @@ class Domains:
         """Coordinates of variables that an action does not set, shape ``(q,)``."""
         return self.round(np.full(len(self), UNSET))
 
-    @property
+    @cached_property
     def kinds(self) -> dict[str, Kind]:
-        """Name -> domain, of the coordinates that are not all numbers of a linear scale."""
+        """Name -> domain, of the coordinates whose domain is more than a pair of numbers."""
         pairs = zip(self.names, self.intervals, strict=True)
         return {name: domain for name, domain in pairs if isinstance(domain, Kind)}
 
@@ -446,8 +501,6 @@ class Domains:
 
     def labels(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return native values by name as users write them, with the labels of categories."""
-        if self.is_plain:
-            return dict(values)
         kinds = self.kinds
         return {name: kinds[name].label(value) if name in kinds else value for name, value in values.items()}
 
@@ -470,8 +523,15 @@ class Domains:
         return f"Domains({dict(zip(self.names, self.intervals, strict=True)) if self.named else self.intervals})"
 
 
+def _scale(domain: Interval) -> Scale | Kind:
+    if isinstance(domain, Kind) and not (isinstance(domain, Range) and domain.is_linear):
+        return domain
+    low, high = domain
+    return Scale(low, high - low)
+
+
 def _plain(domain: Interval) -> Interval:
-    """Return a domain, as a pair of numbers unless it has levels or another scale."""
+    """Return a domain, as a pair of numbers if it is no more."""
     if isinstance(domain, Kind) and not (isinstance(domain, Range) and domain.is_plain):
         return domain
     low, high = domain

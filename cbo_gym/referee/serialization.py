@@ -42,7 +42,7 @@ _ARGUMENTS: dict[type, tuple[str, ...]] = {
     spaces.Box: ("low", "high", "dtype"), spaces.Discrete: ("n", "start"), spaces.Dict: ("spaces",),
     SparseBox: ("null", "max_interventions", "levels"), GridBox: ("dim", "levels"), CellBox: ("dim",),
     LimitedBox: ("limits",), LimitedDict: ("spaces", "sets", "limits"), Limits: ("statements", "domains", "null"),
-    SuperArmSpace: ("arms", "size"), Domains: ("intervals",), Range: ("low", "high", "step", "scale"),
+    SuperArmSpace: ("arms", "size"), Domains: ("intervals",), Range: ("low", "high", "step", "scale", "digits"),
     Integer: ("low", "high"), Categorical: ("categories",), CausalDiagram: (
         "nodes", "directed", "bidirected", "allow_cycles"
     ),

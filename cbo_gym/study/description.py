@@ -131,8 +131,8 @@ class Description(StrictModel):
         ignored: names whose values are accepted and dropped, such as variables that the reward affects; these cannot
             change it.
         candidates: possible causal diagrams, one of which should be the true one; usually empty.
-        settable: variable -> bounds, in its units; or :class:`~cbo_gym.study.Range` with a step or a logarithmic
-            scale, :class:`~cbo_gym.study.Integer` or :class:`~cbo_gym.study.Categorical`.
+        settable: variable -> bounds, in its units; or :class:`~cbo_gym.study.Range` with a step, a logarithmic
+            scale or digits, :class:`~cbo_gym.study.Integer` or :class:`~cbo_gym.study.Categorical`.
         parameters: the parameters of the soft and the aggregated mode.
         targets: the sets of variables that may be set; the empty set is to only observe. None for the minimal
             intervention sets.

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from cbo_gym._util.yaml import KeyPath
-from cbo_gym.actions import Costs, Domains, Limits
+from cbo_gym.actions import Costs, Domains, Limits, Range
 from cbo_gym.actions.domains import ON_LEVEL
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.modes import classes_of
@@ -232,6 +232,12 @@ def _null_action(description: Description) -> list[float]:
             unit = float(scale.to_unit(null))
             if abs(domains.round([unit])[0] - unit) > ON_LEVEL:
                 raise ArgumentError(f"the null value of {name} must be one of its steps; given {null:g}")
+            bounds = parameter.bounds
+            if isinstance(bounds, Range) and bounds.digits is not None and null not in (near := bounds.round(null)):
+                raise ArgumentError(
+                    f"the null value of {name} must have at most {bounds.digits} digits; given {null:.12g}: write "
+                    f"{near[0]:g}"
+                )
         null_action.append(unit)
     return null_action
 

@@ -23,6 +23,7 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, mes
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.diagram_check import DiagramCheck, DiagramWarning, check_diagram
+from cbo_gym.study.digits import require_digits
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.interface import interface_of, without_effects
 from cbo_gym.study.log import MAX_PAYLOAD, TRIES, Log
@@ -749,6 +750,8 @@ def describe(
         raise ArgumentError(f"cannot create the study: {field_errors(error, Description)}") from error
     custom_agent = agent if agent is not None and (not isinstance(agent, str) or not trusts((), agent)) else None
     units = Units(description, interface_of(description))
+    with at("limits"):
+        require_digits(units.codec)
     # The agent must play the study.
     with at("agent"), one_at_a_time():
         begin_agent(custom_agent, units)

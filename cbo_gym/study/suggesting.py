@@ -24,6 +24,7 @@ from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, OperationError, message_of
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_of
+from cbo_gym.study.digits import round_digits
 from cbo_gym.study.expectation import expected_rewards
 from cbo_gym.study.log import Event
 from cbo_gym.study.trials import Entry, History, Trials, missing_variables
@@ -351,6 +352,7 @@ class Suggester:
         if not pending and not shared:
             with self._steer(agent, fixed or {}):
                 chosen = [agent.act(observation)] if count == 1 else agent.act_batch(observation, count)
+            actions = self._accept(chosen, fixed)
         elif not takes_pending:
             raise ArgumentError(
                 f"{self._units.description.agent} suggests one trial at a time; record the outcome of the pending "
@@ -375,17 +377,24 @@ class Suggester:
                     if pending
                     else [agent.act(observation)]
                 )
+            actions = self._accept(chosen, fixed)
             if count > alone:
-                values = self._units.native_values(chosen[0])
+                values = self._units.native_values(actions[0])
+                kept = {**{name: values[name] for name in shared}, **(fixed or {})}
                 if context:
                     arguments["contexts"] = [*arguments["contexts"], observation["context"]]
                 if "measured" in arguments:
                     arguments["measured"] = [*arguments["measured"], {}]
-                with self._steer(agent, {**{name: values[name] for name in shared}, **(fixed or {})}):
-                    chosen += agent.act_given_pending(
-                        observation, [*pending_actions, *chosen], count - alone, **arguments
+                with self._steer(agent, kept):
+                    chosen = agent.act_given_pending(
+                        observation, [*pending_actions, *actions], count - alone, **arguments
                     )
-        return [self._units.require_valid(action) for action in chosen]
+                actions += self._accept(chosen, kept)
+        return actions
+
+    def _accept(self, chosen: Sequence[Action], fixed: Mapping[str, Any] | None) -> list[Action]:
+        """Return actions that the agent chose with the digits of their ranges; refuse invalid ones."""
+        return [round_digits(self._units.codec, self._units.require_valid(action), fixed) for action in chosen]
 
     @contextmanager
     def _steer(self, agent: Any, fixed: Mapping[str, Any], required: Sequence[str] = ()) -> Iterator[None]:
@@ -498,6 +507,9 @@ class Suggester:
 
     def recommend(self, context: Mapping[str, float] | None) -> Action:
         """Return the action inside the bounds that the agent would deploy; the agent does not change."""
+        return round_digits(self._units.codec, self._recommended(context))
+
+    def _recommended(self, context: Mapping[str, float] | None) -> Action:
         agent = self.copy_agent(context)
         recommended = agent.recommend()
         try:

@@ -17,6 +17,8 @@ KINDS = [
     Range(1e-3, 1, scale="log"),
     Integer(-2, 8),
     Categorical(["A", "B", "C"]),
+    Range(1e-3, 1, scale="log", digits=2),
+    Range(-20, 50, digits=2),
 ]
 DOMAINS = Domains({"feed": (0.0, 5.0), "ph": KINDS[0], "dose": KINDS[1], "shots": KINDS[2], "medium": KINDS[3]})
 
@@ -39,7 +41,7 @@ def test_a_kind_is_an_interval_and_keeps_its_values_in_every_form(kind: Kind) ->
 
 
 def test_levels_are_exact_numbers() -> None:
-    ph, _, shots, medium = KINDS
+    ph, _, shots, medium, *_ = KINDS
     assert [ph.label(ph.to_native(k / 20)) for k in range(21)] == [float(Fraction(55 + k, 10)) for k in range(21)]
     assert [shots.to_native(k / 10) for k in range(11)] == list(range(-2, 9))
     assert [medium.label(medium.to_native(k / 2)) for k in range(3)] == ["A", "B", "C"]
@@ -71,13 +73,16 @@ def test_domains_round_points_and_plain_ones_do_nothing() -> None:
         (lambda: Range(0, 1, step=-1), "must be a finite number above 0; given -1"),
         (lambda: Range(1, 2, step=1, scale="log"), "has no step"),
         (lambda: Range(1, 2, scale="lg"), "'linear' or 'log'; given 'lg'"),
+        (lambda: Range(1, 2, digits=0), "digits must be a whole number from 1 to 10; given 0"),
+        (lambda: Range(1, 2, step=1, digits=2), "a step or digits"),
+        (lambda: Range(0.5, 23.4, digits=2), "at most 2 significant digits; given 23.4: end it at 23 or 24"),
         (lambda: Integer(1.5, 3), "must be whole numbers; given 1.5 and 3"),
         (lambda: Categorical(["A"]), "2 to 100 categories"),
         (lambda: Categorical("AB"), "2 to 100 categories; given 'AB'"),
         (lambda: Categorical(["A", "A"]), "must be different"),
         (lambda: Categorical(["A", 2]), "must be strings.*given 2: write '2'"),
         (lambda: read_domain({"type": "int", "low": 1, "high": 2}), "one of range, integer, categorical; given 'int'"),
-        (lambda: read_domain({"low": 1, "hihg": 2}), r"low, high, step, scale; given also 'hihg'.*high"),
+        (lambda: read_domain({"low": 1, "hihg": 2}), r"low, high, step, scale, digits; given also 'hihg'.*high"),
         (lambda: read_domain({"type": "integer", "low": 1}), "a domain of type integer needs high"),
         (lambda: KINDS[2].number(2.5), "must be a whole number; given 2.5"),
         (lambda: KINDS[3].number("D"), "must be one of 'A', 'B', 'C'; given 'D'"),
@@ -87,3 +92,18 @@ def test_domains_round_points_and_plain_ones_do_nothing() -> None:
 def test_a_wrong_kind_or_value_says_what_is_allowed(make, message) -> None:
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+@pytest.mark.parametrize(("low", "high", "scale"), [(1e-3, 1, "log"), (1e-8, 1e6, "log"), (-1e6, 1e6, "linear")])
+def test_numbers_with_digits_are_exact_after_conversion(low, high, scale) -> None:
+    kind = Range(low, high, scale=scale, digits=2)
+    domains = Domains({"dose": kind})
+    for unit in np.random.default_rng(100).random(500).tolist():
+        native = kind.to_native(unit)
+        nearest, *other = kind.round(native)
+        assert nearest == float(f"{native:.1e}")
+        for number in (nearest, *other):
+            assert low <= number <= high
+            assert domains.labels({"dose": kind.to_native(kind.to_unit(number))}) == {"dose": number}
+    # Other numbers keep their digits.
+    assert kind.label(kind.to_native(kind.to_unit(0.12345))) == pytest.approx(0.12345, rel=1e-8)

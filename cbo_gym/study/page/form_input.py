@@ -18,6 +18,8 @@ from cbo_gym.study.units import pairs_in
 VALUE, STD, DID, DO, CONTEXT, FIXED = "value:", "std:", "did:", "do:", "context:", "fixed:"
 # Fields of a row in the table of settable variables.
 ROW_FIELDS = ("setting", "node", "low", "high", "step", "unit", "cost")
+# A step that is none: a scale, a number of digits, or both.
+SCALE_AND_DIGITS = re.compile(r"(?P<log>log)?[\s,]*((?P<digits>\d+)\s*digits?)?")
 # Limit of the trials that are asked for at once.
 MAX_ASKED = 100
 FormInput = Mapping[str, list[str]]
@@ -127,7 +129,7 @@ def _rows(typed: FormInput) -> list[dict[str, str]]:
 
 
 def _domain(row: Mapping[str, str]) -> Any:
-    """Return the domain of a row: two bounds, also with a step or a scale, or categories."""
+    """Return the domain of a row: two bounds, also with a step, or a scale and digits, or categories."""
     if not row["high"] and "," in row["low"]:
         return {"categories": names_in(row["low"])}
     low, high, step = number(row["low"]), number(row["high"]), row["step"].casefold()
@@ -135,7 +137,10 @@ def _domain(row: Mapping[str, str]) -> Any:
         return [low, high]
     if step == "integer":
         return {"type": "integer", "low": low, "high": high}
-    return {"low": low, "high": high} | ({"scale": "log"} if step == "log" else {"step": number(step)})
+    if not (options := SCALE_AND_DIGITS.fullmatch(step)):
+        return {"low": low, "high": high, "step": number(step)}
+    scale = {"scale": "log"} if options["log"] else {}
+    return {"low": low, "high": high} | scale | ({"digits": int(options["digits"])} if options["digits"] else {})
 
 
 def names_in(line: str) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from cbo_gym.actions import Domains, Interval, Kind
 from cbo_gym.actions.codec import BoxCodec, CellCodec, ChoiceCodec
+from cbo_gym.study.digits import round_digits
 from cbo_gym.study.expectation import Band
 from cbo_gym.study.report.snapshot import KnownRound, Snapshot, number
 from cbo_gym.task import Action
@@ -109,7 +110,7 @@ def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
     if isinstance(codec, CellCodec):
         best, half = recommended.mean(axis=0), (recommended[1] - recommended[0]) / 2
     else:
-        best = codec.to_action(best)
+        best = round_digits(codec, codec.to_action(best))
 
     def action(point: np.ndarray) -> Action:
         middle = np.clip(point, half, 1 - half)

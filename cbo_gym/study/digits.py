@@ -1,0 +1,111 @@
+"""Suggestions with the significant digits that the ranges of a study name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.actions.codec import Codec
+from cbo_gym.actions.domains import Range
+from cbo_gym.actions.limits import Limits, LinearLimit, read_limits
+from cbo_gym.errors import ArgumentError
+from cbo_gym.task import Action
+
+# Number of values for which both neighbours are tried.
+MAX_TRIED = 12
+# Number of points between an action and the centre of the limits that are tried.
+WAY = 65
+# Number of random actions that must have a rounded one when a study is created.
+DRAWN = 20
+
+
+def require_digits(codec: Codec) -> None:
+    """Refuse digits that do not go with the limits.
+
+    Raises:
+        ArgumentError: for an equality of values with digits, or if no rounded setting is found within the limits.
+    """
+    names = _ranges(codec)
+    if not names or codec.limits is None:
+        return
+    for limit in read_limits(codec.limits.statements, codec.domains.names):
+        if isinstance(limit, LinearLimit) and limit.low == limit.high and (clash := names & set(limit.coefficients)):
+            raise ArgumentError(
+                f"{sorted(clash)[0]} has digits, and rounded values cannot keep {limit.statement!r}; give it a step, "
+                "or leave its digits out"
+            )
+    rng = np.random.default_rng(0)
+    for _ in range(DRAWN):
+        round_digits(codec, codec.draw(rng))
+
+
+def round_digits(codec: Codec, action: Action, fixed: Mapping[str, Any] | None = None) -> Action:
+    """Return the nearest action within the limits whose values have the digits of their ranges.
+
+    If no combination of the numbers on either side of each value is within the limits, those of the next point on the
+    way to the centre of the limits are tried.
+
+    Args:
+        codec: the codec of the action.
+        action: an element of the action space.
+        fixed: name -> value that stays as it is.
+
+    Raises:
+        ArgumentError: if there is none.
+    """
+    domains, limits, are_set = codec.domains, codec.limits, codec.to_native(action)
+    columns = [domains.names.index(name) for name in sorted(_ranges(codec) & set(are_set) - set(fixed or ()))]
+    if not columns:
+        return action
+    flat = codec.to_flat(action)
+    chosen, point = flat[: -len(domains)], np.array(flat[-len(domains) :])
+    if limits is None:
+        return codec.from_flat([*chosen, *_neighbours(codec, columns, point)[0]])
+    centre = None
+    for way in np.linspace(0.0, 1.0, WAY):
+        if way and centre is None:
+            centre = _centre(codec.steer(fixed) if fixed else limits, point, are_set)
+        around = _neighbours(codec, columns, point if centre is None else domains.round(point + way * (centre - point)))
+        members = np.broadcast_to(limits.members_of(are_set), around.shape)
+        inside = np.flatnonzero(limits.contains(around, members))
+        if len(inside):
+            return codec.from_flat([*chosen, *around[inside[0]]])
+    raise ArgumentError(
+        f"no setting of {', '.join(are_set)} with the digits of their ranges was found within the limits; allow more "
+        "digits"
+    )
+
+
+def _ranges(codec: Codec) -> set[str]:
+    """Return the names whose ranges have digits."""
+    kinds = codec.domains.kinds.items()
+    return {name for name, kind in kinds if isinstance(kind, Range) and kind.digits is not None}
+
+
+def _neighbours(codec: Codec, columns: list[int], point: np.ndarray) -> np.ndarray:
+    """Return the points around one ``(q,)`` whose columns have their digits, ``n x q``, the nearest first."""
+    either_side: list[list[float]] = []
+    for column in columns:
+        kind: Any = codec.domains.intervals[column]
+        # Converting may leave the bounds.
+        native = min(max(float(kind.to_native(point[column])), kind.low), kind.high)
+        count = 2 if len(either_side) < MAX_TRIED else 1
+        either_side.append([min(max(float(kind.to_unit(near)), 0.0), 1.0) for near in kind.round(native)[:count]])
+    combined = list(product(*either_side))
+    points = np.tile(point, (len(combined), 1))
+    points[:, columns] = combined
+    return points[np.argsort(np.square(points - point).sum(axis=1), kind="stable")]
+
+
+def _centre(limits: Limits, point: np.ndarray, are_set: Collection[str]) -> np.ndarray:
+    """Return a point far inside the limits, ``(q,)``, which sets the same coordinates."""
+    members = limits.members_of(are_set) if limits.null is None else limits.choose_members(point)
+    free, polytope, centre = members & ~limits.members_of(limits.fixed), limits.polytope(members), point.copy()
+    if polytope is not None and polytope.ball is not None:
+        for column, share in zip(np.flatnonzero(free), polytope.ball.centre, strict=True):
+            low, high = limits.domains.intervals[column]
+            centre[column] = limits.domains.scales[column].to_unit(low + (high - low) * share)
+    return centre.clip(0.0, 1.0)
