@@ -89,6 +89,15 @@ def test_fields_are_read_as_elsewhere(tmp_path):
             {"arms": [{"ph": 6, "feed": 1}, {}, {"ph": 7}], "reward_range": [0, 2]},
         ),
         ({"mode": "contextual", "contexts": "biomass", "cost": [""] * 4}, {"contexts": ["biomass"]}),
+        (
+            {"low": ["0.01", "5.5", "", ""], "step": ["log, 2 digits", "3 digits", "", ""]},
+            {
+                "settable": {
+                    "feed": {"low": 0.01, "high": 5, "scale": "log", "digits": 2},
+                    "ph": {"low": 5.5, "high": 7.5, "digits": 3},
+                }
+            },
+        ),
         ({"diagram": "", "variables": "feed, ph\nbiomass, titre"}, {"variables": ["feed", "ph", "biomass", "titre"]}),
     ],
 )
