@@ -76,13 +76,15 @@ class Units:
         return self.codec.from_native(numbers, self.interface.problem.null_action, asked)
 
     def read_setting(self, name: str, value: Any) -> Any:
-        """Return a value to set as the log stores it: the label of a category, or a number.
+        """Return a value to set as the log stores it: the label of a category, a number or an interval.
 
         Raises:
-            ArgumentError: if it is neither.
+            ArgumentError: if it is none of these.
         """
         names = self.codec.domains.names
-        return value if name in names and self.codec.domains.categories(names.index(name)) else _read_value(name, value)
+        if name in names and self.codec.domains.categories(names.index(name)):
+            return value
+        return _read_interval(name, value) if self.codec.intervals else _read_value(name, value)
 
     def values(self, values: Mapping[str, Any]) -> dict[str, float | None]:
         """Return the values of all variables, None for those that were not measured, without ignored names.

@@ -139,6 +139,7 @@ def test_trials_keep_fixed_and_shared_values(agent, mode, tmp_path):
         ("GP-UCB", "soft", {"fixed": 3}, "fixed must be a mapping"),
         ("CEO", "hard", {"shared": "x"}, "CEO cannot keep values in this study; ask without fixed and"),
         ("Auto", "contextual", {"shared": "m"}, "Auto cannot keep values in this study; .* or choose CBO, cCBO"),
+        ("Random", "aggregated", {"fixed": {"a": [0.0, 0.5]}}, "values can be fixed in soft, hard and contextual mode"),
         ("TS", "discrete", {"fixed": {"x": 0.5}}, "values can be fixed in soft, hard and contextual mode alone"),
     ],
 )
