@@ -467,7 +467,10 @@ class RandomStudy:
     def step_look(self):
         if self.chance(0.3):
             self.attempt(lambda: self.study.report(self.folder / "s.html"))
-        assert self.study.best_trial is None or self.study.best_trial.status == "told"
+        if best := self.study.best_trial:
+            assert best.status == "told"
+            for limit in self.limits:
+                self.check_limit(self.done_by(best), *limit)
 
     def step_reopen(self):
         if self.chance(0.5):
