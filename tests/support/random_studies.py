@@ -96,6 +96,10 @@ class RandomStudy:
                 return Integer(1, int(self.rng.integers(2, 7)))
             case 3:
                 return Categorical(["red", "green", "blue"][: self.rng.integers(2, 4)])
+            case 4:
+                return Range(low, low + 2.0, digits=2)
+            case 5:
+                return Range(0.1, 10.0, scale="log", digits=1)
         return (low, low + float(self.rng.choice([1.0, 2.0, 5.0])))
 
     def ends(self, name):
@@ -208,7 +212,8 @@ class RandomStudy:
             return int(self.rng.integers(low, high + 1))
         if step := getattr(domain, "step", None):
             return float(low + step * self.rng.integers(0, round((high - low) / step) + 1))
-        return float(self.rng.uniform(low, high))
+        value = float(self.rng.uniform(low, high))
+        return domain.round(value)[0] if getattr(domain, "digits", None) else value
 
     def number(self, name, value):
         if isinstance(value, str):
@@ -287,6 +292,8 @@ class RandomStudy:
                 assert isinstance(value, int), (name, value)
             elif step := getattr(domain, "step", None):
                 assert abs((value - low) / step - round((value - low) / step)) < EXACT, (name, value, domain)
+            elif (digits := getattr(domain, "digits", None)) and name not in (fixed or {}):
+                assert value == float(f"{value:.{digits}g}"), (name, value, domain)
         if self.mode in ("soft", "aggregated"):
             assert sorted(do) == self.names
         if self.targets is not None:
