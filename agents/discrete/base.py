@@ -94,5 +94,8 @@ def arms_of(task: DiscreteTask, sets: Sets) -> list[int]:
         if missing := [sorted(target) for target in chosen if target not in offered]:
             first = min(missing)
             description = f"{len(first)} variables at once" if len(first) > 4 else f"{{{', '.join(first)}}}"
-            raise UnsupportedModeError(f"{task.env_id} has no arms that set {description}, which may be optimal")
+            raise UnsupportedModeError(
+                f"{task.env_id} has no arms that set {description}, which may be optimal; add such arms, or choose an "
+                "agent that plays all arms alike: UCB, TS or SuccessiveRejects"
+            )
     return [index for index, target in enumerate(targets) if target in chosen]

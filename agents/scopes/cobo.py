@@ -34,4 +34,7 @@ class CoBO(CoCaBO):
         for index, scope in enumerate(self.task.scopes):
             if members(scope)[0] == everything:
                 return [(index, frozenset(self.task.contexts))]
-        raise ArgumentError(f"{self.task.env_id} has no scope that sets all of {sorted(everything)}")
+        raise ArgumentError(
+            f"{self.task.env_id} has no scope that sets all of {sorted(everything)}; add one, or choose an agent that "
+            "takes any scopes: CoCaBO or GP-UCB"
+        )
