@@ -154,7 +154,10 @@ class RandomStudy:
         if self.mode == "hard" and self.chance(0.5):
             sets = list(chain.from_iterable(combinations(self.names, size) for size in range(len(self.names) + 1)))
             chosen = sorted(self.rng.choice(len(sets), int(self.rng.integers(1, len(sets) + 1)), replace=False))
-            self.targets = fields["targets"] = [list(sets[index]) for index in chosen]
+            self.targets = [list(sets[index]) for index in chosen]
+            if not any(self.targets):
+                self.targets.append(list(self.names))
+            fields["targets"] = self.targets
         if self.mode in ("hard", "soft") and self.chance(0.25):
             node = str(self.rng.choice(causes))
             fields["constraints"] = [f"{node} >= {self.rng.choice([-3.0, 0.0, 1.0])}"]
