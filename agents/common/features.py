@@ -243,16 +243,25 @@ class SparseFeatures(ActionFeatures):
         return torch.cat([values, (values != self._null).double()])
 
     def repair(self, points: Tensor) -> Tensor:
-        if self._most is None and (limits := self.limits) is not None:
-            # An action may have been done outside the limits.
-            values, members = points[..., : self.input_dim], self.membership(points)
-            known = members.detach().cpu().numpy().reshape(-1, self.input_dim)
-            odd = np.array([not limits.permits(row) for row in known]).reshape(members.shape[:-1])
-            if odd.any():
-                given = torch.where(members, values, self._null.to(values)).detach().cpu().numpy()
-                chosen = torch.as_tensor(limits.choose_members(given)).to(members.device)
-                members = torch.where(torch.as_tensor(odd).to(members.device)[..., None], chosen, members)
-                points = torch.cat([values, members.to(values)], -1)
+        # An action may have been done outside the limits.
+        values, members = points[..., : self.input_dim], self.membership(points)
+        known = members.detach().cpu().numpy()
+        if (limits := self.limits) is not None:
+            rows = known.reshape(-1, self.input_dim)
+            odd = np.array([not limits.permits(row) for row in rows]).reshape(members.shape[:-1])
+        else:
+            odd = known.sum(-1) > (self._most or self.input_dim)
+        if odd.any():
+            given = torch.where(members, values, self._null.to(values)).detach().cpu().numpy()
+            if limits is not None:
+                chosen = limits.choose_members(given)
+            else:
+                assert self.codec is not None
+                chosen = np.asarray(self.codec.to_action(given)) != self._null.numpy()
+            members = torch.where(
+                torch.as_tensor(odd).to(members.device)[..., None], torch.as_tensor(chosen).to(members.device), members
+            )
+            points = torch.cat([values, members.to(values)], -1)
         return super().repair(points)
 
     def decode(self, point: Tensor) -> Action:

@@ -7,7 +7,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.study import create_study, load_study
 from tests.support.families import by_family
 from tests.support.studies import FERMENTER, grown, lose_caches
-from tests.support.study_laboratory import PAIRS, context, description, everything_set, outcome
+from tests.support.study_laboratory import PAIRS, PARAMETERS, context, description, everything_set, outcome
 
 
 def played(tmp_path, agent, mode, rounds=2):
@@ -164,3 +164,15 @@ def test_fixed_values_must_fit_sets_and_limits(tmp_path):
     with pytest.raises(ArgumentError, match="none of the targets sets"):
         limited.ask(fixed={"ph": 7.3, "feed": 2.0})
     assert limited.ask(fixed={"ph": 6.5}, shared=["feed"]).do["feed"] >= 4.0
+
+
+@pytest.mark.parametrize("agent", by_family([a for a, m in PAIRS if m == "soft" and a in STEERABLE]))
+def test_data_may_change_more_parameters_than_a_trial(agent, tmp_path):
+    parameters = {name: {**parameter, "null": 0.0} for name, parameter in PARAMETERS.items()}
+    fields = description("soft") | {"parameters": parameters, "options": {"max_interventions": 1}, "agent": agent}
+    study, rng = create_study("s", storage=tmp_path / "s.db", **fields), np.random.default_rng(100)
+    done = [{"a": 1.5, "b": -0.5}, {"a": 0.5, "b": 0.25}]
+    study.add_data([outcome("soft", do, rng) for do in done], do=done)
+    trials = [study.ask(), study.ask()]
+    for do in (*(trial.do for trial in trials), study.recommendation()):
+        assert sum(value != 0.0 for value in do.values()) <= 1
