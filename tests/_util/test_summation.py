@@ -19,8 +19,9 @@ GUARDED = (
 #: how many sums of whole numbers a module there has
 COUNTS = {
     "cbo_gym.actions.spaces": 1,
-    "cbo_gym.agents.baselines.learned_graph": 2,
+    "cbo_gym.agents.baselines.learned_graph": 3,
     "cbo_gym.agents.cells.gpoo": 1,
+    "cbo_gym.agents.networks.gp_network": 1,
     "cbo_gym.agents.super_arms.ssem_ucb": 1,
     "cbo_gym.modes.soft.interface": 1,
     "cbo_gym.scm.scopes.policy_scopes": 1,

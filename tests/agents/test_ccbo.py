@@ -45,7 +45,7 @@ def test_the_multi_task_model_learns_one_outcome_from_another():
 
     model = MultiTaskGPs(["f", "g"], 1, [flat, flat])
     for x in np.linspace(0, 1, 12):
-        model.observe(tensor(x), [np.sin(6 * x), -np.sin(6 * x)])
+        model.observe(tensor(x), [np.sin(6 * x), -np.sin(6 * x)], [0.0, 0.0])
     model.adjust([1.0, 1.0])
     mean, root = model.predict(tensor([0.25], [0.6]))
     np.testing.assert_allclose(mean[:, 0], np.sin([1.5, 3.6]), atol=0.15)
