@@ -19,7 +19,9 @@ ONE_REWARD = tuple(entry for entry in entries() if SEVERAL not in entry.tags)
 IDS = tuple(entry.id for entry in ONE_REWARD)
 SEVERAL_OBJECTIVES = tuple(entry.id for entry in entries() if SEVERAL in entry.tags)
 FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
-LAST_OF_MODE = {entry.mode: entry.id for entry in entries()}
+#: mixed benchmarks have no instances
+HAVE_INSTANCES = [entry.id for entry in entries() if "mixed" not in entry.tags]
+LAST_OF_MODE = {entry.mode: entry.id for entry in entries() if entry.id in HAVE_INSTANCES}
 ONE_OF_A_KIND = tuple({_kind(entry): entry.id for entry in reversed(ONE_REWARD)}.values())[::-1]
 
 #: all ids as parameters, slow but for one of a kind
