@@ -12,6 +12,7 @@ import pytest
 
 import cbo_gym
 from cbo_gym import make_task
+from cbo_gym.actions import Kind
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.envs.registry import InitialData, find_entry
 from cbo_gym.problems import build_problem
@@ -187,11 +188,11 @@ def test_hard_initial_data_are_observations_and_some_of_each_other_target(env_id
     assert played[:observed] == [frozenset()] * observed
     for target in task.targets:
         assert played.count(target) == (each if target else observed)
-    domains = task.manipulable
     for action, observation, _ in task.initial_data:
-        for place, (name, (low, high)) in enumerate(domains.items()):
+        for value, (name, kind) in zip(action["values"], task.manipulable.items(), strict=True):
             if name in task.targets[action["target"]]:
-                native = low + (high - low) * action["values"][place]
+                low, high = kind
+                native = kind.to_native(value) if isinstance(kind, Kind) else low + (high - low) * value
                 assert observation["nodes"][task.nodes.index(name)] == pytest.approx(native, rel=1e-12)
 
 
