@@ -19,10 +19,11 @@ class Centre(Agent):
     """
 
     modes = frozenset(Mode)
+    takes_kinds = True
 
     def act(self, observation):
         if self.task.mode in (Mode.HARD, Mode.DYNAMIC):
-            values = np.full(len(self.task.manipulable), 0.5)
+            values = self.task.codec.domains.round(np.full(len(self.task.manipulable), 0.5))
             return {"target": len(self.task.targets) - 1, "values": values}
         if self.task.mode is Mode.CONTEXTUAL:
             return {"scope": 0, "values": np.full(len(self.task.manipulable), 0.5)}
@@ -34,9 +35,7 @@ class Centre(Agent):
             return (np.arange(len(self.task.action_domains)) % 2).astype(np.int8)
         if self.task.mode is Mode.DISCRETE:
             return len(self.task.arms) // 2
-        if self.task.mode is Mode.ADVERSARIAL:
-            return self.task.codec.to_action(np.full(self.task.action_space.shape, 0.5))
-        return np.full(self.task.action_space.shape, 0.5)
+        return self.task.codec.to_action(np.full(self.task.action_space.shape, 0.5))
 
 
 class Odd(Centre):
