@@ -115,7 +115,7 @@ class Kind(tuple[float, float]):
 class Range(Kind):
     """Numbers from ``low`` to ``high``.
 
-    Args:
+    Attributes:
         low: lower end.
         high: upper end.
         step: distance of the values that can be set, ``low``, ``low + step``, ...; None for all numbers.
@@ -297,7 +297,7 @@ class Integer(Kind):
 class Categorical(Kind):
     """One of several categories without an order, such as media; the number of a category is its index.
 
-    Args:
+    Attributes:
         categories: their names, at least two.
 
     Raises:
