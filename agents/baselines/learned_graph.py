@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbo_gym._util.arguments import require_probability, require_word, whole_number
-from cbo_gym.actions.codec import UNSET
+from cbo_gym.actions.domains import UNSET
 from cbo_gym.agent import Agent
 from cbo_gym.errors import ArgumentError, UnsupportedModeError, did_you_mean, naming_the_extra
 from cbo_gym.scm.diagram import CausalDiagram, Edge

@@ -45,6 +45,11 @@ class Levels:
         self._steps = torch.tensor([(count or 2) - 1 for count in levels], dtype=torch.float64)
         self._unordered = torch.tensor([index in categories for index in range(len(levels))])
 
+    @classmethod
+    def of(cls, domains: Domains) -> Levels | None:
+        """Return the levels of domains; None if none has levels."""
+        return cls(domains.levels, domains.category_counts) if any(domains.levels) else None
+
     def round(self, values: Tensor) -> Tensor:
         """Return the nearest values at the levels, ``... x q``."""
         has, steps = self._has.to(values.device), self._steps.to(values.device)
@@ -163,9 +168,8 @@ class ActionFeatures(ABC):
 
     def _take_kinds(self, domains: Domains) -> None:
         """Set the levels and the categories of the values."""
-        sizes = {index: len(domains.categories(index)) for index in range(len(domains))}
-        self.categories = {index: size for index, size in sizes.items() if size}
-        self.levels = Levels(domains.levels, self.categories) if any(domains.levels) else None
+        self.categories = domains.category_counts
+        self.levels = Levels.of(domains)
 
     def _draw_values(self, count: int, dim: int, generator: torch.Generator) -> Tensor:
         values = _sobol(count, dim, generator)

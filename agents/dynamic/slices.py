@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cbo_gym.actions.codec import UNSET
+from cbo_gym.actions.domains import UNSET
 from cbo_gym.agent import Agent
 from cbo_gym.agents.intervention_sets.hard_view import HardView
 from cbo_gym.errors import ArgumentError

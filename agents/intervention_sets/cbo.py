@@ -142,8 +142,7 @@ class CBO(Agent):
         self._effects = self.make_effects()
         if self.in_common:
             noise_std = 0.0 if is_noiseless(task, task.reward) else None
-            sizes = {index: len(task.codec.domains.categories(index)) for index in range(len(task.manipulable))}
-            categories = {index: size for index, size in sizes.items() if size}
+            categories = task.codec.domains.category_counts
             self._gp = SetsGP(task.reward, len(task.manipulable), self.device, noise_std, categories)
         costs, cost_of_observing = self._make_costs()
         setting = Setting(task, self._effects, costs, self.device)
@@ -328,9 +327,9 @@ def coverage(observed: np.ndarray, domains: Sequence[Interval]) -> float:
     columns = zip(box.scales, box.intervals, observed.T, strict=True)
     points = np.array([scale.to_unit(np.clip(column, *ends)) for scale, ends, column in columns]).T
     # A hull has no volume along categories: there the share that was observed counts.
-    counts = np.array([len(box.categories(index)) for index in range(len(box))])
-    seen = [len(np.unique(points[:, index])) / counts[index] for index in np.flatnonzero(counts)]
-    return float(np.prod(seen)) * (_hull_volume(points[:, counts == 0]) if not counts.all() else 1.0)
+    seen = [len(np.unique(points[:, index])) / count for index, count in box.category_counts.items()]
+    numbers = [index for index in range(len(box)) if index not in box.category_counts]
+    return float(np.prod(seen)) * (_hull_volume(points[:, numbers]) if numbers else 1.0)
 
 
 def _hull_volume(points: np.ndarray) -> float:

@@ -187,9 +187,7 @@ class SetModel(InterventionSetModel):
         engine = SobolEngine(dim, scramble=True, seed=seed)
         self._candidates = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(device)
         domains = Domains({name: task.manipulable[name] for name in self._scales})
-        sizes = {index: len(domains.categories(index)) for index in range(dim)}
-        self._categories = {index: size for index, size in sizes.items() if size}
-        self._levels = Levels(domains.levels, self._categories) if any(domains.levels) else None
+        self._categories, self._levels = domains.category_counts, Levels.of(domains)
         if self._levels is not None:
             self._candidates = self._levels.from_uniform(self._candidates).unique(dim=0)
         self._codec, self._limits = task.codec, task.codec.limits

@@ -120,9 +120,9 @@ class GPNetwork:
     def _categories_of(self, column: str | int) -> int:
         """Return the number of categories of a parent or an action's coordinate; 0 for a number."""
         if isinstance(column, int):
-            return len(self.task.codec.domains.categories(column))
+            return self.task.codec.domains.category_counts.get(column, 0)
         names = self.settable.names
-        return len(self.settable.categories(names.index(column))) if column in names else 0
+        return self.settable.category_counts.get(names.index(column), 0) if column in names else 0
 
     def _columns_of(self, node: str, signal_inputs: bool) -> tuple[str | int, ...]:
         """Return the inputs of a node's GP: names of parents, indices of actions, then the inputs of signals."""

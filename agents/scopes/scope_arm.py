@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
-from cbo_gym.actions.codec import UNSET
+from cbo_gym.actions.domains import UNSET
 from cbo_gym.agents.common.features import BoxFeatures
 from cbo_gym.agents.common.search import RAW_SAMPLES, RESTARTS, maximise
 from cbo_gym.agents.gp.algebra import short_kernel

@@ -15,7 +15,6 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike
 
-from cbo_gym.actions.domains import UNSET as UNSET
 from cbo_gym.actions.domains import Domains
 from cbo_gym.actions.limits import Limits
 from cbo_gym.actions.spaces import ON_GRID, CellBox, GridBox, Space, SparseBox, SuperArmSpace
@@ -98,11 +97,7 @@ class Codec(ABC):
         return np.array([self._to_unit(name, values[name]) if name in values else low for name, low in pairs])
 
     def _to_unit(self, name: str, native: Any) -> Any:
-        try:
-            number = self.domains.number(name, native)
-        except ArgumentError as error:
-            raise ArgumentError(f"the value of {name} {error}") from error
-        return self.domains.scales[self.domains.names.index(name)].to_unit(number)
+        return self.domains.scales[self.domains.names.index(name)].to_unit(self.domains.number(name, native))
 
     def steer(self, fixed: Mapping[str, Any], required: Collection[str] = ()) -> Limits:
         """Return the limits of actions that have fixed values, for :attr:`limits`.
@@ -134,7 +129,7 @@ class Codec(ABC):
 
     def draw(self, rng: np.random.Generator) -> Action:
         """Return a random action within :attr:`limits`, which are not None."""
-        raise NotImplementedError
+        raise NotImplementedError(f"actions of {self.space} have no limits")
 
     @property
     def options(self) -> tuple[str, Sequence[str]]:

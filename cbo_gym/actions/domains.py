@@ -494,6 +494,12 @@ class Domains:
         pairs = zip(self.names, self.intervals, strict=True)
         return {name: domain for name, domain in pairs if isinstance(domain, Kind)}
 
+    @cached_property
+    def category_counts(self) -> dict[int, int]:
+        """Coordinate that is a category -> the number of categories."""
+        counts = {index: len(self.categories(index)) for index in range(len(self))}
+        return {index: count for index, count in counts.items() if count}
+
     def categories(self, index: int) -> tuple[str, ...]:
         """Return the categories of a coordinate; empty for numbers."""
         domain = self.intervals[index]
@@ -508,10 +514,16 @@ class Domains:
         """Return the native number of a value that a user gives to a coordinate.
 
         Raises:
-            ArgumentError: if it is not of the coordinate's kind; numbers without a kind are not checked.
+            ArgumentError: "the value of X must be ...", if it is not of the coordinate's kind; numbers without a kind
+                are not checked.
         """
         domain = self.intervals[self.names.index(name)]
-        return domain.number(value) if isinstance(domain, Kind) else value
+        if not isinstance(domain, Kind):
+            return value
+        try:
+            return domain.number(value)
+        except ArgumentError as error:
+            raise ArgumentError(f"the value of {name} {error}") from error
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Domains) and (self.names, self.intervals) == (other.names, other.intervals)

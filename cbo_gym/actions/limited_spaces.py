@@ -12,7 +12,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
 from cbo_gym.actions.limits import Limits
-from cbo_gym.actions.spaces import GridBox, Parametrised, Space, batch_parametrised
+from cbo_gym.actions.spaces import Parametrised, Space, batch_parametrised
 
 
 class LimitedBox(Parametrised, spaces.Box):
@@ -28,7 +28,7 @@ class LimitedBox(Parametrised, spaces.Box):
         self.parameters = (limits,)
         q = len(limits.domains)
         #: The levels of the coordinates; None if they may have any values.
-        self.grid = GridBox(q, limits.domains.levels) if any(limits.domains.levels) else None
+        self.grid = limits.domains.grid
         super().__init__(0.0, 1.0, (q,) if batch is None else (batch, q), np.float64, seed=seed)
 
     def sample(self, mask: None = None, probability: None = None) -> np.ndarray:

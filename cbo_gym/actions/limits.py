@@ -302,6 +302,11 @@ class Polytope:
         return self._points(moved, given, points, xp)
 
     @property
+    def centre(self) -> np.ndarray:
+        """The point farthest inside, ``(d,)``."""
+        return self._points(self._inner.centre, None, self._inner.centre, np)
+
+    @property
     def _inner(self) -> Ball:
         assert self.ball is not None, "an empty set has no points"
         return self.ball

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym._util.arguments import MAX_NOISE_SEED, seed_number
-from cbo_gym.actions import Categorical, Integer, Interval, Kind, Range
+from cbo_gym.actions import Categorical, Integer, Interval, Range
 from cbo_gym.actions.codec import ArmCodec, CellCodec, ChoiceCodec, Codec, SuperArmCodec
 from cbo_gym.errors import ArgumentError
 from cbo_gym.integrations.opening import open_env, require_function
@@ -63,8 +63,7 @@ def _arm(codec: ArmCodec, trial: Any) -> Action:
 
 def _unit(codec: Codec, index: int, trial: Any, name: str) -> float:
     domain = codec.domains.intervals[index]
-    native = _native(trial, name, domain)
-    number = domain.number(native) if isinstance(domain, Kind) else native
+    number = codec.domains.number(codec.domains.names[index], _native(trial, name, domain))
     return float(np.clip(codec.domains.scales[index].to_unit(number), 0.0, 1.0))
 
 

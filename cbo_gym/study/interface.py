@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from cbo_gym._util.yaml import KeyPath
-from cbo_gym.actions import Costs, Domains, Limits, Range
+from cbo_gym.actions import Costs, Domains, Interval, Kind, Limits, Range
 from cbo_gym.actions.domains import ON_LEVEL
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.modes import classes_of
@@ -226,7 +226,7 @@ def _null_action(description: Description) -> list[float]:
         domains = Domains({name: parameter.bounds})
         (low, high), (scale,) = parameter.bounds, domains.scales
         with at("parameters", name):
-            null = low if parameter.null is None else _null_value(name, domains, parameter.null)
+            null = low if parameter.null is None else _null_value(name, domains.intervals[0], parameter.null)
             if not low <= null <= high:
                 raise ArgumentError(f"the null value of {name} must lie in [{low:g}, {high:g}]; given {null:g}")
             unit = float(scale.to_unit(null))
@@ -242,9 +242,9 @@ def _null_action(description: Description) -> list[float]:
     return null_action
 
 
-def _null_value(name: str, domains: Domains, null: Any) -> float:
+def _null_value(name: str, domain: Interval, null: Any) -> float:
     try:
-        return float(domains.number(name, null))
+        return domain.number(null) if isinstance(domain, Kind) else float(null)
     except ValueError as error:
         raise ArgumentError(f"the null value of {name} {error}") from error
 

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.error import InvalidAction
 
 from cbo_gym._util.arguments import is_finite_number, number_in
-from cbo_gym.actions import Categorical
+from cbo_gym.actions import Categorical, Domains
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.modes.base.interface import Interface
 from cbo_gym.study.description import MAX_MAGNITUDE, Description
@@ -170,11 +170,7 @@ class Units:
     def _read(self, name: str, value: Any) -> Any:
         if name not in self.categories:
             return _read_value(name, value)
-        kind = self.categories[name]
-        try:
-            return kind.label(kind.number(value))
-        except ArgumentError as error:
-            raise ArgumentError(f"the value of {name} {error}") from error
+        return self.categories[name].label(Domains(self.categories).number(name, value))
 
     def misses(self, action: Action, values: Mapping[str, float | None]) -> bool:
         """Return whether measured values break a constraint, or the action breaks a limit."""
