@@ -150,6 +150,10 @@ class ActionFeatures(ABC):
     def encode(self, action: Action) -> Tensor:
         """Return the search point of an action, shape ``(search_dim,)``."""
 
+    def encode_inside(self, action: Action) -> Tensor:
+        """Return the search point of an action, which is moved inside if it was done outside bounds or limits."""
+        return self.repair(self.encode(action).clamp(0.0, 1.0))
+
     @abstractmethod
     def decode(self, point: Tensor) -> Action:
         """Return the action of a search point ``(search_dim,)``, clipped to the action space."""
@@ -246,27 +250,19 @@ class SparseFeatures(ActionFeatures):
         values = torch.as_tensor(np.asarray(action, dtype=np.float64))
         return torch.cat([values, (values != self._null).double()])
 
-    def repair(self, points: Tensor) -> Tensor:
-        # An action may have been done outside the limits.
-        values, members = points[..., : self.input_dim], self.membership(points)
-        known = members.detach().cpu().numpy()
-        if (limits := self.limits) is not None:
-            rows = known.reshape(-1, self.input_dim)
-            odd = np.array([not limits.permits(row) for row in rows]).reshape(members.shape[:-1])
+    def encode_inside(self, action: Action) -> Tensor:
+        point = self.encode(action).clamp(0.0, 1.0)
+        members = self.membership(point).numpy()
+        few = int(members.sum()) <= (self._most or self.input_dim)
+        if few if self.limits is None else self.limits.permits(members):
+            return self.repair(point)
+        values = self.exact_inputs(point).numpy()
+        if self.limits is None:
+            assert self.codec is not None
+            members = self.codec.to_action(values) != self._null.numpy()
         else:
-            odd = known.sum(-1) > (self._most or self.input_dim)
-        if odd.any():
-            given = torch.where(members, values, self._null.to(values)).detach().cpu().numpy()
-            if limits is not None:
-                chosen = limits.choose_members(given)
-            else:
-                assert self.codec is not None
-                chosen = np.asarray(self.codec.to_action(given)) != self._null.numpy()
-            members = torch.where(
-                torch.as_tensor(odd).to(members.device)[..., None], torch.as_tensor(chosen).to(members.device), members
-            )
-            points = torch.cat([values, members.to(values)], -1)
-        return super().repair(points)
+            members = self.limits.choose_members(values)
+        return self.repair(torch.cat([point[: self.input_dim], torch.as_tensor(members).to(point)]))
 
     def decode(self, point: Tensor) -> Action:
         return np.clip(self.inputs(point).cpu().numpy(), 0.0, 1.0)

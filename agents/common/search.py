@@ -144,7 +144,7 @@ def _first_distinct(played: Sequence[Action], features: ActionFeatures) -> Tenso
     """
     distinct: dict[tuple[float, ...], Tensor] = {}
     for action in played:
-        point = features.repair(features.encode(action).clamp(0.0, 1.0))
+        point = features.encode_inside(action)
         distinct.setdefault(tuple(features.inputs(point).tolist()), point)
         if len(distinct) == INCUMBENTS:
             break

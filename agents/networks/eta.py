@@ -67,7 +67,12 @@ class WithEta(ActionFeatures):
 
     def encode(self, action: Action) -> Tensor:
         """Return the search point of an action with every node at its upper bound."""
-        point = self._features.encode(action)
+        return self._with_upper_bounds(self._features.encode(action))
+
+    def encode_inside(self, action: Action) -> Tensor:
+        return self._with_upper_bounds(self._features.encode_inside(action))
+
+    def _with_upper_bounds(self, point: Tensor) -> Tensor:
         return torch.cat([point.new_ones(len(self._nodes)), point])
 
     def decode(self, point: Tensor) -> Action:
