@@ -105,7 +105,5 @@ def _centre(limits: Limits, point: np.ndarray, are_set: Collection[str]) -> np.n
     members = limits.members_of(are_set) if limits.null is None else limits.choose_members(point)
     free, polytope, centre = members & ~limits.members_of(limits.fixed), limits.polytope(members), point.copy()
     if polytope is not None and polytope.ball is not None:
-        for column, share in zip(np.flatnonzero(free), polytope.ball.centre, strict=True):
-            low, high = limits.domains.intervals[column]
-            centre[column] = limits.domains.scales[column].to_unit(low + (high - low) * share)
+        centre[free] = polytope.centre
     return centre.clip(0.0, 1.0)

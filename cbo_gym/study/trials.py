@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -92,10 +93,9 @@ class Trials:
 
     def copy(self) -> Trials:
         """Return a copy, to which other events can be added."""
-        copy = Trials()
-        shared = ("number", "_has_precise_data")
-        vars(copy).update({name: value if name in shared else value.copy() for name, value in vars(self).items()})
-        return copy
+        made = Trials()
+        vars(made).update({name: copy(value) for name, value in vars(self).items()})
+        return made
 
     @property
     def pending(self) -> list[Entry]:

@@ -17,7 +17,8 @@ from cbo_gym.problems.systems.function_networks import ALPINE2_NODES, ALPINE2_PE
 from cbo_gym.problems.systems.hard_graphs import AGES, AGLIETTI, CANCER, NATURAL_ASPIRIN, NATURAL_STATIN
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform
 
-OWN = "none"
+# What the registry says of a problem without a paper.
+NO_PAPER = "none"
 
 # Values of Alpine2's third action by category; only B's factor is large.
 ALPINE2_CATEGORIES = {"A": 2.0, "B": 4.8, "C": 7.0, "D": 0.5, "E": 9.4}
@@ -48,7 +49,7 @@ def mixed_alpine2(noise_std: float = 0.0) -> Problem:
         "Alpine2",
         StructuralCausalModel(read_equations(equations, gaussian_noise(noise_std), actions=actions), reward="Y"),
         "A chain of products sqrt(x) sin(x), whose actions are numbers, steps, integers and a category.",
-        f"{OWN}; after Astudillo & Frazier (2021)",
+        f"{NO_PAPER}; after Astudillo & Frazier (2021)",
         action_domains=[
             (0.0, 10.0),
             Integer(0, 10),
@@ -92,7 +93,7 @@ def mixed_psa() -> Problem:
         read_equations(equations, noise),
         {"Aspirin": Integer(0, 4), "Statin": Categorical(STATINS), "Dose": Range(1, 80, scale="log")},
         "Tablets of aspirin, a statin and its dose; the reward is the negated level of prostate-specific antigen.",
-        f"{OWN}; after {AGLIETTI}",
+        f"{NO_PAPER}; after {AGLIETTI}",
         optimal_do={"Aspirin": 1, "Statin": "C", "Dose": 20.0},
     )
 
@@ -121,7 +122,7 @@ def fermenter(noisy: bool = True) -> Problem:
         "Fermenter",
         StructuralCausalModel(read_equations(equations, noise, actions=names), reward="titre"),
         "A batch of cells: feed in g/h on a logarithmic scale, heat in °C, stirring in hundreds of rpm, pH and medium.",
-        OWN,
+        NO_PAPER,
         action_domains=[
             Range(0.1, 10, scale="log"),
             Range(28, 40, step=0.5),
