@@ -1,8 +1,8 @@
 """Train policies by Stable-Baselines3, keep them, and use them again as agents on other instances of their tasks.
 
 Each policy learns on thousands of rounds of one system. Then it plays the same rounds as a method that knows nothing of
-the system beforehand, on the system itself and on an instance of it whose optimum lies elsewhere: what a policy has
-learnt of one system it has not learnt of another.
+the system beforehand, on the system itself and on an instance of it whose optimum may lie elsewhere. The scores show
+which policies carry over.
 """
 
 import argparse
