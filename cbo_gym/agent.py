@@ -23,6 +23,14 @@ __all__ = ["Agent", "UnsupportedModeError"]
 
 # Agents that keep limits, for errors.
 LIMITED = "Auto, CBO, cCBO, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random"
+# Agents that play several objectives, and those of them that take kinds and limits.
+SEVERAL = "Auto, CausalParetoSelect, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
+SEVERAL_LIMITED = "Auto, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
+
+
+def limited(task: Task) -> str:
+    """Return the names of the agents that keep limits on tasks with as many objectives, for errors."""
+    return SEVERAL_LIMITED if task.objectives else LIMITED
 
 
 class Agent(ABC):
@@ -78,18 +86,18 @@ class Agent(ABC):
         if task.objectives and not self.several_objectives:
             raise UnsupportedModeError(
                 f"{type(self).__name__} maximises one reward; {task.env_id} has several objectives: "
-                f"{', '.join(map(str, task.objectives))}"
+                f"{', '.join(map(str, task.objectives))}; choose {SEVERAL}"
             )
         if task.codec.limits is not None and not self.takes_limits:
             raise UnsupportedModeError(
                 f"{type(self).__name__} does not keep limits, and {task.env_id} has "
-                f"{', '.join(map(repr, task.codec.limits.statements))}; choose {LIMITED}"
+                f"{', '.join(map(repr, task.codec.limits.statements))}; choose {limited(task)}"
             )
         if not (self.takes_kinds or task.codec.domains.is_plain):
             kinds = [f"{name}: {kind!r}" for name, kind in task.codec.domains.kinds.items()]
             raise UnsupportedModeError(
                 f"{type(self).__name__} takes only numbers between bounds; {task.env_id} has {', '.join(kinds)}; "
-                f"choose an agent that takes these: {TAKE_KINDS}"
+                f"choose an agent that takes these: {SEVERAL_LIMITED if task.objectives else TAKE_KINDS}"
             )
         self.task = task
         self.rng = np.random.default_rng(seed)
@@ -185,7 +193,7 @@ class Agent(ABC):
             zeros = {name: np.zeros(spaces[name].shape, spaces[name].dtype) for name in spaces}
             for name, value in known.items():
                 zeros["nodes"][self.task.nodes.index(name)] = value
-            return zeros, known.get(self.task.reward, 0.0)
+            return zeros, self._reward_of(known)
         codec = self.task.codec
         points = np.array([codec.to_point(past.action) for past in self.history])
         nearest = int(np.argmin(np.square(points - codec.to_point(action)).sum(axis=-1)))
@@ -193,13 +201,26 @@ class Agent(ABC):
         # The precision is that of the other round.
         past = self.history[nearest].observation
         observation = deepcopy({key: value for key, value in past.items() if key not in ("std", "count")})
-        if self.task.objectives:
-            return observation, estimate
         predicted = self.expected_nodes_given(action, known) if known else self.expected_nodes(action)
-        expected = {self.task.reward: float(estimate), **predicted}
+        expected = {**self._rewards_by_name(estimate), **predicted}
         for name, value in expected.items():
-            observation["nodes"][self.task.nodes.index(name)] = value
-        return observation, expected[self.task.reward]
+            # The cost of a round may be an objective, and is no node.
+            if name in self.task.nodes:
+                observation["nodes"][self.task.nodes.index(name)] = value
+        return observation, self._reward_of(expected)
+
+    def _rewards_by_name(self, reward: Any) -> dict[str, float]:
+        """Return the values of the objectives by name, of a reward that is a number or a vector."""
+        objectives = self.task.objectives
+        if not objectives:
+            return {self.task.reward: float(reward)}
+        return {one.name: one.sign * float(value) for one, value in zip(objectives, reward, strict=True)}
+
+    def _reward_of(self, values: Mapping[str, float]) -> Any:
+        """Return the reward of values by name, 0 where there is none; the inverse of :meth:`_rewards_by_name`."""
+        if not self.task.objectives:
+            return values.get(self.task.reward, 0.0)
+        return np.array([objective.sign * values.get(objective.name, 0.0) for objective in self.task.objectives])
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         """Return expected values of the modelled nodes under an action."""
@@ -219,8 +240,9 @@ class Agent(ABC):
             actions: non-empty sequence of actions.
 
         Returns:
-            means and standard deviations, each of shape ``(len(actions),)``, of the expectation, without the noise of
-            a round; ``None`` for an agent without such a model.
+            means and standard deviations, each of shape ``(len(actions),)``, or ``(len(actions), objectives)`` with
+            several objectives, of the expectation, without the noise of a round; ``None`` for an agent without such a
+            model.
         """
         return None
 

@@ -33,7 +33,7 @@ class Choice(NamedTuple):
 
 
 class Auto(Agent):
-    """The agent that published results recommend for the task. Plays every mode, but not several objectives.
+    """The agent that published results recommend for the task. Plays every mode, also several objectives.
 
     Args:
         seconds: limit of the time of a round, act, update and recommend together, in seconds; above 0, or None for no
@@ -49,6 +49,7 @@ class Auto(Agent):
     """
 
     modes = frozenset(Mode)
+    several_objectives = True
     takes_kinds = True
     takes_limits = True
     chosen: Choice
@@ -64,13 +65,7 @@ class Auto(Agent):
 
         Raises:
             MissingExtraError: if a library that the chosen agent needs is not installed.
-            UnsupportedModeError: for a task with several objectives.
         """
-        if task.objectives:
-            raise UnsupportedModeError(
-                f"Auto relies on published results, and none have several objectives as {task.env_id} has; "
-                "name an agent that plays them, such as qNEHVI-Network"
-            )
         # Earlier agents, with the reason why they do not play.
         refused: list[str] = []
         for rule in ranking(task):
@@ -97,7 +92,7 @@ class Auto(Agent):
     def set_context(self, context: np.ndarray) -> None:
         self.player.set_context(context)
 
-    def fantasize(self, action: Action, measured: Mapping[str, float] | None = None) -> tuple[Observation, float]:
+    def fantasize(self, action: Action, measured: Mapping[str, float] | None = None) -> tuple[Observation, Any]:
         return self.player.fantasize(action, measured)
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
@@ -109,7 +104,7 @@ class Auto(Agent):
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         return self.player.reward_posterior(actions)
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+    def update(self, action: Action, observation: Observation, reward: Any, info: Info) -> None:
         self.player.update(action, observation, reward, info)
         self._share()
 

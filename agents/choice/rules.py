@@ -47,6 +47,7 @@ def learnable(task: Any) -> bool:
 CONDITIONS: Mapping[str, Callable[[Any], bool]] = {
     "known": lambda task: task.graph.diagram is not None,
     "hidden": lambda task: task.graph.diagram is None,
+    "several": lambda task: bool(task.objectives),
     "constrained": lambda task: bool(task.constraints),
     "few_nodes": lambda task: len(task.nodes) <= FEW_NODES,
     "separable": lambda task: bool(task.components),
@@ -75,8 +76,8 @@ class Rule(NamedTuple):
     evidence: str = ""
 
     def holds(self, task: Any) -> bool:
-        """Return whether all conditions hold for a task of the rule's mode."""
-        return all(CONDITIONS[name](task) for name in self.when)
+        """Return whether all conditions hold for a task of the rule's mode, ``several`` also if it is not named."""
+        return ("several" in self.when) == bool(task.objectives) and all(CONDITIONS[name](task) for name in self.when)
 
 
 _DATA = yaml.safe_load(files("cbo_gym").joinpath("agents", "choice", "rules.yaml").read_text(encoding="utf-8"))

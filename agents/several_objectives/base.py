@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -36,6 +37,7 @@ class SeveralObjectivesAgent(SearchAgent):
 
     modes = frozenset({Mode.SOFT, Mode.HARD})
     several_objectives = True
+    takes_missing = True
     task: SoftTask | HardTask
     features: ActionFeatures
     device: str = "cpu"
@@ -96,6 +98,28 @@ class SeveralObjectivesAgent(SearchAgent):
             restarts=restarts,
             device=self.device,
         )
+
+    @abstractmethod
+    def posterior(self, actions: Sequence[Action]) -> tuple[Tensor, Tensor] | None:
+        """Return means and standard deviations of the observed objectives, ``n x len(observed)`` each.
+
+        ``None`` if there is no model of one of the actions.
+        """
+
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+        with torch.no_grad():
+            if (posterior := self.posterior(actions)) is None:
+                return None
+            means, stds = posterior
+            certain = stds.new_zeros(len(stds))
+            columns = dict(zip(self.observed, stds.unbind(-1), strict=True))
+            stds = torch.stack([columns.get(objective.name, certain) for objective in self.task.objectives], -1)
+            rewards = self.rewards_of(means, self.features.of_actions(actions).to(means))
+        return rewards.cpu().numpy(), stds.cpu().numpy()
+
+    def expected_nodes(self, action: Action) -> Mapping[str, float]:
+        posterior = self.reward_posterior([action])
+        return {} if posterior is None else self._rewards_by_name(posterior[0][0])
 
     def objective_values(self, observation: Observation) -> dict[str, float]:
         """Return the values of the observed objectives."""

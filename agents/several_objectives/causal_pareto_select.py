@@ -7,6 +7,7 @@ the hypervolume of the set's front. The method plays the batch of the set with t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,6 +161,19 @@ class CausalParetoSelect(SeveralObjectivesAgent):
             point[count:] = 0.0
             point[[count + column for column in local.members]] = 1.0
         return point
+
+    def posterior(self, actions: Sequence[Action]) -> tuple[torch.Tensor, torch.Tensor] | None:
+        means, stds = [], []
+        for inputs in self.features.of_actions(actions):
+            index = self._index_of(inputs)
+            if index is None or not self._locals[index].count:
+                return None
+            local = self._locals[index]
+            point = (inputs[list(local.members)] if local.members else inputs.new_zeros(1))[None]
+            mean, std = zip(*[surrogate.posterior(point) for surrogate in local.surrogates], strict=True)
+            means.append(torch.cat(mean))
+            stds.append(torch.cat(std))
+        return torch.stack(means), torch.stack(stds)
 
     def estimated_rewards(self) -> np.ndarray:
         """Return posterior means by the sets' models; for actions on other sets, the observed rewards."""

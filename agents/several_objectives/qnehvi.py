@@ -8,6 +8,7 @@ diagram (:mod:`cbo_gym.scm.scopes.pareto_sets`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.gp.outputs import JointGPs
+from cbo_gym.agents.gp.precision import add_measured, standard_error
 from cbo_gym.agents.several_objectives.base import (
     SeveralObjectivesAgent,
     baseline_of,
@@ -52,6 +54,10 @@ class QNEHVI(SeveralObjectivesAgent):
         ArgumentError: if an argument is out of range.
     """
 
+    takes_kinds = True
+    takes_limits = True
+    takes_precision = True
+
     surrogate_class: ClassVar[type[GaussianProcess]] = GaussianProcess
 
     def __init__(self, samples: int = 32, device: str = "cpu") -> None:
@@ -67,6 +73,7 @@ class QNEHVI(SeveralObjectivesAgent):
                 name,
                 self.features.input_dim,
                 noise_std=0.0 if is_noiseless(self.task, name) else None,
+                categories=self.features.categories,
                 device=self.device,
             )
             for name in self.observed
@@ -80,8 +87,9 @@ class QNEHVI(SeveralObjectivesAgent):
     def update(self, action: Action, observation: Observation, reward: np.ndarray, info: Info) -> None:
         super().update(action, observation, reward, info)
         inputs = self.features.of_actions([action])[0]
-        for surrogate, value in zip(self.surrogates, self.objective_values(observation).values(), strict=True):
-            surrogate.add(inputs, value)
+        values = self.objective_values(observation)
+        for surrogate, (name, value) in zip(self.surrogates, values.items(), strict=True):
+            add_measured(surrogate, inputs, value, standard_error(observation, self.task.nodes.index(name)))
 
     def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
@@ -104,6 +112,11 @@ class QNEHVI(SeveralObjectivesAgent):
         )
         played = self.front_first(estimates, self._searched)
         return self.maximise(many, few, played, seed=seed, raw_samples=RAW_SAMPLES, restarts=RESTARTS)
+
+    def posterior(self, actions: Sequence[Action]) -> tuple[Tensor, Tensor]:
+        inputs = self.features.of_actions(actions).to(self.device)
+        means, stds = zip(*[surrogate.posterior(inputs) for surrogate in self.surrogates], strict=True)
+        return torch.stack(means, -1), torch.stack(stds, -1)
 
     def estimated_rewards(self) -> np.ndarray:
         return self._predicted_rewards(self.surrogates[0].inputs)

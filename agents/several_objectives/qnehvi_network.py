@@ -7,6 +7,8 @@ played (Daulton, Balandat & Bakshy 2021).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import torch
 from botorch.acquisition.logei import TAU_RELU
@@ -27,6 +29,8 @@ NOISE_SAMPLES = 8
 SCREENING_DRAWS = 4
 # Number of noise samples for the estimates of rewards.
 MEAN_SAMPLES = 64
+# Number of networks for the posterior of the objectives.
+POSTERIOR_DRAWS = 64
 RAW_SAMPLES, RESTARTS = 512, 6
 
 
@@ -44,6 +48,11 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         ArgumentError: if an argument is out of range.
     """
 
+    takes_kinds = True
+    takes_limits = True
+    takes_partial = True
+    takes_precision = True
+
     def __init__(self, draws: int = 16, device: str = "cpu") -> None:
         self.draws = whole_number("draws", draws, at_least=1, at_most=256)
         self.device = require_device(device)
@@ -57,7 +66,13 @@ class QNEHVINetwork(SeveralObjectivesAgent):
 
     def update(self, action: Action, observation: Observation, reward: np.ndarray, info: Info) -> None:
         super().update(action, observation, reward, info)
-        self.network.add(action, observation)
+        self._learn(action, observation, partial=False)
+
+    def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
+        self._learn(action, observation, partial=True)
+
+    def _learn(self, action: Action, observation: Observation, partial: bool) -> None:
+        self.network.add(action, observation, partial)
         self._estimates = None
 
     def search(self, seed: int) -> Action:
@@ -103,6 +118,18 @@ class QNEHVINetwork(SeveralObjectivesAgent):
             return gained.logsumexp(-1).logsumexp(-1)
 
         return improvement
+
+    def posterior(self, actions: Sequence[Action]) -> tuple[Tensor, Tensor]:
+        inputs = self.features.of_actions(actions).to(self.network.inputs)
+        noise = self.network.draw_noise(NOISE_SAMPLES, self._noise_seed)
+        samples = NOISE_SAMPLES if noise else 1
+        return self.network.expectations(inputs, self.observed, noise, POSTERIOR_DRAWS, samples)
+
+    def expected_nodes(self, action: Action) -> Mapping[str, float]:
+        return {**self.network.expected_nodes(action), **super().expected_nodes(action)}
+
+    def expected_nodes_given(self, action: Action, measured: Mapping[str, float]) -> Mapping[str, float]:
+        return {**super().expected_nodes(action), **self.network.expected_nodes(action, measured)}
 
     def estimated_rewards(self) -> np.ndarray:
         if self._estimates is None:

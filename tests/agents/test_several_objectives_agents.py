@@ -1,6 +1,8 @@
 """The agents for several objectives: the contract, which sets they play, and what they refuse."""
 
+import re
 from collections import Counter
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -10,6 +12,9 @@ from botorch.acquisition.multi_objective import logei
 
 from cbo_gym import UnsupportedModeError, agents, evaluate, make_task
 from cbo_gym._util.fronts import non_dominated
+from cbo_gym.agent import SEVERAL, SEVERAL_LIMITED
+from cbo_gym.agent_registry.finding import agent_of, find_agent
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.prices import cost_of
 from cbo_gym.agents.several_objectives.base import reference_of, sets_worth_setting
@@ -23,11 +28,40 @@ def test_tasks_of_the_other_kind_are_refused() -> None:
     for name in ALONE:
         with pytest.raises(UnsupportedModeError, match="needs a task with several objectives; CBO/ToyGraph-v0 has one"):
             evaluate(name, "CBO/ToyGraph-v0", 0, horizon=1)
-    with pytest.raises(UnsupportedModeError, match="name an agent that plays them, such as qNEHVI-Network"):
-        evaluate("Auto", PUBLISHED, 0, horizon=1)
     for name in ("GP-UCB", "MCBO", "Optuna"):
-        with pytest.raises(UnsupportedModeError, match=r"maximises one reward; .* minimize Y1, minimize Y2"):
+        with pytest.raises(UnsupportedModeError, match=rf"one reward; .* minimize Y1, minimize Y2; choose {SEVERAL}"):
             evaluate(name, PUBLISHED, 0, horizon=1)
+
+
+def test_the_agents_that_errors_name_are_those_that_take_it() -> None:
+    played = {name for name in zoo() if find_agent(name).several_objectives}
+    assert set(re.findall(r"[\w-]+", SEVERAL.replace(" or ", " "))) == played
+    limited = {name for name in played if find_agent(name).takes_limits and find_agent(name).takes_kinds}
+    assert set(re.findall(r"[\w-]+", SEVERAL_LIMITED.replace(" or ", " "))) == limited
+
+
+@pytest.mark.parametrize("name", ["CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network"])
+@pytest.mark.parametrize("env_id", [PAID, SOFT])
+def test_the_posterior_has_each_objective_and_pending_actions_have_its_outcome(name: str, env_id: str) -> None:
+    task = make_task(env_id, 100, horizon=3)
+    agent = begun(agent_of(name), task, 1)
+    explored = [past.action for past in agent.history if agent.reward_posterior([past.action]) is not None]
+    mean, std = agent.reward_posterior(explored)
+    assert mean.shape == std.shape == (len(explored), 2)
+    assert (std[:, 0] > 0).all()
+    assert (std[:, 1] == 0).all(), "the cost is known"
+    observation, reward = agent.fantasize(explored[0])
+    assert observation["nodes"][-1] == reward[0] == pytest.approx(mean[0, 0])
+    assert reward[1] == pytest.approx(mean[0, 1])
+    observation, reward = agent.fantasize(explored[0], {task.reward: 3.5})
+    assert (observation["nodes"][-1], reward[0]) == (3.5, 3.5)
+
+
+def test_without_a_round_an_expected_outcome_has_every_objective() -> None:
+    agent = begun(agents.QNEHVI(), replace(make_task(PUBLISHED, 0), initial_data=()), 1)
+    observation, reward = agent.fantasize(agent.act({}), {"Y1": 2.0})
+    assert reward.tolist() == [-2.0, 0.0]
+    assert len(agent.act_batch(observation, 2)) == 2
 
 
 def test_recommended_actions_are_not_dominated_by_estimates() -> None:
