@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,25 @@ SEVERAL_LIMITED = "Auto, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
 def limited(task: Task) -> str:
     """Return the names of the agents that keep limits on tasks with as many objectives, for errors."""
     return SEVERAL_LIMITED if task.objectives else LIMITED
+
+
+class LeaveOneOut(NamedTuple):
+    """Predictions of the values of a node, each from the other rounds.
+
+    Attributes:
+        values: values that the model has learned from, ``(n,)``.
+        predictions: predictions of these without themselves, ``(n,)``.
+        half_widths: half widths of the 95 % intervals of new outcomes around the predictions, ``(n,)``.
+    """
+
+    values: np.ndarray
+    predictions: np.ndarray
+    half_widths: np.ndarray
+
+    @property
+    def covered(self) -> np.ndarray:
+        """Whether each value lies in its interval, ``(n,)``."""
+        return np.abs(self.values - self.predictions) <= self.half_widths
 
 
 class Agent(ABC):
@@ -245,6 +264,34 @@ class Agent(ABC):
             model.
         """
         return None
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        """Draw outcomes of actions from the posterior of the agent's model; the agent does not change.
+
+        In contextual mode they are conditional on the last context, or that of :meth:`set_context`. Called from the
+        first round on.
+
+        Args:
+            actions: non-empty sequence of actions.
+            count: number of draws, at least 1.
+            seed: seed of the draws.
+            noise: True for outcomes of new rounds; False for expectations E[node | action], which a draw has jointly
+                for all actions.
+
+        Returns:
+            The reward and other modelled nodes -> draws, ``(count, len(actions))``, NaN where an action's effect on a
+            node has no model; ``None`` for an agent without a joint posterior.
+        """
+        return None
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        """Return predictions of the values of each modelled node from its other values.
+
+        They are those of the models of :meth:`sample_outcomes`; empty for an agent without such models.
+        """
+        return {}
 
     def update(self, action: Action, observation: Observation, reward: Any, info: Info) -> None:
         """Learn from a round that was played; the caller may overwrite the arrays afterwards.

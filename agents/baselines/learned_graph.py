@@ -9,7 +9,7 @@ as by Dor & Tarsi (1992), so that the diagram belongs to the equivalence class i
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ import numpy as np
 
 from cbo_gym._util.arguments import require_probability, require_word, whole_number
 from cbo_gym.actions.domains import UNSET
-from cbo_gym.agent import Agent
+from cbo_gym.agent import Agent, LeaveOneOut
 from cbo_gym.errors import ArgumentError, UnsupportedModeError, did_you_mean, naming_the_extra
 from cbo_gym.scm.diagram import CausalDiagram, Edge
 from cbo_gym.task import Action, GraphKnowledge, HardTask, Info, Mode, Observation, Round, Task
@@ -123,6 +123,16 @@ class LearnedGraph(Agent):
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the player's posterior; ``None`` before it plays."""
         return None if self._player is None else self._player.reward_posterior(actions)
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        """Return the player's draws; ``None`` before it plays."""
+        return None if self._player is None else self._player.sample_outcomes(actions, count, seed, noise=noise)
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        """Return the player's predictions; none before it plays."""
+        return {} if self._player is None else self._player.leave_one_out()
 
     def estimated_rewards(self) -> np.ndarray:
         """Return the player's estimates; before it plays, the observed rewards."""

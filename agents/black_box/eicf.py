@@ -9,13 +9,15 @@ Without a composition, a GP models the reward itself, and the method is plain Mo
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import torch
 from botorch.acquisition import GenericMCObjective, qLogExpectedImprovement
 from torch import Tensor
 
 from cbo_gym.agents.black_box.improvement import NodeImprovement
-from cbo_gym.task import SoftTask
+from cbo_gym.task import Action, SoftTask
 
 
 class EICF(NodeImprovement):
@@ -49,6 +51,15 @@ class EICF(NodeImprovement):
     def reward_belief(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         rewards = self._objective(self.sampler(self.model.posterior(inputs.unsqueeze(-2)))).squeeze(-1)
         return rewards.mean(0), rewards.std(0, correction=0)
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        nodes = super().sample_outcomes(actions, count, seed, noise=noise)
+        if nodes is None or self._composition is None:
+            return nodes
+        columns = torch.stack([torch.from_numpy(nodes[name]) for name in self._modelled], -1)
+        return {**nodes, self.task.reward: self._compose(columns).numpy()}
 
     def estimated_rewards(self) -> np.ndarray:
         with torch.no_grad():

@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 
 from cbo_gym._util.arguments import require_not_negative
+from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.common.search import best_first, maximise
+from cbo_gym.agents.gp.forecast import leave_one_out, sample_each
 from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.gp.precision import add_measured, standard_error
 from cbo_gym.agents.gp.protocols import MakeSurrogate
@@ -108,6 +110,15 @@ class GPUCB(SearchAgent):
         with torch.no_grad():
             mean, std = self.surrogate.posterior(self._with_context(self.features.of_actions(actions).to(self.device)))
         return mean.cpu().numpy(), std.cpu().numpy()
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        inputs = self._with_context(self.features.of_actions(actions).to(self.device))
+        return sample_each({self.task.reward: self.surrogate}, inputs, count, seed, noise)
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        return leave_one_out({self.task.reward: self.surrogate})
 
     def estimated_rewards(self) -> np.ndarray:
         """Return posterior means of the rewards of the actions played; for a contextual task, in the last context."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +13,12 @@ from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
 from cbo_gym._util.arguments import whole_number
+from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import best_first, maximise
+from cbo_gym.agents.gp.forecast import leave_one_out, sample_each
 from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.gp.outputs import GPOutputs, SampledPosterior
 from cbo_gym.agents.gp.precision import add_measured, standard_error
@@ -128,6 +130,18 @@ class NodeImprovement(SearchAgent):
         with torch.no_grad():
             mean, std = self.reward_belief(self.features.of_actions(actions).to(self.device))
         return mean.cpu().numpy(), std.cpu().numpy()
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        inputs = self.features.of_actions(actions).to(self.device)
+        return sample_each(self._by_node(), inputs, count, seed, noise)
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        return leave_one_out(self._by_node())
+
+    def _by_node(self) -> dict[str, Surrogate]:
+        return dict(zip(self._modelled, self.surrogates, strict=True))
 
     @abstractmethod
     def reward_belief(self, inputs: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbo_gym._util.arguments import require_positive
-from cbo_gym.agent import Agent
+from cbo_gym.agent import Agent, LeaveOneOut
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents.choice.rules import Rule, ranking, seconds_of
 from cbo_gym.errors import UnsupportedModeError, naming_the_extra
@@ -103,6 +103,14 @@ class Auto(Agent):
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         return self.player.reward_posterior(actions)
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        return self.player.sample_outcomes(actions, count, seed, noise=noise)
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        return self.player.leave_one_out()
 
     def update(self, action: Action, observation: Observation, reward: Any, info: Info) -> None:
         self.player.update(action, observation, reward, info)

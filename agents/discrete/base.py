@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -72,6 +72,17 @@ class ArmAgent(Agent):
         arms = np.array([int(action) for action in actions])
         mean = self.means()[arms]
         return mean, np.sqrt(mean * (1.0 - mean) / (self.counts[arms] + 3.0))
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        """Draw expected rewards from the arms' Beta posteriors; None with noise, whose distribution is not modelled."""
+        if noise:
+            return None
+        arms = np.array([int(action) for action in actions])
+        used, columns = np.unique(arms, return_inverse=True)
+        ones = self.sums[used] + 1.0, (self.counts - self.sums)[used] + 1.0
+        return {self.task.reward: np.random.default_rng(seed).beta(*ones, (count, len(used)))[:, columns]}
 
     def estimated_rewards(self) -> np.ndarray:
         return self.means()[[int(past.action) for past in self.history]]

@@ -68,6 +68,9 @@ class ParallelBandit(ArmAgent):
     def reward_posterior(self, actions: Sequence[Action]) -> None:
         """Return ``None``: the paper gives no standard deviation for estimates from observations."""
 
+    def sample_outcomes(self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True) -> None:
+        """Return ``None``, as :meth:`reward_posterior`."""
+
     def means(self) -> np.ndarray:
         """Return mean rewards of the arms: of the rarest ones when played, of the others when observed."""
         played = np.zeros(len(self.counts), dtype=bool)

@@ -12,8 +12,9 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -142,6 +143,18 @@ class GaussianProcess:
         self.noise_std, self._unknown_noise = None, noise
         self._set_noise(self._make_noise())
 
+    def with_noise(self, noise: Callable[[], Noise]) -> Self:
+        """Return a copy with the same data whose next update fits it with the noise model that ``noise`` returns."""
+        copied = deepcopy(self)
+        copied.learn_noise(noise)
+        copied.schedule, copied._searched, copied._points = RefitSchedule(), 0, self._points[:0]
+        return copied
+
+    @property
+    def noise_model(self) -> Noise:
+        """The model of the outputs' noise."""
+        return self._noise
+
     def _set_noise(self, noise: Noise) -> None:
         """Set the noise model, and discard the last fit."""
         self._noise = noise
@@ -256,6 +269,20 @@ class GaussianProcess:
         inner = self.normalise(points)
         mean, covariance = self._posterior.mean_and_covariance(inner, self.kernel.covariance(self.kernel_theta, inner))
         return mean, self._scale * self._cholesky(covariance + JITTER * torch.eye(covariance.shape[-1]).to(covariance))
+
+    def leave_one_out(self) -> tuple[Tensor, Tensor]:
+        """Return residuals of the predictions of each output from the others, and their standard deviations.
+
+        Hyper-parameters and standardisation are those of the last fit, to all data. With K the covariance of the data,
+        noise included, a residual is ``[K^-1 y]_i / [K^-1]_ii`` and its variance ``1 / [K^-1]_ii`` (Rasmussen &
+        Williams 2006, eq. 5.12).
+
+        Returns:
+            two tensors ``(n,)``, in the outputs' units; the noise is part of the standard deviations.
+        """
+        self.update()
+        precision = self._inverse_root.square().sum(0)
+        return self._posterior.weights / precision, self._scale / precision.sqrt()
 
     def prior_std(self, points: Tensor) -> Tensor:
         """Return prior standard deviations under the hyper-parameters of the last fit: ``... x d`` to ``...``."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -238,6 +238,17 @@ class RewardGP(GaussianProcess):
             return self.noise_std
         return math.sqrt(USUAL_NOISE) * self.unit if self.expected_noise is None else self.expected_noise
 
+    @property
+    def rewards(self) -> Tensor:
+        """The rewards, which are the outputs plus the prior means, ``(n,)``."""
+        return self._rewards
+
+    def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Return :meth:`GaussianProcess.joint`, without data in units of the rewards."""
+        if not len(self):
+            self._standardise()
+        return super().joint(points)
+
     def normalise(self, points: Tensor) -> Tensor:
         """Return points with the prior's standard deviation in units of the rewards."""
         return points / self._span
@@ -257,6 +268,20 @@ class RewardGP(GaussianProcess):
 
     def _make_noise(self) -> Noise:
         return super()._make_noise() if self.noise_std is not None else usual_noise()
+
+
+class Regressed(NamedTuple):
+    """A GP of residuals at points.
+
+    Attributes:
+        gp: the GP.
+        inputs: its inputs at the points, ``n x d``.
+        means: prior means, to which its outputs are added, ``(n,)``.
+    """
+
+    gp: RewardGP
+    inputs: Tensor
+    means: Tensor
 
 
 class CausalGP(RewardGP):
@@ -313,6 +338,11 @@ class CausalGP(RewardGP):
             return mean, (self.unit**2 + std.square()).sqrt()
         residual, spread = self.posterior(torch.cat([values, std[:, None]], -1))
         return mean + residual, spread
+
+    def regressed(self, values: Tensor) -> Regressed:
+        """Return the GP with its inputs and prior means at values ``n x d``."""
+        mean, std = self._effect(values)
+        return Regressed(self, torch.cat([values, std[:, None]], -1), mean)
 
     def prior_means(self) -> Tensor:
         """Return prior means at the data, shape ``(n,)``."""

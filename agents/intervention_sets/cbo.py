@@ -11,20 +11,23 @@ the number N of observations. The paper's Eq. 6 multiplies, C x N / N_max; the a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from scipy.spatial import ConvexHull, QhullError
 
 from cbo_gym._util.arguments import require_positive, require_truth_value, require_word, whole_number
 from cbo_gym.actions import Costs, Domains, Interval
-from cbo_gym.agent import Agent
+from cbo_gym.agent import Agent, LeaveOneOut
 from cbo_gym.agents.common.initial import few_observations, first_action
 from cbo_gym.agents.common.limits import require_device
+from cbo_gym.agents.gp.forecast import draw_joint, predict_left_out
 from cbo_gym.agents.gp.model import is_noiseless
 from cbo_gym.agents.gp.precision import standard_error
-from cbo_gym.agents.intervention_sets.causal_prior import EffectModel, ObservationalModel
+from cbo_gym.agents.intervention_sets.causal_prior import EffectModel, ObservationalModel, Regressed, RewardGP
 from cbo_gym.agents.intervention_sets.set_models import (
     EmptySetModel,
     InterventionSetModel,
@@ -284,11 +287,54 @@ class CBO(Agent):
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         self._refresh()
         posterior = np.empty((2, len(actions)))
+        with torch.no_grad():
+            for model, columns, values in self._by_model(actions):
+                posterior[:, columns] = torch.stack(model.posterior(values)).cpu().numpy()
+        return posterior[0], posterior[1]
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        self._refresh()
+        rng = np.random.default_rng(seed)
+        draws = {self.task.reward: np.full((count, len(actions)), np.nan)}
+        # Sets that share a GP are drawn together.
+        shared: dict[tuple[str, int], list[tuple[np.ndarray, Regressed]]] = defaultdict(list)
+        with torch.no_grad():
+            for model, columns, values in self._by_model(actions):
+                if isinstance(model, EmptySetModel):
+                    draws[self.task.reward][:, columns] = model.draw(count, len(columns), rng, noise)
+                    continue
+                if not (regressions := model.regressions(values)):
+                    return None
+                for node, regressed in regressions.items():
+                    shared[node, id(regressed.gp)].append((columns, regressed))
+            for (node, _), parts in shared.items():
+                inputs, means = (torch.cat(own) for own in zip(*[part[1:] for _, part in parts], strict=True))
+                own = means + draw_joint(parts[0][1].gp, inputs, count, rng, noise)
+                columns = np.concatenate([columns for columns, _ in parts])
+                draws.setdefault(node, np.full((count, len(actions)), np.nan))[:, columns] = own.cpu().numpy()
+        return draws
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        """Return predictions of the rewards of interventions; rounds that only observed are left out."""
+        self._refresh()
+        gps: dict[str, dict[int, RewardGP]] = defaultdict(dict)
+        with torch.no_grad():
+            for model, _, values in self._by_model([past.action for past in self.history]):
+                regressions = {} if isinstance(model, EmptySetModel) else model.regressions(values)
+                for node, regressed in regressions.items():
+                    gps[node][id(regressed.gp)] = regressed.gp
+            each = {node: [predict_left_out(gp, gp.rewards) for gp in own.values()] for node, own in gps.items()}
+        return {node: LeaveOneOut(*map(np.concatenate, zip(*own, strict=True))) for node, own in each.items()}
+
+    def _by_model(self, actions: Sequence[Action]) -> Iterator[tuple[Any, np.ndarray, torch.Tensor]]:
+        """Yield the model of each set among actions, the actions' positions, and the values of the set's variables."""
         targets = np.array([int(action["target"]) for action in actions])
         values = np.stack([action["values"] for action in actions])
         for index in np.unique(targets):
-            posterior[:, targets == index] = self._models[index].posterior_of(values[targets == index])
-        return posterior[0], posterior[1]
+            columns, model = np.flatnonzero(targets == index), self._models[index]
+            yield model, columns, model.members_of(values[columns])
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         natives = self.task.codec.domains.to_native(action["values"].tolist())

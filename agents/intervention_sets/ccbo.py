@@ -22,7 +22,7 @@ from cbo_gym._util.summation import add_up
 from cbo_gym.agents.common.feasibility import CAUTION, log_feasibility, standardised_slack, violations
 from cbo_gym.agents.gp.precision import standard_error
 from cbo_gym.agents.intervention_sets.acquisition import log_expected_improvement
-from cbo_gym.agents.intervention_sets.causal_prior import Effect, ObservationalModel
+from cbo_gym.agents.intervention_sets.causal_prior import Effect, ObservationalModel, Regressed
 from cbo_gym.agents.intervention_sets.cbo import CBO, GivenCosts
 from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs, Priors, SeparateGPs
 from cbo_gym.agents.intervention_sets.set_models import EmptySetModel, SetModel, Setting
@@ -298,6 +298,11 @@ class ConstrainedSetModel(SetModel):
     def _predict_outcomes(self, values: Tensor, prior: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
         # A prior is given only at the candidates, where the priors of all outcomes are cached.
         return self._joint.predict(values, None if prior is None else self._priors)
+
+    def regressions(self, values: Tensor) -> dict[str, Regressed]:
+        if not isinstance(self._joint, SeparateGPs):
+            return {}
+        return dict(zip(self._outcomes, self._joint.regressed(values.to(self._candidates)), strict=True))
 
     def _at_data(self) -> tuple[Tensor, Tensor]:
         with torch.no_grad():

@@ -14,9 +14,10 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Costs, Domains
 from cbo_gym.agents.common.features import Levels
+from cbo_gym.agents.gp.forecast import MIN_FREEDOM
 from cbo_gym.agents.gp.model import is_noiseless
 from cbo_gym.agents.intervention_sets.acquisition import evolve, log_augmented_ei_factor, log_expected_improvement
-from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, EffectModel
+from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, EffectModel, Regressed
 from cbo_gym.agents.intervention_sets.sets_gp import SetsGP, novelty
 from cbo_gym.agents.intervention_sets.unexplained import residual_std
 from cbo_gym.task import Action, HardTask
@@ -75,10 +76,9 @@ class InterventionSetModel(ABC):
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[Y | do(x)] at points ``n x d`` of the set, each ``(n,)``."""
 
-    def posterior_of(self, values: np.ndarray) -> np.ndarray:
-        """Return :meth:`posterior`, ``2 x n``, at values ``n x d`` of all manipulable variables, not only the set's."""
-        with torch.no_grad():
-            return torch.stack(self.posterior(torch.as_tensor(values[:, self._members]))).cpu().numpy()
+    def members_of(self, values: np.ndarray) -> Tensor:
+        """Return the columns of the set's variables from values ``n x d`` of all manipulable variables."""
+        return torch.as_tensor(values[:, self._members])
 
     @abstractmethod
     def candidates(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -147,6 +147,12 @@ class EmptySetModel(InterventionSetModel):
         mean, std = torch.tensor([[self._mean], [self._std]], dtype=torch.float64).expand(2, len(points))
         return mean, std
 
+    def draw(self, count: int, columns: int, rng: np.random.Generator, noise: bool) -> np.ndarray:
+        """Return draws of E[Y], the same in all columns, or of Y with ``noise``, ``(count, columns)``."""
+        freedom = max(len(self._rewards) - 1, MIN_FREEDOM)
+        draws = self._mean + self._std * rng.standard_t(freedom, (count, 1))
+        return draws + float(noise) * self._noise * rng.standard_normal((count, columns))
+
     def candidates(self) -> tuple[Tensor, Tensor, Tensor]:
         point = torch.empty((1, 0), dtype=torch.float64)
         return point, *self.posterior(point)
@@ -182,7 +188,7 @@ class SetModel(InterventionSetModel):
         self._effects = effects
         self._effect = partial(effects.effect, self._target)
         self._covariates = [task.nodes.index(name) for name in self._scales]
-        self._reward_column = task.nodes.index(task.reward)
+        self._reward, self._reward_column = task.reward, task.nodes.index(task.reward)
         dim = len(self._members)
         engine = SobolEngine(dim, scramble=True, seed=seed)
         self._candidates = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(device)
@@ -204,6 +210,10 @@ class SetModel(InterventionSetModel):
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         return self._predict(points.to(self._candidates))
+
+    @abstractmethod
+    def regressions(self, values: Tensor) -> dict[str, Regressed]:
+        """Return the models of the reward, and of other nodes, at values ``n x d``; empty if they are no single GPs."""
 
     def _inside(self, values: Tensor) -> Tensor:
         """Return values ``n x d`` within the limits of the next action; those inside as they are."""
@@ -290,6 +300,9 @@ class SeparateSetModel(SetModel):
     def prior_means(self) -> np.ndarray:
         return self._gp.prior_means().cpu().numpy()
 
+    def regressions(self, values: Tensor) -> dict[str, Regressed]:
+        return {self._reward: self._gp.regressed(values.to(self._candidates))}
+
     @property
     def noise(self) -> float:
         return self._gp.noise_of_rewards
@@ -348,6 +361,10 @@ class SharedSetModel(SetModel):
 
     def prior_means(self) -> np.ndarray:
         return self._gp.prior_means(self.index).cpu().numpy()
+
+    def regressions(self, values: Tensor) -> dict[str, Regressed]:
+        inputs, means = self._inputs(values.to(self._candidates))
+        return {self._reward: Regressed(self._gp, inputs, means)}
 
     @property
     def noise(self) -> float:

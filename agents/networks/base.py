@@ -10,8 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.search import best_first
+from cbo_gym.agents.gp.forecast import leave_one_out
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.gp.protocols import MakeNodeSurrogate
 from cbo_gym.agents.networks.exploration import Exploration
@@ -72,6 +74,26 @@ class NetworkAgent(SearchAgent):
         with torch.no_grad():
             mean, std = self.network.reward_posterior(inputs)
         return mean.cpu().numpy(), std.cpu().numpy()
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        if not self._are_gps:
+            return None
+        network = self.network.for_forecasts()
+        inputs = network.features.of_actions(actions).to(network.inputs)
+        with torch.no_grad():
+            draws = network.sample_outcomes(inputs, count, seed, noise)
+        return {node: values.cpu().numpy() for node, values in draws.items()}
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        return leave_one_out(self.network.surrogates) if self._are_gps else {}
+
+    @property
+    def _are_gps(self) -> bool:
+        """Whether every node has a Gaussian process from its parents."""
+        gps = self.network.surrogates
+        return all(node in gps and isinstance(gps[node], GaussianProcess) for node in self.network.nodes)
 
     def estimated_rewards(self) -> np.ndarray:
         # A recommendation and the next action both use them.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from functools import partial
 
 import numpy as np
@@ -19,8 +20,9 @@ from torch import Tensor
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agents.common.features import features_of
-from cbo_gym.agents.common.quasi_random import normals, uniforms
+from cbo_gym.agents.common.quasi_random import EDGE, normals, uniforms
 from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel, two_part_kernel
+from cbo_gym.agents.gp.forecast import Calibration, for_forecasts
 from cbo_gym.agents.gp.kernels import Kernel, SquaredExponential
 from cbo_gym.agents.gp.model import GaussianProcess, update_together
 from cbo_gym.agents.gp.noise import usual_noise
@@ -33,6 +35,7 @@ from cbo_gym.task import Action, HardTask, Observation, SoftTask
 
 POSTERIOR_DRAWS = 32  # draws of the nodes' functions for the posterior of the expected reward
 POSTERIOR_NOISE = 16  # draws of the nodes' noise, in each
+EXPECTATION_NOISE = 64  # draws of the nodes' noise for expectations under the mean functions
 #: Node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``)
 Plausible = Callable[[str, Tensor, Tensor, Tensor], Tensor]
 
@@ -378,6 +381,44 @@ class GPNetwork:
 
         values = self.propagate(inputs.flatten(0, 1), value)
         return {node: column.unflatten(0, (sets, size)).transpose(1, 2) for node, column in values.items()}
+
+    def for_forecasts(self) -> GPNetwork:
+        """Return a network whose GPs are those of :func:`~cbo_gym.agents.gp.forecast.for_forecasts`."""
+        copied = copy(self)
+        gps = {node: for_forecasts(gp) for node, gp in self.surrogates.items() if isinstance(gp, GaussianProcess)}
+        copied.surrogates, copied._stacks, copied._stale = {**self.surrogates, **gps}, {}, True
+        copied.update()
+        return copied
+
+    def sample_outcomes(self, inputs: Tensor, count: int, seed: int, noise: bool) -> dict[str, Tensor]:
+        """Draw values of the nodes under q actions, ``count x q`` each, or their expectations without ``noise``.
+
+        All surrogates must be Gaussian processes. An expectation is that under the mean functions, with noise, plus
+        the deviation of a network whose functions are drawn jointly for all actions, without noise.
+
+        Args:
+            inputs: features of actions, ``q x input_dim``.
+            count: number of draws.
+            seed: seed of the draws.
+            noise: as for :meth:`~cbo_gym.agent.Agent.sample_outcomes`.
+        """
+        rng, draws, errors = np.random.default_rng(seed), dict[str, Tensor](), dict[str, Tensor]()
+        shape = 1, count, len(inputs)
+        for node, gp in self.surrogates.items():
+            assert isinstance(gp, GaussianProcess)
+            factors = Calibration.of(gp).factors(count, rng)[:, None].to(inputs)
+            draws[node] = factors * torch.from_numpy(rng.standard_normal(shape)).to(inputs)
+            if noise:
+                uniforms = torch.from_numpy(rng.uniform(EDGE, 1.0 - EDGE, shape))
+                is_learned = self.task.noise is None and not self._categories_of(node)
+                errors[node] = self.noise_of(node, uniforms) * (factors if is_learned else 1.0)
+        inner = {node: own for node, own in errors.items() if node not in self.signals}
+        values = {node: own[0].expand(shape[1:]) for node, own in self.sample(inputs[None], draws, inner).items()}
+        if noise:
+            return {node: own + errors[node][0] if node in self.signals else own for node, own in values.items()}
+        means = self.propagate(inputs, self.mean)
+        expected = self.propagate(inputs, self.mean, noise=self.draw_noise(EXPECTATION_NOISE, seed=0))
+        return {node: own - means[node].T + expected[node].mean(-1) for node, own in values.items()}
 
     def expected_rewards(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
         """Return expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
