@@ -28,6 +28,7 @@ WRITER = "torch's writer needs the package tensorboard; a test of its own runs i
 FEWER_ROUNDS = {"horizon=30": "horizon=3", "horizon=20": "horizon=3", "learn(8_000)": "learn(512)"}
 NOT_RUN = {
     "first_agent": [SWEEP],
+    "apparatus": ["it needs an account"],
     "leaderboard": [SWEEP],
     "studies": [MINUTES],
     "study_dosing": [MINUTES],
