@@ -8,12 +8,13 @@ one number per node; with noise it is a two-layer ReLU network of the node's par
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.optim.adam import adam
 
 from cbo_gym._util.arguments import require_not_negative, whole_number
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
@@ -45,6 +46,36 @@ NETWORK_RATE = 0.1
 SCREENING_SAMPLES = 4
 # Number of noise samples for the estimates of rewards.
 MEAN_SAMPLES = 128
+
+
+class Adam:
+    """``torch.optim.Adam`` as an ascent. That class itself imports torch's compiler, which takes seconds.
+
+    Args:
+        parameters: tensors to change in place; those without a gradient stay.
+        rate: learning rate.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], rate: float) -> None:
+        self._rate = rate
+        self._states = [
+            (parameter, torch.zeros_like(parameter), torch.zeros_like(parameter), torch.tensor(0.0))
+            for parameter in parameters
+        ]
+
+    def step(self) -> None:
+        """Make one step, and drop the gradients."""
+        moving = [state for state in self._states if state[0].grad is not None]
+        if not moving:
+            return
+        parameters, means, squares, steps = map(list, zip(*moving, strict=True))
+        adam(
+            parameters, [parameter.grad for parameter in parameters], means, squares, [], steps,
+            foreach=True, amsgrad=False, beta1=0.9, beta2=0.999, lr=self._rate, weight_decay=0.0, eps=1e-8,
+            maximize=True,
+        )  # fmt: skip
+        for parameter in parameters:
+            parameter.grad = None
 
 
 class Climb(NamedTuple):
@@ -202,11 +233,7 @@ class MCBO(NetworkAgent):
         def plausible(node: str, inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             return mean + self._width * std * networks(node, inputs)
 
-        groups = [
-            {"params": [points], "lr": ACTION_RATE},
-            {"params": networks.parameters, "lr": NETWORK_RATE},
-        ]
-        adam = torch.optim.Adam(groups, maximize=True, foreach=True)
+        groups = Adam([points], ACTION_RATE), Adam(networks.parameters, NETWORK_RATE)
         best, best_values = starts.clone(), torch.full_like(starts[:, 0], -torch.inf)
         for step in range(steps + 1):
             inputs = self.search_points.split(self.search_points.inputs(points))[1]
@@ -215,9 +242,9 @@ class MCBO(NetworkAgent):
             best_values = torch.where(better, values.detach(), best_values)
             best = torch.where(better[:, None], points.detach(), best)
             if step < steps:
-                adam.zero_grad()
                 values.sum().backward()
-                adam.step()
                 with torch.no_grad():
+                    for group in groups:
+                        group.step()
                     points.clamp_(0.0, 1.0)
         return Climb(best, best_values, points.detach())
