@@ -60,7 +60,12 @@ def usable_agents(make: Callable[[Spec], object] | None = None, names: Iterable[
 
 def _other_entry_points() -> tuple[EntryPoint, ...]:
     """Return the entry points of other packages, including any with the name of an agent of this package."""
-    return _read_entry_points(tuple((str(folder), _last_change(folder)) for folder in sys.path))
+    return _read_entry_points(search_path())
+
+
+def search_path() -> tuple[tuple[str, int], ...]:
+    """Return the folders of ``sys.path`` and when each last changed, which a new package would change."""
+    return tuple((str(folder), _last_change(folder)) for folder in sys.path)
 
 
 # Reading the metadata of all packages takes as long as a short run.

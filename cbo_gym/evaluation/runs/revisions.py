@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cbo_gym.agent_registry.finding import find_agent
+from cbo_gym.agent_registry.finding import find_agent, search_path
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.registry import find_entry, registry_path
@@ -214,6 +214,13 @@ def _hash(files: Mapping[str, Path]) -> str:
 @cache
 def _version_of(module: str) -> str:
     """Return the version of the distribution of a top-level module; ``unreleased`` if there is none."""
-    for name in packages_distributions().get(module, []):
+    for name in _packages(search_path()).get(module, []):
         return version(name)
     return "unreleased"
+
+
+# Reading the metadata of all packages takes longer than a short run.
+@lru_cache(maxsize=1)
+def _packages(folders: object) -> Mapping[str, list[str]]:
+    """Return the distributions of top-level modules; ``folders`` is only the key of the cache."""
+    return packages_distributions()
