@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from types import UnionType
@@ -59,6 +60,7 @@ def _type(name: str) -> Any:
     return next(option for option in options if option is not type(None))
 
 
+@cache
 def _is_json(name: str) -> bool:
     return get_origin(_type(name)) in (dict, list, tuple)
 
