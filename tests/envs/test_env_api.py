@@ -15,13 +15,13 @@ import cbo_gym  # noqa: F401  (registers the environments)
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.problems.modes.discrete import arms_of
-from tests.support.environments import EVERY_ID, FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
+from tests.support.environments import EVERY_ID, FIRST_OF_MODE, KINDS, ONE_OF_A_KIND, kinds_of, with_slow
 from tests.support.loop import reset
 
 NOISY = [env_id for env_id in ONE_OF_A_KIND if gym.make(env_id).unwrapped.scm.noisy]
 BY_NOISE = [env_id for env_id in NOISY if not gym.make(env_id).unwrapped.dynamics.remembers]  # and the action alone
-DISCRETE = kinds_of("discrete")
-CONTINUOUS = [env_id for env_id in BY_NOISE if env_id not in ("CBO/TrainDelay-v0", *DISCRETE)]  # whose noise has atoms
+ATOMS = ("Bandit-", "TrainDelay")  # whose noise has atoms
+CONTINUOUS = [env_id for env_id in BY_NOISE if not any(name in env_id for name in ATOMS)]
 
 
 def bare(env_id: str, seed: int | None = 0, **kwargs: Any) -> Any:
@@ -80,7 +80,7 @@ def test_spaces(env_id: str) -> None:
     assert set(env.observation_space) == {"nodes", *more.get(env.mode, set())}
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_equal_seeds_give_equal_bits(env_id: str, block: int) -> None:
     one, two = bare(env_id, seed=11), bare(env_id, seed=11)
     actions = sampled(one, block + 4, seed=1)
@@ -90,7 +90,7 @@ def test_equal_seeds_give_equal_bits(env_id: str, block: int) -> None:
     np.testing.assert_array_equal(play(one, actions), play(two, actions))
 
 
-@pytest.mark.parametrize("env_id", CONTINUOUS)
+@pytest.mark.parametrize("env_id", with_slow(CONTINUOUS))
 def test_other_seeds_rounds_and_episodes_give_other_noise(env_id: str, block: int) -> None:
     env = bare(env_id, seed=1)
     actions = sampled(env, 1, seed=1) * (block + 4)
@@ -102,7 +102,7 @@ def test_other_seeds_rounds_and_episodes_give_other_noise(env_id: str, block: in
     assert len(np.unique(rounds, axis=0)) == 3 * len(actions)  # whole rounds: a reward of 0 may come twice
 
 
-@pytest.mark.parametrize("env_id", BY_NOISE)
+@pytest.mark.parametrize("env_id", with_slow(BY_NOISE))
 def test_the_noise_of_a_round_does_not_depend_on_the_actions_before(env_id: str, block: int) -> None:
     one, two = bare(env_id, seed=5), bare(env_id, seed=5)
     ours, theirs = sampled(one, block + 4, 1), sampled(two, block + 4, 2)
@@ -130,7 +130,7 @@ def test_variables_upstream_of_an_intervention_keep_their_noise(env_id: str) -> 
             assert nodes[scm.nodes.index(name)] == pytest.approx(natives[name], rel=1e-12)
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_reset_gives_zeros_and_round_zero(env_id: str) -> None:
     env = bare(env_id)
     env.step(env.action_space.sample())
@@ -143,7 +143,7 @@ def test_reset_gives_zeros_and_round_zero(env_id: str) -> None:
     assert env.values == {}
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_an_observation_holds_the_observed_variables_in_causal_order_with_the_reward_last(env_id: str) -> None:
     env = bare(env_id)
     total = 0.0

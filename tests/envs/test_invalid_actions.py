@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cbo_gym  # noqa: F401  (registers the environments)
-from tests.support.environments import ONE_OF_A_KIND
+from tests.support.environments import KINDS
 from tests.support.invalid_actions import check_refused, check_vector_refused
 from tests.support.loop import reset
 
@@ -80,7 +80,7 @@ def test_as_many_interventions_as_allowed_are_fine() -> None:
     env.step([0.5] * 6)
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_the_corners_of_the_box_are_valid(env_id: str) -> None:
     env = reset(gym.make(env_id).unwrapped)
     for corner in (0.0, 1.0):

@@ -17,13 +17,16 @@ from cbo_gym.drawing.sheet import Circle, Layers, Sheet, Sizes, sheet_for
 from cbo_gym.envs.picture import picture_of
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.scm import CausalDiagram, Linear, SeparableSEM, Uniform
-from tests.support.environments import ONE_OF_A_KIND
+from tests.support.environments import COVERING, KINDS, ONE_OF_A_KIND
 from tests.support.loop import reset
 
 #: those that take long to draw
 LARGE = [("CBO/CoCaLarge-v0", {}), ("CBO/BinaryTree-v0", {"depth": 6})]
 CASES = [(env_id, {}) for env_id in ONE_OF_A_KIND] + [("CBO/BinaryTree-v0", {"depth": 4}), LARGE[1]]
-SLOW_IF_LARGE = [pytest.param(*case, marks=[pytest.mark.slow] if case in LARGE else []) for case in CASES]
+SLOW_IF_LARGE = [
+    pytest.param(*case, marks=[] if case not in LARGE and (case[1] or case[0] in COVERING) else [pytest.mark.slow])
+    for case in CASES
+]
 
 
 def drawn(env: Any, action: Any) -> Picture:
@@ -47,7 +50,7 @@ def rows_of(text: str) -> dict[str, list[str]]:
     return {row[0].strip(): [cell.strip() for cell in row[1:]] for row in cells if len(row) > 2}
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_the_table_lists_every_observed_variable_with_its_value_and_parents(env_id: str) -> None:
     env = played(env_id, "ansi")
     text, base = env.render(), env.unwrapped

@@ -12,7 +12,7 @@ from cbo_gym.envs import CausalBanditVectorEnv
 from cbo_gym.envs.registry import entries
 from cbo_gym.envs.wrappers import OracleInfo, VectorOracleInfo
 from cbo_gym.errors import ArgumentError
-from tests.support.environments import ONE_OF_A_KIND
+from tests.support.environments import KINDS
 from tests.support.loop import reset
 
 ONE_OF_EACH_MODE = ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0", "CBO/CoCaFig1-v0", "CBO/SSEMPeriodic-v0"]
@@ -64,7 +64,7 @@ def same(ours: Any, theirs: Any, where: str, ulps: int = 0) -> None:
     equal_numbers(ours, theirs, where, ulps)
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_equals_gymnasiums_own_vectorisation_step_by_step(env_id: str, block: int) -> None:
     horizon = block + 2
     ours = native(env_id, max_episode_steps=horizon)

@@ -14,7 +14,7 @@ from cbo_gym.modes import classes_of, make_dynamics
 from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.problems import build_problem
 from cbo_gym.task import ContextualTask, Mode, Task
-from tests.support.environments import FIRST_OF_MODE, ONE_OF_A_KIND
+from tests.support.environments import FIRST_OF_MODE, KINDS
 
 every_mode = pytest.mark.parametrize("env_id", FIRST_OF_MODE.values(), ids=FIRST_OF_MODE.keys())
 
@@ -54,7 +54,7 @@ def test_an_unknown_mode_is_refused(mode: Any) -> None:
         classes_of(mode)
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_a_batch_means_what_its_actions_mean(env_id: str) -> None:
     """Decoded, described and played with common noise, together and one by one."""
     dynamics = dynamics_of(env_id)
@@ -94,7 +94,7 @@ def test_it_keeps_no_state(env_id: str) -> None:
     assert [played(copied, action) for action in actions] == first
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_what_is_seen_lies_in_the_observation_space(env_id: str) -> None:
     dynamics = dynamics_of(env_id)
     noise = tuple(float(column[0]) for column in dynamics.scm.draw_noise(np.random.default_rng(1), 1))
@@ -108,7 +108,7 @@ def test_what_is_seen_lies_in_the_observation_space(env_id: str) -> None:
     assert not any(value.any() for value in empty.values())
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_regions_or_a_list_make_up_the_action_space(env_id: str) -> None:
     dynamics = dynamics_of(env_id)
     every, regions = dynamics.all_actions(), dynamics.regions()
@@ -121,7 +121,7 @@ def test_regions_or_a_list_make_up_the_action_space(env_id: str) -> None:
         assert all(action in dynamics.action_space for action in iterate(space, batch))
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_initial_actions_come_in_the_sizes_asked_for(env_id: str) -> None:
     dynamics = dynamics_of(env_id)
     if dynamics.looks_ahead:

@@ -18,7 +18,7 @@ from cbo_gym.problems import Problem, SuperArms
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.problems.systems.function_networks import alpine2
 from cbo_gym.scm import Intervention, Linear, Normal, SeparableSEM, Uniform
-from tests.support.environments import FIRST_OF_MODE, ONE_OF_A_KIND, ONE_REWARD
+from tests.support.environments import COVERING, FIRST_OF_MODE, ONE_REWARD
 
 # Super arms by the hundred, which the tests below compare with brute force.
 LONG = ("CBO/Alpine2-Masked-v0", "CBO/Alpine2-Noisy-Masked-v0", "CBO/SSEMPeriodic-v0", "CBO/TrainDelay-v0")
@@ -36,7 +36,7 @@ def oracle_on(env_id, **parameters):
 @pytest.mark.parametrize(
     "env_id",
     slow_unless(
-        set(ONE_OF_A_KIND).difference(LONG),
+        set(COVERING).difference(LONG),
         [entry.id for entry in ONE_REWARD if entry.mode not in ("contextual", "dynamic")],
     ),
 )

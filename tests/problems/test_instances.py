@@ -17,10 +17,9 @@ from cbo_gym.scm import Empirical, GaussianMixture, Normal, Uniform
 from cbo_gym.scm.noise import Arcsine, Discrete, TruncatedNormal, multiply
 from cbo_gym.scm.units import Unit
 from cbo_gym.testing import check_problem
-from tests.support.environments import HAVE_INSTANCES, LAST_OF_MODE
-from tests.support.environments import ONE_OF_A_KIND as ALL_KINDS
+from tests.support.environments import HAVE_INSTANCES, LAST_OF_MODE, ONE_OF_A_KIND, with_slow
 
-ONE_OF_A_KIND = [env_id for env_id in ALL_KINDS if env_id in HAVE_INSTANCES]
+KINDS = with_slow(env_id for env_id in ONE_OF_A_KIND if env_id in HAVE_INSTANCES)
 EXACT, OF_CELLS = 1e-9, 1e-5  # cells are no points
 
 
@@ -42,7 +41,7 @@ def same_action(one, other, transform, rng):
     return [dynamics.situate(do, dynamics.start()) for dynamics, do in zip((published, instance), both, strict=True)]
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_an_instance_is_the_same_task_turned(env_id):
     published, instance = (gym.make(env_id, instance=k).unwrapped for k in (0, 7))
     transform, rng = instance.problem.transform, np.random.default_rng(3)
@@ -61,7 +60,7 @@ def test_an_instance_is_the_same_task_turned(env_id):
         assert np.allclose(reward, instance.problem.outcomes.reward(now), rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_the_optimum_of_an_instance_is_known(env_id):
     published, instance = (oracle_of(gym.make(env_id, instance=k)) for k in (0, 7))
     transform = instance.problem.transform
@@ -78,7 +77,7 @@ def test_the_optimum_of_an_instance_is_known(env_id):
     assert earned == pytest.approx(transform.reward.to_new(before), abs=0.01 * gap)
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_a_task_holds_nothing_of_the_published_one(env_id):
     env = gym.make(env_id, instance=3)
     published = gym.make(env_id).unwrapped

@@ -27,7 +27,7 @@ from cbo_gym.referee.isolated import IsolatedAgent
 from cbo_gym.referee.serialization import pack
 from cbo_gym.scm.expression import trace
 from tests.support.agents import Centre
-from tests.support.environments import LAST_OF_MODE, ONE_OF_A_KIND
+from tests.support.environments import KINDS, LAST_OF_MODE
 
 
 def isolated(label, env, **how):
@@ -40,7 +40,7 @@ def same(one, other):
     return all(one.table[name].equals(other.table[name], null_equal=True) for name in names)
 
 
-@pytest.mark.parametrize("label", ["Random", "tests.support.agents:Centre"])
+@pytest.mark.parametrize("label", ["Random", pytest.param("tests.support.agents:Centre", marks=pytest.mark.slow)])
 def test_it_plays_as_in_one_process(label):
     """In all modes, one after the other, as an agent does that is reset."""
     with closing(IsolatedAgent(Spec.parse(label))) as agent:
@@ -100,7 +100,7 @@ def test_what_leads_to_the_truth_is_closed_there():
     assert done.stdout.strip() == "5 [] []", done.stderr
 
 
-@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+@pytest.mark.parametrize("env_id", KINDS)
 def test_a_task_arrives_whole(env_id):
     task = make_task(gym.make(env_id), 100, horizon=2)
     told = pickle.loads(pack(task))

@@ -14,7 +14,7 @@ from cbo_gym.envs.registry import entries
 from cbo_gym.scm import Intervention, SeparableSEM
 from cbo_gym.scm.expression import STEPS
 from cbo_gym.task import Mode
-from tests.support.environments import ONE_OF_A_KIND
+from tests.support.environments import COVERING
 from website.common.svg import dark, size_of, svg_of
 from website.maths.equations import noise_name
 from website.pages import agent_results, landscapes
@@ -24,9 +24,9 @@ from website.pages.pictures import Pictures, graph_of
 
 ALL = environments()
 IDS = [one.entry.id for one in ALL]
-#: all as parameters; all but one of a kind are slow
+#: all as parameters, slow but for the covering ones
 EVERY = [
-    pytest.param(one, id=one.entry.id, marks=[] if one.entry.id in ONE_OF_A_KIND else [pytest.mark.slow]) for one in ALL
+    pytest.param(one, id=one.entry.id, marks=[] if one.entry.id in COVERING else [pytest.mark.slow]) for one in ALL
 ]
 DRAWN = Pictures('<svg height="80pt" width="160pt"></svg>', '<svg height="80pt" width="160pt"></svg>', "A slice.")
 ROUNDS = 40
