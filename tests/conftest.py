@@ -32,11 +32,20 @@ def shared_workers(pytestconfig: pytest.Config) -> Iterator[None]:
     """Start few processes by default; slow tests start those that users would."""
     with pytest.MonkeyPatch.context() as patch:
         if pytestconfig.option.markexpr == DEFAULT:
-            for module in ("evaluation.play.sweep", "referee.admission", "referee.submission"):
+            for module in ("evaluation.play.sweep", "referee.admission", "referee.isolated", "referee.submission"):
                 patch.setattr(f"cbo_gym.{module}.Worker", SharedWorker)
             patch.setattr("cbo_gym.evaluation.play.grid.describe_isolated", describe)
         yield
     close_idle()
+
+
+@pytest.fixture
+def coarse_search(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let agents search coarsely by default; slow tests search as those of users do."""
+    if pytestconfig.option.markexpr == DEFAULT:
+        from tests.support.quick import search_coarsely
+
+        search_coarsely(monkeypatch)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,20 +16,21 @@ from cbo_gym.problems import Problem
 from cbo_gym.scm import StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.testing import ContractError, check_agent, check_problem
 from tests.support.agents import Centre
-from tests.support.environments import FIRST_OF_MODE, IDS, SEVERAL_OBJECTIVES
+from tests.support.environments import EVERY_ID, FIRST_OF_MODE, SEVERAL_OBJECTIVES
 from tests.support.families import by_family
 
 #: the graph of IVBandit is not that of parallel bandits; the last two have several objectives
 ENVS = (*FIRST_OF_MODE.values(), "CBO/IVBandit-v0", "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0")
 
 
-@pytest.mark.parametrize("env_id", [*IDS, *SEVERAL_OBJECTIVES])
+@pytest.mark.parametrize("env_id", [*EVERY_ID, *SEVERAL_OBJECTIVES])
 def test_every_registered_environment_keeps_the_contract(env_id):
     entry = find_entry(env_id)
     check_problem(entry.problem, mode=entry.mode, **entry.kwargs)
 
 
 @pytest.mark.parametrize("agent", by_family(known_agents()))
+@pytest.mark.usefixtures("coarse_search")
 def test_every_entry_point_keeps_the_contract(agent):
     played = set()
     for env in ENVS:

@@ -397,7 +397,7 @@ def test_an_early_round_leaves_what_was_played_often_for_what_may_be_better() ->
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_toy_graph_mean_expected_reward_beats_random_in_every_run(seed: int) -> None:
     learned, random = (
-        evaluate(build(), TOY, seed=seed, horizon=30, recommend="end").table["expected_reward"].mean()
+        evaluate(build(), TOY, seed=seed, horizon=15, recommend="end").table["expected_reward"].mean()
         for build in (CBO, Random)
     )
     assert learned > random

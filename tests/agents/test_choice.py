@@ -22,6 +22,8 @@ from tests import record
 from tests.support.environments import FIRST_OF_MODE, IDS
 from tests.support.loop import begun, flat, play, reset
 
+pytestmark = pytest.mark.usefixtures("coarse_search")
+
 #: the first environment of each mode, which is made for each rule besides
 DEFAULT = (*FIRST_OF_MODE.values(), "CBO/ConfoundedBandit-v0")
 CHOSEN = {

@@ -57,6 +57,7 @@ def first_env(agent: str) -> str:
     [*RUNS, *(pytest.param(agent, None, 2, marks=[pytest.mark.slow] * (agent == "qNEHVI")) for agent in OTHERS)],
 )
 @pytest.mark.filterwarnings("ignore:.*out of date")
+@pytest.mark.usefixtures("coarse_search")
 def test_agents_keep_their_contract(agent: str, env_id: str | None, rounds: int) -> None:
     check_agent(agent, env_id or first_env(bare_name(agent)), rounds=rounds)
 
@@ -82,6 +83,7 @@ def test_agents_of_other_libraries_keep_it_once_they_learn(agent: str, env_id: s
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*out of date")
+@pytest.mark.usefixtures("coarse_search")
 def test_seeds_differ(agent: str, env_id: str) -> None:
     task, made, first = replace(make(env_id, 0, 15)[1], initial_data=()), agent_of(agent), set()
     for seed in range(4):

@@ -7,6 +7,8 @@ import cbo_gym
 from cbo_gym import Agent, Round, agents
 from tests.support.loop import begun, flat, go_on, make, play
 
+pytestmark = pytest.mark.usefixtures("coarse_search")
+
 ROUNDS = 2
 every_agent = pytest.mark.parametrize(
     "build", [agents.Random, agents.GPUCB, agents.EICF, agents.EIFN, agents.MCBO, agents.EXCBO]

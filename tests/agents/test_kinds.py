@@ -19,11 +19,18 @@ from cbo_gym.errors import HiddenGraphError, UnsupportedModeError
 
 TAKERS = re.findall(r"[\w-]+", TAKE_KINDS.replace(" or ", ", "))
 ENVS = {"soft": "CBO/Fermenter-v0", "hard": "CBO/PSAGraph-Mixed-v0"}
-PAIRS = [(name, mode) for name in TAKERS for mode in ENVS if mode in modes_of(create_agent(name))]
+#: by default hard studies with data and soft ones without; Auto is one of the others
+CASES = [
+    pytest.param(name, mode, data, marks=[pytest.mark.slow] * (name == "Auto" or data != (mode == "hard")))
+    for name in TAKERS
+    for mode in ENVS
+    if mode in modes_of(create_agent(name))
+    for data in (True, False)
+]
 
 
-@pytest.mark.parametrize("data", [True, False], ids=["with data", "without data"])
-@pytest.mark.parametrize(("name", "mode"), PAIRS)
+@pytest.mark.parametrize(("name", "mode", "data"), CASES)
+@pytest.mark.usefixtures("coarse_search")
 def test_agents_that_take_kinds_play_at_levels(name: str, mode: str, data: bool) -> None:
     env, agent = gym.make(ENVS[mode]).unwrapped, create_agent(name)
     sizes = None if data else {"observational": 0, "random": 0}

@@ -162,6 +162,7 @@ def test_shapes_are_those_that_botorch_and_its_acquisition_functions_take():
         assert values.isfinite().all()
 
 
+@pytest.mark.slow
 def test_two_points_at_a_time_beat_random_on_rosenbrock():
     """The loop of BoTorch's tutorials, three rounds of two, against four times as many random actions."""
     env, task = make("CBO/Rosenbrock-v0", 0, 40)

@@ -15,6 +15,8 @@ from cbo_gym.task import Mode, Round
 from tests.support.loop import begun
 from tests.support.studies import SYSTEMS, hidden
 
+pytestmark = pytest.mark.usefixtures("coarse_search")
+
 slow = pytest.mark.slow
 #: agents whose estimates of the actions played are the same means
 EXACT = [

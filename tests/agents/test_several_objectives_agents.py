@@ -20,6 +20,8 @@ from cbo_gym.agents.common.prices import cost_of
 from cbo_gym.agents.several_objectives.base import reference_of, sets_worth_setting
 from tests.support.loop import begun, reset
 
+pytestmark = pytest.mark.usefixtures("coarse_search")
+
 PAID, SOFT, PUBLISHED = "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0", "CBO/MOCBO1-v0"
 ALONE = ["CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network"]
 

@@ -8,6 +8,8 @@ from cbo_gym.agents import GPMW, GPUCB, MCBO
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.gp.protocols import NodeSurrogate, Surrogate
 
+pytestmark = pytest.mark.usefixtures("coarse_search")
+
 
 def members(protocol):
     return {name for kind in protocol.__mro__ for name in vars(kind) if not name.startswith("_")}

@@ -43,6 +43,7 @@ def test_a_bound_of_width_zero_recovers_a_smooth_function() -> None:
     assert (model.bound(torch.from_numpy(new), 1.0).numpy() > found).all()
 
 
+@pytest.mark.slow
 def test_warping_helps_where_the_function_is_not_stationary_and_its_scale_skewed() -> None:
     def function(points: np.ndarray) -> np.ndarray:
         return np.exp(4.0 * np.sin(14.0 * points[:, 0] ** 4))

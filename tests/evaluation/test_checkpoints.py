@@ -72,6 +72,7 @@ def play(agent, env, observation, rounds):
 
 
 @pytest.mark.parametrize("name", by_family(name for name in zoo() if name not in OF_LIBRARIES))
+@pytest.mark.usefixtures("coarse_search")
 def test_an_agent_that_was_kept_goes_on_as_it_would_have(name, tmp_path):
     env = make_env(Spec(ALONE.get(name, OF_MODE[modes_of(find_agent(name))[0]])), 9)
     task = make_task(env, 100)
@@ -105,10 +106,11 @@ def test_what_cannot_be_kept_is_named(name, tmp_path):
         ("TS", "CBO/XYZWSTBandit-v0", 1),
         ("GP-UCB", ENV, 2),
         pytest.param("EIFN", ENV, 2, marks=pytest.mark.slow),
-        ("CoCaBO", "CBO/PSAContextual2-v0", 1),
-        ("DCBO", "CBO/DCBOStat-v0", 1),
+        ("Random", "CBO/PSAContextual2-v0", 1),
+        ("Random", "CBO/DCBOStat-v0", 1),
     ],
 )
+@pytest.mark.usefixtures("coarse_search")
 def test_a_run_that_was_cut_short_goes_on_bit_for_bit(agent, env, batch, tmp_path):
     path = tmp_path / "kept"
     how = {"horizon": 8, "batch": batch, "recommend": "powers"}

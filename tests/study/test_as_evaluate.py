@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from cbo_gym.evaluation.play.seeds import seeds_of
-from tests.support.families import by_family
+from tests.support.families import one_mode_each
 from tests.support.studies import PAIRS, ROUNDS, SEED, Robot, played
 
 
-@pytest.mark.parametrize(("agent", "mode"), by_family(PAIRS, lambda pair: pair[0]))
+@pytest.mark.parametrize(("agent", "mode"), one_mode_each(PAIRS))
 def test_a_study_plays_as_evaluate_does(agent, mode, tmp_path):
     table = played(agent, mode)
     robot = Robot(mode, agent, tmp_path / "study.db", ROUNDS, seeds_of(SEED, ""))

@@ -38,7 +38,7 @@ def outcome(done, rng):
 
 @pytest.mark.parametrize(
     ("agent", "mode", "rounds"),
-    [("Random", "hard", 6), ("Random", "soft", 6), ("Optuna", "hard", 3), ("GP-UCB", "soft", 1), ("MCBO", "hard", 1)],
+    [("Random", "hard", 3), ("Random", "soft", 3), ("Optuna", "hard", 2), ("GP-UCB", "soft", 1), ("MCBO", "hard", 1)],
 )
 def test_what_is_suggested_and_recommended_has_the_digits_within_the_limits(tmp_path, agent, mode, rounds):
     rng = np.random.default_rng(100)

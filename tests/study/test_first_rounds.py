@@ -5,7 +5,7 @@ import pytest
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import create_study, load_study
-from tests.support.families import by_family
+from tests.support.families import one_mode_each
 from tests.support.studies import lose_caches
 from tests.support.study_laboratory import PAIRS, bounds, context, description, everything_set, outcome, rows
 
@@ -40,7 +40,7 @@ def ask_everything(study, mode, rng, path):
     study.report(path)
 
 
-@pytest.mark.parametrize(("agent", "mode"), by_family(PAIRS, lambda pair: pair[0]))
+@pytest.mark.parametrize(("agent", "mode"), one_mode_each(PAIRS))
 def test_every_agent_begins_without_data(agent, mode, tmp_path):
     rng = np.random.default_rng(100)
     path = tmp_path / "s.db"

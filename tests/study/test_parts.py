@@ -26,7 +26,7 @@ def test_a_rebuilt_agent_suggests_the_same_while_parts_are_known(agent, tmp_path
     """Trials are told in parts, out of order, one is closed and one corrected, and the agent is asked in between."""
 
     def suggestions(path, restarts):
-        study = begun(path, agent, 4)
+        study = begun(path, agent, 2)
 
         def current():
             if restarts:

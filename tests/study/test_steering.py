@@ -5,7 +5,7 @@ import pytest
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import create_study, load_study
-from tests.support.families import by_family
+from tests.support.families import by_family, one_mode_each
 from tests.support.studies import FERMENTER, grown, lose_caches
 from tests.support.study_laboratory import PAIRS, PARAMETERS, context, description, everything_set, outcome
 
@@ -20,7 +20,7 @@ def played(tmp_path, agent, mode, rounds=2):
     return study, rng
 
 
-@pytest.mark.parametrize(("agent", "mode"), by_family(PAIRS, lambda pair: pair[0]))
+@pytest.mark.parametrize(("agent", "mode"), one_mode_each(PAIRS))
 def test_every_agent_learns_from_a_registered_trial(agent, mode, tmp_path):
     study, rng = played(tmp_path, agent, mode, rounds=0)
     for _ in range(2):
@@ -111,7 +111,7 @@ STEERED = [
 ]
 
 
-@pytest.mark.parametrize(("agent", "mode"), by_family(STEERED, lambda case: case[0]))
+@pytest.mark.parametrize(("agent", "mode"), one_mode_each(STEERED, ("Random", "contextual")))
 def test_trials_keep_fixed_and_shared_values(agent, mode, tmp_path):
     study, rng = played(tmp_path, agent, mode, rounds=0)
     name = study.settable[0]

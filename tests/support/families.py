@@ -6,13 +6,16 @@ import pytest
 ONE_A_FAMILY = ("Random", "CBO", "GP-UCB", "GPOO", "SSEM-UCB", "TS", "CoCaBO", "DCBO", "CBO-MW", "CausalParetoSelect")
 
 
-def by_family(cases, agent_of=lambda case: case):
-    """Cases as parameters, those of agents that are not among :data:`ONE_A_FAMILY` marked as slow."""
-    return [
-        pytest.param(*(case if isinstance(case, tuple) else [case]), marks=[] if fast else [pytest.mark.slow])
-        for case in cases
-        for fast in [agent_of(case) in ONE_A_FAMILY]
-    ]
+def by_family(agents):
+    """Agents as parameters, those that are not among :data:`ONE_A_FAMILY` marked as slow."""
+    return [pytest.param(agent, marks=[] if agent in ONE_A_FAMILY else [pytest.mark.slow]) for agent in agents]
+
+
+def one_mode_each(pairs, *others):
+    """Pairs of agent and mode as parameters: by default one agent of each family in its first mode, and the others."""
+    first = {agent: mode for agent, mode in reversed(pairs) if agent in ONE_A_FAMILY}
+    usual = [*first.items(), *others]
+    return [pytest.param(*pair, marks=[] if pair in usual else [pytest.mark.slow]) for pair in pairs]
 
 
 #: a small task of each mode in which actions can be chosen together
