@@ -1,6 +1,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 from dataclasses import replace
 
@@ -17,9 +18,14 @@ from cbo_gym.evaluation.runs import revisions
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 
 
+def start_cluster(**options):
+    return LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", **options)
+
+
 @pytest.fixture(scope="module")
 def cluster():
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as running:
+    """A cluster whose workers are threads of this process, which costs a tenth of starting processes."""
+    with start_cluster(processes=False, protocol="tcp") as running:
         yield running
 
 
@@ -29,9 +35,15 @@ def worker_pids(cluster):
         return list(client.run(os.getpid).values())
 
 
+@pytest.fixture
+def processes():
+    with start_cluster(processes=True) as running:
+        yield running
+
+
 @pytest.mark.slow
-def test_a_killed_worker_loses_no_run(cluster, tmp_path):
-    notes, folder = tmp_path / "notes", tmp_path / "runs"
+def test_a_killed_worker_loses_no_run(processes, tmp_path):
+    cluster, notes, folder = processes, tmp_path / "notes", tmp_path / "runs"
     notes.mkdir()
     agent = f"tests.support.agents:Slow(folder={str(notes)!r}, seconds=0.1)"
     worker_pids(cluster)  # both are there
@@ -95,7 +107,9 @@ def test_workers_with_several_threads_are_refused(tmp_path):
 
 
 def test_other_versions_on_the_workers_are_refused(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(revisions, "_version_of", lambda module: "other")
+    own = revisions.version("cbo-gym")
+    here = threading.get_ident()
+    monkeypatch.setattr(revisions, "_version_of", lambda _: "other" if threading.get_ident() == here else own)
     with pytest.raises(RuntimeError, match=r"cbo_gym is .*\+.*, here it is other\+.* \(on tcp://.*, tcp://.*\)"):
         sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, execution=Execution("dask", cluster.scheduler_address))
 

@@ -1,3 +1,4 @@
+from functools import cache
 from time import sleep
 
 import gymnasium as gym
@@ -256,6 +257,11 @@ def test_seconds_of_act_update_and_recommend_are_apart_and_sum_to_those_of_a_rou
     assert run.seconds_a_round >= 0.07
 
 
+@cache
+def asked_every_round():
+    return evaluate("GP-UCB", "CBO/ToyGraph-v0", 0, horizon=6)
+
+
 @pytest.mark.parametrize(
     ("recommend", "asked"), [("every", [1, 2, 3, 4, 5, 6]), ("powers", [1, 2, 4, 6]), ("end", [6])]
 )
@@ -263,7 +269,7 @@ def test_a_recommendation_is_asked_for_when_the_run_says(recommend, asked):
     run = evaluate("GP-UCB", "CBO/ToyGraph-v0", 0, horizon=6, recommend=recommend)
     recommended = run.table.filter(run.table["simple_regret"].is_not_null())
     assert recommended["round"].to_list() == asked
-    every = evaluate("GP-UCB", "CBO/ToyGraph-v0", 0, horizon=6).table.filter(pl.col("round").is_in(asked))
+    every = asked_every_round().table.filter(pl.col("round").is_in(asked))
     assert recommended["recommended_reward"].to_list() == every["recommended_reward"].to_list()
     assert run.recommend == recommend
 

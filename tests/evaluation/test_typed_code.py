@@ -38,28 +38,30 @@ cell.__module__ = "the_kernel"
 """
 
 
-def stamps_of(script, *options, named="__main__"):
-    """The stamps, one of each play, that a script on standard input leads to."""
-    done = subprocess.run(
-        [sys.executable, *options, "-"], input=script, capture_output=True, text=True, cwd=ROOT, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line)[named] for line in done.stdout.splitlines()]
+def stamps_in(printed):
+    """The stamps of ``__main__`` that plays print, one a line."""
+    return [json.loads(line)["__main__"] for line in printed.splitlines()]
 
 
 def test_what_is_typed_at_a_prompt_plays():
     typed = MINE.replace("\n\n    def", "\n    def") + "\n" + PLAY.replace("assert", "\nassert")
-    assert stamps_of(typed, "-i", "-q")[0].startswith("unreleased+interactive")
+    words = [sys.executable, "-i", "-q", "-"]
+    done = subprocess.run(words, input=typed, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert stamps_in(done.stdout)[0].startswith("unreleased+interactive")
 
 
-def test_cells_of_a_notebook_are_identified_by_the_source_of_all_of_them():
+def test_cells_of_a_notebook_are_identified_by_the_source_of_all_of_them(monkeypatch, capsys):
+    main = types.ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
     first, other = MINE, MINE.replace(".sample()", ".low")
     edited = [f"cell('<ipython-input-{n}-ab>', {string!r})\n{PLAY}" for n, string in enumerate([first, other, first])]
     helped = MINE.replace("self.task.action_space.sample()", "at() + 0 * self.task.action_space.low")
     with_helper = f"cell('/tmp/kernel_1/9.py', {helped!r})"
     helpers = [f"cell('/tmp/kernel_1/{n}.py', 'def at():\\n    return {n}')\n{PLAY}" for n in (0, 1)]
     without_text = "class Plain(Mine):\n    pass\n" + PLAY.replace("Mine()", "Plain()")
-    one, changed, again, low, high, partly = stamps_of("\n".join([CELL, *edited, with_helper, *helpers, without_text]))
+    exec("\n".join([CELL, *edited, with_helper, *helpers, without_text]), vars(main))
+    one, changed, again, low, high, partly = stamps_in(capsys.readouterr().out)
     kind, _, digits = one.partition("+interactive.")
     assert (kind, len(digits)) == ("unreleased", 12)
     assert changed.startswith("unreleased+interactive.")

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym import evaluate
-from cbo_gym.evaluation import Run, load_published
+from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.play.grid import cell_of
 from cbo_gym.evaluation.play.sweep import run_job
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, name_of, save_run
@@ -50,12 +50,6 @@ def kept(folder, runs):
 def played_here(agents, envs, seeds, **how):
     """The runs of agents, by name, on environments."""
     return [evaluate(agent, env, seed, **how) for agent in agents for env in envs for seed in range(seeds)]
-
-
-@cache
-def all_published():
-    """The published runs of the repository, read once."""
-    return load_published()
 
 
 class _Kept(IsolatedAgent):
