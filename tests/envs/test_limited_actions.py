@@ -68,8 +68,14 @@ def constrained_optimum(equality: bool) -> float:
     return -min(end.fun for end in ends if end.success)
 
 
-@pytest.mark.parametrize("mode", ["soft", "hard"])
-@pytest.mark.parametrize("equality", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "equality"),
+    [
+        ("soft", False),
+        ("hard", True),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in (("soft", True), ("hard", False))),
+    ],
+)
 def test_actions_keep_limits_in_environments(mode: str, equality: bool) -> None:
     limit = "feed + heat + light == 6" if equality else "feed + heat + light <= 4"
     problem = plant(actions=BOUNDS, limits=[limit]) if mode == "soft" else set_plant(limits=[limit])

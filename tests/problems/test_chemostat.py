@@ -228,7 +228,7 @@ def test_missing_coefficients(tmp_path: Path) -> None:
         chemostat(str(tmp_path / "none.yaml"))
 
 
-def random_days(script, count: int = 400) -> tuple[dict, dict]:
+def random_days(script, count: int = 150) -> tuple[dict, dict]:
     """Yesterdays drawn at random and noiseless todays of the recorded map."""
     rng, fitted = np.random.default_rng(1), load_coefficients()
     old = {node: getattr(fitted.yesterday, node) * rng.uniform(0.2, 3.0, count) for node in script.NODES}
@@ -265,7 +265,7 @@ def test_the_script_fits_a_table_of_the_data_files_format(
     script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it recovers of a simulated table: deaths depend on quantities that the table holds as they are."""
-    script.simulate(tmp_path / "plain.csv", days=300)
+    script.simulate(tmp_path / "plain.csv", days=200)
     rows = [line.split(",") for line in (tmp_path / "plain.csv").read_text().splitlines()[1:]]
     table = [COLUMNS, *([*row[:3], "0.5", *row[3:]] for row in rows)]  # with the column that is not needed
     (tmp_path / "data.csv").write_text("\n".join(map(",".join, table)))
