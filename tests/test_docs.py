@@ -17,7 +17,7 @@ from website.pages.agent_results import results
 
 ROOT = Path(__file__).parent.parent
 GUIDE, TUTORIALS = (sorted((ROOT / "docs" / folder).glob("*.md")) for folder in ("guide", "tutorials"))
-OTHERS = [ROOT / "docs" / f"{name}.md" for name in ("index", "install", "faq", "which_method")]
+OTHERS = [ROOT / "docs" / f"{name}.md" for name in ("index", "install", "how_it_works", "faq", "which_method")]
 PAGES = [ROOT / "README.md", *OTHERS, *GUIDE, *TUTORIALS]
 RUN = [
     page for page in PAGES if page.stem != "recipes"

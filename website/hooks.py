@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mkdocs.structure.files import File
 
+from cbo_gym import __version__
 from website.common.kept import ENVIRONMENTS, RESULTS, keep
 from website.common.paths import DOCS, ROOT
 from website.maths.mathml import with_mathml
@@ -77,8 +78,9 @@ def terms() -> dict[str, str]:
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Link the first use of a term on a page of the guide to the glossary."""
+    """Link the first use of a term on a page of the guide to the glossary, and name the version on the start page."""
     uri = page.file.src_uri
+    markdown = markdown.replace("VERSION", __version__) if uri == "index.md" else markdown
     return link_terms(markdown, "../" * uri.count("/")) if uri.startswith(LINKED) else markdown
 
 
