@@ -32,6 +32,7 @@ from cbo_gym.study.strings import require_storable
 from cbo_gym.study.suggesting import (
     DO_WITHOUT,
     LEARN_PARTS,
+    SEVERAL_LEARN_PARTS,
     Suggester,
     begin_agent,
     name_agent_in_errors,
@@ -143,10 +144,21 @@ class Study:
 
     @property
     def best_trial(self) -> Entry | None:
-        """The trial with the best measured reward, among those that break no limit and no constraint as measured."""
+        """The trial with the best measured reward, among those that break no limit and no constraint as measured.
+
+        With several objectives it is the first of :attr:`best_trials`.
+        """
+        return next(iter(self.best_trials), None)
+
+    @property
+    def best_trials(self) -> list[Entry]:
+        """The trials that no other dominates as measured, among those that break no limit and no constraint.
+
+        With one objective it is the trial with the best reward.
+        """
         done = [entry for entry in self.trials if entry.status == "told"]
-        index = self.units.best([(self.units.read(entry.action), entry.values) for entry in done])
-        return None if index is None else done[index]
+        front = self.units.front([(self.units.read(entry.action), entry.values) for entry in done])
+        return [done[index] for index in front]
 
     @property
     def events(self) -> int:
@@ -195,13 +207,15 @@ class Study:
         with one_at_a_time():
             takes_missing, takes_partial = self._suggester.takes_missing, self._suggester.takes_partial
         for label, missing in incomplete:
-            if self.description.reward in missing and not takes_partial:
+            unknown = self.units.subject(missing)
+            if unknown and not takes_partial:
+                learners = LEARN_PARTS if len(self.units.objectives) == 1 else SEVERAL_LEARN_PARTS
                 raise ArgumentError(
-                    f"{label}: the reward {self.description.reward} is missing, and {self.description.agent} learns "
+                    f"{label}: {unknown} missing, and {self.description.agent} learns "
                     "nothing without it; fill it in, leave the row out, or choose an agent that models single "
-                    f"variables: {LEARN_PARTS}"
+                    f"variables: {learners}"
                 )
-            if self.description.reward not in missing and not takes_missing:
+            if not unknown and not takes_missing:
                 raise ArgumentError(
                     f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
                     f"{self.description.agent} needs all variables; leave the row out, or choose an agent that can do "
@@ -377,7 +391,7 @@ class Study:
             if entry.status == "partial":
                 return [("corrected", payload | {"status": "partial"})]
             payload["values"] = self.units.fill_in(read.values, action, entry.context)
-            if entry.status == "closed" and read.values[self.description.reward] is None:
+            if entry.status == "closed" and self.units.unknown_objectives(read.values):
                 return [("corrected", payload | {"status": "closed", "reason": entry.reason})]
             self._require_reward(number, read.values)
             return [("corrected", payload)]
@@ -395,11 +409,9 @@ class Study:
 
         def closing(trials: Trials) -> Any:
             entry = _require(trials, number, "partial")
-            if entry.values[self.description.reward] is not None:
-                raise ArgumentError(
-                    f"the reward {self.description.reward} of trial {number} is known; complete the trial: "
-                    f"tell({number}, {{}})"
-                )
+            if not self.units.unknown_objectives(entry.values):
+                known = self.units.subject(self.units.measured_objectives, f" of trial {number}")
+                raise ArgumentError(f"{known} known; complete the trial: tell({number}, {{}})")
             values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)
             measured = Measured(values, entry.std, entry.counts)
             return [("closed", {"trial": number, **measured.fields(), "done": entry.done, "reason": reason})]
@@ -415,9 +427,9 @@ class Study:
         return action, None if default is entry.flat else default
 
     def _require_reward(self, number: int, values: Mapping[str, float | None]) -> None:
-        if values[self.description.reward] is None:
+        if unknown := self.units.subject(self.units.unknown_objectives(values)):
             raise ArgumentError(
-                f"the reward {self.description.reward} is missing; if it follows later, tell({number}, ..., "
+                f"{unknown} missing; if it follows later, tell({number}, ..., "
                 f"final=False); if it never comes, close({number}) after that; if the trial gave no result, "
                 f"fail({number})"
             )
@@ -448,8 +460,10 @@ class Study:
 
         self._append(ending)
 
-    def recommendation(self, *, context: Mapping[str, float] | None = None) -> dict[str, Any]:
-        """Return the action that the agent would deploy, in the study's units.
+    def recommendation(self, *, context: Mapping[str, float] | None = None) -> Any:
+        """Return the action that the agent would deploy, a dictionary from names to values in the study's units.
+
+        With several objectives it is a :class:`~cbo_gym.study.RecommendedSet` of actions.
 
         Args:
             context: in contextual mode, the observed context; None for the last one.
@@ -458,12 +472,15 @@ class Study:
             ArgumentError: if no outcome is known yet, or for a wrong context.
         """
         with self._updated_agent(context):
+            if self.description.objectives:
+                return self._suggester.recommend_set()
             return self.units.native_values(self._suggester.recommend(context))
 
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
-        """Return the expected values of the reward and of the other variables that the agent models, under an action.
+        """Return the expected values of the objectives and of the other variables that the agent models, for an action.
 
-        The mapping has the reward's 95 % interval as its attribute ``interval``.
+        The mapping has the reward's 95 % interval as its attribute ``interval``, and those of several objectives, by
+        name, as ``intervals``.
 
         Args:
             do: name -> value; empty to only observe. Parameters that are not named have their null values, which
@@ -475,9 +492,9 @@ class Study:
         """
         with self._updated_agent(context):
             action = self.units.action(do)
-            values, interval = self._suggester.expect(action, context)
+            expected = self._suggester.expect(action, context)
         assumed = {name: value for name, value in self.units.native_values(action).items() if name not in do}
-        return Expectation(values, interval, assumed)
+        return Expectation(expected, expected.intervals, assumed)
 
     def check_diagram(self, diagram: Any = None, *, level: float = 0.05) -> DiagramCheck:
         """Test whether the known rounds contradict the causal diagram; the agent is not asked.

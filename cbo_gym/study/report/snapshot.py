@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cbo_gym.study.expectation import Band, expected_rewards
+from cbo_gym.errors import ArgumentError
+from cbo_gym.study.expectation import Band, RecommendedSet, forecasts
 from cbo_gym.study.study import Study
 from cbo_gym.task import Action
 
@@ -20,13 +21,19 @@ class KnownRound(NamedTuple):
         number: Number of the trial; None for imported data.
         action: The action as it was done.
         values: Variable -> value; None if it was not measured.
-        reward: The reward, in the study's units.
+        objectives: Objective -> value, in the study's units.
     """
 
     number: int | None
     action: Action
     values: Mapping[str, float | None]
-    reward: float
+    objectives: Mapping[str, float]
+
+    @property
+    def reward(self) -> float:
+        """The value of the only objective."""
+        (reward,) = self.objectives.values()
+        return reward
 
 
 class Snapshot:
@@ -63,15 +70,27 @@ class Snapshot:
             ),
         ]
         self.rounds = [
-            KnownRound(number, self.units.read(flat), values, reward)
+            KnownRound(number, action := self.units.read(flat), values, self.units.objective_values(action, values))
             for number, flat, values in known
-            if (reward := values[self.description.reward]) is not None
+            if not self.units.unknown_objectives(values)
         ]
-        self.others = [values for *_, values in known if values[self.description.reward] is None]
+        self.others = [values for *_, values in known if self.units.unknown_objectives(values)]
 
     def rewards(self, actions: Sequence[Action]) -> Band | None:
         """Return the rewards that the agent expects; None if it cannot predict those of these actions."""
-        return expected_rewards(self.units, self.agent, actions)
+        return self.forecasts(actions).get(self.units.objectives[0])
+
+    def forecasts(self, actions: Sequence[Action]) -> dict[str, Band]:
+        """Return objective -> the values that the agent expects; empty if it cannot predict those of these actions."""
+        return forecasts(self.units, self.agent, actions)
+
+    def recommended_set(self) -> RecommendedSet | None:
+        """Return the recommendation for several objectives; None if no outcome is known."""
+        try:
+            recommended: RecommendedSet = self.study.recommendation()
+        except ArgumentError:
+            return None
+        return recommended
 
     def next(self) -> Action | None:
         """Return the next suggestion; None if it depends on a context, or nothing is known yet."""
@@ -82,7 +101,7 @@ class Snapshot:
 
     def best(self, band: Band) -> int:
         """Return the index of the best mean."""
-        return int(np.argmin(band.mean) if self.description.direction == "minimize" else np.argmax(band.mean))
+        return int(np.argmax(self.description.goals[0].sign * band.mean))
 
     def measurements(self, name: str) -> list[Any]:
         """Return the measured values of a variable, numbers or labels, in the order of the rounds."""
