@@ -533,21 +533,23 @@ class Suggester:
         """Return the actions that the agent would deploy, the best in the first objective first; it does not change."""
         agent, units = self.copy_agent(), self._units
         inside = [round_digits(units.codec, action) for action in self._inside(agent, agent.recommend())]
-        actions = {tuple(units.flat(action)): action for action in inside}
+        # Other coordinates of equal settings may differ.
+        actions = {tuple(units.native_values(action).items()): action for action in inside}
         seen, expected = self._best_seen(agent), self._forecast(agent, list(actions.values()))
         chosen = [
-            RecommendedAction(units.native_values(action), own if own.intervals else seen.get(flat, own))
-            for (flat, action), own in zip(actions.items(), expected, strict=True)
+            RecommendedAction(dict(done), own if own.intervals else seen.get(done, own))
+            for done, own in zip(actions, expected, strict=True)
         ]
         goal = units.description.goals[0]
         return RecommendedSet(sorted(chosen, key=lambda one: -goal.sign * one.expected[goal.name]))
 
-    def _best_seen(self, agent: Any) -> dict[tuple[float, ...], Expectation]:
-        """Return the estimate of each action played, by its numbers; of several estimates one that is not dominated."""
-        units, estimates, seen = self._units, agent.estimated_rewards(), dict[tuple[float, ...], Expectation]()
+    def _best_seen(self, agent: Any) -> dict[tuple[tuple[str, Any], ...], Expectation]:
+        """Return the estimate of each action played, by its settings; of several estimates one that none dominates."""
+        units, estimates, seen = self._units, agent.estimated_rewards(), dict[Any, Expectation]()
         for index in np.argsort(~non_dominated(estimates), kind="stable"):
             values = zip(units.objectives, units.to_values(estimates[index]).tolist(), strict=True)
-            seen.setdefault(tuple(units.flat(agent.history[index].action)), Expectation(dict(values), {}))
+            done = tuple(units.native_values(agent.history[index].action).items())
+            seen.setdefault(done, Expectation(dict(values), {}))
         return seen
 
     def _inside(self, agent: Any, recommended: Sequence[Action]) -> list[Action]:
