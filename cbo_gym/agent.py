@@ -51,6 +51,9 @@ class LeaveOneOut(NamedTuple):
         """Whether each value lies in its interval, ``(n,)``."""
         return np.abs(self.values - self.predictions) <= self.half_widths
 
+# Keys of observations that are about one round alone.
+OF_ONE_ROUND = ("std", "count", "differs")
+
 
 class Agent(ABC):
     """Base class of the agents. Any object with its public methods can play as well.
@@ -73,6 +76,11 @@ class Agent(ABC):
     takes_kinds: ClassVar[bool] = False
     #: Whether it learns from rounds without a reward, see :meth:`update_partial`.
     takes_partial: bool = False
+    #: Whether it learns the mechanism of each node, also from rounds of an earlier campaign in which those of the nodes
+    #: that ``observation["differs"]`` marks, booleans in the order of ``task.nodes``, were other ones. :meth:`update`
+    #: gets such a round if these nodes cannot change its reward, else :meth:`update_partial`, with the reward that was
+    #: measured. So does a round that only observed if no target set is empty; its target is -1.
+    learns_mechanisms: bool = False
     #: Whether actions stay within ``task.codec.limits``, which may change between calls.
     takes_limits: bool = False
     #: Whether it uses the precision of values: their standard errors ``observation["std"]``, one for each node and NaN
@@ -217,9 +225,9 @@ class Agent(ABC):
         points = np.array([codec.to_point(past.action) for past in self.history])
         nearest = int(np.argmin(np.square(points - codec.to_point(action)).sum(axis=-1)))
         estimate = self.estimated_rewards()[nearest]
-        # The precision is that of the other round.
+        # The precision and the campaign are those of the other round.
         past = self.history[nearest].observation
-        observation = deepcopy({key: value for key, value in past.items() if key not in ("std", "count")})
+        observation = deepcopy({key: value for key, value in past.items() if key not in OF_ONE_ROUND})
         predicted = self.expected_nodes_given(action, known) if known else self.expected_nodes(action)
         expected = {**self._rewards_by_name(estimate), **predicted}
         for name, value in expected.items():
@@ -305,7 +313,7 @@ class Agent(ABC):
         """Learn from a round whose reward will not be known; the values that were not measured are NaN.
 
         Only agents whose ``takes_partial`` is True are given such rounds: they have models of single nodes. The round
-        is none of ``history``.
+        is none of ``history``. Agents whose ``learns_mechanisms`` is True are given rounds of earlier campaigns too.
         """
 
     def recommend(self) -> Action:

@@ -133,6 +133,7 @@ class Auto(Agent):
         self.task, self.rng, self.history = self.player.task, self.player.rng, self.player.history
         self.takes_missing, self.takes_partial = self.player.takes_missing, self.player.takes_partial
         self.takes_precision, self.takes_limits = self.player.takes_precision, self.player.takes_limits
+        self.learns_mechanisms = self.player.learns_mechanisms
 
 
 def make_default(name: str) -> Agent:

@@ -90,13 +90,18 @@ class ObservationalModel:
     def add(self, action: Action, observation: Observation, reward: float) -> None:
         """Learn from a round; from an interventional one only the mean reward, for targets without an estimate."""
         self._rewards.append(reward)
-        if self._task.targets[int(action["target"])]:
+        index = int(action["target"])
+        if index >= 0 and self._task.targets[index]:
             return
         self._network.add(action, observation)
         row = torch.as_tensor(observation["nodes"]).to(self._observed)
         self._observed = torch.cat([self._observed, row[None]])
         for target in self._regressions:
             self._add_to_regression(target, row[None])
+
+    def learn_mechanisms(self, action: Action, observation: Observation) -> None:
+        """Learn the mechanisms that simulations need from a round that says nothing about the reward of its action."""
+        self._network.add(action, observation, partial=True)
 
     def rule(self, target: frozenset[str]) -> str:
         """Return how the effect of ``target`` is estimated: ``"simulation"``, ``"adjustment"`` or ``"none"``."""

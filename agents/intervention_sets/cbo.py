@@ -143,6 +143,7 @@ class CBO(Agent):
             )
         self._initial = len(self.initial_rounds())
         self._effects = self.make_effects()
+        self.learns_mechanisms = isinstance(self._effects, ObservationalModel)
         if self.in_common:
             noise_std = 0.0 if is_noiseless(task, task.reward) else None
             categories = task.codec.domains.category_counts
@@ -220,6 +221,15 @@ class CBO(Agent):
             self._effects.add(action, observation, float(reward))
             # Without observations the prior is flat, the mean of all rewards.
             self._stale |= model is self._observing or not self._count
+
+    def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
+        """Let the causal priors learn from a round of an earlier campaign, or one that only observed."""
+        assert isinstance(self._effects, ObservationalModel)
+        if "differs" in observation:
+            self._effects.learn_mechanisms(action, observation)
+        else:
+            self._effects.add(action, observation, float(observation["nodes"][-1]))
+        self._stale = True
 
     def act(self, observation: Observation) -> Action:
         explored = self._within_limits(self._explored) or self._within_limits(self._models)

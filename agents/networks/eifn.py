@@ -43,6 +43,7 @@ class EIFN(NetworkAgent):
     takes_missing = True
     takes_kinds = True
     takes_partial = True
+    learns_mechanisms = True
     takes_limits = True
     takes_precision = True
 

@@ -111,6 +111,7 @@ class GPNetwork:
         self._rows = self.inputs  # the same of all rounds, also of those without a reward
         self._observed = self.inputs.new_empty((0, len(self.nodes)))  # values of the nodes in all rounds
         self._errors = self._observed  # variances of the stated errors of these values
+        self._own = self._observed.bool()  # whether the values are those of this system's mechanisms
         self._stale = True  # whether the surrogates may have data that they were not updated to
 
     def _find_signals(self) -> tuple[str, ...]:
@@ -197,29 +198,32 @@ class GPNetwork:
     def add(self, action: Action, observation: Observation, partial: bool = False) -> None:
         """Learn from a round: every node that was not set, and was measured with its parents.
 
-        A ``partial`` round has no reward, and its action is not among ``inputs``.
+        The action of a ``partial`` round, which has no reward of this system, is not among ``inputs``; its target is -1
+        if nothing was set, and no target is empty. Nodes that ``observation["differs"]`` marks are not learned.
         """
-        played = self.features.of_actions([action]).to(self.inputs)
         if not partial:
-            self.inputs = torch.cat([self.inputs, played])
-        values = observation["nodes"]
-        target = self._targets[int(action["target"])] if self._targets else frozenset()
+            self.inputs = torch.cat([self.inputs, self.features.of_actions([action]).to(self.inputs)])
+        values, differs = observation["nodes"], observation.get("differs", np.zeros(len(self._index), dtype=bool))
+        index = int(action["target"]) if self._targets else -1
+        target = self._targets[index] if index >= 0 else frozenset()
         for node in self.nodes:
             inputs = [
                 self._in_domain(name, values[self._index[name]]) if isinstance(name, str) else action[name]
                 for name in self._columns[node]
             ]
             measured = not np.isnan([*inputs, values[self._index[node]]]).any()
-            if node not in target and measured:
+            if node not in target and measured and not differs[self._index[node]]:
                 error = standard_error(observation, self._index[node])
                 add_measured(self.surrogates[node], inputs or [0.0], values[self._index[node]], error)
         self._stale = True
         if self.signals:
-            self._rows = torch.cat([self._rows, played])
+            self._rows = torch.cat([self._rows, self.features.of_actions([action]).to(self.inputs)])
             observed = self.inputs.new_tensor([[values[self._index[node]] for node in self.nodes]])
             self._observed = torch.cat([self._observed, observed])
             errors = [standard_error(observation, self._index[node]) for node in self.nodes]
             self._errors = torch.cat([self._errors, self.inputs.new_tensor([errors]).square()])
+            own = [[not differs[self._index[node]] for node in self.nodes]]
+            self._own = torch.cat([self._own, torch.tensor(own, device=self._own.device)])
             self._update_signals()
 
     def update(self) -> None:
@@ -236,12 +240,13 @@ class GPNetwork:
         """Give the children of signals the present estimates of these, in all their data."""
         values = dict(zip(self.nodes, self._observed.split(1, -1), strict=True))
         columns, errors = self._rows.split(1, -1), dict(zip(self.nodes, self._errors.unbind(-1), strict=True))
+        own = dict(zip(self.nodes, self._own.unbind(-1), strict=True))
         with torch.no_grad():
             for node in self.nodes:
                 surrogate = self.surrogates[node]
                 if self._has_signals(node) and isinstance(surrogate, GaussianProcess):
                     points, outputs = self.node_inputs(node, values, columns)[:, 0], values[node][:, 0]
-                    known = points.isfinite().all(-1) & outputs.isfinite()
+                    known = points.isfinite().all(-1) & outputs.isfinite() & own[node]
                     surrogate.replace(points[known], outputs[known], errors[node][known])
                 if node in self.signals:
                     values[node] = self.mean(node, self.node_inputs(node, values, columns))

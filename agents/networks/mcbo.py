@@ -116,6 +116,7 @@ class MCBO(NetworkAgent):
     takes_missing = True
     takes_kinds = True
     takes_partial = True
+    learns_mechanisms = True
     takes_limits = True
     takes_precision = True
 
