@@ -51,6 +51,7 @@ class LeaveOneOut(NamedTuple):
         """Whether each value lies in its interval, ``(n,)``."""
         return np.abs(self.values - self.predictions) <= self.half_widths
 
+
 # Keys of observations that are about one round alone.
 OF_ONE_ROUND = ("std", "count", "differs")
 

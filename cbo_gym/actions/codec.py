@@ -352,7 +352,8 @@ class ChoiceCodec(Codec):
         return np.concatenate([scores, np.asarray(action["values"], dtype=np.float64)])
 
     def to_record(self, action: Action) -> Record:
-        members = self.sets[int(action[self.key])]
+        # A past round in which nothing was set has the index -1 if no set is empty.
+        members = self.sets[index] if (index := int(action[self.key])) >= 0 else frozenset[str]()
         point = np.asarray(action["values"], dtype=np.float64).tolist()
         native = zip(self.domains.names, self.domains.to_native(point), strict=True)
         return self.domains.labels({name: float(value) for name, value in native if name in members})

@@ -16,7 +16,7 @@ from cbo_gym.errors import ArgumentError
 
 if TYPE_CHECKING:
     from cbo_gym.study import Study, Trial
-    from cbo_gym.study.expectation import Expectation, RecommendedSet
+    from cbo_gym.study.expectation import Expectation
 
 Database = Annotated[
     str, typer.Argument(metavar="DATABASE", help="The study's SQLite file, or a database's URL of SQLAlchemy.")
@@ -28,6 +28,14 @@ AgentOption = Annotated[
         "--agent",
         help=f"The agent, if the study names an import path, or another agent. {IMPORT_PATH_HELP}.",
         callback=add_cwd,
+    ),
+]
+DiffersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--differs",
+        metavar="NAME",
+        help="A variable whose mechanism was another one in the earlier campaign. Repeat for more.",
     ),
 ]
 TrialNumber = Annotated[int, typer.Argument(metavar="TRIAL", min=1, help="The trial's number.")]
@@ -100,10 +108,20 @@ def create(
         Path | None,
         typer.Option("--diagram", metavar="FILE", help="File of the diagram: DAGitty, DOT, GML, BIF or Tetrad."),
     ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option("--prior", metavar="DATABASE", help="The database of an earlier study, whose rounds are copied."),
+    ] = None,
+    prior_study: Annotated[
+        str | None, typer.Option("--prior-study", help="Name of the earlier study, if its database has several.")
+    ] = None,
+    differs: DiffersOption = None,
 ) -> None:
     """Create a study from a YAML file: diagram, variables with bounds and units, constraints, costs, agent.
 
-    Example: [b]cbo-gym study create fermenter.yaml fermenter.db[/b]
+    Examples: [b]cbo-gym study create fermenter.yaml fermenter.db[/b]
+
+    [b]cbo-gym study create plant.yaml plant.db --prior pilot.db --differs acid[/b]
     """
     from cbo_gym._util.yaml import read_yaml_with_lines
     from cbo_gym.study import create_study
@@ -113,13 +131,21 @@ def create(
     shown = Database(database).shown
     try:
         arguments = read_arguments(
-            lambda: read_yaml_with_lines(description), name=description.stem, agent=agent, diagram=diagram
+            lambda: read_yaml_with_lines(description),
+            name=description.stem,
+            agent=agent,
+            diagram=diagram,
+            opens_databases=True,
         )
     except ArgumentError as error:
         raise ArgumentError(f"{description}: {error}") from error
-    study = create_study(**arguments, storage=database)
+    if prior is not None:
+        arguments["prior"] = {"storage": prior} | ({} if prior_study is None else {"study": prior_study})
+    study = create_study(**arguments | ({"differs": differs} if differs else {}), storage=database)
     if study.description.ignored:
         say(f"Ignored, because the reward does not depend on them: {', '.join(study.description.ignored)}", whole=True)
+    for campaign in study.campaigns:
+        say(f"Earlier campaign {campaign}", whole=True)
     say(f"Created {study.name} in {shown}; next: cbo-gym study ask {shown}", whole=True)
 
 
@@ -134,14 +160,21 @@ def import_data(
         list[str] | None,
         typer.Option("--ignore", metavar="NAME", help="A column to leave out, such as a date. Repeat for more."),
     ] = None,
+    campaign: Annotated[
+        str | None, typer.Option("--campaign", metavar="NAME", help="The earlier campaign in which they were done.")
+    ] = None,
+    differs: DiffersOption = None,
     study: NameOption = None,
     agent: AgentOption = None,
 ) -> None:
     """Add past observations and experiments from a CSV or Excel file.
 
-    Example: [b]cbo-gym study import fermenter.db past.csv[/b]
+    Examples: [b]cbo-gym study import fermenter.db past.csv[/b]
+
+    [b]cbo-gym study import fermenter.db pilot.csv --campaign "pilot 2025" --differs acid[/b]
     """
-    count = _study(database, study, agent).add_data(data, ignore=ignore or ())
+    opened = _study(database, study, agent)
+    count = opened.add_data(data, ignore=ignore or (), campaign=campaign, differs=differs or ())
     say(f"{count} {'round was' if count == 1 else 'rounds were'} added.")
 
 
@@ -319,12 +352,11 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
     expendable = ["asked", "ended", "why", "reason"]
     cells = [[value if isinstance(value, str) else format_value(value) for value in row] for row in frame.iter_rows()]
     print_hidden(print_table("", frame.columns, cells, droppable=expendable), SEE_JSON)
-    if best := opened.best_trials:
-        reward = opened.units.objectives[0]
-        if opened.description.objectives:
-            say(f"Not dominated: {', '.join(f'trial {entry.number}' for entry in best)}", whole=True)
-        else:
-            say(f"Best: trial {best[0].number}, {reward} = {best[0].values[reward]:.6g}")
+    if (best := opened.best_trial) is not None:
+        reward = opened.description.reward
+        say(f"Best: trial {best.number}, {reward} = {best.values[reward]:.6g}")
+    for campaign in opened.campaigns:
+        say(f"Earlier campaign {campaign}", whole=True)
     if opened.ignores_precision:
         say(f"{opened.description.agent} ignores the stated precision.")
 
@@ -339,15 +371,10 @@ def recommend(
 ) -> None:
     """Show the action to deploy and its expected outcome; in contextual mode, in a context.
 
-    With several objectives it is a table of actions of which none is expected to dominate another.
-
     Example: [b]cbo-gym study recommend fermenter.db[/b]
     """
     opened, observed = _study(database, study, agent), _numbers(context) or None
     recommended = opened.recommendation(context=observed)
-    if opened.description.objectives:
-        _print_set(recommended, as_json)
-        return
     if not as_json:
         say(_format_assignments(recommended))
     try:
@@ -362,26 +389,6 @@ def recommend(
         _print_expected(opened, expected)
 
 
-def _print_set(recommended: RecommendedSet, as_json: bool) -> None:
-    from cbo_gym.study.units import format_value
-
-    if as_json:
-        print_json(
-            [{"do": one.do, "expected": one.expected, "intervals": one.expected.intervals} for one in recommended]
-        )
-        return
-    header, rows = ["set"], [[_format_assignments(one.do)] for one in recommended]
-    for name in recommended[0].expected:
-        header += [name, "95 % interval"]
-        for row, one in zip(rows, recommended, strict=True):
-            row += [format_value(one.expected[name]), _format_interval(one.expected.intervals.get(name))]
-    print_table("", header, rows)
-
-
-def _format_interval(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f"{interval[0]:.5g} to {interval[1]:.5g}"
-
-
 def _merge_fields(by_name: Mapping[str, Any], key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Merge values by name with fields; if a name equals that of a field, all names are also under ``key``."""
     return {**by_name, **({key: by_name} if set(by_name) & {key, *fields} else {}), **fields}
@@ -392,7 +399,10 @@ def _print_expected(study: Study, expected: Expectation) -> None:
 
     if expected.assumed:
         say(f"Not named, so assumed: {_format_assignments(expected.assumed)}")
-    rows = [[name, format_value(value), _format_interval(interval)] for name, value, interval in expected.rows()]
+    rows = [
+        [name, format_value(value), "" if interval is None else f"{interval[0]:.5g} to {interval[1]:.5g}"]
+        for name, value, interval in expected.rows(study.description.reward)
+    ]
     print_table("", ["variable", "expected", "95 % interval"], rows)
 
 
@@ -412,8 +422,7 @@ def what_if(
     opened = _study(database, study, agent)
     expected = opened.what_if(_numbers(do, opened), context=_numbers(context) or None)
     if as_json:
-        ends = {"intervals": expected.intervals} if opened.description.objectives else {"interval": expected.interval}
-        print_json(_merge_fields(expected, "expected", {**ends, "assumed": expected.assumed}))
+        print_json(_merge_fields(expected, "expected", {"interval": expected.interval, "assumed": expected.assumed}))
     else:
         _print_expected(opened, expected)
 

@@ -24,6 +24,7 @@ def read_arguments(
     agent: str | None = None,
     diagram: Path | None = None,
     trusted: Collection[str] = (),
+    opens_databases: bool = False,
 ) -> dict[str, Any]:
     """Return the arguments of :func:`create_study`, except the storage, after a check that they fit together.
 
@@ -33,6 +34,7 @@ def read_arguments(
         agent: label of the agent, instead of the one in the fields.
         diagram: file of the diagram, instead of the one in the fields.
         trusted: import paths of agents whose code may be run.
+        opens_databases: whether the fields may name the database of an earlier study.
 
     Raises:
         ArgumentError: naming the line, if there is one, and the mistake.
@@ -45,7 +47,12 @@ def read_arguments(
         if diagram is not None:
             with at("diagram"):
                 arguments["diagram"] = CausalDiagram.read(diagram)
-        describe(**arguments)
+        if "prior" in arguments and not opens_databases:
+            with at("prior"):
+                raise ArgumentError(
+                    "the page opens no other database; leave out prior, and import the rounds with the campaign's name"
+                )
+        describe(**{name: value for name, value in arguments.items() if name not in ("prior", "differs")})
         return arguments
     except CBOGymError as error:
         names = fields if isinstance(fields, dict) else ()

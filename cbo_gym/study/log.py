@@ -24,7 +24,9 @@ from cbo_gym.study.strings import lenient, require_storable
 TRIES = 100
 # Characters of an event's payload.
 MAX_PAYLOAD = 1_000_000
-KINDS = ("data", "asked", "registered", "told", "partial", "closed", "failed", "rejected", "corrected")
+# Past rounds; versions that do not know campaigns refuse the second kind.
+DATA_KINDS = ("data", "past")
+KINDS = (*DATA_KINDS, "asked", "registered", "told", "partial", "closed", "failed", "rejected", "corrected")
 
 
 class Position(NamedTuple):
@@ -114,11 +116,11 @@ class Log:
         with self._database.transaction() as connection:
             return list(map(lenient, connection.execute(sql.select(studies.c.name).order_by(studies.c.id)).scalars()))
 
-    def create(self, name: str, description: str) -> int:
-        """Create a study; return its number.
+    def create(self, name: str, description: str, entries: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> int:
+        """Create a study with its first events, all or none; return its number.
 
         Raises:
-            ArgumentError: if there is a study of this name.
+            ArgumentError: if there is a study of this name, or as :meth:`append`.
         """
         if not self._is_ready():
             self._database.write_ahead()
@@ -127,7 +129,10 @@ class Log:
             with self._database.transaction(writes=True) as connection:
                 schema.create_or_upgrade(connection)
                 inserted = connection.execute(studies.insert().values(**row, digest=digest(*row.values())))
-                return int(inserted.inserted_primary_key[0])  # type: ignore[index]
+                number = int(inserted.inserted_primary_key[0])  # type: ignore[index]
+                if entries:
+                    connection.execute(events.insert(), _rows(number, 0, entries)[0])
+                return number
         except IntegrityError as error:
             raise ArgumentError(
                 f"{self.storage} has a study {name!r} already; load it, or choose another name"
@@ -213,16 +218,7 @@ class Log:
             ArgumentError: if they are too long, or hold a string that cannot be stored.
             OperationError: if they cannot be written, or the known row is gone or has changed.
         """
-        rows, written = [], []
-        for number, (kind, payload) in enumerate(entries, start=known.number + 1):
-            require_storable(payload)
-            content = json.dumps(payload, allow_nan=False)
-            if len(content) > MAX_PAYLOAD:
-                raise ArgumentError(f"an entry has {len(content)} characters; at most {MAX_PAYLOAD} can be stored")
-            time, who = _now(), _user_name()
-            event = Event(number, kind, json.loads(content), time, who, digest(study, number, kind, content, time, who))
-            rows.append({**vars(event), "study": study, "payload": content})
-            written.append(event)
+        rows, written = _rows(study, known.number, entries)
         try:
             with self._database.transaction(writes=True) as connection:
                 if self._successors(connection, study, known):
@@ -250,6 +246,23 @@ class Log:
             newer = connection.execute(sql.select(snapshots.c.number).where(snapshots.c.study == study)).scalar()
             if newer is None:
                 connection.execute(snapshots.insert().values(study=study, number=number, stamp=stamp, state=state))
+
+
+def _rows(
+    study: int, last: int, entries: Sequence[tuple[str, Mapping[str, Any]]]
+) -> tuple[list[dict[str, Any]], list[Event]]:
+    """Return the rows of new events after the last one, and the events."""
+    rows, written = [], []
+    for number, (kind, payload) in enumerate(entries, start=last + 1):
+        require_storable(payload)
+        content = json.dumps(payload, allow_nan=False)
+        if len(content) > MAX_PAYLOAD:
+            raise ArgumentError(f"an entry has {len(content)} characters; at most {MAX_PAYLOAD} can be stored")
+        time, who = _now(), _user_name()
+        event = Event(number, kind, json.loads(content), time, who, digest(study, number, kind, content, time, who))
+        rows.append({**vars(event), "study": study, "payload": content})
+        written.append(event)
+    return rows, written
 
 
 def _now() -> str:

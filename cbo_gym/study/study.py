@@ -21,25 +21,19 @@ from cbo_gym.actions import Integer, Kind
 from cbo_gym.agent_registry.labels import Spec, is_import_path
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, message_of, short_repr
 from cbo_gym.scm import CausalDiagram
+from cbo_gym.study.campaigns import Campaign
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.diagram_check import DiagramCheck, DiagramWarning, check_diagram
 from cbo_gym.study.digits import require_digits
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.interface import interface_of, without_effects
-from cbo_gym.study.log import MAX_PAYLOAD, TRIES, Log
+from cbo_gym.study.log import DATA_KINDS, TRIES, Log
+from cbo_gym.study.past import PastRound, check_past, data_events, read_past, rounds_for
 from cbo_gym.study.precision import Measured
 from cbo_gym.study.strings import require_storable
-from cbo_gym.study.suggesting import (
-    DO_WITHOUT,
-    LEARN_PARTS,
-    SEVERAL_LEARN_PARTS,
-    Suggester,
-    begin_agent,
-    name_agent_in_errors,
-    one_at_a_time,
-)
-from cbo_gym.study.tables import Columns, TableRow, read_rows
-from cbo_gym.study.trials import STATUS_WORDS, Entry, History, State, Trials, any_measured, missing_variables
+from cbo_gym.study.suggesting import Suggester, begin_agent, name_agent_in_errors, one_at_a_time
+from cbo_gym.study.tables import CAMPAIGN, DIFFERS
+from cbo_gym.study.trials import STATUS_WORDS, Entry, History, State, Trials, any_measured
 from cbo_gym.study.units import Done, Units, format_value
 from cbo_gym.task import Action
 
@@ -144,37 +138,49 @@ class Study:
 
     @property
     def best_trial(self) -> Entry | None:
-        """The trial with the best measured reward, among those that break no limit and no constraint as measured.
-
-        With several objectives it is the first of :attr:`best_trials`.
-        """
-        return next(iter(self.best_trials), None)
-
-    @property
-    def best_trials(self) -> list[Entry]:
-        """The trials that no other dominates as measured, among those that break no limit and no constraint.
-
-        With one objective it is the trial with the best reward.
-        """
+        """The trial with the best measured reward, among those that break no limit and no constraint as measured."""
         done = [entry for entry in self.trials if entry.status == "told"]
-        front = self.units.front([(self.units.read(entry.action), entry.values) for entry in done])
-        return [done[index] for index in front]
+        index = self.units.best([(self.units.read(entry.action), entry.values) for entry in done])
+        return None if index is None else done[index]
 
     @property
     def events(self) -> int:
         """Number of events in the log, which grows with each change of the study."""
         return self._current_trials().number
 
-    def add_data(self, rounds: Any, *, do: Any = None, ignore: Iterable[str] | str = ()) -> int:
-        """Add past observations and experiments.
+    @property
+    def campaigns(self) -> list[Campaign]:
+        """The earlier campaigns among the data, and how much of them the agent learns."""
+        state = self._history.read()
+        rounds = [past for event in state.events if event.kind in DATA_KINDS for past in event.payload["rounds"]]
+        if not any("campaign" in past for past in rounds):
+            return []
+        with self._updated_agent(None):
+            return self._suggester.campaigns(rounds)
+
+    def add_data(
+        self,
+        rounds: Any,
+        *,
+        do: Any = None,
+        ignore: Iterable[str] | str = (),
+        campaign: str | None = None,
+        differs: Iterable[str] | str = (),
+    ) -> int:
+        """Add past observations and experiments, also those of an earlier campaign.
 
         Args:
             rounds: a table with a row per round, a column for each variable, and a column ``do(X)`` for each that was
                 set, empty where it was not: a data frame (of Polars, pandas or pyarrow), a list of mappings, a mapping
-                from names to columns, a structured array, the path of a CSV or Excel file, or its content as bytes.
+                from names to columns, a structured array, the path of a CSV or Excel file, or its content as bytes. Or
+                an earlier study, all of whose rounds are added.
             do: the values that were set, instead of such columns: a mapping for all rounds alike, or a table of as
                 many rows.
             ignore: names of columns to leave out.
+            campaign: name of the earlier campaign in which the rounds were done, unless a column ``campaign`` gives
+                it; an earlier study has its own name by default.
+            differs: variables whose mechanisms were others in that campaign; all others are the same. A column
+                ``differs`` may name more of them, separated by commas.
 
         Returns:
             The number of rounds.
@@ -182,60 +188,15 @@ class Study:
         Raises:
             ArgumentError: naming the row, the column and the mistake; nothing is stored then.
             MissingExtraError: if it is an Excel file, and the extra ``excel`` is not installed.
+
+        Warns:
+            UnusedDataWarning: if the agent learns nothing from some of the rounds.
         """
-        description, intervals = self.description, self.interface.codec.intervals
-        kinds = {**self.interface.codec.domains.kinds, **self.units.categories}
-        categories = {name: kind.categories for name, kind in kinds.items() if kind.categories}
-        names = Columns(
-            self.interface.nodes, self.settable, description.units, intervals, description.ignored, categories
-        )
-        rows = read_rows(rounds, names, do=do, ignore=ignore)
-        read = [self._round(row) for row in rows]
-        self._require_measured(rows, read)
-        self._append(lambda _: [("data", {"rounds": chunk}) for chunk in _split_rounds(read)])
-        return len(read)
-
-    def _require_measured(self, rows: Sequence[TableRow], rounds: Sequence[Mapping[str, Any]]) -> None:
-        """Refuse missing values that the agent does not take, because data cannot be corrected later."""
-        incomplete = [
-            (row.label, missing)
-            for row, past in zip(rows, rounds, strict=True)
-            if (missing := missing_variables(past["values"]))
-        ]
-        if not incomplete:
-            return
+        past = _read_past(self.units, rounds, do=do, ignore=ignore, campaign=campaign, differs=differs)
         with one_at_a_time():
-            takes_missing, takes_partial = self._suggester.takes_missing, self._suggester.takes_partial
-        for label, missing in incomplete:
-            unknown = self.units.subject(missing)
-            if unknown and not takes_partial:
-                learners = LEARN_PARTS if len(self.units.objectives) == 1 else SEVERAL_LEARN_PARTS
-                raise ArgumentError(
-                    f"{label}: {unknown} missing, and {self.description.agent} learns "
-                    "nothing without it; fill it in, leave the row out, or choose an agent that models single "
-                    f"variables: {learners}"
-                )
-            if not unknown and not takes_missing:
-                raise ArgumentError(
-                    f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
-                    f"{self.description.agent} needs all variables; leave the row out, or choose an agent that can do "
-                    f"without: {DO_WITHOUT}"
-                )
-
-    def _round(self, row: TableRow) -> dict[str, Any]:
-        try:
-            if not any_measured(row.values):
-                raise ArgumentError("nothing was measured; fill in a value, or leave the row out")
-            observed = {name: row.values[name] for name in self.description.contexts if name in row.values}
-            context = observed if self.interface.looks_ahead else None
-            # This refuses a missing context.
-            self.units.context(context)
-            action = self.units.action(row.done)
-            measured = self.units.measured(row.values, row.std)
-            filled = self.units.fill_in(measured.values, action, context)
-            return {"action": self.units.flat(action), **measured._replace(values=filled).fields(), "context": context}
-        except ArgumentError as error:
-            raise ArgumentError(f"{row.label}: {error}") from error
+            check_past(past, self.units, self._suggester.peek)
+        self._append(lambda _: data_events(past, self.units))
+        return len(past)
 
     def ask(
         self,
@@ -295,6 +256,9 @@ class Study:
         if not isinstance(fixed, Mapping | None):
             raise ArgumentError(f"fixed must be a mapping from names to values; given {short_repr(fixed)}")
         names = [shared] if isinstance(shared, str) else list(shared)
+        if fixed and self.interface.codec.intervals:
+            # This refuses values of any form.
+            self.interface.codec.steer(fixed)
         values = {name: self.units.read_setting(name, value) for name, value in (fixed or {}).items()}
         if values or names:
             # This refuses what cannot be kept.
@@ -391,7 +355,7 @@ class Study:
             if entry.status == "partial":
                 return [("corrected", payload | {"status": "partial"})]
             payload["values"] = self.units.fill_in(read.values, action, entry.context)
-            if entry.status == "closed" and self.units.unknown_objectives(read.values):
+            if entry.status == "closed" and read.values[self.description.reward] is None:
                 return [("corrected", payload | {"status": "closed", "reason": entry.reason})]
             self._require_reward(number, read.values)
             return [("corrected", payload)]
@@ -409,9 +373,11 @@ class Study:
 
         def closing(trials: Trials) -> Any:
             entry = _require(trials, number, "partial")
-            if not self.units.unknown_objectives(entry.values):
-                known = self.units.subject(self.units.measured_objectives, f" of trial {number}")
-                raise ArgumentError(f"{known} known; complete the trial: tell({number}, {{}})")
+            if entry.values[self.description.reward] is not None:
+                raise ArgumentError(
+                    f"the reward {self.description.reward} of trial {number} is known; complete the trial: "
+                    f"tell({number}, {{}})"
+                )
             values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)
             measured = Measured(values, entry.std, entry.counts)
             return [("closed", {"trial": number, **measured.fields(), "done": entry.done, "reason": reason})]
@@ -427,9 +393,9 @@ class Study:
         return action, None if default is entry.flat else default
 
     def _require_reward(self, number: int, values: Mapping[str, float | None]) -> None:
-        if unknown := self.units.subject(self.units.unknown_objectives(values)):
+        if values[self.description.reward] is None:
             raise ArgumentError(
-                f"{unknown} missing; if it follows later, tell({number}, ..., "
+                f"the reward {self.description.reward} is missing; if it follows later, tell({number}, ..., "
                 f"final=False); if it never comes, close({number}) after that; if the trial gave no result, "
                 f"fail({number})"
             )
@@ -460,10 +426,8 @@ class Study:
 
         self._append(ending)
 
-    def recommendation(self, *, context: Mapping[str, float] | None = None) -> Any:
-        """Return the action that the agent would deploy, a dictionary from names to values in the study's units.
-
-        With several objectives it is a :class:`~cbo_gym.study.RecommendedSet` of actions.
+    def recommendation(self, *, context: Mapping[str, float] | None = None) -> dict[str, Any]:
+        """Return the action that the agent would deploy, in the study's units.
 
         Args:
             context: in contextual mode, the observed context; None for the last one.
@@ -472,15 +436,12 @@ class Study:
             ArgumentError: if no outcome is known yet, or for a wrong context.
         """
         with self._updated_agent(context):
-            if self.description.objectives:
-                return self._suggester.recommend_set()
             return self.units.native_values(self._suggester.recommend(context))
 
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
-        """Return the expected values of the objectives and of the other variables that the agent models, for an action.
+        """Return the expected values of the reward and of the other variables that the agent models, under an action.
 
-        The mapping has the reward's 95 % interval as its attribute ``interval``, and those of several objectives, by
-        name, as ``intervals``.
+        The mapping has the reward's 95 % interval as its attribute ``interval``.
 
         Args:
             do: name -> value; empty to only observe. Parameters that are not named have their null values, which
@@ -492,9 +453,9 @@ class Study:
         """
         with self._updated_agent(context):
             action = self.units.action(do)
-            expected = self._suggester.expect(action, context)
+            values, interval = self._suggester.expect(action, context)
         assumed = {name: value for name, value in self.units.native_values(action).items() if name not in do}
-        return Expectation(expected, expected.intervals, assumed)
+        return Expectation(values, interval, assumed)
 
     def check_diagram(self, diagram: Any = None, *, level: float = 0.05) -> DiagramCheck:
         """Test whether the known rounds contradict the causal diagram; the agent is not asked.
@@ -514,6 +475,9 @@ class Study:
         if set(known.nodes) != set(nodes):
             raise ArgumentError(f"the study has the variables {sorted(nodes)}; the diagram has {sorted(known.nodes)}")
         rounds = self.data()
+        if DIFFERS in rounds.columns:
+            rounds = rounds.filter(pl.col(DIFFERS).is_null())
+        rounds = rounds.drop(CAMPAIGN, DIFFERS, strict=False)
         for name, kind in {**self.interface.codec.domains.kinds, **self.units.categories}.items():
             columns = [column for column in (name, f"do({name})") if rounds.schema.get(column) == pl.String]
             rounds = rounds.with_columns(pl.col(columns).cast(pl.Enum(kind.categories)).to_physical().cast(pl.Float64))
@@ -565,17 +529,20 @@ class Study:
         """Return all known rounds, one per row: the data that were added, and the trials with a measured value.
 
         A reward that is not known is null, as is any other value that was not measured. The columns are those that
-        :meth:`add_data` takes, so that another study can import them.
+        :meth:`add_data` takes, so that another study can import them. Rounds of earlier campaigns have the name of the
+        campaign, and the variables whose mechanisms differ there.
         """
         state = self._history.read()
         rows = []
         for event in state.events:
-            if event.kind == "data":
+            if event.kind in DATA_KINDS:
                 rows += [self._row(past["action"], past["values"], past) for past in event.payload["rounds"]]
             elif event.kind in ("told", "closed"):
                 rows.append(self._known(state.trials.entries[event.payload["trial"]]))
         rows += [self._known(entry) for entry in state.trials.pending if entry.status == "partial"]
-        return _without_empty_precision(pl.DataFrame(rows, schema=self._columns()), self.interface.nodes)
+        schema = self._columns() | {CAMPAIGN: pl.String, DIFFERS: pl.String}
+        frame = _without_empty_precision(pl.DataFrame(rows, schema=schema), self.interface.nodes)
+        return frame.drop(name for name in (CAMPAIGN, DIFFERS) if frame[name].null_count() == len(frame))
 
     def _known(self, entry: Entry) -> dict[str, Any]:
         values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)
@@ -585,6 +552,7 @@ class Study:
         """Return the action and the observation of a round by column of the table."""
         done = self.units.native_values(self.units.read(flat))
         row = {f"do({name})": done.get(name) for name in self.settable}
+        row |= {CAMPAIGN: precision.get("campaign"), DIFFERS: ", ".join(precision.get("differs", ())) or None}
         for name in self.interface.nodes:
             row |= {
                 name: values.get(name),
@@ -605,9 +573,7 @@ class Study:
     @property
     def settable(self) -> list[str]:
         """Names of the variables or parameters that can be set."""
-        return list(self.interface.codec.domains.names) or sorted(
-            {name for arm in self.description.arms for name in arm}
-        )
+        return self.units.settable
 
     def to_frame(self) -> pl.DataFrame:
         """Return a table of the trials: ``number``, ``status``, ``do(X)`` as done, variables, reasons and times.
@@ -694,19 +660,12 @@ def _without_empty_precision(frame: pl.DataFrame, variables: Iterable[str]) -> p
     return frame.drop([name for name in precision if frame[name].null_count() == len(frame)])
 
 
-def _split_rounds(rounds: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Divide rounds among events, whose length is limited."""
-    chunks: list[list[Mapping[str, Any]]] = [[]]
-    length = 0
-    for past in rounds:
-        # The 2 are for the separator; 100 characters are left for the rest of the event.
-        added = len(json.dumps(past)) + 2
-        length += added
-        if chunks[-1] and length > MAX_PAYLOAD - 100:
-            chunks.append([])
-            length = added
-        chunks[-1].append(past)
-    return chunks
+def _read_past(units: Units, rounds: Any, campaign: str | None = None, **others: Any) -> list[PastRound]:
+    """Read past rounds, see :meth:`Study.add_data`."""
+    if isinstance(rounds, Study):
+        campaign = rounds.name if campaign is None else campaign
+        rounds = rounds_for(units, rounds.data(), rounds.description)
+    return read_past(units, rounds, campaign=campaign, **others)
 
 
 def create_study(
@@ -716,6 +675,8 @@ def create_study(
     diagram: Any = None,
     candidates: Iterable[Any] = (),
     agent: Any = None,
+    prior: Any = None,
+    differs: Iterable[str] | str = (),
     **others: Any,
 ) -> Study:
     """Create a study in a database.
@@ -728,6 +689,9 @@ def create_study(
             it is not known.
         candidates: diagrams of which one should be the true one.
         agent: a label, ``"CBO"``; or an agent object, which must be passed to :func:`load_study` too. None for Auto.
+        prior: an earlier study, whose rounds are copied into this one as an earlier campaign; or its database, or
+            ``{"storage": DATABASE, "study": NAME}`` if that has several studies.
+        differs: variables whose mechanisms were others in the earlier study; all others are the same.
         others: the other fields of :class:`~cbo_gym.study.description.Description`.
 
     Raises:
@@ -735,9 +699,30 @@ def create_study(
         OperationError: if the database cannot be written.
     """
     description, custom_agent = describe(name, diagram=diagram, candidates=candidates, agent=agent, **others)
+    events = []
+    if prior is not None:
+        units = Units(description, interface_of(description))
+        with at("prior"):
+            past = _read_past(units, _open_prior(prior), differs=differs)
+            check_past(past, units, lambda: begin_agent(custom_agent, units))
+        events = data_events(past, units)
+    elif differs:
+        raise ArgumentError("differs is about an earlier study, which prior gives")
     # A server of any encoding takes ASCII.
-    Log(storage, create=True).create(description.name, json.dumps(description.model_dump(mode="json")))
+    Log(storage, create=True).create(description.name, json.dumps(description.model_dump(mode="json")), events)
     return Study(Log(storage), description.name, custom_agent)
+
+
+def _open_prior(prior: Any) -> Study:
+    if isinstance(prior, Study):
+        return prior
+    place = prior if isinstance(prior, Mapping) else {"storage": prior}
+    if not {"storage"} <= set(place) <= {"storage", "study"} or not isinstance(place["storage"], str | Path):
+        raise ArgumentError(
+            "prior must be a study, its database, or {storage: DATABASE, study: NAME}; given " + short_repr(prior)
+        )
+    # Its own agent is not asked.
+    return load_study(place.get("study"), storage=place["storage"], agent="Random")
 
 
 def describe(

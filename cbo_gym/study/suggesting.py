@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbo_gym._util.agent_state import StateError
-from cbo_gym._util.fronts import non_dominated
 from cbo_gym._util.seal import is_ours, seal
-from cbo_gym.agent import limited
+from cbo_gym.agent import LIMITED
 from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.finding import agent_of, known_agents
 from cbo_gym.agent_registry.labels import Spec, is_import_path
@@ -25,9 +24,10 @@ from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, OperationError, message_of
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_of
+from cbo_gym.study.campaigns import Campaign, campaigns_of, lesson, shows_reward
 from cbo_gym.study.digits import round_digits
-from cbo_gym.study.expectation import Expectation, RecommendedAction, RecommendedSet, forecasts
-from cbo_gym.study.log import Event
+from cbo_gym.study.expectation import expected_rewards
+from cbo_gym.study.log import DATA_KINDS, Event
 from cbo_gym.study.trials import Entry, History, Trials, missing_variables
 from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task
@@ -36,7 +36,6 @@ from cbo_gym.task import Action, Observation, Round, Task
 DO_WITHOUT = "EIFN, MCBO, GP-UCB, ConstrainedEI, Random"
 # Agents that learn from rounds without a reward.
 LEARN_PARTS = "EIFN, MCBO, ConstrainedEI, cCBO"
-SEVERAL_LEARN_PARTS = "qNEHVI-Network"
 
 
 _lock = RLock()
@@ -92,7 +91,7 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
     begun = _create_agent(agent, units)
     begun.reset(_task(units, initial), seed=units.description.seed)
     for past in initial:
-        if _without_reward(units, past):
+        if not _is_initial(units, past):
             _teach(begun, units, _KnownRound(units.read(past["action"]), past))
     return begun
 
@@ -119,12 +118,10 @@ def _create_agent(original: Any, units: Units) -> Any:
 def _task(units: Units, initial: Sequence[Mapping[str, Any]]) -> Task:
     rounds = []
     for past in initial:
-        # These are none of the task's, because agents may read its rounds for their rewards.
-        if _without_reward(units, past):
+        if not _is_initial(units, past):
             continue
-        observation = _observe(units, past)
-        action = units.read(past["action"])
-        rounds.append(Round(action, observation, units.reward_of(action, observation)))
+        observation = observe(units, past)
+        rounds.append(Round(units.read(past["action"]), observation, float(observation["nodes"][-1])))
     return task_of(units.interface, units.description.name, units.description.horizon, tuple(rounds))
 
 
@@ -136,18 +133,19 @@ class _KnownRound(NamedTuple):
     past: Mapping[str, Any]
 
 
-def _observe(units: Units, past: Mapping[str, Any], context: Any = None) -> Observation:
+def observe(units: Units, past: Mapping[str, Any], context: Any = None) -> Observation:
     """Return the observation of a round, with its own context or another one."""
     own = past["context"] if context is None else context
     return units.observation(past["values"], own, past.get("std"), past.get("counts"))
 
 
-def _without_reward(units: Units, past: Mapping[str, Any]) -> bool:
-    return bool(units.unknown_objectives(past["values"]))
+def _is_initial(units: Units, past: Mapping[str, Any]) -> bool:
+    """Return whether a round may be one of a task, which agents may read for their rewards."""
+    return not past.get("differs") and shows_reward(units, units.read(past["action"]), past)
 
 
 def _teach(agent: Any, units: Units, known: _KnownRound, next_context: Any = None) -> Observation | None:
-    """Let an agent learn a round; return its observation, None if the agent cannot learn it without the reward.
+    """Let an agent learn a round; return its observation, None if it is not one of this campaign with a reward.
 
     Args:
         agent: the agent.
@@ -155,19 +153,18 @@ def _teach(agent: Any, units: Units, known: _KnownRound, next_context: Any = Non
         known: the round.
         next_context: the context of the next round, which the observation has; None for that of this one.
     """
-    action = known.action
-    observation, context = _observe(units, known.past, next_context), known.past["context"]
-    reward, info = units.reward_of(action, observation), {"intervention": units.native_values(action)}
-    is_partial = bool(np.isnan(reward).any())
-    if is_partial and not getattr(agent, "takes_partial", False):
+    action, past, context = known.action, known.past, known.past["context"]
+    learned = lesson(agent, units, action, past, observe(units, past, next_context))
+    if learned is None:
         return None
+    observation, info = learned.observation, {"intervention": units.native_values(action)}
     if context is not None and hasattr(agent, "set_context"):
         agent.set_context(units.context(context)["context"])
-    if is_partial:
+    if learned.partial:
         agent.update_partial(deepcopy(action), observation, info)
         return None
-    agent.update(deepcopy(action), deepcopy(observation), reward, info)
-    return observation
+    agent.update(deepcopy(action), deepcopy(observation), float(observation["nodes"][-1]), info)
+    return None if past.get("differs") else observation
 
 
 def _last_corrections(events: Sequence[Event]) -> dict[int, Event]:
@@ -234,7 +231,7 @@ class Suggester:
             self.suggest(len(payload["trials"]), payload["context"], payload.get("fixed"), payload.get("shared", ()))
         self._trials.apply([event])
         # The agent gets data that were added before the first trial when it is reset.
-        if event.kind == "data" and self._trials.entries:
+        if event.kind in DATA_KINDS and self._trials.entries:
             for past in event.payload["rounds"]:
                 self._learn(past["action"], past)
         elif event.kind in ("told", "closed") and (self.takes_missing or not self._trials.missing):
@@ -266,17 +263,21 @@ class Suggester:
     def _begin(self) -> Any:
         return begin_agent(self._original, self._units, self._trials.initial)
 
+    def peek(self) -> Any:
+        """Return the agent, to read what rounds it takes; it may not have begun yet."""
+        return self._begin() if self._agent is None else self._agent
+
     @property
     def takes_missing(self) -> bool:
         """Whether the agent takes rounds in which not all variables were measured."""
-        agent = self._begin() if self._agent is None else self._agent
-        return bool(getattr(agent, "takes_missing", False))
+        return bool(getattr(self.peek(), "takes_missing", False))
 
-    @property
-    def takes_partial(self) -> bool:
-        """Whether the agent learns from rounds without a reward."""
-        agent = self._begin() if self._agent is None else self._agent
-        return bool(getattr(agent, "takes_partial", False))
+    def campaigns(self, rounds: Sequence[Mapping[str, Any]]) -> list[Campaign]:
+        """Return the earlier campaigns among rounds of data, and how much of them the agent learns."""
+        agent, units, own = self.peek(), self._units, [past for past in rounds if "campaign" in past]
+        return campaigns_of(
+            own, [lesson(agent, units, units.read(past["action"]), past, observe(units, past)) for past in own]
+        )
 
     def _restore(self, events: Sequence[Event], corrected: int) -> None:
         """Restore the agent from the cache, if the same code saved it after the last correction of an outcome."""
@@ -306,10 +307,10 @@ class Suggester:
         for event in reversed(events[first:]):
             if event.kind == "told":
                 entry = self._trials.entries[event.payload["trial"]]
-                return _observe(self._units, vars(entry))
-            for past in reversed(event.payload["rounds"] if event.kind == "data" else ()):
-                if not _without_reward(self._units, past):
-                    return _observe(self._units, past)
+                return observe(self._units, vars(entry))
+            for past in reversed(event.payload["rounds"] if event.kind in DATA_KINDS else ()):
+                if _is_initial(self._units, past):
+                    return observe(self._units, past)
         return None
 
     def keep(self) -> None:
@@ -410,7 +411,7 @@ class Suggester:
             label = self._units.description.agent
             raise ArgumentError(
                 f"{label} cannot keep values in this study; ask without fixed and shared, or choose "
-                f"{limited(agent.task).removeprefix(f'{label}, ')}"
+                f"{LIMITED.removeprefix(f'{label}, ')}"
             )
         codec = agent.task.codec
         limits = codec.limits
@@ -424,7 +425,7 @@ class Suggester:
         """Return the known values of a partial trial, as the agent has them; none for other trials."""
         if entry.status != "partial":
             return {}
-        nodes = _observe(self._units, self._part(entry).past)["nodes"]
+        nodes = observe(self._units, self._part(entry).past)["nodes"]
         known = zip(self._units.interface.nodes, nodes.tolist(), strict=True)
         return {name: value for name, value in known if value == value}
 
@@ -437,9 +438,9 @@ class Suggester:
         """Let a copy of the agent learn the partial trials; the agent itself learns a trial once, at its end."""
         for entry in self._trials.pending:
             if entry.status == "partial":
-                part = self._part(entry)
+                part, reward = self._part(entry), self._units.description.reward
                 missing = missing_variables(part.past["values"])
-                if _without_reward(self._units, part.past) or self.takes_missing or not missing:
+                if reward in missing or self.takes_missing or not missing:
                     _teach(agent, self._units, part)
 
     def confirm(self, event: Event) -> None:
@@ -460,19 +461,18 @@ class Suggester:
         """Return for each action its expected reward, the best reward so far, and the number of sets to choose from."""
         history = getattr(self.agent, "history", [])
         if not history:
-            return ["nothing is known yet"] * len(actions)
-        rounds = [(past.action, self._units.observed_values(past.observation)) for past in history]
-        best = self._best_words(rounds, self._units.front(rounds))
+            known = "no reward of this campaign is known yet" if self._trials.initial else "nothing is known yet"
+            return [known] * len(actions)
+        values = [self._units.observed_values(past.observation) for past in history]
+        index = self._units.best([(past.action, known) for past, known in zip(history, values, strict=True)])
+        best = (
+            f"no round meets the {self._units.conditions} yet"
+            if index is None
+            else f"best so far {values[index][self._units.description.reward]:.4g}"
+        )
         sets = self._sets()
         note = f"; {self._units.description.agent} ignores the stated precision" if self.ignores_precision else ""
         return [f"{expected}{best}{sets}{note}" for expected in self._expectations(actions)]
-
-    def _best_words(self, rounds: Sequence[tuple[Action, Mapping[str, Any]]], front: Sequence[int]) -> str:
-        if not front:
-            return f"no round meets the {self._units.conditions} yet"
-        if len(self._units.objectives) > 1:
-            return f"not dominated so far: {len(front)} of {len(rounds)} rounds"
-        return f"best so far {rounds[front[0]][1][self._units.objectives[0]]:.4g}"
 
     @property
     def ignores_precision(self) -> bool:
@@ -481,33 +481,20 @@ class Suggester:
 
     def _expectations(self, actions: Sequence[Action]) -> list[str]:
         """Return ``"expected titre 0.81 +- 0.1, "`` for each action; the 95 % interval needs a model."""
+        units = self._units
         try:
             copy = deepcopy(self.agent)
             self._teach_parts(copy)
-            expected = [forecast.rows() for forecast in self._forecast(copy, actions)]
+            band = expected_rewards(units, copy, actions)
+            if band is None:
+                expected = [f"{units.native_reward(float(copy.fantasize(action)[1])):.4g}" for action in actions]
+            else:
+                widths = (band.high - band.low) / 2
+                expected = [f"{mean:.4g} +- {width:.2g}" for mean, width in zip(band.mean, widths, strict=True)]
         # An agent may have no model, or one that cannot be copied.
         except Exception:
             return [""] * len(actions)
-        return [f"expected {', '.join(_in_words(*row) for row in rows)}, " for rows in expected]
-
-    def _forecast(self, agent: Any, actions: Sequence[Action]) -> list[Expectation]:
-        """Return the objectives that an agent expects of actions, without intervals if it has no model of one."""
-        if bands := forecasts(self._units, agent, actions):
-            return [
-                Expectation(
-                    {name: float(band.mean[index]) for name, band in bands.items()},
-                    # The cost of an action is known.
-                    {
-                        name: (float(bands[name].low[index]), float(bands[name].high[index]))
-                        for name in self._units.measured_objectives
-                    },
-                )
-                for index in range(len(actions))
-            ]
-        if len(actions) > 1:
-            return [self._forecast(agent, [action])[0] for action in actions]
-        values = self._units.to_values(np.atleast_1d(agent.fantasize(actions[0])[1]))
-        return [Expectation(dict(zip(self._units.objectives, values.tolist(), strict=True)), {})]
+        return [f"expected {units.description.reward} {value}, " for value in expected]
 
     def _sets(self) -> str:
         """Return the number of sets that an action chooses from, and the reason for these."""
@@ -526,68 +513,52 @@ class Suggester:
 
     def recommend(self, context: Mapping[str, float] | None) -> Action:
         """Return the action inside the bounds that the agent would deploy; the agent does not change."""
+        return round_digits(self._units.codec, self._recommended(context))
+
+    def _recommended(self, context: Mapping[str, float] | None) -> Action:
         agent = self.copy_agent(context)
-        return round_digits(self._units.codec, self._inside(agent, [agent.recommend()])[0])
-
-    def recommend_set(self) -> RecommendedSet:
-        """Return the actions that the agent would deploy, the best in the first objective first; it does not change."""
-        agent, units = self.copy_agent(), self._units
-        inside = [round_digits(units.codec, action) for action in self._inside(agent, agent.recommend())]
-        # Other coordinates of equal settings may differ.
-        actions = {tuple(units.native_values(action).items()): action for action in inside}
-        seen, expected = self._best_seen(agent), self._forecast(agent, list(actions.values()))
-        chosen = [
-            RecommendedAction(dict(done), own if own.intervals else seen.get(done, own))
-            for done, own in zip(actions, expected, strict=True)
-        ]
-        goal = units.description.goals[0]
-        return RecommendedSet(sorted(chosen, key=lambda one: -goal.sign * one.expected[goal.name]))
-
-    def _best_seen(self, agent: Any) -> dict[tuple[tuple[str, Any], ...], Expectation]:
-        """Return the estimate of each action played, by its settings; of several estimates one that none dominates."""
-        units, estimates, seen = self._units, agent.estimated_rewards(), dict[Any, Expectation]()
-        for index in np.argsort(~non_dominated(estimates), kind="stable"):
-            values = zip(units.objectives, units.to_values(estimates[index]).tolist(), strict=True)
-            done = tuple(units.native_values(agent.history[index].action).items())
-            seen.setdefault(done, Expectation(dict(values), {}))
-        return seen
-
-    def _inside(self, agent: Any, recommended: Sequence[Action]) -> list[Action]:
-        """Return recommended actions inside the bounds, others in place of actions that were played outside."""
-        units = self._units
+        recommended = agent.recommend()
         try:
-            return [units.require_valid(action) for action in recommended]
+            return self._units.require_valid(recommended)
         except ArgumentError:
-            distances = np.array([units.distance(past.action) for past in getattr(agent, "history", ())])
+            distances = np.array([self._units.distance(past.action) for past in getattr(agent, "history", ())])
             # The error is the agent's own unless a trial was really played outside the bounds.
             if not distances.any():
                 raise
-        inside = np.flatnonzero(distances <= ROUNDING)
-        if len(inside) and any(units.distance(action) > ROUNDING for action in recommended):
-            violations = agent.estimated_violations()[inside]
-            inside = inside[violations <= violations.min()]
-            estimates = np.reshape(agent.estimated_rewards()[inside], (len(inside), -1))
-            recommended = [agent.history[index].action for index in inside[non_dominated(estimates)]]
-        return [units.nearest(action) for action in recommended]
+        inside = distances <= ROUNDING
+        if inside.any() and self._units.distance(recommended) > ROUNDING:
+            violations = np.where(inside, agent.estimated_violations(), np.inf)
+            rewards = np.where(violations <= violations.min(), agent.estimated_rewards(), -np.inf)
+            recommended = agent.history[int(np.argmax(rewards))].action
+        return self._units.nearest(recommended)
 
-    def expect(self, action: Action, context: Mapping[str, float] | None) -> Expectation:
-        """Return the expected values of the variables under an action.
+    def expect(
+        self, action: Action, context: Mapping[str, float] | None
+    ) -> tuple[dict[str, float], tuple[float, float] | None]:
+        """Return the expected values of the variables under an action, and the reward's 95 % interval.
 
         Raises:
             ArgumentError: if the agent has learned nothing yet, or has no model.
         """
-        agent, units = self.copy_agent(context), self._units
+        agent = self.copy_agent(context)
         if not hasattr(agent, "fantasize") or not hasattr(agent, "expected_nodes"):
-            raise ArgumentError(f"{units.description.agent} has no model of the outcome; choose another agent")
+            raise ArgumentError(f"{self._units.description.agent} has no model of the outcome; choose another agent")
         if not getattr(agent, "history", True):
             raise ArgumentError("nothing is known yet; record the outcome of a trial, or add data")
-        (forecast,) = self._forecast(agent, [action])
-        values = units.observed_values(agent.fantasize(action)[0])
-        known = set(agent.expected_nodes(action)) - set(units.objectives)
+        observation, reward = agent.fantasize(action)
+        known = set(agent.expected_nodes(action)) - {self._units.description.reward}
+        band = expected_rewards(self._units, agent, [action])
+        nodes = np.append(observation["nodes"][:-1], float(reward))
+        values = self._units.observed_values({**observation, "nodes": nodes})
         expected = {name: value for name, value in values.items() if name in known and value is not None}
-        done = units.native_values(action) if units.interface.sets_variables else {}
+        done = self._units.native_values(action) if self._units.interface.sets_variables else {}
         expected |= {name: value for name, value in done.items() if name in expected}
-        return Expectation(expected | forecast, forecast.intervals)
+        if band is None:
+            return {**expected, self._units.description.reward: self._units.native_reward(float(reward))}, None
+        return {**expected, self._units.description.reward: float(band.mean[0])}, (
+            float(band.low[0]),
+            float(band.high[0]),
+        )
 
     def snapshot(self, context: Mapping[str, float] | None) -> tuple[Any, str]:
         """Return a copy of the agent that has learned every round; None and the reason if it cannot be asked."""
@@ -622,10 +593,6 @@ class Suggester:
         if context is not None and hasattr(agent, "set_context"):
             agent.set_context(self._units.context(context)["context"])
         return agent
-
-
-def _in_words(name: str, value: float, interval: tuple[float, float] | None) -> str:
-    return f"{name} {value:.4g}" + ("" if interval is None else f" +- {(interval[1] - interval[0]) / 2:.2g}")
 
 
 def _takes_measured(agent: Any) -> bool:

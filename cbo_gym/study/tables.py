@@ -29,6 +29,8 @@ MISSING |= {"-", "\N{EN DASH}", "\N{EM DASH}", "\N{MINUS SIGN}"}
 MAX_NAME = 5_000
 MAX_NUMBER = 100
 TRUTH = {"true": 1.0, "false": 0.0}
+# Columns of the name of an earlier campaign, and of the variables whose mechanisms differ there.
+CAMPAIGN, DIFFERS = "campaign", "differs"
 DO = re.compile(r"do\s*\(\s*(.*?)\s*\)")
 UNNAMED = re.compile(r"column \d+|Unnamed: \d+(\.\d+)*")
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I | re.A)
@@ -49,6 +51,8 @@ class TableRow(NamedTuple):
     values: Mapping[str, Any]
     done: Mapping[str, Any]
     std: Mapping[str, float | None] = {}
+    campaign: str | None = None
+    differs: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,11 @@ class Columns:
     intervals: bool
     ignored: Sequence[str] = ()
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @cached_property
+    def strings(self) -> list[str]:
+        """The columns of strings that are about a round."""
+        return [name for name in (CAMPAIGN, DIFFERS) if name not in self.variables]
 
     def labels_of(self, column: str) -> Sequence[str]:
         """Return the labels of a column of categories; none for one of numbers."""
@@ -106,7 +115,8 @@ def read_rows(data: Any, columns: Columns, *, do: Any = None, ignore: Iterable[s
     ignored = [ignore] if isinstance(ignore, str) else ignore
     if not isinstance(ignored, Iterable):
         raise ArgumentError(f"ignore must be a list of names of columns; given {short_repr(ignore)}")
-    known = {name: name for name in (*columns.variables, *columns.set_to, *columns.std, *columns.count)}
+    numbers = (*columns.variables, *columns.set_to, *columns.std, *columns.count)
+    known = {name: name for name in (*numbers, *columns.strings)}
     table = _Reader("data", known, columns, ignored).read(data)
     done = [{}] * len(table) if do is None else _read_done(do, columns, len(table))
     rows = []
@@ -124,7 +134,7 @@ def read_rows(data: Any, columns: Columns, *, do: Any = None, ignore: Iterable[s
                 values[name] = _counts(label, name, values.get(name), count)
                 std.pop(name, None)
         assigned = {bare: merged[name] for name, bare in columns.set_to.items() if merged.get(name) is not None}
-        rows.append(TableRow(label, values, assigned, std))
+        rows.append(TableRow(label, values, assigned, std, **{name: merged.get(name) for name in columns.strings}))
     return rows
 
 
@@ -187,7 +197,7 @@ class _Reader:
             raise ArgumentError(f"{table.header or 'data'}: there are no rows of data")
         used = self._find_columns(table)
         start = self._has_units(table, used)
-        comma = _first_comma(table, used)
+        comma = _first_comma(table, [index for index, name in used.items() if name not in self._columns.strings])
         rows = []
         for index in range(start, len(table.rows)):
             cells = {}
@@ -268,7 +278,8 @@ class _Reader:
         row = {
             name: table.rows[0][index]
             for index, name in used.items()
-            if not _is_missing(table.rows[0][index]) and not self._columns.labels_of(name)
+            if not _is_missing(table.rows[0][index])
+            and not (self._columns.labels_of(name) or name in self._columns.strings)
         }
         if not row or not all(isinstance(cell, str) and _is_word(cell.strip()) for cell in row.values()):
             return False
@@ -286,6 +297,10 @@ class _Reader:
     def _value(self, cell: Any, name: str, comma: str) -> Any:
         if labels := self._columns.labels_of(name):
             return _label(cell, labels)
+        if name in self._columns.strings:
+            cell = _scalar(cell)
+            # A spreadsheet may have the year of a campaign as a number.
+            return None if _is_missing(cell) else f"{cell:g}" if isinstance(cell, float) else str(cell).strip()
         if not (self._columns.intervals and name in self._columns.set_to):
             is_counts = isinstance(cell, str) and name in self._columns.variables and COUNTS.fullmatch(cell)
             return cell if is_counts else _number(cell, comma)

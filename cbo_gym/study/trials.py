@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from cbo_gym.study.log import Event, Log, Position
+from cbo_gym.study.log import DATA_KINDS, Event, Log, Position
 
 Status = Literal["pending", "partial", "told", "closed", "failed", "rejected"]
 # Statuses in messages.
@@ -111,7 +111,7 @@ class Trials:
         """Apply events in their order."""
         for event in events:
             payload = event.payload
-            if event.kind == "data":
+            if event.kind in DATA_KINDS:
                 self.initial += payload["rounds"] if not self.entries else []
                 self._has_precise_data |= any("std" in past for past in payload["rounds"])
             elif event.kind in ("asked", "registered"):

@@ -135,6 +135,11 @@ def test_a_round_through_the_forms(tmp_path, visitor):
     past = pl.DataFrame([grown({}) | {"do(ph)": None}, grown({"ph": 7.0}) | {"do(ph)": 7.0}]).write_csv()
     assert said(visitor.send("import", {}, files={"file": ("past.csv", past)})) == ["2 rounds were added."]
     assert said(visitor.send("import", {"csv": past.partition("\n")[0] + "\n2,6,1,1,\n"})) == ["1 round was added."]
+    earlier = {"campaign": "pilot 2025", "differs": "ph, biomass"}
+    assert said(visitor.send("import", {"csv": past, **earlier})) == ["2 rounds were added."]
+    assert 'value="pilot 2025"' in visitor.send("import", {"csv": past, **earlier, "differs": "oxygen"}, 422)
+    assert "Earlier campaigns" in visitor.get("/studies/1/report")
+    visitor.get("/studies/1")
     html = visitor.send("ask", {"count": "3"})
     assert said(html) == ["Trials 1 to 3 are next, all at once."]
     trial = stored(tmp_path).trials[0]
@@ -162,7 +167,7 @@ def test_a_round_through_the_forms(tmp_path, visitor):
     assert stored(tmp_path).trials[0].values["titre"] == 0.123456789012345
     visitor.get("/studies/1/trials/1")
     assert 'value="0.123456789012345"' in visitor.html
-    assert visitor.client.get("/studies/1/state").json() == {"event": 8}
+    assert visitor.client.get("/studies/1/state").json() == {"event": 9}
 
 
 def test_deviations_are_recorded(tmp_path, visitor):

@@ -352,7 +352,9 @@ async def import_data(request: Request, index: int, case: TheCase, form: Form) -
     pasted = str(form.get("csv") or "")
     try:
         table = _choose_input(content, pasted if pasted.strip() else "", "CSV")
-        count = await case.call(thinker.add_data, table, first_string(typed, "ignore").splitlines())
+        ignored, campaign = first_string(typed, "ignore").splitlines(), first_string(typed, "campaign") or None
+        differs = names_in(first_string(typed, "differs"))
+        count = await case.call(thinker.add_data, table, ignored, campaign, differs)
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "import", error, typed))
     return _redirect(index, "imported", count=count)

@@ -102,7 +102,7 @@ def ask(
 def what_if(study: bytes, do: Mapping[str, Any], context: Mapping[str, float] | None) -> tuple[Any, ...]:
     """Return the arguments of the :class:`~cbo_gym.study.expectation.Expectation` of an intervention."""
     expectation = _load(study).what_if(do, context=context)
-    return dict(expectation), expectation.intervals, expectation.assumed
+    return dict(expectation), expectation.interval, expectation.assumed
 
 
 def report(study: bytes) -> list[str]:
@@ -111,15 +111,17 @@ def report(study: bytes) -> list[str]:
     return [section for section in sections(_load(study)) if not section.startswith(shown_by_page)]
 
 
-def add_data(study: bytes, table: bytes, ignore: Collection[str]) -> int:
+def add_data(study: bytes, table: bytes, ignore: Collection[str], campaign: str | None, differs: Sequence[str]) -> int:
     """Add the rounds of a table; return their number. Missing values are an error unless the agent accepts them.
 
     Args:
         study: pickled study.
         table: content of the file.
         ignore: names of columns to leave out.
+        campaign: the earlier campaign of the rounds; None for this one.
+        differs: variables whose mechanisms were others there.
     """
-    return _load(study).add_data(table, ignore=ignore)
+    return _load(study).add_data(table, ignore=ignore, campaign=campaign, differs=differs)
 
 
 def create(_: bytes, read: Callable[[], tuple[Any, Lines]], trusted: Collection[str], storage: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
-from cbo_gym.study.expectation import Band, RecommendedSet, forecasts
+from cbo_gym.study.campaigns import shows_reward
+from cbo_gym.study.expectation import Band, expected_rewards
 from cbo_gym.study.study import Study
 from cbo_gym.task import Action
 
@@ -21,19 +21,13 @@ class KnownRound(NamedTuple):
         number: Number of the trial; None for imported data.
         action: The action as it was done.
         values: Variable -> value; None if it was not measured.
-        objectives: Objective -> value, in the study's units.
+        reward: The reward, in the study's units.
     """
 
     number: int | None
     action: Action
     values: Mapping[str, float | None]
-    objectives: Mapping[str, float]
-
-    @property
-    def reward(self) -> float:
-        """The value of the only objective."""
-        (reward,) = self.objectives.values()
-        return reward
+    reward: float
 
 
 class Snapshot:
@@ -45,8 +39,9 @@ class Snapshot:
     Attributes:
         description: Description of the study.
         units: Conversion of actions and values.
-        rounds: Imported data, then the trials with an outcome, of those with a reward.
-        others: The measured values of the rounds without one.
+        rounds: Imported data, then the trials with an outcome, of those that show the reward of an action.
+        others: The measured values of the other rounds, without those of a system with other mechanisms.
+        imported: Number of rounds of imported data.
         agent: Copy of the agent; None if there are no beliefs to show.
         silence: Reason why there are no beliefs.
         context: Context of the last trial; None in the other modes.
@@ -58,39 +53,28 @@ class Snapshot:
         self.context = contexts[-1] if contexts else None
         state, self.agent, self.silence = study.agent_snapshot(self.context)
         known = [
+            *((None, past["action"], past) for event in state.events for past in event.payload.get("rounds", ())),
             *(
-                (None, past["action"], past["values"])
-                for event in state.events
-                for past in event.payload.get("rounds", ())
-            ),
-            *(
-                (entry.number, entry.action, entry.values)
+                (entry.number, entry.action, vars(entry))
                 for entry in state.trials.entries.values()
                 if entry.status in ("told", "partial", "closed")
             ),
         ]
+        self.imported = sum(number is None for number, *_ in known)
         self.rounds = [
-            KnownRound(number, action := self.units.read(flat), values, self.units.objective_values(action, values))
-            for number, flat, values in known
-            if not self.units.unknown_objectives(values)
+            KnownRound(number, action, past["values"], past["values"][self.description.reward])
+            for number, flat, past in known
+            if shows_reward(self.units, action := self.units.read(flat), past)
         ]
-        self.others = [values for *_, values in known if self.units.unknown_objectives(values)]
+        self.others = [
+            past["values"]
+            for _, flat, past in known
+            if not past.get("differs") and not shows_reward(self.units, self.units.read(flat), past)
+        ]
 
     def rewards(self, actions: Sequence[Action]) -> Band | None:
         """Return the rewards that the agent expects; None if it cannot predict those of these actions."""
-        return self.forecasts(actions).get(self.units.objectives[0])
-
-    def forecasts(self, actions: Sequence[Action]) -> dict[str, Band]:
-        """Return objective -> the values that the agent expects; empty if it cannot predict those of these actions."""
-        return forecasts(self.units, self.agent, actions)
-
-    def recommended_set(self) -> RecommendedSet | None:
-        """Return the recommendation for several objectives; None if no outcome is known."""
-        try:
-            recommended: RecommendedSet = self.study.recommendation()
-        except ArgumentError:
-            return None
-        return recommended
+        return expected_rewards(self.units, self.agent, actions)
 
     def next(self) -> Action | None:
         """Return the next suggestion; None if it depends on a context, or nothing is known yet."""
@@ -101,7 +85,7 @@ class Snapshot:
 
     def best(self, band: Band) -> int:
         """Return the index of the best mean."""
-        return int(np.argmax(self.description.goals[0].sign * band.mean))
+        return int(np.argmin(band.mean) if self.description.direction == "minimize" else np.argmax(band.mean))
 
     def measurements(self, name: str) -> list[Any]:
         """Return the measured values of a variable, numbers or labels, in the order of the rounds."""

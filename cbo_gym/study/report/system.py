@@ -6,11 +6,13 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
+from gymnasium.error import InvalidAction
 
 from cbo_gym._util.summation import add_up
 from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import OUTLINE
 from cbo_gym.envs.picture import COLOURS, roles_of
+from cbo_gym.errors import ArgumentError
 from cbo_gym.study.report.snapshot import Snapshot, number
 from cbo_gym.study.report.svg import image, page_style
 
@@ -23,7 +25,6 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
     """Return the figure of the diagram and the cells of the tables."""
     description, interface, roles = snapshot.description, snapshot.study.interface, roles_of(snapshot.study.interface)
     words = ROLES | ({"acted on": "has parameters"} if description.parameters else {})
-    words |= {"reward": "objective"} if description.objectives else {}
     set_to: dict[str, list[Any]] = defaultdict(list)
     for known in snapshot.rounds:
         for name, value in snapshot.units.native_values(known.action).items():
@@ -48,6 +49,7 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
         "variables": variables,
         "constraints": constraints,
         "limits": limits,
+        "campaigns": [[one.name, one.rounds, ", ".join(one.differs), one.use] for one in snapshot.study.campaigns],
         "costs": _costs(snapshot),
         "contradictions": _contradictions(snapshot) if diagram and snapshot.rounds else None,
     }
@@ -114,10 +116,17 @@ def _diagram(snapshot: Snapshot, roles: dict[str, str], words: dict[str, str], s
 
 def _costs(snapshot: Snapshot) -> str:
     """Return the prices, and the cost of all trials with an outcome; imported data cost nothing."""
-    costs = snapshot.study.interface.costs
-    if costs is None:
+    interface = snapshot.study.interface
+    if interface.costs is None:
         return ""
-    paid = [snapshot.units.cost(known.action) for known in snapshot.rounds if known.number is not None]
+    paid = []
+    for known in snapshot.rounds:
+        if known.number is not None:
+            try:
+                paid.append(float(interface.cost(interface.decode(known.action))))
+            # The action was outside the bounds.
+            except (ArgumentError, InvalidAction):
+                continue
     trials = "One measured trial" if len(paid) == 1 else f"{len(paid)} measured trials"
     spent = f" {trials} cost {number(float(add_up(paid)))} in all." if paid else ""
-    return f"Costs: {'; '.join(costs.describe())}.{spent}"
+    return f"Costs: {'; '.join(interface.costs.describe())}.{spent}"

@@ -1,0 +1,173 @@
+"""Rounds of earlier campaigns: what they tell about this system, by the nodes whose mechanisms differ.
+
+The statement that mechanisms differ is a selection diagram (Bareinboim & Pearl 2016): a selection node points at each
+node that differs, and what it cannot reach, once the variables that were set are cut from their causes, is the same in
+both systems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cbo_gym.scm import CausalDiagram
+from cbo_gym.study.units import Units
+from cbo_gym.task import Action, Observation
+
+# Agents that learn single mechanisms.
+LEARN_MECHANISMS = "MCBO, EIFN, CBO"
+
+
+class UnusedDataWarning(UserWarning):
+    """The agent of a study learns nothing from some of the past rounds."""
+
+
+class Difference(NamedTuple):
+    """What a round of an earlier campaign does not show of this system.
+
+    Attributes:
+        mechanisms: the nodes whose mechanisms it does not show.
+        values: the nodes whose expected values under the action it does not show: these and what they affect.
+    """
+
+    mechanisms: frozenset[str]
+    values: frozenset[str]
+
+
+class Lesson(NamedTuple):
+    """A round in the form in which an agent learns it, which is a ``partial`` one without its reward."""
+
+    observation: Observation
+    partial: bool
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """The rounds of an earlier campaign in which the same mechanisms differ.
+
+    Attributes:
+        name: name of the campaign.
+        differs: the variables whose mechanisms differ.
+        rounds: number of rounds.
+        whole: number of rounds that the agent learns with their reward.
+        part: number of rounds of which it learns the mechanisms, or the variables, that are the same.
+    """
+
+    name: str
+    differs: tuple[str, ...]
+    rounds: int
+    whole: int
+    part: int
+
+    @property
+    def use(self) -> str:
+        """How many rounds the agent learns, in words."""
+        counts = {"as a whole": self.whole, "in part": self.part, "not at all": self.rounds - self.whole - self.part}
+        return ", ".join(f"{count} {how}" for how, count in counts.items() if count)
+
+    def __str__(self) -> str:
+        same = "all mechanisms are the same" if not self.differs else f"{', '.join(self.differs)}: another mechanism"
+        return f"{self.name}: {self.rounds} {'round' if self.rounds == 1 else 'rounds'}; {same}; learned: {self.use}"
+
+
+def difference(units: Units, action: Action, past: Mapping[str, Any]) -> Difference:
+    """Return what a round does not show of this system; nothing for a round of this campaign."""
+    if not past.get("differs"):
+        return Difference(frozenset(), frozenset())
+    done = units.native_values(action) if units.interface.sets_variables else ()
+    return _difference(units.interface.knowledge.diagram, units.interface.nodes, (*past["differs"],), frozenset(done))
+
+
+@lru_cache(maxsize=1000)
+def _difference(
+    diagram: CausalDiagram | None, nodes: tuple[str, ...], differs: tuple[str, ...], done: frozenset[str]
+) -> Difference:
+    differing = frozenset(differs) - done
+    if not differing:
+        return Difference(differing, differing)
+    if diagram is None:
+        # Any variable may depend on any other.
+        unknown = frozenset(nodes) - done
+        return Difference(unknown, unknown)
+    cut = diagram.mutilate(done)
+    # The noise of a node may come from a latent cause, which is that of the others too.
+    confounded = frozenset[str]().union(*(pair for pair in cut.bidirected if pair & differing))
+    return Difference(differing | confounded, cut.descendants(differing | confounded))
+
+
+def shows_reward(units: Units, action: Action, past: Mapping[str, Any]) -> bool:
+    """Return whether a round shows the reward of an action that this study can suggest."""
+    reward = units.description.reward
+    known = past["values"][reward] is not None and reward not in difference(units, action, past).values
+    return known and not only_observed(action)
+
+
+def only_observed(action: Action) -> bool:
+    """Return whether nothing was set although no target is empty, see :meth:`Units.past_action`."""
+    return isinstance(action, dict) and int(action.get("target", 0)) < 0
+
+
+def lesson(
+    agent: Any, units: Units, action: Action, past: Mapping[str, Any], observation: Observation
+) -> Lesson | None:
+    """Return a round as an agent learns it; None if it learns nothing from it.
+
+    Args:
+        agent: the agent, after its reset.
+        units: the units of the study.
+        action: the action that was done.
+        past: the round as the log has it.
+        observation: its observation.
+    """
+    mechanisms, values = difference(units, action, past)
+    partial = not shows_reward(units, action, past)
+    learns_mechanisms = getattr(agent, "learns_mechanisms", False)
+    if only_observed(action) and not learns_mechanisms:
+        return None
+    nodes = units.interface.nodes
+    if mechanisms and learns_mechanisms:
+        return Lesson({**observation, "differs": np.isin(nodes, list(mechanisms))}, partial)
+    if values:
+        shown = np.where(np.isin(nodes, list(values)), np.nan, observation["nodes"])
+        observation = {**observation, "nodes": shown}
+        if not (partial or getattr(agent, "takes_missing", False)):
+            return None
+    takes_partial = getattr(agent, "takes_partial", False) or (only_observed(action) and learns_mechanisms)
+    return None if partial and not takes_partial else Lesson(observation, partial)
+
+
+def campaigns_of(rounds: Sequence[Mapping[str, Any]], lessons: Sequence[Lesson | None]) -> list[Campaign]:
+    """Return the campaigns of rounds, which the log has, and how much of them an agent learns."""
+    grouped: dict[tuple[str, tuple[str, ...]], list[Lesson | None]] = {}
+    for past, learned in zip(rounds, lessons, strict=True):
+        grouped.setdefault((past["campaign"], tuple(past.get("differs", ()))), []).append(learned)
+    return [
+        Campaign(
+            *key,
+            len(own),
+            sum(learned is not None and not learned.partial for learned in own),
+            sum(learned is not None and learned.partial for learned in own),
+        )
+        for key, own in grouped.items()
+    ]
+
+
+def describe_unused(units: Units, unused: Sequence[Mapping[str, Any]], count: int) -> str:
+    """Return the warning of past rounds from which the agent of a study learns nothing.
+
+    Args:
+        units: the units of the study.
+        unused: these rounds, as the log has them.
+        count: number of all rounds that were added.
+    """
+    names, reward = sorted({name for past in unused for name in past.get("differs", ())}), units.description.reward
+    reasons = [f"another mechanism of {', '.join(names)} may change {reward} there"] * bool(names)
+    reasons += ["they only observe, and no target is empty"] * any("differs" not in past for past in unused)
+    return (
+        f"{units.description.agent} learns nothing from {len(unused)} of {count} past rounds: {'; '.join(reasons)}; "
+        f"they are kept. Agents that learn single mechanisms: {LEARN_MECHANISMS}"
+    )

@@ -1,0 +1,182 @@
+"""Past rounds, from tables and earlier studies, in the form in which the log stores them."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
+from cbo_gym.study.campaigns import UnusedDataWarning, describe_unused, lesson, only_observed
+from cbo_gym.study.description import Description
+from cbo_gym.study.log import MAX_PAYLOAD
+from cbo_gym.study.suggesting import DO_WITHOUT, LEARN_PARTS, observe
+from cbo_gym.study.tables import CAMPAIGN, DIFFERS, Columns, TableRow, read_rows
+from cbo_gym.study.trials import any_measured, missing_variables
+from cbo_gym.study.units import Units
+
+# Characters of the name of a campaign.
+MAX_NAME = 200
+
+
+class PastRound(NamedTuple):
+    """A past round: its label in messages, and its fields in the log."""
+
+    label: str
+    fields: dict[str, Any]
+
+
+def read_past(
+    units: Units,
+    rounds: Any,
+    *,
+    do: Any = None,
+    ignore: Iterable[str] | str = (),
+    campaign: str | None = None,
+    differs: Iterable[str] | str = (),
+) -> list[PastRound]:
+    """Read past rounds; arguments and errors are those of :meth:`cbo_gym.study.Study.add_data`."""
+    description, interface = units.description, units.interface
+    kinds = {**interface.codec.domains.kinds, **units.categories}
+    categories = {name: kind.categories for name, kind in kinds.items() if kind.categories}
+    names = Columns(
+        interface.nodes,
+        units.settable,
+        description.units,
+        interface.codec.intervals,
+        description.ignored,
+        categories,
+    )
+    if campaign is not None and not (isinstance(campaign, str) and 0 < len(campaign) <= MAX_NAME):
+        raise ArgumentError(f"campaign must be a name of 1 to {MAX_NAME} characters; given {short_repr(campaign)}")
+    if not isinstance(differs, Iterable):
+        raise ArgumentError(f"differs must be a list of names of variables; given {short_repr(differs)}")
+    everywhere = _read_names([differs] if isinstance(differs, str) else differs, interface.nodes)
+    rows = read_rows(rounds, names, do=do, ignore=ignore)
+    rows = [row if row.campaign else row._replace(campaign=campaign) for row in rows]
+    if everywhere and not any(row.campaign for row in rows):
+        raise ArgumentError(f"differs names {everywhere}, and no campaign; give its name: campaign='pilot'")
+    return [PastRound(row.label, _round(units, row, everywhere)) for row in rows]
+
+
+def _round(units: Units, row: TableRow, everywhere: Sequence[str]) -> dict[str, Any]:
+    try:
+        if not any_measured(row.values):
+            raise ArgumentError("nothing was measured; fill in a value, or leave the row out")
+        observed = {name: row.values[name] for name in units.description.contexts if name in row.values}
+        context = observed if units.interface.looks_ahead else None
+        # This refuses a missing context.
+        units.context(context)
+        action = units.past_action(row.done)
+        measured = units.measured(row.values, row.std)
+        filled = units.fill_in(measured.values, action, context)
+        fields = {"action": units.flat(action), **measured._replace(values=filled).fields(), "context": context}
+        own = _read_names(re.split(r"[,;]", row.differs or ""), units.interface.nodes)
+        if row.campaign is None:
+            if own:
+                raise ArgumentError(f"{', '.join(own)} differs in an earlier campaign; give its name as {CAMPAIGN}")
+            return fields
+        differing = [name for name in units.interface.nodes if name in (*own, *everywhere)]
+        return fields | {"campaign": row.campaign} | ({"differs": differing} if differing else {})
+    except ArgumentError as error:
+        raise ArgumentError(f"{row.label}: {error}") from error
+
+
+def _read_names(names: Iterable[Any], nodes: Sequence[str]) -> list[str]:
+    read = [name.strip() if isinstance(name, str) else name for name in names]
+    if unknown := [name for name in read if name and name not in nodes]:
+        raise ArgumentError(
+            f"{DIFFERS} names {short_repr(unknown[0])}{did_you_mean(unknown[0], nodes)}; the variables are "
+            f"{list(nodes)}"
+        )
+    return [name for name in read if name]
+
+
+def rounds_for(units: Units, frame: pl.DataFrame, earlier: Description) -> pl.DataFrame:
+    """Return the rounds of an earlier study as a table for another one, without variables that this does not have.
+
+    Raises:
+        ArgumentError: if a variable has another unit.
+    """
+    own, nodes = units.description.units, units.interface.nodes
+    for name in sorted(set(own) & set(earlier.units)):
+        if own[name] != earlier.units[name]:
+            raise ArgumentError(
+                f"the unit of {name} is {own[name]!r}, and in {earlier.name} it is {earlier.units[name]!r}; convert "
+                "its rounds, data(), and add them by add_data"
+            )
+    known = {*nodes, *(f"{noun}({name})" for name in nodes for noun in ("std", "count")), CAMPAIGN, DIFFERS}
+    known |= {f"do({name})" for name in units.settable}
+    # A value that was set matters even if this study cannot set it.
+    return frame.select(
+        column.name
+        for column in frame
+        if column.name in known or (column.name.startswith("do(") and column.null_count() < len(frame))
+    )
+
+
+def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]) -> None:
+    """Refuse missing values that the agent does not take, because data cannot be corrected; warn of useless rounds.
+
+    Args:
+        past: the rounds.
+        units: the units of the study.
+        begin: returns the agent, after its reset.
+
+    Warns:
+        UnusedDataWarning: if the agent learns nothing from some rounds.
+    """
+    odd = [one for one in past if missing_variables(one.fields["values"]) or _is_new(one.fields, units)]
+    if not odd:
+        return
+    agent, description = begin(), units.description
+    for label, fields in odd:
+        missing = missing_variables(fields["values"])
+        if description.reward in missing and not getattr(agent, "takes_partial", False):
+            raise ArgumentError(
+                f"{label}: the reward {description.reward} is missing, and {description.agent} learns nothing without "
+                "it; fill it in, leave the row out, or choose an agent that models single variables: "
+                f"{LEARN_PARTS}"
+            )
+        if missing and description.reward not in missing and not getattr(agent, "takes_missing", False):
+            raise ArgumentError(
+                f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
+                f"{description.agent} needs all variables; leave the row out, or choose an agent that can do without: "
+                f"{DO_WITHOUT}"
+            )
+    unused = [
+        fields
+        for _, fields in odd
+        if lesson(agent, units, units.read(fields["action"]), fields, observe(units, fields)) is None
+    ]
+    if unused:
+        warnings.warn(describe_unused(units, unused, len(past)), UnusedDataWarning, stacklevel=3)
+
+
+def data_events(past: Sequence[PastRound], units: Units) -> list[tuple[str, dict[str, Any]]]:
+    """Return the events of past rounds, whose length is limited.
+
+    Those with a round that older versions of cbo-gym would misread have a kind that these refuse.
+    """
+    chunks: list[list[Mapping[str, Any]]] = [[]]
+    length = 0
+    for _, fields in past:
+        # The 2 are for the separator; 100 characters are left for the rest of the event.
+        added = len(json.dumps(fields)) + 2
+        length += added
+        if chunks[-1] and length > MAX_PAYLOAD - 100:
+            chunks.append([])
+            length = added
+        chunks[-1].append(fields)
+    return [
+        ("past" if any(_is_new(fields, units) for fields in chunk) else "data", {"rounds": chunk}) for chunk in chunks
+    ]
+
+
+def _is_new(fields: Mapping[str, Any], units: Units) -> bool:
+    """Return whether a round is of a kind that came with campaigns."""
+    return "differs" in fields or only_observed(units.read(fields["action"]))
