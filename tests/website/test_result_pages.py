@@ -1,5 +1,7 @@
 """The pages of results: every suite and every figure is there, what is missing is said, and claims are judged."""
 
+import csv
+import io
 import re
 import xml.etree.ElementTree as ET
 from contextlib import suppress
@@ -116,13 +118,18 @@ def test_who_has_not_played_everything_is_never_ranked_among_those_who_have(show
     assert "| MCBO<sup>n</sup> | 1 of 2 | 5 | 0.900 |" in apart.partition("</details>")[0]
 
 
-def test_the_verdicts_of_every_paper_are_counted_on_the_leaderboard(pages):
-    counted = pages["leaderboard.md"].partition("## Papers")[2]
+def test_the_verdicts_of_every_paper_are_counted_on_the_index_and_listed_as_csv(pages):
+    counted = pages["papers/index.md"]
     for paper in papers():
-        (row,) = [line for line in counted.splitlines() if line.startswith(f"| [{paper.title}]({paper.page}) |")]
+        (row,) = [line for line in counted.splitlines() if line.startswith(f"| [{paper.short}]({paper.suite}.md) |")]
         own = pages[paper.page]
         for tally in row.split("|")[2:4]:
             assert tally.strip() == "-" or f": {tally.strip()}**" in own
+        listed = list(csv.DictReader(io.StringIO(pages[f"papers/{paper.suite}-claims.csv"])))
+        shown = own.partition("## Claims")[2].partition("How claims are judged")[0].count('class="verdict')
+        assert len(listed) == shown
+        numbers = [f"{float(row['difference']):.3f} [{float(row['low']):.3f}," for row in listed if row["pairs"] > "1"]
+        assert all(number in own for number in numbers if "nan" not in number)
 
 
 def test_the_leaderboard_begins_with_the_best_of_each_mode(pages):

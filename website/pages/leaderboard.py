@@ -35,7 +35,6 @@ from website.common.markdown import fold, image, table
 from website.common.notes import note
 from website.common.svg import light_and_dark, svg_of
 from website.pages import choice_evidence, which_method
-from website.papers.claim_tables import tallies
 from website.papers.figures import dots_svg
 from website.papers.published import (
     Parts,
@@ -63,7 +62,7 @@ def leaderboard_pages(parts: Parts, links: Links) -> dict[str, str]:
     for suite in load_all():
         shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
         shown += suite_part(suite, suite_runs(suite, parts), links, pictures)
-    shown += ["## Papers", note("papers"), tallies(parts)]
+    shown += ["## Papers", f"{note('papers')} [All papers](papers/index.md)"]
     return {LEADERBOARD: "\n\n".join([*shown, ""]), **pictures}
 
 

@@ -9,15 +9,20 @@ from typing import Any
 
 from cbo_gym.evaluation.store.published import load_published, own_store
 from website.common.links import Links
+from website.common.notes import note
 from website.pages.choice_evidence import SHOWCASE
 from website.pages.leaderboard import LEADERBOARD, leaderboard_pages
+from website.papers.claim_tables import tallies
 from website.papers.contents import papers
 from website.papers.page import paper_pages
 from website.papers.published import Parts
 
+PAPERS = "papers/index.md"
+
 
 def navigation(others: Sequence[Any]) -> list[Any]:
-    return [{"Leaderboard": LEADERBOARD}, {"Papers": [{paper.title: paper.page} for paper in papers()]}, *others]
+    pages = [PAPERS, *({paper.short: paper.page} for paper in papers())]
+    return [{"Leaderboard": LEADERBOARD}, {"Papers": pages}, *others]
 
 
 def published_parts() -> Parts:
@@ -34,6 +39,7 @@ def pages(parts: Parts, others: Collection[str] = ()) -> dict[str, str]:
     """
     contents = leaderboard_pages(parts, Links(others))
     board = set(contents)
+    contents[PAPERS] = f"# Papers\n\n{note('papers')}\n\n{tallies(parts)}\n"
     for paper in papers():
         contents |= paper_pages(paper, parts, Links(others, "../"), board)
     return contents

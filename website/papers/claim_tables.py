@@ -1,7 +1,9 @@
 """The claims of a paper's page: the number of each verdict, and each claim with its verdict and interval."""
 
+import csv
+import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +27,8 @@ REGRETS: dict[Regret, str] = {
     "average_pseudo_regret": "mean of mu\\* - y",
     "missing_gap_over_time": "1 - G_t",
 }
+#: Columns of the CSV that are fields of a judgement.
+FIELDS = ("verdict", "corrected", "by", "difference", "low", "high", "p_value", "pairs", "rounds")
 WHOSE = {"The paper's claims": False, "Claims of ours": True}
 VERDICTS = ("confirmed", "refuted", "equivalent", "open", "not run")
 RELATIONS: dict[Kind, str] = {"better": "over", "as good": "as good as", "equivalent": "like"}
@@ -56,18 +60,17 @@ def _claims(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[Jud
 
 
 def tallies(parts: Parts) -> str:
-    """Return a table of the number of claims of each paper with each verdict."""
+    """Return a table of the number of claims of each paper with each verdict, with links to pages in its folder."""
     rows = []
     for paper in papers():
         claims = judged_claims(paper, paper_runs(paper, parts))
         cells = [_tally([claim.judgement for claim in claims[whose]]) or MISSING for whose in WHOSE]
-        rows.append([f"[{paper.title}]({paper.page})", *cells])
+        rows.append([f"[{paper.short}]({paper.suite}.md)", *cells])
     return table(["paper", *(whose.lower() for whose in WHOSE)], rows, left=3)
 
 
-def claims_part(paper: Paper, runs: Sequence[Run], links: Links) -> list[str]:
+def claims_part(paper: Paper, divisions: Mapping[str, list[JudgedClaim]], links: Links) -> list[str]:
     """Return the part of the page on claims: how many hold, the setting, and the verdict on each environment."""
-    divisions = judged_claims(paper, runs)
     if not any(divisions.values()):
         return [paper.setting, "## Claims", "The paper compares no methods on these environments."]
     parts = [f"**{whose}: {_tally([claim.judgement for claim in own])}**" for whose, own in divisions.items() if own]
@@ -79,7 +82,27 @@ def claims_part(paper: Paper, runs: Sequence[Run], links: Links) -> list[str]:
             rows = [[claim.statement, *_cells(claim.judgement, links)] for claim in own]
             heading = [f"### {whose}"] if all(divisions.values()) else []
             parts += [*heading, f'<div class="claims" markdown>\n\n{table(header, rows, left=5)}\n\n</div>']
-    return [*parts, fold("How claims are judged", note("claims"))]
+    return [
+        *parts,
+        f"[These numbers as CSV]({paper.suite}-claims.csv)",
+        fold("How claims are judged", note("claims")),
+    ]
+
+
+def claims_csv(divisions: Mapping[str, list[JudgedClaim]]) -> str:
+    """Return the table of claims as CSV, its numbers in full."""
+    stream = io.StringIO()
+    fields = ["claim", "whose", "environment", "better", "worse", *FIELDS]
+    writer = csv.DictWriter(stream, fields, restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for whose, own in divisions.items():
+        for claim in own:
+            row = vars(claim.judgement) | {"claim": claim.statement, "whose": whose}
+            if isinstance(claim.judgement, Judgement):
+                methods = claim.judgement.claim
+                row |= {"environment": row["env"], "better": methods.better, "worse": methods.worse}
+            writer.writerow(row)
+    return stream.getvalue()
 
 
 def _tally(judged: Sequence[Judged]) -> str:

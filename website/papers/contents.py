@@ -124,6 +124,7 @@ class Paper(StrictModel):
 
     Attributes:
         suite: of ``suites.yaml``, whose name the page has.
+        short: the method and the authors, as navigation names the paper.
         title, authors, link: of the paper.
         setting: the paper's experiments, and the differences of ours.
         rounds, seeds: of the paper.
@@ -136,6 +137,7 @@ class Paper(StrictModel):
     """
 
     suite: NonEmptyString
+    short: NonEmptyString
     title: NonEmptyString
     authors: NonEmptyString
     link: str = ""

@@ -20,7 +20,7 @@ from website.common.links import Links
 from website.common.markdown import fold, image, table
 from website.common.notes import note
 from website.common.svg import light_and_dark
-from website.papers.claim_tables import claims_part
+from website.papers.claim_tables import claims_csv, claims_part, judged_claims
 from website.papers.contents import NUMBERS, QUANTITIES, TIMES, Exhibit, Paper, Quantity, quantity_of, run_seconds
 from website.papers.figures import Printed, chosen_svg, curve_of, curves_svg
 from website.papers.published import (
@@ -43,18 +43,19 @@ def paper_pages(paper: Paper, parts: Parts, links: Links, drawn: Collection[str]
         drawn: addresses of the leaderboard's pictures.
     """
     suite, own, svgs = load(paper.suite), paper_runs(paper, parts), dict[str, str]()
+    claims = judged_claims(paper, own)
     linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
     shown = [
-        f'---\ntitle: "{paper.title}"\nhide: [toc]\n---',
+        f'---\ntitle: "{paper.short}"\nhide: [toc]\n---',
         f"# {paper.title}",
         f"{paper.authors}.{linked}",
-        *claims_part(paper, own, links),
+        *claims_part(paper, claims, links),
     ]
     for exhibit in paper.exhibits:
         shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, own, paper, links, svgs)]
     shown += [*_how_soon(suite, drawn), "## Departures", *_departures(paper, links)]
     shown += ["## How it was played", *_how(paper, suite, own)]
-    return {paper.page: "\n\n".join([*shown, ""]), **svgs}
+    return {paper.page: "\n\n".join([*shown, ""]), f"papers/{paper.suite}-claims.csv": claims_csv(claims), **svgs}
 
 
 def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, svgs: dict[str, str]) -> list[str]:
