@@ -9,6 +9,7 @@ learned one can be badly wrong: the most probable fit to 100 random points of no
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -148,6 +149,18 @@ class GaussianProcess:
         copied = deepcopy(self)
         copied.learn_noise(noise)
         copied.schedule, copied._searched, copied._points = RefitSchedule(), 0, self._points[:0]
+        return copied
+
+    def with_shorter_lengths(self, factor: float) -> Self:
+        """Return an updated copy whose lengthscales are divided by ``factor``, its other hyper-parameters as fitted."""
+        self.update()
+        copied = deepcopy(self)
+        lengths = torch.nn.functional.pad(
+            self.kernel.hyperparameters.lengths, (0, len(self.theta) - len(self.kernel_theta))
+        )
+        copied.theta = self.theta - math.log(factor) * lengths
+        copied._points = self._points[:0]
+        copied._refresh()
         return copied
 
     @property

@@ -13,7 +13,7 @@ from torch import Tensor
 from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.search import best_first
-from cbo_gym.agents.gp.forecast import leave_one_out
+from cbo_gym.agents.gp.forecast import leave_one_out, split_count
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.gp.protocols import MakeNodeSurrogate
 from cbo_gym.agents.networks.exploration import Exploration
@@ -82,9 +82,12 @@ class NetworkAgent(SearchAgent):
             return None
         network = self.network.for_forecasts()
         inputs = network.features.of_actions(actions).to(network.inputs)
+        parts = [(network, count)] if noise else list(zip(network.shortened(), split_count(count), strict=True))
         with torch.no_grad():
-            draws = network.sample_outcomes(inputs, count, seed, noise)
-        return {node: values.cpu().numpy() for node, values in draws.items()}
+            draws = [
+                one.sample_outcomes(inputs, share, seed + index, noise) for index, (one, share) in enumerate(parts)
+            ]
+        return {node: torch.cat([own[node] for own in draws]).cpu().numpy() for node in network.nodes}
 
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
         return leave_one_out(self.network.surrogates) if self._are_gps else {}

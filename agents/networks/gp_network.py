@@ -22,7 +22,7 @@ from cbo_gym.actions.domains import Number
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.quasi_random import EDGE, normals, uniforms
 from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel, two_part_kernel
-from cbo_gym.agents.gp.forecast import Calibration, for_forecasts
+from cbo_gym.agents.gp.forecast import Calibration, for_forecasts, shortened
 from cbo_gym.agents.gp.kernels import Kernel, SquaredExponential
 from cbo_gym.agents.gp.model import GaussianProcess, update_together
 from cbo_gym.agents.gp.noise import usual_noise
@@ -389,8 +389,19 @@ class GPNetwork:
 
     def for_forecasts(self) -> GPNetwork:
         """Return a network whose GPs are those of :func:`~cbo_gym.agents.gp.forecast.for_forecasts`."""
+        return self._with_surrogates({node: for_forecasts(gp) for node, gp in self._gps.items()})
+
+    def shortened(self) -> list[GPNetwork]:
+        """Return the network with each shortening of lengthscales, see :mod:`cbo_gym.agents.gp.forecast`."""
+        each = [dict(zip(self._gps, own, strict=True)) for own in zip(*map(shortened, self._gps.values()), strict=True)]
+        return [self._with_surrogates(own) for own in each]
+
+    @property
+    def _gps(self) -> dict[str, GaussianProcess]:
+        return {node: gp for node, gp in self.surrogates.items() if isinstance(gp, GaussianProcess)}
+
+    def _with_surrogates(self, gps: Mapping[str, NodeSurrogate]) -> GPNetwork:
         copied = copy(self)
-        gps = {node: for_forecasts(gp) for node, gp in self.surrogates.items() if isinstance(gp, GaussianProcess)}
         copied.surrogates, copied._stacks, copied._stale = {**self.surrogates, **gps}, {}, True
         copied.update()
         return copied

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -383,7 +384,7 @@ def recommend(
     except ArgumentError:
         expected = None
     if as_json:
-        fields = {} if expected is None else {"expected": expected, "interval": expected.interval}
+        fields = {} if expected is None else {"expected": expected, **_expected_fields(expected)}
         print_json(_merge_fields(recommended, "do", fields))
     elif expected is not None:
         _print_expected(opened, expected)
@@ -394,16 +395,28 @@ def _merge_fields(by_name: Mapping[str, Any], key: str, fields: Mapping[str, Any
     return {**by_name, **({key: by_name} if set(by_name) & {key, *fields} else {}), **fields}
 
 
+def _expected_fields(expected: Expectation) -> dict[str, Any]:
+    return {
+        "interval": expected.interval,
+        "outcomes": expected.outcomes,
+        "probabilities": expected.probabilities,
+    }
+
+
 def _print_expected(study: Study, expected: Expectation) -> None:
+    from cbo_gym.study.forecast import percent
     from cbo_gym.study.units import format_value
 
     if expected.assumed:
         say(f"Not named, so assumed: {_format_assignments(expected.assumed)}")
     rows = [
-        [name, format_value(value), "" if interval is None else f"{interval[0]:.5g} to {interval[1]:.5g}"]
-        for name, value, interval in expected.rows(study.description.reward)
+        [name, format_value(value), *("" if ends is None else f"{ends[0]:.5g} to {ends[1]:.5g}" for ends in intervals)]
+        for name, value, *intervals in expected.rows(study.description.reward)
     ]
-    print_table("", ["variable", "expected", "95 % interval"], rows)
+    header = ["variable", "expected", "95 % interval of the mean", "of a new outcome"]
+    print_table("", header if expected.outcomes else header[:3], [row[: 3 + bool(expected.outcomes)] for row in rows])
+    for limit, probability in expected.probabilities.items():
+        say(f"{limit} with {percent(probability)} in a new outcome")
 
 
 @studies.command("what-if")
@@ -422,9 +435,40 @@ def what_if(
     opened = _study(database, study, agent)
     expected = opened.what_if(_numbers(do, opened), context=_numbers(context) or None)
     if as_json:
-        print_json(_merge_fields(expected, "expected", {"interval": expected.interval, "assumed": expected.assumed}))
+        print_json(_merge_fields(expected, "expected", {**_expected_fields(expected), "assumed": expected.assumed}))
     else:
         _print_expected(opened, expected)
+
+
+@studies.command()
+def stopping(
+    database: Database,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            help="Smallest improvement of the reward that matters, in its units; by default that of the study."
+        ),
+    ] = None,
+    context: ContextOption = None,
+    study: NameOption = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the probability that a better action exists, the gain and cost of the next trial, and the budget.
+
+    Example: [b]cbo-gym study stopping fermenter.db --delta 0.05[/b]
+    """
+    found = _study(database, study, agent).stopping(delta, context=_numbers(context) or None)
+    if as_json:
+        remaining = (
+            {} if found.spending is None else {**found.spending._asdict(), "remaining": found.spending.remaining}
+        )
+        print_json({**asdict(found), "spending": remaining or None})
+        return
+    for name, value in found.facts:
+        say(f"{name}: {value}")
+    if found.reason:
+        say(f"{found.reason[:1].upper()}{found.reason[1:]}.")
 
 
 @studies.command("check-diagram")

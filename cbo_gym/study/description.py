@@ -147,6 +147,9 @@ class Description(StrictModel):
             :func:`cbo_gym.problems.variations.constraints.read_constraints`.
         costs: name -> price of setting it, 1 for a name that is missing; or as :meth:`cbo_gym.actions.Costs.read`
             takes them.
+        budget: what all trials may cost, in the units of ``costs``; None without a budget. It is only shown.
+        delta: the smallest improvement of the reward that matters, in its units, see :meth:`Study.stopping`; None for
+            5 % of the range of the rewards so far.
         composition: the reward as an arithmetic expression in other variables, such as
             ``"0.7 * biomass - 2 * feed ** 2"``, if it is known and the mode is soft.
         noise: variable -> standard deviation of its own noise; None unless all of them are known.
@@ -175,6 +178,8 @@ class Description(StrictModel):
     limits: Strings = []
     constraints: Strings = []
     costs: Any = None
+    budget: Annotated[Number, Field(gt=0)] | None = None
+    delta: Annotated[Number, Field(gt=0)] | None = None
     composition: str | None = None
     noise: dict[str, Number] | None = None
     units: dict[str, str] = {}

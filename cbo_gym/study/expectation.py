@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cbo_gym.study.forecast import NOTHING, Forecast
 from cbo_gym.study.units import Units
 from cbo_gym.task import Action
 
 # Standard deviations on either side of a 95 % interval.
 WIDTH = 1.96
+Ends = tuple[float, float]
 
 
 class Band(NamedTuple):
@@ -29,17 +31,42 @@ class Expectation(dict[str, float]):
         interval: the ends of the reward's 95 % interval, without the noise of a trial; None if the agent has no
             model that gives one.
         assumed: null values of the parameters that were not named.
+        forecast: the forecast for a new trial.
     """
 
     def __init__(
-        self, values: Mapping[str, float], interval: tuple[float, float] | None, assumed: Mapping[str, float]
+        self,
+        values: Mapping[str, float],
+        interval: tuple[float, float] | None,
+        assumed: Mapping[str, float],
+        forecast: Forecast = NOTHING,
     ) -> None:
         super().__init__(values)
         self.interval, self.assumed = interval, dict(assumed)
+        self.forecast = forecast
 
-    def rows(self, reward: str) -> list[tuple[str, float, tuple[float, float] | None]]:
-        """Return name, expected value and 95 % interval of each variable; only the reward has an interval."""
-        return [(name, value, self.interval if name == reward else None) for name, value in self.items()]
+    @property
+    def outcomes(self) -> Mapping[str, Ends]:
+        """Variable -> the ends of the 95 % interval of its value in a new trial, noise included.
+
+        Empty if the agent has no model that gives them.
+        """
+        return self.forecast.intervals
+
+    @property
+    def probabilities(self) -> Mapping[str, float]:
+        """Constraint -> probability that a new trial meets it."""
+        return self.forecast.probabilities
+
+    def rows(self, reward: str) -> list[tuple[str, float, Ends | None, Ends | None]]:
+        """Return name, expected value, and the 95 % intervals of the mean and of a new outcome of each variable.
+
+        Only the reward has an interval of the mean.
+        """
+        return [
+            (name, value, self.interval if name == reward else None, self.outcomes.get(name))
+            for name, value in self.items()
+        ]
 
 
 def expected_rewards(units: Units, agent: Any, actions: Sequence[Action]) -> Band | None:

@@ -111,6 +111,12 @@ def interface_of(description: Description) -> Interface:
     with at("limits" if description.limits else "mode"):
         interface = make(statement)
     if description.costs is None:
+        if description.budget is not None:
+            with at("budget"):
+                raise ArgumentError(
+                    "a budget is in the units of costs, and there are none; give costs, such as {name: price}, where a "
+                    "name that is missing costs 1, or horizon, the number of trials"
+                )
         return interface
     # A free variable would be set because it is free, so the default price is 1.
     costs, items = description.costs, (*description.settable, *description.parameters)

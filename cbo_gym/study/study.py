@@ -14,7 +14,7 @@ import cloudpickle
 import polars as pl
 from pydantic import ValidationError
 
-from cbo_gym._util.arguments import require_truth_value, whole_number
+from cbo_gym._util.arguments import require_positive, require_truth_value, whole_number
 from cbo_gym._util.lazy import LazyMethod
 from cbo_gym._util.validation import field_errors
 from cbo_gym.actions import Integer, Kind
@@ -30,6 +30,7 @@ from cbo_gym.study.interface import interface_of, without_effects
 from cbo_gym.study.log import DATA_KINDS, TRIES, Log
 from cbo_gym.study.past import PastRound, check_past, data_events, read_past, rounds_for
 from cbo_gym.study.precision import Measured
+from cbo_gym.study.stopping import Stopping
 from cbo_gym.study.strings import require_storable
 from cbo_gym.study.suggesting import Suggester, begin_agent, name_agent_in_errors, one_at_a_time
 from cbo_gym.study.tables import CAMPAIGN, DIFFERS
@@ -441,7 +442,9 @@ class Study:
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
         """Return the expected values of the reward and of the other variables that the agent models, under an action.
 
-        The mapping has the reward's 95 % interval as its attribute ``interval``.
+        The mapping has the 95 % interval of the expected reward as its attribute ``interval``, the 95 % intervals of
+        the variables in a new trial, noise included, as ``outcomes``, and the probability that it meets each
+        constraint as ``probabilities``.
 
         Args:
             do: name -> value; empty to only observe. Parameters that are not named have their null values, which
@@ -453,9 +456,28 @@ class Study:
         """
         with self._updated_agent(context):
             action = self.units.action(do)
-            values, interval = self._suggester.expect(action, context)
+            values, interval, forecast = self._suggester.expect(action, context)
         assumed = {name: value for name, value in self.units.native_values(action).items() if name not in do}
-        return Expectation(values, interval, assumed)
+        return Expectation(values, interval, assumed, forecast)
+
+    def stopping(self, delta: float | None = None, *, context: Mapping[str, float] | None = None) -> Stopping:
+        """Return the probability that a better action exists, the gain and cost of the next trial, and the budget.
+
+        Nothing acts on it: :meth:`ask` suggests trials as before.
+
+        Args:
+            delta: the smallest improvement that matters, in the reward's units, above 0; None for the study's
+                ``delta``, or else 5 % of the range of the rewards so far.
+            context: in contextual mode, the observed context; None for the last one.
+
+        Raises:
+            ArgumentError: if ``delta`` is not above 0, a trial lacks a variable that the agent needs, or for a wrong
+                context.
+        """
+        if delta is not None:
+            require_positive("delta", delta)
+        with self._updated_agent(context):
+            return self._suggester.stopping(delta, context)
 
     def check_diagram(self, diagram: Any = None, *, level: float = 0.05) -> DiagramCheck:
         """Test whether the known rounds contradict the causal diagram; the agent is not asked.

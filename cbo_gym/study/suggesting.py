@@ -24,10 +24,13 @@ from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, OperationError, message_of
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_of
+from cbo_gym.study.budget import exhausted, spending
 from cbo_gym.study.campaigns import Campaign, campaigns_of, lesson, shows_reward
 from cbo_gym.study.digits import round_digits
 from cbo_gym.study.expectation import expected_rewards
+from cbo_gym.study.forecast import Forecast, forecast, forecasts_in_words
 from cbo_gym.study.log import DATA_KINDS, Event
+from cbo_gym.study.stopping import Stopping, find_stopping
 from cbo_gym.study.trials import Entry, History, Trials, missing_variables
 from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task
@@ -460,9 +463,10 @@ class Suggester:
     def reasons(self, actions: Sequence[Action]) -> list[str]:
         """Return for each action its expected reward, the best reward so far, and the number of sets to choose from."""
         history = getattr(self.agent, "history", [])
+        remarks = exhausted(self._units, self._trials.entries.values(), actions)
         if not history:
             known = "no reward of this campaign is known yet" if self._trials.initial else "nothing is known yet"
-            return [known] * len(actions)
+            return [f"{known}{remark}" for remark in remarks]
         values = [self._units.observed_values(past.observation) for past in history]
         index = self._units.best([(past.action, known) for past, known in zip(history, values, strict=True)])
         best = (
@@ -472,15 +476,18 @@ class Suggester:
         )
         sets = self._sets()
         note = f"; {self._units.description.agent} ignores the stated precision" if self.ignores_precision else ""
-        return [f"{expected}{best}{sets}{note}" for expected in self._expectations(actions)]
+        return [
+            f"{expected}{best}{sets}{forecast}{note}{remark}"
+            for (expected, forecast), remark in zip(self._expectations(actions), remarks, strict=True)
+        ]
 
     @property
     def ignores_precision(self) -> bool:
         """Whether the precision of a value is stated, and the agent does not use it."""
         return self._trials.precise and not getattr(self.agent, "takes_precision", False)
 
-    def _expectations(self, actions: Sequence[Action]) -> list[str]:
-        """Return ``"expected titre 0.81 +- 0.1, "`` for each action; the 95 % interval needs a model."""
+    def _expectations(self, actions: Sequence[Action]) -> list[tuple[str, str]]:
+        """Return ``"expected titre 0.81 +- 0.1, "`` and the forecast of each action; intervals need a model."""
         units = self._units
         try:
             copy = deepcopy(self.agent)
@@ -491,10 +498,12 @@ class Suggester:
             else:
                 widths = (band.high - band.low) / 2
                 expected = [f"{mean:.4g} +- {width:.2g}" for mean, width in zip(band.mean, widths, strict=True)]
+            forecasts = forecasts_in_words(units, copy, actions)
         # An agent may have no model, or one that cannot be copied.
         except Exception:
-            return [""] * len(actions)
-        return [f"expected {units.description.reward} {value}, " for value in expected]
+            return [("", "")] * len(actions)
+        words = [f"expected {units.description.reward} {value}, " for value in expected]
+        return list(zip(words, forecasts, strict=True))
 
     def _sets(self) -> str:
         """Return the number of sets that an action chooses from, and the reason for these."""
@@ -534,8 +543,8 @@ class Suggester:
 
     def expect(
         self, action: Action, context: Mapping[str, float] | None
-    ) -> tuple[dict[str, float], tuple[float, float] | None]:
-        """Return the expected values of the variables under an action, and the reward's 95 % interval.
+    ) -> tuple[dict[str, float], tuple[float, float] | None, Forecast]:
+        """Return the expected values of the variables under an action, the reward's 95 % interval, and the forecast.
 
         Raises:
             ArgumentError: if the agent has learned nothing yet, or has no model.
@@ -553,12 +562,21 @@ class Suggester:
         expected = {name: value for name, value in values.items() if name in known and value is not None}
         done = self._units.native_values(action) if self._units.interface.sets_variables else {}
         expected |= {name: value for name, value in done.items() if name in expected}
+        (outcomes,) = forecast(self._units, agent, [action])
         if band is None:
-            return {**expected, self._units.description.reward: self._units.native_reward(float(reward))}, None
-        return {**expected, self._units.description.reward: float(band.mean[0])}, (
-            float(band.low[0]),
-            float(band.high[0]),
-        )
+            native = self._units.native_reward(float(reward))
+            return {**expected, self._units.description.reward: native}, None, outcomes
+        ends = float(band.low[0]), float(band.high[0])
+        return {**expected, self._units.description.reward: float(band.mean[0])}, ends, outcomes
+
+    def stopping(self, delta: float | None, context: Mapping[str, float] | None) -> Stopping:
+        """Return when to stop; the agent does not change."""
+        costs = spending(self._units, self._trials.entries.values())
+        agent, silence = self.snapshot(context)
+        if agent is None:
+            return Stopping(delta, spending=costs, reason=silence.rstrip("."))
+        pending = [self._units.nearest(self._units.read(entry.action)) for entry in self._trials.pending]
+        return find_stopping(self._units, agent, self.recommend(context), pending, costs, delta)
 
     def snapshot(self, context: Mapping[str, float] | None) -> tuple[Any, str]:
         """Return a copy of the agent that has learned every round; None and the reason if it cannot be asked."""

@@ -61,7 +61,6 @@ def test_draws_are_joint_and_change_nothing(agent, mode):
     assert reward.shape == outcomes[learner.task.reward].shape == (400, 3)
     assert (reward[:, 0] - reward[:, 2]).std() < 0.02 * reward.std()
     assert np.abs(outcomes[learner.task.reward][:, 0] - outcomes[learner.task.reward][:, 2]).max() > 0.0
-    assert (outcomes[learner.task.reward].std(axis=0) > 0.95 * reward.std(axis=0)).all()
     assert set(outcomes) <= set(learner.task.nodes)
     np.testing.assert_array_equal(
         learner.sample_outcomes(actions, 400)[learner.task.reward], outcomes[learner.task.reward]

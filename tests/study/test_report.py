@@ -14,7 +14,7 @@ from cbo_gym.study import create_study, load_study
 from cbo_gym.study.report import sections, style
 from tests.support.studies import events_of, fermenter, grown, lose_caches, play
 
-NAMES = ["overview", "now", "curve", "beliefs", "system", "trials", "provenance"]
+NAMES = ["overview", "now", "curve", "stopping", "beliefs", "trust", "system", "trials", "provenance"]
 
 
 def of(study, **options):

@@ -54,18 +54,19 @@ def test_a_study_by_hand(tmp_path):
     assert "Best: trial 1, titre = 1.25" in call("show", database).stdout
     advised = json.loads(call("recommend", database, "--json").stdout)
     assert re.search(
-        r"95 % interval\s+titre +[\d.e-]+ +[\d.e-]+ to [\d.e-]+$", call("recommend", database).stdout.strip()
+        r"of the mean +of a new outcome\s+titre +[\d.e-]+( +[\d.e-]+ to [\d.e-]+){2}$",
+        call("recommend", database).stdout.strip(),
     )
     low, high = advised["interval"]
     assert low < advised["expected"]["titre"] < high
-    assert set(advised) <= {"feed", "ph", "expected", "interval"}
+    assert set(advised) <= {"feed", "ph", "expected", "interval", "outcomes", "probabilities"}
     supposed = json.loads(call("what-if", database, "ph=7", "--json").stdout)
     assert supposed["interval"][0] < supposed["titre"] < supposed["interval"][1]
     assert supposed["assumed"] == {}
     assert "95 % interval" in call("what-if", database).stdout  # of observing
     call("report", database, tmp_path / "page.html")
     page = Path(tmp_path, "page.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 6  # the curve, four target sets and the diagram
+    assert page.count("<svg") == 7  # the curve, four target sets, the left-out predictions and the diagram
     assert "the pump broke" in page
     assert not re.search("<(script|link|img)", page)  # it needs no network
     exported = call("export", database).stdout.splitlines()

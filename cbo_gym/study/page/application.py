@@ -25,6 +25,7 @@ from cbo_gym.agent_registry.finding import known_agents
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.study.description import Description, modes
 from cbo_gym.study.expectation import Expectation
+from cbo_gym.study.forecast import Forecast
 from cbo_gym.study.page import thinker
 from cbo_gym.study.page.access import COOKIE, AccessPolicy, equal_in_constant_time
 from cbo_gym.study.page.form_input import (
@@ -314,9 +315,9 @@ async def what_if(request: Request, index: int, case: TheCase) -> Response:
     """Show the agent's expectation; nothing is recorded, so the link can be kept."""
     typed = {name: [string.strip() for string in request.query_params.getlist(name)] for name in request.query_params}
     try:
-        expectation = Expectation(
-            *await case.call(thinker.what_if, numbers(typed, DO), numbers(typed, CONTEXT) or None)
-        )
+        expected = await case.call(thinker.what_if, numbers(typed, DO), numbers(typed, CONTEXT) or None)
+        values, interval, assumed, outcomes = expected
+        expectation = Expectation(values, interval, assumed, Forecast(*outcomes))
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "what-if", error, typed))
     return await _study(request, index, case, Problem("what-if", "", typed, 200), expected_context(case, expectation))

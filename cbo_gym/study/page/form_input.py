@@ -102,6 +102,7 @@ def description(typed: FormInput) -> dict[str, Any]:
     fields |= {
         name: whole_number(first_string(typed, name)) for name in ("horizon", "seed") if first_string(typed, name)
     }
+    fields |= {name: number(first_string(typed, name)) for name in ("budget", "delta") if first_string(typed, name)}
     bounds = {row["setting"]: _domain(row) for row in rows}
     if fields["mode"] in modes() and not classes_of(fields["mode"]).INTERFACE.sets_variables:
         fields["parameters"] = {

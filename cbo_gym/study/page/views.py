@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from cbo_gym.actions import Kind
 from cbo_gym.study.expectation import Expectation
+from cbo_gym.study.forecast import percent
 from cbo_gym.study.page.form_input import CONTEXT, DID, DO, FIXED, STD, VALUE, FormInput, numbers
 from cbo_gym.study.page.service import Case, StudyState
 from cbo_gym.study.trials import Status
@@ -165,10 +166,11 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
             (
                 name,
                 with_unit(case, name, value),
-                interval and f"{format_value(interval[0])} to {format_value(interval[1])}",
+                *(ends and f"{format_value(ends[0])} to {format_value(ends[1])}" for ends in intervals),
             )
-            for name, value, interval in expected.rows(case.description.reward)
+            for name, value, *intervals in expected.rows(case.description.reward)
         ],
+        "met": [f"{limit} with {percent(share)} in a new outcome" for limit, share in expected.probabilities.items()],
         "assumed": ", ".join(f"{name} = {with_unit(case, name, value)}" for name, value in expected.assumed.items()),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,19 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from cbo_gym._util.files import require_file, write_text
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.provenance import library_versions
+from cbo_gym.study.forecast import percent
 from cbo_gym.study.precision import merge_precision
 from cbo_gym.study.report.beliefs import beliefs
 from cbo_gym.study.report.curve import progress
 from cbo_gym.study.report.snapshot import Snapshot, interval, number
 from cbo_gym.study.report.system import system
+from cbo_gym.study.report.trust import stopping, trust
 from cbo_gym.study.study import Study
 from cbo_gym.study.suggesting import one_at_a_time
 from cbo_gym.study.trials import STATUS_WORDS, Entry
 from cbo_gym.version import __version__
 
-SECTIONS = ("overview", "now", "curve", "beliefs", "system", "trials", "provenance")
+SECTIONS = ("overview", "now", "curve", "stopping", "beliefs", "trust", "system", "trials", "provenance")
 # Rows of the table; a page with more takes long to open.
 MAX_TRIALS = 1000
 STATES = {**STATUS_WORDS, "pending": "running"}
@@ -74,7 +76,9 @@ def sections(study: Study, *, preview: bool = False) -> list[str]:
             "facts": list(_facts(snapshot)),
             **_now(snapshot, preview),
             "progress": progress(snapshot),
+            "stop": stopping(snapshot),
             "believed": beliefs(snapshot),
+            "left_out_rounds": trust(snapshot),
             **system(snapshot),
             **_trials(snapshot),
             **_provenance(snapshot),
@@ -163,7 +167,7 @@ def _recommendation(snapshot: Snapshot) -> dict[str, Any] | None:
     condition = f", for {snapshot.words(snapshot.context)}" if snapshot.context else ""
     content: dict[str, Any] = {"where": condition, "words": snapshot.words(done), "rows": None}
     try:
-        expected = snapshot.study.what_if(done, context=snapshot.context).rows(snapshot.description.reward)
+        expected = snapshot.study.what_if(done, context=snapshot.context)
     # A third-party agent may have no model.
     except Exception:
         return content
@@ -172,14 +176,22 @@ def _recommendation(snapshot: Snapshot) -> dict[str, Any] | None:
         [
             snapshot.with_unit(name),
             value,
-            "" if ends is None else f"{number(ends[0])} to {number(ends[1])}",
-            ", ".join(str(limit) for limit in limits if limit.node == name),
+            *("" if ends is None else f"{number(ends[0])} to {number(ends[1])}" for ends in intervals),
+            ", ".join(_met(str(limit), expected.probabilities) for limit in limits if limit.node == name),
         ]
-        for name, value, ends in expected
+        for name, value, *intervals in expected.rows(snapshot.description.reward)
         if name not in done
     ]
-    header = ["Variable", "Mean", "95 % interval", *(["Constraint"] if any(row[-1] for row in rows) else [])]
-    return content | {"header": header, "rows": [row[: len(header)] for row in rows]}
+    header = ["Variable", "Mean", "95 % interval of the mean", "of a new outcome", "Constraint"]
+    kept = [0, 1, *(column for column in (2, 3, 4) if any(row[column] for row in rows))]
+    return content | {
+        "header": [header[column] for column in kept],
+        "rows": [[row[column] for column in kept] for row in rows],
+    }
+
+
+def _met(limit: str, probabilities: Mapping[str, float]) -> str:
+    return f"{limit}, with {percent(probabilities[limit])} in a new outcome" if limit in probabilities else limit
 
 
 def _trials(snapshot: Snapshot) -> dict[str, Any]:

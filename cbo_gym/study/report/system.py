@@ -6,13 +6,12 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
-from gymnasium.error import InvalidAction
 
 from cbo_gym._util.summation import add_up
 from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import OUTLINE
 from cbo_gym.envs.picture import COLOURS, roles_of
-from cbo_gym.errors import ArgumentError
+from cbo_gym.study.budget import cost_of
 from cbo_gym.study.report.snapshot import Snapshot, number
 from cbo_gym.study.report.svg import image, page_style
 
@@ -115,18 +114,11 @@ def _diagram(snapshot: Snapshot, roles: dict[str, str], words: dict[str, str], s
 
 
 def _costs(snapshot: Snapshot) -> str:
-    """Return the prices, and the cost of all trials with an outcome; imported data cost nothing."""
-    interface = snapshot.study.interface
-    if interface.costs is None:
+    """Return the prices, and the cost of all measured trials; imported data cost nothing."""
+    costs = snapshot.study.interface.costs
+    if costs is None:
         return ""
-    paid = []
-    for known in snapshot.rounds:
-        if known.number is not None:
-            try:
-                paid.append(float(interface.cost(interface.decode(known.action))))
-            # The action was outside the bounds.
-            except (ArgumentError, InvalidAction):
-                continue
+    paid = [cost_of(snapshot.units, known.action) or 0.0 for known in snapshot.rounds if known.number is not None]
     trials = "One measured trial" if len(paid) == 1 else f"{len(paid)} measured trials"
     spent = f" {trials} cost {number(float(add_up(paid)))} in all." if paid else ""
-    return f"Costs: {'; '.join(interface.costs.describe())}.{spent}"
+    return f"Costs: {'; '.join(costs.describe())}.{spent}"

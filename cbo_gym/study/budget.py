@@ -1,0 +1,66 @@
+"""The cost of trials, and what is left of a study's budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cbo_gym._util.summation import add_up
+from cbo_gym.study.trials import Entry
+from cbo_gym.study.units import Units
+from cbo_gym.task import Action
+
+
+class Spending(NamedTuple):
+    """The costs of a study's trials, in the units of its costs.
+
+    Attributes:
+        spent: cost of the trials that ended, failed ones included; rejected ones and imported data cost nothing.
+        committed: cost of the pending and partial trials.
+        budget: the budget; None without one.
+    """
+
+    spent: float
+    committed: float
+    budget: float | None
+
+    @property
+    def remaining(self) -> float | None:
+        """What is left of the budget after the pending trials, below 0 if it is exceeded; None without a budget."""
+        return None if self.budget is None else self.budget - self.spent - self.committed
+
+
+def cost_of(units: Units, action: Action) -> float | None:
+    """Return the cost of an action, outside the bounds that of the nearest one inside; None if there are no costs."""
+    interface = units.interface
+    return None if interface.costs is None else float(interface.cost(interface.decode(units.nearest(action))))
+
+
+def spending(units: Units, trials: Iterable[Entry]) -> Spending | None:
+    """Return what the trials cost; None if there are no costs."""
+    if units.interface.costs is None:
+        return None
+    costs: dict[bool, list[float]] = {True: [], False: []}
+    for entry in trials:
+        if entry.status != "rejected":
+            cost = cost_of(units, units.read(entry.action))
+            costs[entry.status in ("pending", "partial")].append(cost or 0.0)
+    return Spending(float(add_up(costs[False])), float(add_up(costs[True])), units.description.budget)
+
+
+def exhausted(units: Units, trials: Iterable[Entry], actions: Iterable[Action]) -> list[str]:
+    """Return, for each of several new trials, a remark if the budget does not cover it and those before; else ""."""
+    known = spending(units, trials)
+    if known is None or (remaining := known.remaining) is None:
+        return [""] * len(list(actions))
+    remarks = []
+    for action in actions:
+        cost = cost_of(units, action) or 0.0
+        remarks.append(
+            f"; beyond the budget: {max(remaining, 0.0):.4g} of {known.budget:.4g} is left, and the trial costs "
+            f"{cost:.4g}"
+            if cost > remaining
+            else ""
+        )
+        remaining -= cost
+    return remarks

@@ -1,0 +1,127 @@
+"""Forecasts of the outcome of a trial: intervals of every modelled variable, and whether constraints will hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from cbo_gym.study.units import Units
+from cbo_gym.task import Action
+
+# Draws of outcomes for their quantiles, and of expectations.
+DRAWS = 2000
+EXPECTATION_DRAWS = 1000
+ENDS = (0.025, 0.975)
+# Variables whose intervals the reason of a suggestion has.
+MAX_IN_WORDS = 4
+
+
+class Forecast(NamedTuple):
+    """What the agent's model forecasts for one new trial, its noise included.
+
+    Attributes:
+        intervals: variable that is not set -> the ends of its 95 % interval, in the study's units.
+        probabilities: constraint -> probability that the outcome of the trial meets it.
+    """
+
+    intervals: Mapping[str, tuple[float, float]]
+    probabilities: Mapping[str, float]
+
+    @property
+    def in_words(self) -> str:
+        """The forecast as a part of a sentence; empty without one."""
+        shown = [f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in self.intervals.items()]
+        if len(shown) > MAX_IN_WORDS:
+            shown[MAX_IN_WORDS - 1 :] = [f"{len(shown) - MAX_IN_WORDS + 1} more variables in what-if"]
+        intervals = f"; 95 % of outcomes: {', '.join(shown)}" if shown else ""
+        return intervals + "".join(f"; {name} with {percent(share)}" for name, share in self.probabilities.items())
+
+
+NOTHING = Forecast({}, {})
+
+
+def percent(probability: float) -> str:
+    """Return a probability in words: ``93 %``, ``<1 %`` or ``>99 %``."""
+    if 0.0 < probability < 1.0 and not 0.01 <= probability <= 0.99:
+        return "<1 %" if probability < 0.5 else ">99 %"
+    return f"{100.0 * probability:.0f} %"
+
+
+def forecast(units: Units, agent: Any, actions: Sequence[Action]) -> list[Forecast]:
+    """Return forecasts of new trials; empty ones if the agent has no model that gives them."""
+    draws = sample(agent, actions, DRAWS)
+    if draws is None:
+        return [NOTHING] * len(actions)
+    return [_forecast(units, {name: own[:, column] for name, own in draws.items()}, action)
+            for column, action in enumerate(actions)]  # fmt: skip
+
+
+def forecasts_in_words(units: Units, agent: Any, actions: Sequence[Action]) -> list[str]:
+    """Return for each suggestion what is forecast, and its chance to become the recommendation."""
+    chances = [
+        "" if chance is None else f"; becomes the recommendation with {percent(chance)}"
+        for chance in leading_chances(agent, actions)
+    ]
+    pairs = zip(forecast(units, agent, actions), chances, strict=True)
+    return [own.in_words + chance for own, chance in pairs]
+
+
+def sample(agent: Any, actions: Sequence[Action], count: int, *, noise: bool = True) -> Mapping[str, np.ndarray] | None:
+    """Return :meth:`cbo_gym.agent.Agent.sample_outcomes`; None for an agent without it."""
+    sample_outcomes = getattr(agent, "sample_outcomes", None)
+    return None if sample_outcomes is None else sample_outcomes(list(actions), count, noise=noise)
+
+
+def _forecast(units: Units, draws: Mapping[str, np.ndarray], action: Action) -> Forecast:
+    description, done = units.description, units.native_values(action) if units.interface.sets_variables else {}
+    # The reward first, then the constrained variables.
+    constraints = units.interface.problem.outcomes.constraints
+    order = dict.fromkeys([description.reward, *(limit.node for limit in constraints), *draws])
+    intervals = {}
+    for name in order:
+        if name in draws and name not in done and name not in units.categories and not np.isnan(draws[name]).any():
+            ends = np.quantile(draws[name], ENDS)
+            intervals[name] = ends if name != description.reward else native_rewards(units, ends)
+    probabilities = {}
+    for limit in constraints:
+        if limit.node in done:
+            probabilities[str(limit)] = float(limit.excess(done[limit.node]) <= 0.0)
+        elif limit.node in draws and not np.isnan(draws[limit.node]).any():
+            probabilities[str(limit)] = float(np.mean(limit.excess(draws[limit.node]) <= 0.0))
+    return Forecast({name: (float(low), float(high)) for name, (low, high) in intervals.items()}, probabilities)
+
+
+def native_rewards(units: Units, rewards: np.ndarray) -> np.ndarray:
+    """Return rewards of agents in the study's units, in ascending order."""
+    return np.sort([units.native_reward(float(reward)) for reward in rewards])
+
+
+def leading_chances(agent: Any, actions: Sequence[Action]) -> list[float | None]:
+    """Return for each action the probability that its outcome makes it the recommendation.
+
+    Constraints aside: the recommendation is taken to be the better of the present one and the action, by their expected
+    rewards. An outcome y changes the difference of these by a normal number with the standard deviation
+    ``|Cov(difference, y)| / std(y)`` (Frazier, Powell & Dayanik 2009, The knowledge-gradient policy). None for the
+    present recommendation itself, with several objectives, and for agents without a joint posterior.
+    """
+    if agent.task.objectives:
+        return [None] * len(actions)
+    recommended = agent.recommend()
+    expected = sample(agent, [recommended, *actions], EXPECTATION_DRAWS, noise=False)
+    outcomes = None if expected is None else sample(agent, actions, EXPECTATION_DRAWS)
+    if expected is None or outcomes is None:
+        return [None] * len(actions)
+    reward, codec = agent.task.reward, agent.task.codec
+    chances: list[float | None] = []
+    for column, action in enumerate(actions):
+        own = expected[reward][:, 1 + column]
+        difference = own - expected[reward][:, 0]
+        # Expectations are drawn with more caution than outcomes.
+        spread = max(float(outcomes[reward][:, column].std()), float(own.std()), 1e-300)
+        step = abs(float(np.cov(difference, own)[0, 1])) / spread
+        same = np.allclose(codec.to_point(recommended), codec.to_point(action), atol=1e-6)
+        chances.append(None if same or step == 0.0 else float(ndtr(difference.mean() / step)))
+    return chances

@@ -1,0 +1,104 @@
+"""When to stop, and how far to trust the forecasts: each value predicted from the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.study.report.snapshot import Snapshot
+from cbo_gym.study.report.svg import BLUE, GREY, ORANGE, image, page_style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from cbo_gym.agent import LeaveOneOut
+
+PANEL = (3.35, 2.5)
+# Variables with a figure.
+MAX_PANELS = 12
+
+
+def stopping(snapshot: Snapshot) -> dict[str, Any]:
+    """Return facts and notes on when to stop."""
+    try:
+        found = snapshot.study.stopping(context=snapshot.context)
+    # A variable that the agent needs was not measured.
+    except ArgumentError as error:
+        return {"facts": [], "notes": [str(error)]}
+    notes = [f"{found.reason[:1].upper()}{found.reason[1:]}." if found.reason else ""]
+    if found.probability is not None:
+        reward = snapshot.with_unit(snapshot.description.reward)
+        notes.append(
+            f"By the agent's model: the probability that the expected {reward} of another action within the limits, "
+            "which meets the constraints in expectation, exceeds that of the recommendation by so much; and the "
+            f"expected improvement of the next trial, {snapshot.words(found.do or {})}. Suggestions go on in any case."
+        )
+    if found.spending is not None:
+        notes.append("Failed trials cost as much as others; rejected ones and imported data cost nothing.")
+    return {"facts": found.facts, "notes": notes}
+
+
+def trust(snapshot: Snapshot) -> dict[str, Any] | str:
+    """Return a table and figures of the leave-one-out predictions; a sentence if the agent has none."""
+    agent, categories = snapshot.agent, snapshot.units.categories
+    if agent is None:
+        return snapshot.silence
+    left_out = agent.leave_one_out() if hasattr(agent, "leave_one_out") else {}
+    each = {name: own for name in snapshot.study.interface.nodes
+            if name not in categories and (own := left_out.get(name)) is not None and len(own.values) > 1}  # fmt: skip
+    if not each:
+        return f"{snapshot.description.agent} has no models whose predictions can be compared with the rounds."
+    each = {name: _native(snapshot, name, own) for name, own in each.items()}
+    rows = [
+        [
+            snapshot.with_unit(name),
+            len(own.values),
+            float(np.sqrt(np.mean(np.square(own.values - own.predictions)))),
+            f"{int(own.covered.sum())} of {len(own.values)}",
+        ]
+        for name, own in each.items()
+    ]
+    with page_style():
+        panels = [
+            {
+                "title": snapshot.with_unit(name),
+                "figure": image(_panel(own), f"{row[0]}: {row[3]} values in their intervals"),
+            }
+            for (name, own), row in zip([*each.items()][:MAX_PANELS], rows, strict=False)
+        ]
+    return {"rows": rows, "panels": panels}
+
+
+def _native(snapshot: Snapshot, name: str, own: LeaveOneOut) -> LeaveOneOut:
+    """Return predictions in the study's units."""
+    if name != snapshot.description.reward:
+        return own
+    native = np.vectorize(snapshot.units.native_reward, otypes=[float])
+    ends = native(own.predictions - own.half_widths), native(own.predictions + own.half_widths)
+    return own._replace(
+        values=native(own.values), predictions=native(own.predictions), half_widths=np.abs(ends[1] - ends[0]) / 2
+    )
+
+
+def _panel(own: LeaveOneOut) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=PANEL, layout="constrained")
+    axis = figure.add_subplot()
+    for chosen, colour in ((own.covered, BLUE), (~own.covered, ORANGE)):
+        axis.errorbar(
+            own.values[chosen],
+            own.predictions[chosen],
+            own.half_widths[chosen],
+            fmt="o" if colour == BLUE else "D",
+            color=colour,
+            markersize=3.5,
+            elinewidth=1.0,
+            alpha=0.7,
+        )
+    ends = float(own.values.min()), float(own.values.max())
+    axis.plot(ends, ends, color=GREY, linewidth=0.8, linestyle=":")
+    axis.set(xlabel="measured", ylabel="predicted from the others")
+    return figure

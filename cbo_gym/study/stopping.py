@@ -1,0 +1,196 @@
+"""When to stop: the probability that a better action exists, and the gain and the cost of the next trial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cbo_gym._util.arguments import require_positive
+from cbo_gym.actions.codec import ArmCodec
+from cbo_gym.study.budget import Spending, cost_of
+from cbo_gym.study.digits import round_digits
+from cbo_gym.study.forecast import percent, sample
+from cbo_gym.study.units import Units
+from cbo_gym.task import Action
+
+# Share of the range of the rewards so far that is the smallest improvement that matters, by default.
+SHARE = 0.05
+# Random actions, the best of them, and the actions around each of these.
+RANDOM, CENTRES, AROUND = 512, 16, 16
+RADII = (0.02, 0.05, 0.15)
+# Candidates with the highest bounds, others at random, and joint draws of their expected rewards.
+BEST, OTHERS, DRAWS = 64, 96, 500
+# Distance of the bounds from the means, in standard deviations.
+WIDTH = 2.0
+# Draws, and the least share of them that meets the constraints, of a candidate.
+CHECKS, LEAST_FEASIBLE = 32, 0.05
+
+
+@dataclass(frozen=True, repr=False)
+class Stopping:
+    """What speaks for and against another trial, by the agent's model. Nothing acts on it.
+
+    Attributes:
+        delta: the smallest improvement of the reward that matters, in its units.
+        probability: probability that an action is better than the recommendation by at least ``delta`` in expectation,
+            and meets the constraints; None if the agent has no model that gives it.
+        gain: expected improvement of the next trial's action over the recommendation, in the reward's units; of the
+            best pending trial, or else of the action for which it is largest.
+        do: that action, by name.
+        cost: its cost; None without costs.
+        spending: the costs of all trials; None without costs.
+        reason: why there is no probability; otherwise empty.
+        unit: unit of the reward.
+    """
+
+    delta: float | None
+    probability: float | None = None
+    gain: float | None = None
+    do: Mapping[str, Any] | None = None
+    cost: float | None = None
+    spending: Spending | None = None
+    reason: str = ""
+    unit: str = ""
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Names and values, in words."""
+        facts = []
+        if self.probability is not None:
+            facts += [
+                (f"Probability of an action better by {self._amount(self.delta)}", percent(self.probability)),
+                ("Expected gain of the next trial", self._amount(self.gain)),
+            ]
+        if self.cost is not None:
+            facts.append(("Cost of the next trial", f"{self.cost:.4g}"))
+        if self.spending is not None:
+            spent, committed, budget = self.spending
+            pending = f", and {committed:.4g} for pending trials" if committed else ""
+            facts.append(("Spent", f"{spent:.4g}" + (f" of {budget:.4g}" if budget is not None else "") + pending))
+            if (remaining := self.spending.remaining) is not None:
+                facts.append(("Remaining", f"{remaining:.4g}" if remaining >= 0.0 else f"exceeded by {-remaining:.4g}"))
+        return facts
+
+    def _amount(self, value: float | None) -> str:
+        return f"{value:.3g} {self.unit}".strip()
+
+    def __repr__(self) -> str:
+        parts = [f"{name[:1].lower()}{name[1:]}: {value}" for name, value in self.facts]
+        return f"Stopping({'; '.join([*parts, *([self.reason] if self.reason else [])])})"
+
+
+def find_stopping(
+    units: Units,
+    agent: Any,
+    recommended: Action,
+    pending: Sequence[Action],
+    costs: Spending | None,
+    delta: float | None = None,
+) -> Stopping:
+    """Return when to stop.
+
+    The probability is the share of joint draws of the expected rewards of many legal actions in which one of them is
+    better than the recommendation by ``delta`` (Wilson 2024, Stopping Bayesian optimization with probabilistic regret
+    bounds).
+
+    Args:
+        units: the units of the study.
+        agent: a copy of the agent.
+        recommended: the recommendation.
+        pending: actions of trials without an outcome.
+        costs: the costs of the trials.
+        delta: the smallest improvement that matters, in the reward's units; None for that of the study, or else 5 % of
+            the range of the rewards so far.
+
+    Raises:
+        ArgumentError: if ``delta`` is not above 0.
+    """
+    label, unit = units.description.agent, units.description.units.get(units.description.reward, "")
+    delta = units.description.delta if delta is None else require_positive("delta", delta)
+    if agent.task.objectives:
+        return Stopping(
+            delta, spending=costs, reason="the probability is for one reward; the study has several objectives"
+        )
+    low, high = units.reward_range or (0.0, 1.0)
+    scale = high - low
+    if delta is None and (spread := scale * float(np.ptp([past.reward for past in agent.history]))) > 0.0:
+        delta = SHARE * spread
+    if delta is None:
+        return Stopping(None, spending=costs, reason="all rewards are equal so far; give delta", unit=unit)
+    actions = _candidates(units, agent, [recommended, *pending])
+    draws = None if actions is None else sample(agent, actions, DRAWS, noise=False)
+    if actions is None or draws is None:
+        reason = f"{label} has no joint posterior of the expected rewards of actions; choose another agent"
+        return Stopping(delta, spending=costs, reason=reason, unit=unit)
+    rewards = draws[units.description.reward]
+    gains = np.where(_feasible(units, draws), rewards - rewards[:, :1], -np.inf)
+    expected = np.clip(gains, 0.0, None).mean(axis=0)
+    following = range(1, 1 + len(pending)) if pending else range(len(actions))
+    best = max(following, key=lambda column: expected[column])
+    return Stopping(
+        delta=float(delta),
+        probability=float(np.mean(gains.max(axis=1) >= delta / scale)),
+        gain=float(expected[best]) * scale,
+        do=units.native_values(actions[best]),
+        cost=cost_of(units, actions[best]),
+        spending=costs,
+        unit=unit,
+    )
+
+
+def _feasible(units: Units, draws: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return whether expectations meet the constraints, of the shape of the draws; where unknown they are taken to."""
+    feasible = np.ones_like(draws[units.description.reward], dtype=bool)
+    for limit in units.interface.problem.outcomes.constraints:
+        if limit.node in draws:
+            feasible &= ~(limit.excess(draws[limit.node]) > 0.0)
+    return feasible
+
+
+def _candidates(units: Units, agent: Any, first: Sequence[Action]) -> list[Action] | None:
+    """Return actions within the limits, ``first`` in front; None if the agent cannot predict their rewards.
+
+    They are those with the highest upper confidence bounds among random ones, those played, and others around the best
+    of these; and some at random.
+    """
+    codec = units.codec
+    if isinstance(codec, ArmCodec):
+        return [*first, *range(len(codec.arms))]
+    rng, dim = np.random.default_rng(0), len(codec.domains)
+    points = rng.random((RANDOM, codec.to_point(first[0]).size))
+    points[:, -dim:] = codec.domains.from_uniform(points[:, -dim:])
+    actions = [*first, *_legal(units, points), *(units.nearest(past.action) for past in agent.history)]
+    bounds = _upper_bounds(units, agent, actions)
+    if bounds is None:
+        return None
+    centres = np.repeat([codec.to_point(actions[index]) for index in np.argsort(-bounds)[:CENTRES]], AROUND, axis=0)
+    radii = rng.choice(RADII, (len(centres), 1))
+    centres[:, -dim:] += radii * rng.standard_normal((len(centres), dim)) * (rng.random((len(centres), dim)) < 0.7)
+    around = _legal(units, centres.clip(0.0, 1.0))
+    more = _upper_bounds(units, agent, around)
+    assert more is not None
+    actions, bounds = actions + around, np.concatenate([bounds, more])
+    chosen = [*np.argsort(-bounds)[:BEST], *rng.choice(len(actions), OTHERS)]
+    return [*first, *(actions[index] for index in chosen)]
+
+
+def _legal(units: Units, points: np.ndarray) -> list[Action]:
+    """Return the actions within the limits that are nearest to points ``n x dim``."""
+    return [round_digits(units.codec, units.codec.to_action(point)) for point in points]
+
+
+def _upper_bounds(units: Units, agent: Any, actions: Sequence[Action]) -> np.ndarray | None:
+    """Return upper confidence bounds; minus infinity where the constraints are hardly ever met."""
+    posterior = agent.reward_posterior(actions) if hasattr(agent, "reward_posterior") else None
+    if posterior is None:
+        return None
+    bounds = posterior[0] + WIDTH * posterior[1]
+    if units.interface.problem.outcomes.constraints:
+        for part in np.array_split(np.arange(len(actions)), 1 + len(actions) // (BEST + OTHERS)):
+            draws = sample(agent, [actions[index] for index in part], CHECKS, noise=False)
+            if draws is not None:
+                bounds[part[_feasible(units, draws).mean(axis=0) < LEAST_FEASIBLE]] = -np.inf
+    return bounds

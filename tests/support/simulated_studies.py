@@ -1,0 +1,108 @@
+"""Studies of random systems, whose noise is a share of the scale of each variable, with the true expected rewards."""
+
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+
+from cbo_gym import custom_problem, make_task
+from cbo_gym.envs import oracle_of
+from cbo_gym.envs.registration import custom_id
+from cbo_gym.study import create_study
+from cbo_gym.task import Mode
+from tests.support.studies import described
+
+
+def system(mode, seed, share):
+    """Return a random system; ``share`` is the standard deviation of each noise as a share of its variable's scale."""
+    rng = np.random.default_rng(seed)
+    slope, phase, weight = rng.uniform(0.5, 2.5, 4), rng.uniform(0.0, 6.0, 4), rng.uniform(0.5, 1.0, 3)
+
+    def middle(x):
+        return np.sin(slope[0] * x + phase[0]) + 0.3 * x
+
+    def last(m, z):
+        wave = weight[0] * np.cos(slope[1] * m + phase[1]) + weight[1] * np.sin(slope[2] * z + phase[2])
+        return wave + weight[2] * np.cos(slope[3] * (m - z) + phase[3])
+
+    x, z = rng.uniform(0.0, 2.0, (2, 4000))
+    noise = {"m": share * middle(x).std(), "y": share * last(middle(x), z).std()}
+    if mode == "soft":
+        mechanisms = {"m": lambda a, u: middle(a) + u, "y": lambda m, b, u: last(m, b) + u}
+        settings = {"actions": {"a": (0.0, 2.0), "b": (0.0, 2.0)}}
+    else:
+        mechanisms = {
+            "x": lambda u: 1.0 + u,
+            "z": lambda u: 1.0 + u,
+            "m": lambda x, u: middle(x) + u,
+            "y": lambda m, z, u: last(m, z) + u,
+        }
+        settings, noise = {"manipulable": {"x": (0.0, 2.0), "z": (0.0, 2.0)}}, noise | {"x": 0.4, "z": 0.4}
+    return custom_problem(mechanisms, reward="y", noise=noise, **settings)
+
+
+class Simulated:
+    """A study of a random system, and the system.
+
+    Args:
+        folder: of the database.
+        agent, mode: of the study.
+        seed: of the system, its noise and the agent.
+        share: the noise, see :func:`system`.
+        more: other fields of the study.
+    """
+
+    def __init__(self, folder, agent, mode, seed, share=0.3, **more):
+        problem = replace(system(mode, seed, share), noise_known=False)
+        self.env = gym.make(custom_id(Mode(mode)), problem=problem, max_episode_steps=1000)
+        task = make_task(self.env, seed)
+        self.env.reset(seed=seed)
+        self.names, self.rng = task.nodes, np.random.default_rng(seed)
+        path = folder / f"{agent}-{mode}-{seed}.db"
+        self.study = create_study("s", storage=path, agent=agent, horizon=40, seed=seed, **described(task), **more)
+
+    def trial(self, share_of_own=0.0):
+        """Ask for a trial, or register one at random."""
+        if self.rng.random() >= share_of_own:
+            return self.study.ask()
+        units = self.study.units
+        values = self.rng.random(len(units.codec.domains))
+        chosen = (
+            {"target": self.rng.integers(len(units.codec.choices)), "values": values} if units.codec.choices else values
+        )
+        return self.study.register(units.native_values(chosen))
+
+    def tell(self, trial):
+        """Play a trial, and record its outcome; return it."""
+        observation, *_ = self.env.step(self.study.units.action(trial.do))
+        values = dict(zip(self.names, np.asarray(observation["nodes"]).tolist(), strict=True))
+        self.study.tell(trial, values)
+        return values
+
+    def best_gap(self):
+        """Return by how much the best action is better than the recommendation, in truth."""
+        oracle = oracle_of(self.env)
+        recommended = self.study.units.action(self.study.recommendation())
+        return oracle.optimum.value - float(oracle.expected_rewards([recommended]).value[0])
+
+
+def count_covered(simulated, rounds, begin, share_of_own=0.5):
+    """Return, for each forecast of later trials, the variable and whether the outcome was in its interval."""
+    covered = []
+    for number in range(rounds):
+        trial = simulated.trial(share_of_own)
+        intervals = simulated.study.what_if(trial.do).outcomes if number >= begin else {}
+        values = simulated.tell(trial)
+        covered += [(name, low <= values[name] <= high) for name, (low, high) in intervals.items()]
+    return covered
+
+
+def statements(simulated, rounds, begin, every, deltas):
+    """Return pairs of the stated probability that an action is better by delta, and whether there was one."""
+    stated = []
+    for number in range(1, rounds + 1):
+        simulated.tell(simulated.trial(0.3))
+        if number >= begin and (number - begin) % every == 0:
+            gap = simulated.best_gap()
+            stated += [(simulated.study.stopping(delta).probability, gap >= delta) for delta in deltas]
+    return stated
