@@ -113,6 +113,11 @@ class Objective:
         """The factor of the objective's value in the reward: 1 or -1."""
         return 1.0 if self.direction == "maximize" else -1.0
 
+    @property
+    def verb(self) -> str:
+        """The direction in texts: maximise or minimise."""
+        return "maximise" if self.direction == "maximize" else "minimise"
+
     def __str__(self) -> str:
         return f"{self.direction} {self.name}"
 

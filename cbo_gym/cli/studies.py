@@ -17,7 +17,7 @@ from cbo_gym.errors import ArgumentError
 
 if TYPE_CHECKING:
     from cbo_gym.study import Study, Trial
-    from cbo_gym.study.expectation import Expectation
+    from cbo_gym.study.expectation import Expectation, RecommendedSet
 
 Database = Annotated[
     str, typer.Argument(metavar="DATABASE", help="The study's SQLite file, or a database's URL of SQLAlchemy.")
@@ -353,9 +353,12 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
     expendable = ["asked", "ended", "why", "reason"]
     cells = [[value if isinstance(value, str) else format_value(value) for value in row] for row in frame.iter_rows()]
     print_hidden(print_table("", frame.columns, cells, droppable=expendable), SEE_JSON)
-    if (best := opened.best_trial) is not None:
-        reward = opened.description.reward
-        say(f"Best: trial {best.number}, {reward} = {best.values[reward]:.6g}")
+    if best := opened.best_trials:
+        reward = opened.units.objectives[0]
+        if opened.description.objectives:
+            say(f"Not dominated: {', '.join(f'trial {entry.number}' for entry in best)}", whole=True)
+        else:
+            say(f"Best: trial {best[0].number}, {reward} = {best[0].values[reward]:.6g}")
     for campaign in opened.campaigns:
         say(f"Earlier campaign {campaign}", whole=True)
     if opened.ignores_precision:
@@ -372,10 +375,15 @@ def recommend(
 ) -> None:
     """Show the action to deploy and its expected outcome; in contextual mode, in a context.
 
+    With several objectives it is a table of actions of which none is expected to dominate another.
+
     Example: [b]cbo-gym study recommend fermenter.db[/b]
     """
     opened, observed = _study(database, study, agent), _numbers(context) or None
     recommended = opened.recommendation(context=observed)
+    if opened.description.objectives:
+        _print_set(recommended, as_json)
+        return
     if not as_json:
         say(_format_assignments(recommended))
     try:
@@ -384,10 +392,30 @@ def recommend(
     except ArgumentError:
         expected = None
     if as_json:
-        fields = {} if expected is None else {"expected": expected, **_expected_fields(expected)}
+        fields = {} if expected is None else {"expected": expected, **_expected_fields(opened, expected)}
         print_json(_merge_fields(recommended, "do", fields))
     elif expected is not None:
         _print_expected(opened, expected)
+
+
+def _print_set(recommended: RecommendedSet, as_json: bool) -> None:
+    from cbo_gym.study.units import format_value
+
+    if as_json:
+        print_json(
+            [{"do": one.do, "expected": one.expected, "intervals": one.expected.intervals} for one in recommended]
+        )
+        return
+    header, rows = ["set"], [[_format_assignments(one.do)] for one in recommended]
+    for name in recommended[0].expected:
+        header += [name, "95 % interval"]
+        for row, one in zip(rows, recommended, strict=True):
+            row += [format_value(one.expected[name]), _format_interval(one.expected.intervals.get(name))]
+    print_table("", header, rows)
+
+
+def _format_interval(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f"{interval[0]:.5g} to {interval[1]:.5g}"
 
 
 def _merge_fields(by_name: Mapping[str, Any], key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -395,9 +423,9 @@ def _merge_fields(by_name: Mapping[str, Any], key: str, fields: Mapping[str, Any
     return {**by_name, **({key: by_name} if set(by_name) & {key, *fields} else {}), **fields}
 
 
-def _expected_fields(expected: Expectation) -> dict[str, Any]:
+def _expected_fields(study: Study, expected: Expectation) -> dict[str, Any]:
     return {
-        "interval": expected.interval,
+        **({"intervals": expected.intervals} if study.description.objectives else {"interval": expected.interval}),
         "outcomes": expected.outcomes,
         "probabilities": expected.probabilities,
     }
@@ -411,7 +439,7 @@ def _print_expected(study: Study, expected: Expectation) -> None:
         say(f"Not named, so assumed: {_format_assignments(expected.assumed)}")
     rows = [
         [name, format_value(value), *("" if ends is None else f"{ends[0]:.5g} to {ends[1]:.5g}" for ends in intervals)]
-        for name, value, *intervals in expected.rows(study.description.reward)
+        for name, value, *intervals in expected.rows()
     ]
     header = ["variable", "expected", "95 % interval of the mean", "of a new outcome"]
     print_table("", header if expected.outcomes else header[:3], [row[: 3 + bool(expected.outcomes)] for row in rows])
@@ -435,7 +463,9 @@ def what_if(
     opened = _study(database, study, agent)
     expected = opened.what_if(_numbers(do, opened), context=_numbers(context) or None)
     if as_json:
-        print_json(_merge_fields(expected, "expected", {**_expected_fields(expected), "assumed": expected.assumed}))
+        print_json(
+            _merge_fields(expected, "expected", {**_expected_fields(opened, expected), "assumed": expected.assumed})
+        )
     else:
         _print_expected(opened, expected)
 

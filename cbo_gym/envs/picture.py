@@ -39,7 +39,8 @@ def roles_of(interface: Interface) -> dict[str, str]:
     affected = interface.affected_nodes()
     roles = dict.fromkeys(interface.scm.nodes, "other")
     roles |= dict.fromkeys(interface.contexts_seen, "context") | dict.fromkeys(affected, "acted on")
-    return roles | {interface.scm.reward: "reward"}
+    objectives = [one.name for one in interface.problem.outcomes.objectives if one.name in roles]
+    return roles | dict.fromkeys([*objectives, interface.scm.reward], "reward")
 
 
 # The same in every round, so that the pictures of an experiment have the same size.

@@ -14,6 +14,7 @@ from typing import Any
 from cbo_gym.actions import Costs
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr, shorten
 from cbo_gym.modes.base.dynamics import Dynamics
+from cbo_gym.modes.base.interface import Interface
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
@@ -79,7 +80,10 @@ def make_dynamics(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in own})
     built = _with_outcomes(built, of_outcomes)
     of_mode = {key: value for key, value in parameters.items() if key in own}
-    _require_one_objective(built, dynamics_class, instance)
+    if built.outcomes.objectives:
+        require_several_objectives(built.name, dynamics_class)
+        if instance != 0:
+            raise ArgumentError(f"instances transform one reward; {built.name} has several objectives: set instance=0")
     truth = dynamics_class(built, **of_mode)  # which checks names as the user knows them
     if (transformed := transform_problem(built, dynamics_class.instances, instance)) is not built:
         truth = dynamics_class(transformed, **of_mode)
@@ -91,18 +95,14 @@ def make_dynamics(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     return dynamics
 
 
-def _require_one_objective(problem: Problem, dynamics_class: type[Dynamics], instance: object) -> None:
-    """Raise ArgumentError if the mode or the instance does not support several objectives."""
-    if not problem.outcomes.objectives:
-        return
-    if not dynamics_class.several_objectives:
-        played = [mode.value for mode in Mode if classes_of(mode).DYNAMICS.several_objectives]
+def require_several_objectives(name: str, interface: type[Interface]) -> None:
+    """Raise ArgumentError unless a mode supports several objectives, as the problem of this name has."""
+    if not interface.several_objectives:
+        played = [mode.value for mode in Mode if classes_of(mode).INTERFACE.several_objectives]
         raise ArgumentError(
-            f"{problem.name} has several objectives, which are played in the modes {', '.join(played)}; "
-            f"in {dynamics_class.mode} mode a round has one reward"
+            f"{name} has several objectives, which are played in the modes {', '.join(played)}; "
+            f"in {interface.mode} mode a round has one reward"
         )
-    if instance != 0:
-        raise ArgumentError(f"instances transform one reward; {problem.name} has several objectives: set instance=0")
 
 
 def _with_outcomes(problem: Problem, keywords: dict[str, Any]) -> Problem:

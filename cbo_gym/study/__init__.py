@@ -7,6 +7,7 @@ with naming_the_extra("cbo_gym.study", "study"):
     from cbo_gym.study.campaigns import Campaign, UnusedDataWarning
     from cbo_gym.study.description import Description
     from cbo_gym.study.diagram_check import DiagramCheck, DiagramWarning, Independence
+    from cbo_gym.study.expectation import Expectation, RecommendedAction, RecommendedSet
     from cbo_gym.study.study import Study, Trial, create_study, load_study, studies_in
 
 __all__ = [
@@ -15,9 +16,12 @@ __all__ = [
     "Description",
     "DiagramCheck",
     "DiagramWarning",
+    "Expectation",
     "Independence",
     "Integer",
     "Range",
+    "RecommendedAction",
+    "RecommendedSet",
     "Study",
     "Trial",
     "UnusedDataWarning",

@@ -100,10 +100,9 @@ def _difference(
 
 
 def shows_reward(units: Units, action: Action, past: Mapping[str, Any]) -> bool:
-    """Return whether a round shows the reward of an action that this study can suggest."""
-    reward = units.description.reward
-    known = past["values"][reward] is not None and reward not in difference(units, action, past).values
-    return known and not only_observed(action)
+    """Return whether a round shows all objectives of an action that this study can suggest."""
+    is_same = difference(units, action, past).values.isdisjoint(units.objectives)
+    return is_same and not units.unknown_objectives(past["values"]) and not only_observed(action)
 
 
 def only_observed(action: Action) -> bool:
@@ -164,8 +163,9 @@ def describe_unused(units: Units, unused: Sequence[Mapping[str, Any]], count: in
         unused: these rounds, as the log has them.
         count: number of all rounds that were added.
     """
-    names, reward = sorted({name for past in unused for name in past.get("differs", ())}), units.description.reward
-    reasons = [f"another mechanism of {', '.join(names)} may change {reward} there"] * bool(names)
+    names = sorted({name for past in unused for name in past.get("differs", ())})
+    changed = " or ".join(units.objectives)
+    reasons = [f"another mechanism of {', '.join(names)} may change {changed} there"] * bool(names)
     reasons += ["they only observe, and no target is empty"] * any("differs" not in past for past in unused)
     return (
         f"{units.description.agent} learns nothing from {len(unused)} of {count} past rounds: {'; '.join(reasons)}; "

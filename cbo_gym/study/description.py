@@ -17,7 +17,7 @@ from cbo_gym.actions.domains import validate_domain
 from cbo_gym.errors import CBOGymError
 from cbo_gym.modes import classes_of
 from cbo_gym.scm import CausalDiagram
-from cbo_gym.task import Mode
+from cbo_gym.task import Mode, Objective
 
 MAX_VARIABLES = 200
 # Largest magnitude of a value, well below 1e38, from which on acquisition functions of BoTorch overflow.
@@ -61,6 +61,7 @@ Domain = Annotated[
     PlainSerializer(lambda domain: domain.to_mapping() if isinstance(domain, Kind) else list(domain)),
 ]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+Direction = Literal["maximize", "minimize"]
 # None is read as an empty list, and a string as a list of one string.
 Strings = Annotated[
     list[str], BeforeValidator(lambda value: [] if value is None else [value] if isinstance(value, str) else value)
@@ -124,8 +125,10 @@ class Description(StrictModel):
             of all parameters; ``"contextual"``: as ``"hard"``, chosen after the contexts are observed; ``"discrete"``:
             one of the ``arms``; ``"aggregated"``: an interval of each parameter.
         options: keyword arguments of the mode, as :func:`gymnasium.make` takes them.
-        reward: the variable to optimise.
-        direction: ``"maximize"`` or ``"minimize"``.
+        reward: the variable to optimise; None with several objectives.
+        direction: ``"maximize"`` or ``"minimize"`` the reward.
+        objectives: several variables to optimise instead, each with its direction: ``{"titre": "maximize", "acid":
+            "minimize"}``, in hard and soft mode. ``"cost"`` is the cost of a trial, if there are costs.
         variables: the observed variables, in the order in which they are shown; None for those of the diagram.
         diagram: the causal diagram without the ignored names; None if it is not known. A string is read as DAGitty.
         ignored: names whose values are accepted and dropped, such as variables that the reward affects; these cannot
@@ -162,8 +165,9 @@ class Description(StrictModel):
     name: Name
     mode: Annotated[str, AfterValidator(_require_mode)] = "hard"
     options: dict[str, Any] = {}
-    reward: Name
-    direction: Literal["maximize", "minimize"] = "maximize"
+    reward: Name | None = None
+    direction: Direction = "maximize"
+    objectives: dict[Name, Direction] = {}
     variables: Annotated[list[Name], Field(max_length=MAX_VARIABLES)] | None = None
     diagram: Diagram | None = None
     ignored: list[Name] = []
@@ -186,6 +190,12 @@ class Description(StrictModel):
     agent: str
     horizon: Annotated[Whole, Field(ge=1)] = 100
     seed: Seed = 0
+
+    @property
+    def goals(self) -> tuple[Objective, ...]:
+        """What is optimised: the objectives, or the reward alone."""
+        directions = self.objectives or {self.reward or "": self.direction}
+        return tuple(Objective(name, direction) for name, direction in directions.items())
 
 
 @contextmanager

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from cbo_gym.study.forecast import NOTHING, Forecast
-from cbo_gym.study.units import Units
+from cbo_gym.study.units import Units, format_value
 from cbo_gym.task import Action
 
 # Standard deviations on either side of a 95 % interval.
@@ -25,10 +27,10 @@ class Band(NamedTuple):
 
 
 class Expectation(dict[str, float]):
-    """Expected values of the reward and of the variables that the agent models, by name.
+    """Expected values of the objectives and of the variables that the agent models, by name.
 
     Attributes:
-        interval: the ends of the reward's 95 % interval, without the noise of a trial; None if the agent has no
+        intervals: objective -> the ends of its 95 % interval, without the noise of a trial; empty if the agent has no
             model that gives one.
         assumed: null values of the parameters that were not named.
         forecast: the forecast for a new trial.
@@ -37,13 +39,18 @@ class Expectation(dict[str, float]):
     def __init__(
         self,
         values: Mapping[str, float],
-        interval: tuple[float, float] | None,
-        assumed: Mapping[str, float],
+        intervals: Mapping[str, Ends],
+        assumed: Mapping[str, float] = MappingProxyType({}),
         forecast: Forecast = NOTHING,
     ) -> None:
         super().__init__(values)
-        self.interval, self.assumed = interval, dict(assumed)
+        self.intervals, self.assumed = dict(intervals), dict(assumed)
         self.forecast = forecast
+
+    @property
+    def interval(self) -> Ends | None:
+        """The interval of the reward; None without one, and with several objectives."""
+        return next(iter(self.intervals.values())) if len(self.intervals) == 1 else None
 
     @property
     def outcomes(self) -> Mapping[str, Ends]:
@@ -58,26 +65,61 @@ class Expectation(dict[str, float]):
         """Constraint -> probability that a new trial meets it."""
         return self.forecast.probabilities
 
-    def rows(self, reward: str) -> list[tuple[str, float, Ends | None, Ends | None]]:
+    def rows(self) -> list[tuple[str, float, Ends | None, Ends | None]]:
         """Return name, expected value, and the 95 % intervals of the mean and of a new outcome of each variable.
 
-        Only the reward has an interval of the mean.
+        Only objectives have an interval of the mean.
         """
-        return [
-            (name, value, self.interval if name == reward else None, self.outcomes.get(name))
-            for name, value in self.items()
+        return [(name, value, self.intervals.get(name), self.outcomes.get(name)) for name, value in self.items()]
+
+
+class RecommendedAction(NamedTuple):
+    """One action of a recommended set: the values to set, by name, and the expected values of the objectives."""
+
+    do: Mapping[str, Any]
+    expected: Expectation
+
+    def __str__(self) -> str:
+        done = ", ".join(f"{name} = {format_value(value)}" for name, value in self.do.items())
+        expected = [
+            f"{name} {value:.4g}" + ("" if ends is None else f" ({ends[0]:.4g} to {ends[1]:.4g})")
+            for name, value, ends, _ in self.expected.rows()
         ]
+        return f"{done or 'nothing set'}: {', '.join(expected)}"
 
 
-def expected_rewards(units: Units, agent: Any, actions: Sequence[Action]) -> Band | None:
-    """Return the expected rewards of actions with their intervals; None if the agent cannot predict all of them."""
+class RecommendedSet(tuple[RecommendedAction, ...]):
+    """The recommendation of a study with several objectives: actions of which none is expected to dominate another.
+
+    It is a tuple, which prints as a line for each action, with 95 % intervals.
+    """
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a row for each action, with the ends of intervals in columns ``low(Y)`` and ``high(Y)``."""
+        rows = []
+        for action in self:
+            row = {f"do({name})": value for name, value in action.do.items()}
+            for name, value, ends, _ in action.expected.rows():
+                row |= {name: value} | ({} if ends is None else {f"low({name})": ends[0], f"high({name})": ends[1]})
+            rows.append(row)
+        names = dict.fromkeys(name for row in rows for name in row)
+        ordered = sorted(names, key=lambda name: not name.startswith("do("))
+        return pl.DataFrame([{name: row.get(name) for name in ordered} for row in rows], infer_schema_length=None)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+
+def forecasts(units: Units, agent: Any, actions: Sequence[Action]) -> dict[str, Band]:
+    """Return objective -> its expected values with intervals; empty if the agent cannot predict all of the actions."""
     reward_posterior = getattr(agent, "reward_posterior", None)
     posterior = None if reward_posterior is None else reward_posterior(list(actions))
     if posterior is None:
-        return None
-    mean, std = posterior
-    native = np.vectorize(units.native_reward, otypes=[float])
-    ends = np.sort([native(mean - WIDTH * std), native(mean + WIDTH * std)], axis=0)
+        return {}
+    # Columns are objectives.
+    mean, std = (np.reshape(part, (len(actions), -1)) for part in posterior)
+    ends = np.sort([units.to_values(mean - WIDTH * std), units.to_values(mean + WIDTH * std)], axis=0)
     if units.reward_range is not None:
         ends = np.clip(ends, *units.reward_range)
-    return Band(native(mean), ends[0], ends[1])
+    columns = zip(units.objectives, units.to_values(mean).T, ends[0].T, ends[1].T, strict=True)
+    return {name: Band(*band) for name, *band in columns}

@@ -76,15 +76,15 @@ def sample(agent: Any, actions: Sequence[Action], count: int, *, noise: bool = T
 
 
 def _forecast(units: Units, draws: Mapping[str, np.ndarray], action: Action) -> Forecast:
-    description, done = units.description, units.native_values(action) if units.interface.sets_variables else {}
-    # The reward first, then the constrained variables.
+    done = units.native_values(action) if units.interface.sets_variables else {}
+    # Objectives first, then the constrained variables.
     constraints = units.interface.problem.outcomes.constraints
-    order = dict.fromkeys([description.reward, *(limit.node for limit in constraints), *draws])
+    order = dict.fromkeys([*units.objectives, *(limit.node for limit in constraints), *draws])
     intervals = {}
     for name in order:
         if name in draws and name not in done and name not in units.categories and not np.isnan(draws[name]).any():
             ends = np.quantile(draws[name], ENDS)
-            intervals[name] = ends if name != description.reward else native_rewards(units, ends)
+            intervals[name] = native_rewards(units, ends) if units.objectives == (name,) else ends
     probabilities = {}
     for limit in constraints:
         if limit.node in done:
@@ -96,7 +96,7 @@ def _forecast(units: Units, draws: Mapping[str, np.ndarray], action: Action) -> 
 
 def native_rewards(units: Units, rewards: np.ndarray) -> np.ndarray:
     """Return rewards of agents in the study's units, in ascending order."""
-    return np.sort([units.native_reward(float(reward)) for reward in rewards])
+    return np.sort(units.to_values(rewards))
 
 
 def leading_chances(agent: Any, actions: Sequence[Action]) -> list[float | None]:

@@ -12,13 +12,13 @@ from cbo_gym._util.yaml import KeyPath
 from cbo_gym.actions import Costs, Domains, Interval, Kind, Limits, Range
 from cbo_gym.actions.domains import ON_LEVEL
 from cbo_gym.errors import ArgumentError, did_you_mean
-from cbo_gym.modes import classes_of
+from cbo_gym.modes import classes_of, require_several_objectives
 from cbo_gym.modes.base.interface import Interface
 from cbo_gym.problems.base import MAX_TARGETS, ProblemStatement, gaussian_noise, minimal_targets
 from cbo_gym.problems.custom.custom import read_scopes
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.problems.modes.discrete import Arms
-from cbo_gym.problems.outcomes import Outcomes, check_constraints
+from cbo_gym.problems.outcomes import COST, Outcomes, check_constraints
 from cbo_gym.problems.variations.constraints import read_constraints, require_compatible
 from cbo_gym.scm import CausalDiagram, Distribution
 from cbo_gym.scm.system import Structure
@@ -36,8 +36,8 @@ class _StudyStructure(Structure):
     def __init__(self, description: Description, variables: Sequence[str]) -> None:
         diagram = description.diagram or CausalDiagram(variables, [])
         diagram = CausalDiagram(variables, diagram.directed, diagram.bidirected)
-        causes = [name for name in diagram.topological_order if name != description.reward]
-        self.nodes, self.reward = (*causes, description.reward), description.reward
+        self.reward = variables[-1]
+        self.nodes = (*(name for name in diagram.topological_order if name != self.reward), self.reward)
         self.diagram = CausalDiagram(self.nodes, diagram.directed, diagram.bidirected)
         entered = [parameter.node for parameter in description.parameters.values()]
         self.action_dim = len(entered)
@@ -69,13 +69,17 @@ def interface_of(description: Description) -> Interface:
     if description.composition is not None:
         if "composition" not in {field.name for field in fields(interface_class.task_class)}:
             raise ArgumentError(f"a composition belongs to the soft mode; this study is {description.mode}")
-        sign = -1.0 if description.direction == "minimize" else 1.0
         with at("composition"):
-            composition = known_reward(description.composition, description.reward, variables, sign)
+            if len(description.goals) > 1:
+                raise ArgumentError("a composition is of one reward; leave it out, or the objectives")
+            sign = description.goals[0].sign
+            composition = known_reward(description.composition, structure.reward, variables, sign)
     targets: list[frozenset[str]] = []
     if description.settable and not description.arms:
         with at("settable" if description.targets is None else "targets"):
-            targets = _targets(description, diagrams, [constraint.node for constraint in constraints])
+            others = [goal.name for goal in description.goals if goal.name in variables[:-1]]
+            constrained = [*others, *(constraint.node for constraint in constraints)]
+            targets = _targets(description, structure.reward, diagrams, constrained)
         if description.targets is None:
             with at("limits"):
                 limits = Limits(description.limits, Domains(description.settable))
@@ -93,7 +97,7 @@ def interface_of(description: Description) -> Interface:
         limits=description.limits,
         composition=composition,
         noise_known=description.noise is not None,
-        outcomes=Outcomes(description.reward, constraints),
+        outcomes=Outcomes(structure.reward, constraints),
         knowledge=None if description.diagram is not None else GraphKnowledge(tuple(variables), None, tuple(diagrams)),
     )
     if description.arms:
@@ -110,42 +114,51 @@ def interface_of(description: Description) -> Interface:
     make: Callable[[ProblemStatement], Interface] = partial(interface_class, **description.options)
     with at("limits" if description.limits else "mode"):
         interface = make(statement)
-    if description.costs is None:
-        if description.budget is not None:
-            with at("budget"):
-                raise ArgumentError(
-                    "a budget is in the units of costs, and there are none; give costs, such as {name: price}, where a "
-                    "name that is missing costs 1, or horizon, the number of trials"
-                )
+    if description.objectives:
+        with at("objectives"):
+            require_several_objectives(description.name, interface_class)
+    if description.costs is None and description.budget is not None:
+        with at("budget"):
+            raise ArgumentError(
+                "a budget is in the units of costs, and there are none; give costs, such as {name: price}, where a "
+                "name that is missing costs 1, or horizon, the number of trials"
+            )
+    if description.costs is None and not description.objectives:
         return interface
     # A free variable would be set because it is free, so the default price is 1.
     costs, items = description.costs, (*description.settable, *description.parameters)
     if isinstance(costs, Mapping) and set(costs) <= set(items):
         costs = dict.fromkeys(items, 1.0) | dict(costs)
     with at("costs"):
-        return make(replace(statement, outcomes=replace(statement.outcomes, costs=Costs.read(costs))))
+        outcomes = replace(statement.outcomes, costs=None if costs is None else Costs.read(costs))
+    with at("objectives"):
+        objectives = description.goals if description.objectives else ()
+        statement = replace(statement, outcomes=replace(outcomes, objectives=objectives))
+    with at("costs"):
+        return make(statement)
 
 
 def without_effects(description: Description) -> Description:
-    """Return the description with the effects of the reward moved to the ignored names.
+    """Return the description with the effects of what is optimised moved to the ignored names.
 
     Raises:
-        ArgumentError: if another field names an effect, or the effects differ between candidates.
+        ArgumentError: if another field names an effect, or the effects differ between candidates; or if not exactly one
+            of reward and objectives is given.
     """
-    diagrams = _diagrams(description)
-    effects_by_diagram = [
-        diagram.descendants([description.reward]) - {description.reward}
-        if description.reward in diagram.nodes
-        else frozenset[str]()
-        for diagram in diagrams
-    ]
+    _check_goals(description)
+    diagrams, words = _diagrams(description), _goal_words(description)
+    names = [goal.name for goal in description.goals]
+    effects_by_diagram = []
+    for diagram in diagrams:
+        known = set(names) & set(diagram.nodes)
+        effects_by_diagram.append(diagram.descendants(known) - diagram.ancestors(known) - known)
     if not any(effects_by_diagram):
         return description
     effects = effects_by_diagram[0]
     if differing := sorted({name for names in effects_by_diagram for name in names ^ effects}):
         raise ArgumentError(
-            f"{differing} are effects of the reward {description.reward} in one candidate and not in another; leave "
-            "them out of variables and candidates, or write candidates in which the reward has no effects"
+            f"{differing} are effects of {words} in one candidate and not in another; leave them out of variables and "
+            "candidates, or write candidates in which it has no effects"
         )
     nodes = {node for diagram in diagrams for node in diagram.nodes}
     needed = [(path, name) for path, name in _iter_names(description) if path[0] not in ("noise", "units")]
@@ -157,8 +170,8 @@ def without_effects(description: Description) -> Description:
         if name in effects:
             with at(*path):
                 raise ArgumentError(
-                    f"{path[0]} names {name}, an effect of the reward {description.reward}; effects of the reward "
-                    "cannot change it and are not modelled: leave it out there"
+                    f"{path[0]} names {name}, an effect of {words}; effects cannot change it and are not modelled: "
+                    "leave it out there"
                 )
     kept = [diagram.subgraph(set(diagram.nodes) - effects) for diagram in diagrams]
     changed: dict[str, Any] = {"candidates": kept} if description.candidates else {"diagram": kept[0]}
@@ -168,6 +181,36 @@ def without_effects(description: Description) -> Description:
     return description.model_copy(update={**changed, "ignored": [*description.ignored, *sorted(effects)]})
 
 
+def _check_goals(description: Description) -> None:
+    objectives = description.objectives
+    example = '{"titre": "maximize", "acid": "minimize"}'
+    if not objectives and description.reward is None:
+        raise ArgumentError(f"field reward: Field required; or give several objectives, such as {example}")
+    with at("objectives"):
+        given = [name for name in ("reward", "direction") if name in description.model_fields_set]
+        if objectives and description.reward is not None:
+            raise ArgumentError(
+                f"give a reward, or objectives; both were given: leave out {' and '.join(given)}, and name "
+                f"{description.reward} among the objectives"
+            )
+        if objectives and given:
+            raise ArgumentError(f"each objective has its own direction, such as {example}; leave out direction")
+        if len(objectives) == 1:
+            (goal,) = description.goals
+            raise ArgumentError(
+                f"there is one objective; write it as reward: {goal.name}, direction: {goal.direction}, or add another"
+            )
+
+
+def _goal_words(description: Description) -> str:
+    """Return what is optimised in words."""
+    return (
+        f"the objectives {list(description.objectives)}"
+        if description.objectives
+        else f"the reward {description.reward}"
+    )
+
+
 def _diagrams(description: Description) -> list[CausalDiagram]:
     if description.diagram is not None and description.candidates:
         raise ArgumentError("give one diagram, or candidates; both were given")
@@ -175,7 +218,7 @@ def _diagrams(description: Description) -> list[CausalDiagram]:
 
 
 def _variables(description: Description, diagrams: Sequence[CausalDiagram]) -> list[str]:
-    """Return the observed variables, the reward last."""
+    """Return the observed variables, last the reward, or the last of the objectives that causes no other."""
     names = description.variables or (list(diagrams[0].nodes) if diagrams else [])
     if not names:
         raise ArgumentError("give a diagram, or the names of the variables")
@@ -197,15 +240,23 @@ def _variables(description: Description, diagrams: Sequence[CausalDiagram]) -> l
         raise ArgumentError(
             f"variables cannot be called {taken}, because a study's table has columns of these names; rename them"
         )
-    if description.reward in description.settable:
-        with at("settable", description.reward):
-            raise ArgumentError(f"the reward {description.reward} is the outcome of a trial; it cannot be set")
-    return [*(name for name in names if name != description.reward), description.reward]
+    for goal in description.goals:
+        if goal.name in description.settable:
+            with at("settable", goal.name):
+                kind = "objective" if description.objectives else "reward"
+                raise ArgumentError(f"the {kind} {goal.name} is the outcome of a trial; it cannot be set")
+    optimised = [goal.name for goal in description.goals if goal.name in names]
+    causes = {cause for diagram in diagrams for name in optimised for cause in diagram.ancestors([name]) - {name}}
+    last = [*optimised, *(name for name in optimised if name not in causes)][-1]
+    return [*(name for name in names if name != last), last]
 
 
 def _iter_names(description: Description) -> Iterator[tuple[KeyPath, str]]:
     """Yield the path and the name of each variable that a field other than the diagrams mentions."""
-    yield ("reward",), description.reward
+    for goal in description.goals:
+        # The cost of a trial may be an objective.
+        if not description.objectives or goal.name != COST:
+            yield (("objectives", goal.name) if description.objectives else ("reward",)), goal.name
     for field in ("settable", "noise", "units"):
         yield from (((field, name), name) for name in getattr(description, field) or ())
     yield from ((("contexts", number), name) for number, name in enumerate(description.contexts))
@@ -256,15 +307,13 @@ def _null_value(name: str, domain: Interval, null: Any) -> float:
 
 
 def _targets(
-    description: Description, diagrams: Sequence[CausalDiagram], constrained: Sequence[str]
+    description: Description, reward: str, diagrams: Sequence[CausalDiagram], constrained: Sequence[str]
 ) -> list[frozenset[str]]:
     """Return the sets of the description, else the minimal ones by the diagrams; without a diagram, all sets."""
     if description.targets is not None:
         return list(map(frozenset, description.targets))
     if diagrams:
-        of_diagrams = (
-            minimal_targets(diagram, description.reward, description.settable, constrained) for diagram in diagrams
-        )
+        of_diagrams = (minimal_targets(diagram, reward, description.settable, constrained) for diagram in diagrams)
         return list(dict.fromkeys(target for targets in of_diagrams for target in targets))
     names = list(description.settable)
     if 2 ** len(names) > MAX_TARGETS:
@@ -291,6 +340,6 @@ def _with_contexts(description: Description, statement: ProblemStatement) -> Pro
         diagram = statement.scm.diagram
         default = (
             dict.fromkeys(target, sorted(set(description.contexts) - diagram.descendants(target)))
-            for target in minimal_targets(diagram, description.reward, description.settable)
+            for target in minimal_targets(diagram, statement.scm.reward, description.settable)
         )
         return statement.with_data(Contexts(tuple(description.contexts), read_scopes(description.scopes or default)))

@@ -14,7 +14,7 @@ from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.study.campaigns import UnusedDataWarning, describe_unused, lesson, only_observed
 from cbo_gym.study.description import Description
 from cbo_gym.study.log import MAX_PAYLOAD
-from cbo_gym.study.suggesting import DO_WITHOUT, LEARN_PARTS, observe
+from cbo_gym.study.suggesting import DO_WITHOUT, LEARN_PARTS, SEVERAL_LEARN_PARTS, observe
 from cbo_gym.study.tables import CAMPAIGN, DIFFERS, Columns, TableRow, read_rows
 from cbo_gym.study.trials import any_measured, missing_variables
 from cbo_gym.study.units import Units
@@ -136,13 +136,14 @@ def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]
     agent, description = begin(), units.description
     for label, fields in odd:
         missing = missing_variables(fields["values"])
-        if description.reward in missing and not getattr(agent, "takes_partial", False):
+        unknown = units.subject(missing)
+        if unknown and not getattr(agent, "takes_partial", False):
+            learners = LEARN_PARTS if len(units.objectives) == 1 else SEVERAL_LEARN_PARTS
             raise ArgumentError(
-                f"{label}: the reward {description.reward} is missing, and {description.agent} learns nothing without "
-                "it; fill it in, leave the row out, or choose an agent that models single variables: "
-                f"{LEARN_PARTS}"
+                f"{label}: {unknown} missing, and {description.agent} learns nothing without it; fill it in, leave the "
+                f"row out, or choose an agent that models single variables: {learners}"
             )
-        if missing and description.reward not in missing and not getattr(agent, "takes_missing", False):
+        if missing and not unknown and not getattr(agent, "takes_missing", False):
             raise ArgumentError(
                 f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
                 f"{description.agent} needs all variables; leave the row out, or choose an agent that can do without: "

@@ -108,12 +108,8 @@ def find_stopping(
     Raises:
         ArgumentError: if ``delta`` is not above 0.
     """
-    label, unit = units.description.agent, units.description.units.get(units.description.reward, "")
+    label, unit = units.description.agent, units.description.units.get(units.objectives[0], "")
     delta = units.description.delta if delta is None else require_positive("delta", delta)
-    if agent.task.objectives:
-        return Stopping(
-            delta, spending=costs, reason="the probability is for one reward; the study has several objectives"
-        )
     low, high = units.reward_range or (0.0, 1.0)
     scale = high - low
     if delta is None and (spread := scale * float(np.ptp([past.reward for past in agent.history]))) > 0.0:
@@ -125,7 +121,7 @@ def find_stopping(
     if actions is None or draws is None:
         reason = f"{label} has no joint posterior of the expected rewards of actions; choose another agent"
         return Stopping(delta, spending=costs, reason=reason, unit=unit)
-    rewards = draws[units.description.reward]
+    rewards = draws[units.objectives[0]]
     gains = np.where(_feasible(units, draws), rewards - rewards[:, :1], -np.inf)
     expected = np.clip(gains, 0.0, None).mean(axis=0)
     following = range(1, 1 + len(pending)) if pending else range(len(actions))
@@ -143,7 +139,7 @@ def find_stopping(
 
 def _feasible(units: Units, draws: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return whether expectations meet the constraints, of the shape of the draws; where unknown they are taken to."""
-    feasible = np.ones_like(draws[units.description.reward], dtype=bool)
+    feasible = np.ones_like(draws[units.objectives[0]], dtype=bool)
     for limit in units.interface.problem.outcomes.constraints:
         if limit.node in draws:
             feasible &= ~(limit.excess(draws[limit.node]) > 0.0)

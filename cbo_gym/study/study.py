@@ -139,10 +139,21 @@ class Study:
 
     @property
     def best_trial(self) -> Entry | None:
-        """The trial with the best measured reward, among those that break no limit and no constraint as measured."""
+        """The trial with the best measured reward, among those that break no limit and no constraint as measured.
+
+        With several objectives it is the first of :attr:`best_trials`.
+        """
+        return next(iter(self.best_trials), None)
+
+    @property
+    def best_trials(self) -> list[Entry]:
+        """The trials that no other dominates as measured, among those that break no limit and no constraint.
+
+        With one objective it is the trial with the best reward.
+        """
         done = [entry for entry in self.trials if entry.status == "told"]
-        index = self.units.best([(self.units.read(entry.action), entry.values) for entry in done])
-        return None if index is None else done[index]
+        front = self.units.front([(self.units.read(entry.action), entry.values) for entry in done])
+        return [done[index] for index in front]
 
     @property
     def events(self) -> int:
@@ -356,7 +367,7 @@ class Study:
             if entry.status == "partial":
                 return [("corrected", payload | {"status": "partial"})]
             payload["values"] = self.units.fill_in(read.values, action, entry.context)
-            if entry.status == "closed" and read.values[self.description.reward] is None:
+            if entry.status == "closed" and self.units.unknown_objectives(read.values):
                 return [("corrected", payload | {"status": "closed", "reason": entry.reason})]
             self._require_reward(number, read.values)
             return [("corrected", payload)]
@@ -374,11 +385,9 @@ class Study:
 
         def closing(trials: Trials) -> Any:
             entry = _require(trials, number, "partial")
-            if entry.values[self.description.reward] is not None:
-                raise ArgumentError(
-                    f"the reward {self.description.reward} of trial {number} is known; complete the trial: "
-                    f"tell({number}, {{}})"
-                )
+            if not self.units.unknown_objectives(entry.values):
+                known = self.units.subject(self.units.measured_objectives, f" of trial {number}")
+                raise ArgumentError(f"{known} known; complete the trial: tell({number}, {{}})")
             values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)
             measured = Measured(values, entry.std, entry.counts)
             return [("closed", {"trial": number, **measured.fields(), "done": entry.done, "reason": reason})]
@@ -394,9 +403,9 @@ class Study:
         return action, None if default is entry.flat else default
 
     def _require_reward(self, number: int, values: Mapping[str, float | None]) -> None:
-        if values[self.description.reward] is None:
+        if unknown := self.units.subject(self.units.unknown_objectives(values)):
             raise ArgumentError(
-                f"the reward {self.description.reward} is missing; if it follows later, tell({number}, ..., "
+                f"{unknown} missing; if it follows later, tell({number}, ..., "
                 f"final=False); if it never comes, close({number}) after that; if the trial gave no result, "
                 f"fail({number})"
             )
@@ -427,8 +436,10 @@ class Study:
 
         self._append(ending)
 
-    def recommendation(self, *, context: Mapping[str, float] | None = None) -> dict[str, Any]:
-        """Return the action that the agent would deploy, in the study's units.
+    def recommendation(self, *, context: Mapping[str, float] | None = None) -> Any:
+        """Return the action that the agent would deploy, a dictionary from names to values in the study's units.
+
+        With several objectives it is a :class:`~cbo_gym.study.RecommendedSet` of actions.
 
         Args:
             context: in contextual mode, the observed context; None for the last one.
@@ -437,14 +448,16 @@ class Study:
             ArgumentError: if no outcome is known yet, or for a wrong context.
         """
         with self._updated_agent(context):
+            if self.description.objectives:
+                return self._suggester.recommend_set()
             return self.units.native_values(self._suggester.recommend(context))
 
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
-        """Return the expected values of the reward and of the other variables that the agent models, under an action.
+        """Return the expected values of the objectives and of the other variables that the agent models, for an action.
 
-        The mapping has the 95 % interval of the expected reward as its attribute ``interval``, the 95 % intervals of
-        the variables in a new trial, noise included, as ``outcomes``, and the probability that it meets each
-        constraint as ``probabilities``.
+        The mapping has the 95 % interval of the expected reward as its attribute ``interval``, those of several
+        objectives, by name, as ``intervals``; the 95 % intervals of the variables in a new trial, noise included, as
+        ``outcomes``, and the probability that it meets each constraint as ``probabilities``.
 
         Args:
             do: name -> value; empty to only observe. Parameters that are not named have their null values, which
@@ -456,9 +469,9 @@ class Study:
         """
         with self._updated_agent(context):
             action = self.units.action(do)
-            values, interval, forecast = self._suggester.expect(action, context)
+            expected = self._suggester.expect(action, context)
         assumed = {name: value for name, value in self.units.native_values(action).items() if name not in do}
-        return Expectation(values, interval, assumed, forecast)
+        return Expectation(expected, expected.intervals, assumed, expected.forecast)
 
     def stopping(self, delta: float | None = None, *, context: Mapping[str, float] | None = None) -> Stopping:
         """Return the probability that a better action exists, the gain and cost of the next trial, and the budget.

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbo_gym._util.agent_state import StateError
+from cbo_gym._util.fronts import non_dominated
 from cbo_gym._util.seal import is_ours, seal
-from cbo_gym.agent import LIMITED
+from cbo_gym.agent import limited
 from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.finding import agent_of, known_agents
 from cbo_gym.agent_registry.labels import Spec, is_import_path
@@ -27,8 +28,8 @@ from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_
 from cbo_gym.study.budget import exhausted, spending
 from cbo_gym.study.campaigns import Campaign, campaigns_of, lesson, shows_reward
 from cbo_gym.study.digits import round_digits
-from cbo_gym.study.expectation import expected_rewards
-from cbo_gym.study.forecast import Forecast, forecast, forecasts_in_words
+from cbo_gym.study.expectation import Expectation, RecommendedAction, RecommendedSet, forecasts
+from cbo_gym.study.forecast import forecast, forecasts_in_words
 from cbo_gym.study.log import DATA_KINDS, Event
 from cbo_gym.study.stopping import Stopping, find_stopping
 from cbo_gym.study.trials import Entry, History, Trials, missing_variables
@@ -39,6 +40,7 @@ from cbo_gym.task import Action, Observation, Round, Task
 DO_WITHOUT = "EIFN, MCBO, GP-UCB, ConstrainedEI, Random"
 # Agents that learn from rounds without a reward.
 LEARN_PARTS = "EIFN, MCBO, ConstrainedEI, cCBO"
+SEVERAL_LEARN_PARTS = "qNEHVI-Network"
 
 
 _lock = RLock()
@@ -124,7 +126,8 @@ def _task(units: Units, initial: Sequence[Mapping[str, Any]]) -> Task:
         if not _is_initial(units, past):
             continue
         observation = observe(units, past)
-        rounds.append(Round(units.read(past["action"]), observation, float(observation["nodes"][-1])))
+        action = units.read(past["action"])
+        rounds.append(Round(action, observation, units.reward_of(action, observation)))
     return task_of(units.interface, units.description.name, units.description.horizon, tuple(rounds))
 
 
@@ -166,7 +169,7 @@ def _teach(agent: Any, units: Units, known: _KnownRound, next_context: Any = Non
     if learned.partial:
         agent.update_partial(deepcopy(action), observation, info)
         return None
-    agent.update(deepcopy(action), deepcopy(observation), float(observation["nodes"][-1]), info)
+    agent.update(deepcopy(action), deepcopy(observation), units.reward_of(action, observation), info)
     return None if past.get("differs") else observation
 
 
@@ -414,7 +417,7 @@ class Suggester:
             label = self._units.description.agent
             raise ArgumentError(
                 f"{label} cannot keep values in this study; ask without fixed and shared, or choose "
-                f"{LIMITED.removeprefix(f'{label}, ')}"
+                f"{limited(agent.task).removeprefix(f'{label}, ')}"
             )
         codec = agent.task.codec
         limits = codec.limits
@@ -441,9 +444,9 @@ class Suggester:
         """Let a copy of the agent learn the partial trials; the agent itself learns a trial once, at its end."""
         for entry in self._trials.pending:
             if entry.status == "partial":
-                part, reward = self._part(entry), self._units.description.reward
+                part = self._part(entry)
                 missing = missing_variables(part.past["values"])
-                if reward in missing or self.takes_missing or not missing:
+                if self._units.unknown_objectives(part.past["values"]) or self.takes_missing or not missing:
                     _teach(agent, self._units, part)
 
     def confirm(self, event: Event) -> None:
@@ -467,19 +470,21 @@ class Suggester:
         if not history:
             known = "no reward of this campaign is known yet" if self._trials.initial else "nothing is known yet"
             return [f"{known}{remark}" for remark in remarks]
-        values = [self._units.observed_values(past.observation) for past in history]
-        index = self._units.best([(past.action, known) for past, known in zip(history, values, strict=True)])
-        best = (
-            f"no round meets the {self._units.conditions} yet"
-            if index is None
-            else f"best so far {values[index][self._units.description.reward]:.4g}"
-        )
+        rounds = [(past.action, self._units.observed_values(past.observation)) for past in history]
+        best = self._best_words(rounds, self._units.front(rounds))
         sets = self._sets()
         note = f"; {self._units.description.agent} ignores the stated precision" if self.ignores_precision else ""
         return [
             f"{expected}{best}{sets}{forecast}{note}{remark}"
             for (expected, forecast), remark in zip(self._expectations(actions), remarks, strict=True)
         ]
+
+    def _best_words(self, rounds: Sequence[tuple[Action, Mapping[str, Any]]], front: Sequence[int]) -> str:
+        if not front:
+            return f"no round meets the {self._units.conditions} yet"
+        if len(self._units.objectives) > 1:
+            return f"not dominated so far: {len(front)} of {len(rounds)} rounds"
+        return f"best so far {rounds[front[0]][1][self._units.objectives[0]]:.4g}"
 
     @property
     def ignores_precision(self) -> bool:
@@ -488,22 +493,35 @@ class Suggester:
 
     def _expectations(self, actions: Sequence[Action]) -> list[tuple[str, str]]:
         """Return ``"expected titre 0.81 +- 0.1, "`` and the forecast of each action; intervals need a model."""
-        units = self._units
         try:
             copy = deepcopy(self.agent)
             self._teach_parts(copy)
-            band = expected_rewards(units, copy, actions)
-            if band is None:
-                expected = [f"{units.native_reward(float(copy.fantasize(action)[1])):.4g}" for action in actions]
-            else:
-                widths = (band.high - band.low) / 2
-                expected = [f"{mean:.4g} +- {width:.2g}" for mean, width in zip(band.mean, widths, strict=True)]
-            forecasts = forecasts_in_words(units, copy, actions)
+            expected = [own.rows() for own in self._forecast(copy, actions)]
+            outcomes = forecasts_in_words(self._units, copy, actions)
         # An agent may have no model, or one that cannot be copied.
         except Exception:
             return [("", "")] * len(actions)
-        words = [f"expected {units.description.reward} {value}, " for value in expected]
-        return list(zip(words, forecasts, strict=True))
+        words = [f"expected {', '.join(_in_words(*row[:3]) for row in rows)}, " for rows in expected]
+        return list(zip(words, outcomes, strict=True))
+
+    def _forecast(self, agent: Any, actions: Sequence[Action]) -> list[Expectation]:
+        """Return the objectives that an agent expects of actions, without intervals if it has no model of one."""
+        if bands := forecasts(self._units, agent, actions):
+            return [
+                Expectation(
+                    {name: float(band.mean[index]) for name, band in bands.items()},
+                    # The cost of an action is known.
+                    {
+                        name: (float(bands[name].low[index]), float(bands[name].high[index]))
+                        for name in self._units.measured_objectives
+                    },
+                )
+                for index in range(len(actions))
+            ]
+        if len(actions) > 1:
+            return [self._forecast(agent, [action])[0] for action in actions]
+        values = self._units.to_values(np.atleast_1d(agent.fantasize(actions[0])[1]))
+        return [Expectation(dict(zip(self._units.objectives, values.tolist(), strict=True)), {})]
 
     def _sets(self) -> str:
         """Return the number of sets that an action chooses from, and the reason for these."""
@@ -522,52 +540,69 @@ class Suggester:
 
     def recommend(self, context: Mapping[str, float] | None) -> Action:
         """Return the action inside the bounds that the agent would deploy; the agent does not change."""
-        return round_digits(self._units.codec, self._recommended(context))
-
-    def _recommended(self, context: Mapping[str, float] | None) -> Action:
         agent = self.copy_agent(context)
-        recommended = agent.recommend()
+        return round_digits(self._units.codec, self._inside(agent, [agent.recommend()])[0])
+
+    def recommend_set(self) -> RecommendedSet:
+        """Return the actions that the agent would deploy, the best in the first objective first; it does not change."""
+        agent, units = self.copy_agent(), self._units
+        inside = [round_digits(units.codec, action) for action in self._inside(agent, agent.recommend())]
+        # Other coordinates of equal settings may differ.
+        actions = {tuple(units.native_values(action).items()): action for action in inside}
+        seen, expected = self._best_seen(agent), self._forecast(agent, list(actions.values()))
+        chosen = [
+            RecommendedAction(dict(done), own if own.intervals else seen.get(done, own))
+            for done, own in zip(actions, expected, strict=True)
+        ]
+        goal = units.description.goals[0]
+        return RecommendedSet(sorted(chosen, key=lambda one: -goal.sign * one.expected[goal.name]))
+
+    def _best_seen(self, agent: Any) -> dict[tuple[tuple[str, Any], ...], Expectation]:
+        """Return the estimate of each action played, by its settings; of several estimates one that none dominates."""
+        units, estimates, seen = self._units, agent.estimated_rewards(), dict[Any, Expectation]()
+        for index in np.argsort(~non_dominated(estimates), kind="stable"):
+            values = zip(units.objectives, units.to_values(estimates[index]).tolist(), strict=True)
+            done = tuple(units.native_values(agent.history[index].action).items())
+            seen.setdefault(done, Expectation(dict(values), {}))
+        return seen
+
+    def _inside(self, agent: Any, recommended: Sequence[Action]) -> list[Action]:
+        """Return recommended actions inside the bounds, others in place of actions that were played outside."""
+        units = self._units
         try:
-            return self._units.require_valid(recommended)
+            return [units.require_valid(action) for action in recommended]
         except ArgumentError:
-            distances = np.array([self._units.distance(past.action) for past in getattr(agent, "history", ())])
+            distances = np.array([units.distance(past.action) for past in getattr(agent, "history", ())])
             # The error is the agent's own unless a trial was really played outside the bounds.
             if not distances.any():
                 raise
-        inside = distances <= ROUNDING
-        if inside.any() and self._units.distance(recommended) > ROUNDING:
-            violations = np.where(inside, agent.estimated_violations(), np.inf)
-            rewards = np.where(violations <= violations.min(), agent.estimated_rewards(), -np.inf)
-            recommended = agent.history[int(np.argmax(rewards))].action
-        return self._units.nearest(recommended)
+        inside = np.flatnonzero(distances <= ROUNDING)
+        if len(inside) and any(units.distance(action) > ROUNDING for action in recommended):
+            violations = agent.estimated_violations()[inside]
+            inside = inside[violations <= violations.min()]
+            estimates = np.reshape(agent.estimated_rewards()[inside], (len(inside), -1))
+            recommended = [agent.history[index].action for index in inside[non_dominated(estimates)]]
+        return [units.nearest(action) for action in recommended]
 
-    def expect(
-        self, action: Action, context: Mapping[str, float] | None
-    ) -> tuple[dict[str, float], tuple[float, float] | None, Forecast]:
-        """Return the expected values of the variables under an action, the reward's 95 % interval, and the forecast.
+    def expect(self, action: Action, context: Mapping[str, float] | None) -> Expectation:
+        """Return the expected values of the variables under an action.
 
         Raises:
             ArgumentError: if the agent has learned nothing yet, or has no model.
         """
-        agent = self.copy_agent(context)
+        agent, units = self.copy_agent(context), self._units
         if not hasattr(agent, "fantasize") or not hasattr(agent, "expected_nodes"):
-            raise ArgumentError(f"{self._units.description.agent} has no model of the outcome; choose another agent")
+            raise ArgumentError(f"{units.description.agent} has no model of the outcome; choose another agent")
         if not getattr(agent, "history", True):
             raise ArgumentError("nothing is known yet; record the outcome of a trial, or add data")
-        observation, reward = agent.fantasize(action)
-        known = set(agent.expected_nodes(action)) - {self._units.description.reward}
-        band = expected_rewards(self._units, agent, [action])
-        nodes = np.append(observation["nodes"][:-1], float(reward))
-        values = self._units.observed_values({**observation, "nodes": nodes})
+        (objectives,) = self._forecast(agent, [action])
+        values = units.observed_values(agent.fantasize(action)[0])
+        known = set(agent.expected_nodes(action)) - set(units.objectives)
         expected = {name: value for name, value in values.items() if name in known and value is not None}
-        done = self._units.native_values(action) if self._units.interface.sets_variables else {}
+        done = units.native_values(action) if units.interface.sets_variables else {}
         expected |= {name: value for name, value in done.items() if name in expected}
-        (outcomes,) = forecast(self._units, agent, [action])
-        if band is None:
-            native = self._units.native_reward(float(reward))
-            return {**expected, self._units.description.reward: native}, None, outcomes
-        ends = float(band.low[0]), float(band.high[0])
-        return {**expected, self._units.description.reward: float(band.mean[0])}, ends, outcomes
+        (outcomes,) = forecast(units, agent, [action])
+        return Expectation(expected | objectives, objectives.intervals, forecast=outcomes)
 
     def stopping(self, delta: float | None, context: Mapping[str, float] | None) -> Stopping:
         """Return when to stop; the agent does not change."""
@@ -575,6 +610,9 @@ class Suggester:
         agent, silence = self.snapshot(context)
         if agent is None:
             return Stopping(delta, spending=costs, reason=silence.rstrip("."))
+        if len(self._units.objectives) > 1:
+            reason = "the probability is for one reward; the study has several objectives"
+            return Stopping(delta, spending=costs, reason=reason)
         pending = [self._units.nearest(self._units.read(entry.action)) for entry in self._trials.pending]
         return find_stopping(self._units, agent, self.recommend(context), pending, costs, delta)
 
@@ -611,6 +649,10 @@ class Suggester:
         if context is not None and hasattr(agent, "set_context"):
             agent.set_context(self._units.context(context)["context"])
         return agent
+
+
+def _in_words(name: str, value: float, interval: tuple[float, float] | None) -> str:
+    return f"{name} {value:.4g}" + ("" if interval is None else f" +- {(interval[1] - interval[0]) / 2:.2g}")
 
 
 def _takes_measured(agent: Any) -> bool:

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 from gymnasium.error import InvalidAction
+from numpy.typing import ArrayLike
 
 from cbo_gym._util.arguments import is_finite_number, number_in
+from cbo_gym._util.fronts import non_dominated
 from cbo_gym.actions import Categorical, Domains
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.modes.base.interface import Interface
+from cbo_gym.scm import Intervention
 from cbo_gym.study.description import MAX_MAGNITUDE, Description
 from cbo_gym.study.precision import Measured, error_of_share, mean_and_error, read_counts
 from cbo_gym.task import Action, Mode, Observation
@@ -40,7 +43,11 @@ class Units:
             for name, domain in description.settable.items()
             if isinstance(domain, Categorical) and name in interface.nodes
         }
-        self._sign = -1.0 if description.direction == "minimize" else 1.0
+        #: Names of what is optimised.
+        self.objectives = tuple(goal.name for goal in description.goals)
+        #: Those of them that are measured; the others are the cost of a trial.
+        self.measured_objectives = tuple(name for name in self.objectives if name in interface.nodes)
+        self._signs = np.array([goal.sign for goal in description.goals])
         #: Range of the reward, if agents need rewards in [0, 1]
         self.reward_range = description.reward_range if interface.unit_rewards else None
         if interface.unit_rewards and description.reward_range is None:
@@ -121,10 +128,25 @@ class Units:
         measured = {name: value for name, value in values.items() if value is not None}
         read = {name: self._read(name, value) for name, value in measured.items()}
         completed = {name: read.get(name) for name in nodes}
-        if completed[self.description.reward] is not None:
+        if self.reward_range is not None and not self.unknown_objectives(completed):
             # This raises for a reward outside its range.
-            self.reward(completed)
+            self.to_rewards(completed[self.objectives[0]] or 0.0)
         return completed
+
+    def unknown_objectives(self, values: Mapping[str, Any]) -> list[str]:
+        """Return the objectives that were not measured."""
+        return [name for name in self.measured_objectives if values[name] is None]
+
+    def subject(self, names: Iterable[str], where: str = "") -> str:
+        """Return those of the names that are objectives as the subject of a sentence: ``the reward titre is``."""
+        known = [name for name in self.measured_objectives if name in names]
+        kind, verb = ("objectives", "are") if len(known) > 1 else (self.objective_word, "is")
+        return f"the {kind} {' and '.join(known)}{where} {verb}" if known else ""
+
+    @property
+    def objective_word(self) -> str:
+        """The word for an objective: the only one is the reward."""
+        return "reward" if len(self.objectives) == 1 else "objective"
 
     def measured(self, values: Any, std: Mapping[str, Any] | None = None) -> Measured:
         """Return the values of all variables with their precision.
@@ -206,10 +228,16 @@ class Units:
         words = ["limits"] * (self.codec.limits is not None) + ["constraints"] * has_constraints
         return " and ".join(words)
 
-    def best(self, rounds: Sequence[tuple[Action, Mapping[str, float | None]]]) -> int | None:
-        """Return the index of the best reward among rounds that break no constraint and no limit; None without any."""
+    def front(self, rounds: Sequence[tuple[Action, Mapping[str, float | None]]]) -> list[int]:
+        """Return the indices of the rounds that no other dominates, of those that break no constraint and no limit.
+
+        With one objective it is the first with the best reward.
+        """
         allowed = [index for index, (action, values) in enumerate(rounds) if not self.misses(action, values)]
-        return max(allowed, key=lambda index: self.reward(rounds[index][1]), default=None)
+        if not allowed:
+            return []
+        rewards = [self.to_rewards(list(self.objective_values(*rounds[index]).values())) for index in allowed]
+        return [allowed[index] for index in np.flatnonzero(non_dominated(np.array(rewards)))]
 
     def native_values(self, action: Action) -> dict[str, Any]:
         """Return the values that an action sets, by name, in native units; they may be outside the bounds."""
@@ -224,26 +252,49 @@ class Units:
         known = {**(context or {}), **done}
         return {name: known.get(name) if value is None else value for name, value in values.items()}
 
-    def reward(self, values: Mapping[str, float | None]) -> float:
-        """Return the reward that the agent maximises; in [0, 1] if its methods need that."""
-        value = values[self.description.reward]
-        assert value is not None
-        if self.reward_range is None:
-            return self._sign * value
-        low, high = self.reward_range
-        if not low <= value <= high:
-            raise ArgumentError(
-                f"the reward {self.description.reward} must lie in [{low:g}, {high:g}]; given {value:g}"
-            )
-        share = (value - low) / (high - low)
-        return 1.0 - share if self._sign < 0 else share
+    def objective_values(self, action: Action, values: Mapping[str, Any]) -> dict[str, float]:
+        """Return the values of the objectives in a round, by name, in their own units."""
+        return {name: values[name] if name in values else self.cost(action) for name in self.objectives}
 
-    def native_reward(self, scaled: float) -> float:
-        """Return the reward in its own units; the inverse of :meth:`reward`."""
+    def cost(self, action: Action) -> float:
+        """Return the cost of an action, which may be outside the bounds."""
+        done, domains = self.native_values(action), self.codec.domains
+        numbers = {name: domains.number(name, value) for name, value in done.items()}
+        hard = {name: (True, number) for name, number in numbers.items()} if self.interface.sets_variables else {}
+        return float(self.interface.cost(Intervention(tuple(numbers.values()), hard)))
+
+    def to_rewards(self, values: ArrayLike) -> np.ndarray:
+        """Return what the agent maximises, in [0, 1] if its methods need that.
+
+        Args:
+            values: values of the objectives in their own units, shape ``(..., number of objectives)``.
+        """
+        natives = np.asarray(values, dtype=float)
         if self.reward_range is None:
-            return self._sign * scaled
+            return self._signs * natives
         low, high = self.reward_range
-        return low + (high - low) * (1.0 - scaled if self._sign < 0 else scaled)
+        if not ((low <= natives) & (natives <= high)).all():
+            raise ArgumentError(
+                f"the reward {self.objectives[0]} must lie in [{low:g}, {high:g}]; given {natives.flat[0]:g}"
+            )
+        shares = (natives - low) / (high - low)
+        return 1.0 - shares if self._signs[0] < 0 else shares
+
+    def to_values(self, rewards: ArrayLike) -> np.ndarray:
+        """Return values of the objectives in their own units; the inverse of :meth:`to_rewards`."""
+        scaled = np.asarray(rewards, dtype=float)
+        if self.reward_range is None:
+            return self._signs * scaled
+        low, high = self.reward_range
+        return low + (high - low) * (1.0 - scaled if self._signs[0] < 0 else scaled)
+
+    def reward_of(self, action: Action, observation: Observation) -> Any:
+        """Return the reward of a round as the agent gets it: a number, or an array with several objectives."""
+        outcomes, nodes = self.interface.problem.outcomes, observation["nodes"].tolist()
+        if not outcomes.objectives:
+            return nodes[-1]
+        values = dict(zip(self.interface.nodes, nodes, strict=True))
+        return outcomes.rewards(self.objective_values(action, values), ())
 
     def observation(
         self,
@@ -259,22 +310,25 @@ class Units:
         kinds = self.categories
         numbers = {name: kinds[name].number(value) for name, value in values.items() if name in kinds and value}
         nodes = np.array([{**values, **numbers}[name] for name in self.interface.nodes], dtype=float)
-        if not np.isnan(nodes[-1]):
-            nodes[-1] = self.reward(values)
+        # One reward is the last node of its agent, several objectives are nodes with their own values.
+        if len(self.objectives) == 1 and not np.isnan(nodes[-1]):
+            nodes[-1:] = self.to_rewards(nodes[-1:])
         nodes[np.abs(nodes) < NEGLIGIBLE] = 0.0
         precision: Observation = {}
         if std:
             precision["std"] = np.array([std.get(name, np.nan) for name in self.interface.nodes])
             if self.reward_range is not None:
                 precision["std"][-1] /= self.reward_range[1] - self.reward_range[0]
-        if counts and self.description.reward in counts:
-            precision["count"] = np.array(float(counts[self.description.reward]))
+        if counts and len(self.objectives) == 1 and self.objectives[0] in counts:
+            precision["count"] = np.array(float(counts[self.objectives[0]]))
         return self.interface.after(nodes, {}) | self.context(context) | precision
 
     def observed_values(self, observation: Observation) -> dict[str, Any]:
         """Return the values of an observation in the form of :meth:`values`."""
         nodes = [None if value != value else float(value) for value in np.asarray(observation["nodes"])]
-        values = dict(zip(self.interface.nodes, [*nodes[:-1], self.native_reward(nodes[-1] or 0.0)], strict=True))
+        if len(self.objectives) == 1:
+            nodes[-1] = float(self.to_values([nodes[-1] or 0.0])[0])
+        values = dict(zip(self.interface.nodes, nodes, strict=True))
         numbers = {name: value for name, value in values.items() if name in self.categories and value is not None}
         return {**values, **{name: self.categories[name].label(number) for name, number in numbers.items()}}
 

@@ -5,10 +5,11 @@ import pytest
 
 from cbo_gym.evaluation.play.seeds import seeds_of
 from tests.support.families import one_mode_each
-from tests.support.studies import PAIRS, ROUNDS, SEED, Robot, played
+from tests.support.studies import PAIRS, ROUNDS, SEED, SEVERAL_PAIRS, Robot, played
 
 
-@pytest.mark.parametrize(("agent", "mode"), one_mode_each(PAIRS))
+@pytest.mark.filterwarnings("ignore:.*The reward returned by")
+@pytest.mark.parametrize(("agent", "mode"), one_mode_each([*PAIRS, *SEVERAL_PAIRS]))
 def test_a_study_plays_as_evaluate_does(agent, mode, tmp_path):
     table = played(agent, mode)
     robot = Robot(mode, agent, tmp_path / "study.db", ROUNDS, seeds_of(SEED, ""))
@@ -23,7 +24,12 @@ def test_a_study_plays_as_evaluate_does(agent, mode, tmp_path):
         robot.study.tell(trial, values)
         if number:
             robot.restart()
-    values = robot.study.to_frame()
-    np.testing.assert_array_equal(values[robot.names[-1]].to_numpy(), table["reward"].to_numpy())
+    units = robot.study.units
+    rewards = [
+        units.to_rewards(list(units.objective_values(units.read(entry.action), entry.values).values()))
+        for entry in robot.study.trials
+    ]
+    expected = table["rewards"].to_list() if len(units.objectives) > 1 else table["reward"].to_numpy()[:, None]
+    np.testing.assert_array_equal(rewards, expected)
     if "choice" in table.columns and mode != "discrete":
         np.testing.assert_array_equal([flat[0] for flat in robot.actions()], table["choice"].to_numpy())

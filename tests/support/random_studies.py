@@ -1,4 +1,4 @@
-"""Random studies: kinds, limits, modes, agents, past data, parts, repeats and failures, in random combinations."""
+"""Random studies: kinds, limits, modes, agents, objectives, past data, parts, repeats, failures, as they come."""
 
 import math
 import re
@@ -11,7 +11,7 @@ import numpy as np
 from polars.testing import assert_frame_equal
 
 from cbo_gym.errors import CBOGymError
-from cbo_gym.study import Categorical, Integer, Range, create_study, load_study
+from cbo_gym.study import Categorical, Integer, Range, RecommendedSet, create_study, load_study
 from cbo_gym.study.suggesting import AgentError
 from tests.support.studies import lose_caches
 
@@ -56,6 +56,7 @@ class RandomStudy:
         agent, mode: of the study.
         seed: of everything.
         folder: of the databases.
+        several: whether it has several objectives.
 
     Attributes:
         study: the study; None if it was refused.
@@ -63,11 +64,14 @@ class RandomStudy:
         refusal: the last message.
     """
 
-    def __init__(self, agent: str, mode: str, seed: int, folder: Path) -> None:
+    def __init__(self, agent: str, mode: str, seed: int, folder: Path, several: bool = False) -> None:
         self.agent, self.mode, self.folder = agent, mode, folder
         self.rng = np.random.default_rng([seed, *map(ord, agent + mode)])
         self.path, self.copies, self.refusals = folder / "s.db", 0, Counter()
+        self.measured_objectives = ["y"]
         self.fields = self.draw_fields(seed)
+        if several:
+            self.draw_objectives()
         self.study = self.attempt(lambda: create_study("s", storage=self.path, **self.fields))
         if self.study is None and self.rng.random() < 0.8:
             # An agent that refuses kinds or limits plays the plain study.
@@ -167,6 +171,19 @@ class RandomStudy:
             fields["noise"] = dict.fromkeys(self.nodes, 0.1)
         return fields | self.settings()
 
+    def draw_objectives(self):
+        """Replace the reward by several objectives, one of which may be the cost."""
+        del self.fields["reward"], self.fields["direction"]
+        names = self.some([node for node in self.nodes if node not in self.names], 2)[:3]
+        self.measured_objectives = sorted(names)
+        if len(names) < 2 or self.chance(0.2):
+            self.fields["costs"] = {self.names[0]: 3.0}
+            names.append("cost")
+        self.fields["objectives"] = {name: str(self.rng.choice(["maximize", "minimize"])) for name in names}
+        if self.chance(0.9):
+            # They are refused.
+            self.fields.pop("constraints", None)
+
     def settings(self):
         """Return the fields of what is set."""
         if self.mode in ("hard", "contextual"):
@@ -258,9 +275,10 @@ class RandomStudy:
         chosen = self.names if self.mode == "soft" else self.some(self.names, 0)
         return {name: self.draw_value(name) for name in chosen}
 
-    def drop_some(self, values, keep=("y",)):
-        """Return values, some of which were not measured."""
-        return {name: value for name, value in values.items() if name in keep or self.chance(0.7)}
+    def drop_some(self, values, keep=None):
+        """Return values, some of which were not measured; by default the objectives were."""
+        kept = self.measured_objectives if keep is None else keep
+        return {name: value for name, value in values.items() if name in kept or self.chance(0.7)}
 
     # Checks ----------------------------------------------------------------------------------------------------
 
@@ -311,6 +329,15 @@ class RandomStudy:
         for name, value in (fixed or {}).items():
             assert same_setting(do[name], value), (name, do, fixed)
 
+    def check_set(self, recommended):
+        """Assert that actions of a set may be suggested, differ, and have finite forecasts."""
+        assert len({str(action.do) for action in recommended}) == len(recommended) > 0
+        for action in recommended:
+            self.check_action(action.do)
+            assert list(action.expected) == list(self.fields["objectives"])
+            assert all(map(math.isfinite, action.expected.values()))
+        assert recommended.to_frame().height == len(recommended)
+
     def check_limit(self, do, factors, low, high):
         """Assert that a limit holds, where variables that are left to the system have their most favourable value."""
         least = most = width = 0.0
@@ -356,7 +383,7 @@ class RandomStudy:
             done.append(self.draw_action())
             rows.append(self.outcome(done[-1], self.context()))
         if self.chance(0.3):
-            rows = [self.drop_some(row, ("y", *self.contexts)) for row in rows]
+            rows = [self.drop_some(row, (*self.measured_objectives, *self.contexts)) for row in rows]
         if self.chance(0.2):
             del rows[0]["y"]
         if self.chance(0.4):
@@ -471,7 +498,10 @@ class RandomStudy:
     def step_recommend(self):
         context = self.context()
         recommended = self.attempt(lambda: self.study.recommendation(context=context))
-        if recommended is not None:
+        if isinstance(recommended, RecommendedSet):
+            self.check_set(recommended)
+            recommended = recommended[0].do
+        elif recommended is not None:
             self.check_action(recommended)
         do = recommended if recommended is not None and self.chance(0.5) else self.draw_action()
         expected = self.attempt(lambda: self.study.what_if(do, context=context))
@@ -480,7 +510,7 @@ class RandomStudy:
     def step_look(self):
         if self.chance(0.3):
             self.attempt(lambda: self.study.report(self.folder / "s.html"))
-        if best := self.study.best_trial:
+        for best in self.study.best_trials:
             assert best.status == "told"
             for limit in self.limits:
                 self.check_limit(self.done_by(best), *limit)

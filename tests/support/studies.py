@@ -34,11 +34,19 @@ SYSTEMS = {
     "discrete": "CBO/XYZWSTBandit-v0",
     "aggregated": "CBO/GPBandit1-v0",
 }
+#: the same of tasks with several objectives, one of which is the cost of a round
+SEVERAL = {
+    "hard, several": "CBO/MOCBO1-v0",
+    "hard, paid": "CBO/PSAGraph-Cost-v0",
+    "soft, paid": "CBO/Alpine2-Cost-v0",
+}
 #: agents that need another graph or several objectives
-NOT_HERE = ("ParallelBandit", "CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network")
+FOR_SEVERAL = ("CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network")
+NOT_HERE = ("ParallelBandit", *FOR_SEVERAL)
 PAIRS = [
     (name, mode) for name in zoo() for mode in modes_of(find_agent(name)) if mode in SYSTEMS and name not in NOT_HERE
 ]
+SEVERAL_PAIRS = [(name, system) for name in (*FOR_SEVERAL, "Auto", "Random") for system in SEVERAL]
 
 FERMENTER = {
     "diagram": "dag { feed -> biomass -> titre; ph -> titre; feed <-> titre }",
@@ -83,15 +91,28 @@ def hidden(env_id):
     return replace(dynamics.problem, noise_known=False, composition=None, kernel=None, name="plant")
 
 
+def plant(system):
+    """The id of the environment of a system, which is named by its mode, and its problem."""
+    mode, _, _ = system.partition(",")
+    return custom_id(Mode(mode)), hidden((SYSTEMS | SEVERAL)[system])
+
+
 def described(task):
     """The description of a study that gives agents the same task."""
-    said = {"reward": task.reward, "variables": list(task.nodes), "diagram": task.diagram, "mode": str(task.mode)}
+    said = {"variables": list(task.nodes), "diagram": task.diagram, "mode": str(task.mode)}
+    if task.objectives:
+        said["objectives"] = {objective.name: objective.direction for objective in task.objectives}
+    else:
+        said["reward"] = task.reward
     if task.mode in (Mode.SOFT, Mode.AGGREGATED):
         entering = {index: node for node, indices in task.action_nodes.items() for index in indices}
         said["parameters"] = {
             name: {"node": entering[index], "bounds": task.action_domains[index]}
             for index, name in enumerate(task.action_names)
         }
+    if task.mode == Mode.SOFT:
+        for name, null in task.codec.to_native(np.array(task.null_action)).items():
+            said["parameters"][name]["null"] = null
     if task.mode in (Mode.HARD, Mode.CONTEXTUAL):
         said["settable"] = dict(task.manipulable)
     if task.mode == Mode.HARD:
@@ -142,11 +163,15 @@ class Robot:
     """
 
     def __init__(self, mode, agent, storage, rounds, seeds):
-        self.env = gym.make(custom_id(Mode(mode)), problem=hidden(SYSTEMS[mode]), max_episode_steps=rounds)
+        env_id, problem = plant(mode)
+        self.env = gym.make(env_id, problem=problem, max_episode_steps=rounds, disable_env_checker=True)
         self.storage, self.agent, self.mode = storage, agent, mode
         task = make_task(self.env, seeds.data)
         self.observation, _ = self.env.reset(seed=seeds.noise)
-        study = create_study("plant", storage=storage, agent=agent, horizon=rounds, seed=seeds.agent, **described(task))
+        fields = described(task)
+        if (costs := problem.outcomes.costs) is not None:
+            fields["costs"] = {name: prices for name, prices in vars(costs).items() if prices}
+        study = create_study("plant", storage=storage, agent=agent, horizon=rounds, seed=seeds.agent, **fields)
         self.units = Units(study.description, study.interface)
         # Values of the initial data in the study's units would differ in the last digits.
         rounds = [
@@ -222,5 +247,5 @@ class Broken(Random):
 
 def played(agent, mode, rounds=ROUNDS):
     """The table of a run of ``evaluate`` on the system of a mode."""
-    run = evaluate(agent, custom_id(Mode(mode)), SEED, horizon=rounds, recommend="end", problem=hidden(SYSTEMS[mode]))
-    return run.table
+    env_id, problem = plant(mode)
+    return evaluate(agent, env_id, SEED, horizon=rounds, recommend="end", problem=problem).table

@@ -97,6 +97,9 @@ def description(typed: FormInput) -> dict[str, Any]:
     fields["units"] = pairs_in(units, "it as in titre = g/L") | {
         row["setting"]: row["unit"] for row in rows if row["unit"]
     }
+    objectives = filter(str.strip, first_string(typed, "objectives").splitlines())
+    if goals := pairs_in(objectives, "it as in titre = maximize"):
+        fields |= {"objectives": goals, "direction": ""}
     fields["costs"] = {row["setting"]: number(row["cost"]) for row in rows if row["cost"]}
     fields["reward_range"] = [number(end) for end in typed.get("reward_range", []) if end]
     fields |= {

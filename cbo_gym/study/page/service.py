@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from html import escape
@@ -36,13 +36,13 @@ class StudyState:
         event: number of the event.
         entries: the trials, by number.
         done: the values that were set in each trial, or will be set, by number.
-        best: :attr:`Study.best_trial`.
+        best: :attr:`Study.best_trials`.
     """
 
     event: int
     entries: Mapping[int, Entry]
     done: Mapping[int, Mapping[str, Any]]
-    best: Entry | None
+    best: Sequence[Entry]
 
 
 class Case:
@@ -72,7 +72,7 @@ class Case:
         if state is None or state.event != event:
             units, entries = self.study.units, {entry.number: entry for entry in self.study.trials}
             done = {number: units.native_values(units.read(entry.action)) for number, entry in entries.items()}
-            self._state = state = StudyState(event, entries, done, self.study.best_trial)
+            self._state = state = StudyState(event, entries, done, self.study.best_trials)
         return state
 
     async def call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:

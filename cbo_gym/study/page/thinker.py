@@ -102,7 +102,7 @@ def ask(
 def what_if(study: bytes, do: Mapping[str, Any], context: Mapping[str, float] | None) -> tuple[Any, ...]:
     """Return the arguments of the :class:`~cbo_gym.study.expectation.Expectation` of an action, as plain tuples."""
     expectation = _load(study).what_if(do, context=context)
-    return dict(expectation), expectation.interval, expectation.assumed, expectation.forecast
+    return dict(expectation), expectation.intervals, expectation.assumed, expectation.forecast
 
 
 def report(study: bytes) -> list[str]:

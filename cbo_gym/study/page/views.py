@@ -56,13 +56,14 @@ def fields_of(
     for name in names:
         initial = _inputs(filled.get(name), shortened=prefix == DID)
         inputs = initial if typed is None else list(typed.get(prefix + name, ()))
-        required = prefix == VALUE and name == description.reward
+        required = prefix == VALUE and name in case.study.units.measured_objectives
+        hint = _bounds(case, name) if prefix in (DID, DO, FIXED) else ""
         fields.append(
             {
                 "key": prefix + name,
                 "name": name,
                 "unit": description.units.get(name, ""),
-                "hint": "the reward" if required else _bounds(case, name) if prefix in (DID, DO, FIXED) else "",
+                "hint": f"the {case.study.units.objective_word}" if required else hint,
                 "options": _options(case, name, prefix),
                 "inputs": (inputs + [""] * count)[:count],
                 "required": required,
@@ -168,7 +169,7 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
                 with_unit(case, name, value),
                 *(ends and f"{format_value(ends[0])} to {format_value(ends[1])}" for ends in intervals),
             )
-            for name, value, *intervals in expected.rows(case.description.reward)
+            for name, value, *intervals in expected.rows()
         ],
         "met": [f"{limit} with {percent(share)} in a new outcome" for limit, share in expected.probabilities.items()],
         "assumed": ", ".join(f"{name} = {with_unit(case, name, value)}" for name, value in expected.assumed.items()),
@@ -185,13 +186,13 @@ def study_context(case: Case, state: StudyState, problem: Problem | None) -> dic
     """Return the content of a study's page, except the report and the agent's expectations."""
     pending = [trial for trial, entry in sorted(state.entries.items()) if entry.status in ("pending", "partial")]
     description = case.description
-    contexts = case.study.interface.contexts_seen
+    contexts, reward = case.study.interface.contexts_seen, case.study.units.objectives[0]
     return {
         "description": description,
         "variables": [(name, description.units.get(name, "")) for name in case.study.interface.nodes],
         "counts": counts(state),
-        "best": state.best,
-        "best_reward": state.best and with_unit(case, description.reward, state.best.values[description.reward]),
+        "best": [entry.number for entry in state.best],
+        "best_reward": state.best and with_unit(case, reward, state.best[0].values.get(reward)),
         "event": state.event,
         "problem": problem,
         "cards": [card_of(case, state, trial) for trial in pending[:MAX_CARDS]],

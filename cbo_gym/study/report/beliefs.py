@@ -76,7 +76,7 @@ def _list_omissions(snapshot: Snapshot, lines: Sequence[Line]) -> list[str]:
 
 def _legend(snapshot: Snapshot) -> str:
     legend = (
-        f"The expected {snapshot.with_unit(snapshot.description.reward)}: the line is the agent's mean, the band "
+        f"The expected {snapshot.with_unit(snapshot.units.objectives[0])}: the line is the agent's mean, the band "
         "its 95 % interval for the expectation, without the scatter of single rounds. Dots are measured rounds; "
     )
     if not snapshot.study.interface.sets_variables:
@@ -105,7 +105,7 @@ def _nearest(line: Line) -> int:
 def _label(snapshot: Snapshot, line: Line) -> str:
     place = f"best at {line.axis} = {line.best}, where " if line.axis else ""
     mean, ends = interval(line.band, _nearest(line))
-    return f"{line.title}: {place}{snapshot.description.reward} is expected to be {mean}, 95 % interval {ends}"
+    return f"{line.title}: {place}{snapshot.units.objectives[0]} is expected to be {mean}, 95 % interval {ends}"
 
 
 def _limits(bands: Sequence[Band], rewards: Sequence[float]) -> tuple[float, float]:
@@ -160,15 +160,15 @@ def _arms(snapshot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
     counts = np.bincount([int(known.action) for known in snapshot.rounds], minlength=len(arms))
     possible = set(range(len(arms)))
     if diagram is not None:
-        sets = pomis(diagram, snapshot.description.reward, frozenset[str]().union(*arms))
+        sets = pomis(diagram, snapshot.units.objectives[0], frozenset[str]().union(*arms))
         possible = {index for index, arm in enumerate(arms) if frozenset(arm) in sets}
-    sign = -1.0 if snapshot.description.direction == "minimize" else 1.0
+    sign = snapshot.description.goals[0].sign
     ruled_out = [arm for arm in range(len(arms)) if arm not in possible and not counts[arm]]
     order = sorted(set(range(len(arms))) - set(ruled_out), key=lambda arm: (counts[arm] == 0, -sign * band.mean[arm]))
     shown = order[:MAX_ARMS]
     legend = (
-        f"The expected {snapshot.description.reward} of each arm: mean and 95 % interval from its own rounds, with the "
-        "number of rounds."
+        f"The expected {snapshot.units.objectives[0]} of each arm: mean and 95 % interval from its own rounds, with "
+        "the number of rounds."
     )
     if len(possible) < len(arms):
         legend += (
@@ -204,7 +204,7 @@ def _arm_figure(
         axis.plot([band.low[arm], band.high[arm]], [row, row], color=colour, linewidth=4, alpha=0.3)
         axis.plot([band.mean[arm]], [row], "D" if counts[arm] else "|", color=colour, markersize=4.5)
     labels = [f"{_arm_name(arms[arm])}  ({counts[arm]} rounds)" for arm in shown]
-    axis.set(ylim=(len(shown) - 0.4, -0.6), xlabel=snapshot.with_unit(snapshot.description.reward))
+    axis.set(ylim=(len(shown) - 0.4, -0.6), xlabel=snapshot.with_unit(snapshot.units.objectives[0]))
     axis.set_yticks(range(len(shown)), labels)
     axis.grid(axis="y", visible=False)
     return figure

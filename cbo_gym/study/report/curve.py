@@ -1,12 +1,13 @@
-"""The curve of a study: the reward of each round, and the best so far with its interval."""
+"""The curve of a study: the reward of each round and the best so far with its interval, or the hypervolume so far."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
 
+from cbo_gym._util.fronts import hypervolume, non_dominated
 from cbo_gym.evaluation.report.plots import round_axis
 from cbo_gym.study.expectation import Band
 from cbo_gym.study.report.snapshot import Snapshot, interval
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 WINDOW = 10
 # Width of imported data, as a share of that of the trials.
 BEFORE = 0.18
+# Distance of the reference point of hypervolumes beyond the worst values, as a share of their range.
+MARGIN = 0.1
 
 
 def progress(snapshot: Snapshot) -> dict[str, str] | None:
@@ -26,8 +29,9 @@ def progress(snapshot: Snapshot) -> dict[str, str] | None:
     if not any(known.number for known in snapshot.rounds):
         return None
     missed = np.array([snapshot.units.misses(known.action, known.values) for known in snapshot.rounds])
-    rewards = np.array([known.reward for known in snapshot.rounds])
-    name, band, note = _line(snapshot, rewards, missed)
+    several = len(snapshot.units.objectives) > 1
+    curve = _hypervolume(snapshot, missed) if several else _best(snapshot, missed)
+    note = curve.note
     if any(known.number is None for known in snapshot.rounds):
         note += " Imported data are shown left of the first trial, in their order."
     if missed.any():
@@ -36,16 +40,55 @@ def progress(snapshot: Snapshot) -> dict[str, str] | None:
             "limits": "whose settings break a limit",
             "limits and constraints": "whose settings break a limit or whose measured values violate a constraint",
         }
-        note += f" Crosses mark rounds {broken[snapshot.units.conditions]}; the best so far excludes them."
-    mean, ends = interval(band, -1)
-    label = f"{snapshot.description.reward} by trial; {name} now {mean}, 95 % interval {ends}"
+        marks = "The line leaves out" if several else "Crosses mark"
+        end = "" if several else "; the best so far excludes them"
+        note += f" {marks} rounds {broken[snapshot.units.conditions]}{end}."
+    mean, ends = interval(curve.band, -1)
+    label = f"{curve.axis} by trial; {curve.name} now {mean}" + ("" if several else f", 95 % interval {ends}")
     with page_style():
-        return {"figure": image(_figure(snapshot, rewards, missed, name, band), label), "note": note}
+        return {"figure": image(_figure(snapshot, missed, curve), label), "note": note}
+
+
+class _Curve(NamedTuple):
+    """A line with its values and intervals by round, its axis, a note that explains it, and the values of rounds."""
+
+    name: str
+    axis: str
+    band: Band
+    note: str
+    rewards: np.ndarray | None = None
+
+
+def _hypervolume(snapshot: Snapshot, missed: np.ndarray) -> _Curve:
+    names, units = snapshot.units.objectives, snapshot.units
+    rewards = units.to_rewards([list(known.objectives.values()) for known in snapshot.rounds])
+    worst, span = rewards.min(axis=0), np.ptp(rewards, axis=0)
+    reference = worst - MARGIN * np.where(span > 0.0, span, np.maximum(np.abs(worst), 1.0))
+    front, volumes = rewards[:0], []
+    for reward, is_missed in zip(rewards, missed, strict=True):
+        if not is_missed:
+            front = np.vstack([front, reward])
+            front = front[non_dominated(front)]
+        volumes.append(hypervolume(front, reference))
+    point = ", ".join(f"{name} = {value:.4g}" for name, value in zip(names, units.to_values(reference), strict=True))
+    what = "area" if len(names) == 2 else "volume"
+    note = (
+        f"The line is the {what} between the measured rounds that are not dominated and the reference point {point}: "
+        f"the worst measured values and {100 * MARGIN:g} % of their range more, so that it moves with worse rounds. "
+        "Noise raises single rounds, and with them the line."
+    )
+    return _Curve("hypervolume so far", f"Hypervolume, {' x '.join(names)}", Band(*[np.array(volumes)] * 3), note)
+
+
+def _best(snapshot: Snapshot, missed: np.ndarray) -> _Curve:
+    reward, rewards = snapshot.units.objectives[0], np.array([known.reward for known in snapshot.rounds])
+    name, band, note = _line(snapshot, rewards, missed)
+    return _Curve(name, snapshot.with_unit(reward), band, note, rewards)
 
 
 def _line(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[str, Band, str]:
     """Return the name of the line, its values and intervals by round, and a note that explains them."""
-    reward = snapshot.description.reward
+    reward = snapshot.units.objectives[0]
     if snapshot.study.interface.looks_ahead:
         return (
             f"mean of {WINDOW} rounds",
@@ -64,7 +107,7 @@ def _line(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[
             "agent's current model: it may be below the highest dots, which may be high by chance."
         )
     # Rounds that miss a constraint are left out, if there are others.
-    value = -band.mean if snapshot.description.direction == "minimize" else band.mean.copy()
+    value = snapshot.description.goals[0].sign * band.mean
     value[missed] -= 2.0 * np.ptp(value) + 1.0
     before = np.append(-np.inf, np.maximum.accumulate(value)[:-1])
     leaders = np.maximum.accumulate(np.where(value > before, np.arange(len(value)), 0))
@@ -82,34 +125,27 @@ def _running_mean(rewards: np.ndarray) -> Band:
     return Band(mean, mean - half, mean + half)
 
 
-def _figure(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray, name: str, band: Band) -> Figure:
+def _figure(snapshot: Snapshot, missed: np.ndarray, curve: _Curve) -> Figure:
     from matplotlib.figure import Figure
 
     # Trials are at their numbers, imported data evenly in a strip before the first trial.
     numbers = [known.number for known in snapshot.rounds if known.number is not None]
-    imported, last = len(rewards) - len(numbers), max(numbers)
+    imported, last, band = len(missed) - len(numbers), max(numbers), curve.band
     width = min(float(imported), max(1.0, BEFORE * last))
     positions = np.array([*np.linspace(-width, 0.0, imported + 1)[1:], *numbers])
     figure = Figure(figsize=(4.3, 2.7), layout="constrained")
     axis = figure.add_subplot()
     axis.fill_between(positions, band.low, band.high, step="post", color=BLUE, alpha=0.2, linewidth=0)
-    axis.step(positions, band.mean, where="post", color=BLUE, label=name)
-    axis.plot(positions[~missed], rewards[~missed], "o", color=GREY, markersize=3.5, alpha=0.8, label="round")
-    if missed.any():
-        axis.plot(
-            positions[missed],
-            rewards[missed],
-            "x",
-            color=ORANGE,
-            markersize=4.5,
-            label=f"breaks {snapshot.units.conditions}",
-        )
+    axis.step(positions, band.mean, where="post", color=BLUE, label=curve.name)
+    if curve.rewards is not None:
+        axis.plot(positions[~missed], curve.rewards[~missed], "o", color=GREY, markersize=3.5, alpha=0.8, label="round")
+        if missed.any():
+            words = f"breaks {snapshot.units.conditions}"
+            axis.plot(positions[missed], curve.rewards[missed], "x", color=ORANGE, markersize=4.5, label=words)
     round_axis(axis)
     if imported:
         axis.axvline(0.5, color=GREY, linewidth=0.8, linestyle=":")
-    axis.set(
-        xlabel="Trial", ylabel=snapshot.with_unit(snapshot.description.reward), xlim=(positions[0] - 0.5, last + 0.5)
-    )
+    axis.set(xlabel="Trial", ylabel=curve.axis, xlim=(positions[0] - 0.5, last + 0.5))
     axis.set_xticks([tick for tick in axis.get_xticks() if 1 <= tick <= last])
     figure.legend(loc="outside upper left", ncols=3, handlelength=1.6, columnspacing=1.2)
     return figure

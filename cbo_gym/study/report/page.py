@@ -18,6 +18,7 @@ from cbo_gym.study.forecast import percent
 from cbo_gym.study.precision import merge_precision
 from cbo_gym.study.report.beliefs import beliefs
 from cbo_gym.study.report.curve import progress
+from cbo_gym.study.report.front import front
 from cbo_gym.study.report.snapshot import Snapshot, interval, number
 from cbo_gym.study.report.system import system
 from cbo_gym.study.report.trust import stopping, trust
@@ -77,7 +78,7 @@ def sections(study: Study, *, preview: bool = False) -> list[str]:
             **_now(snapshot, preview),
             "progress": progress(snapshot),
             "stop": stopping(snapshot),
-            "believed": beliefs(snapshot),
+            "believed": front(snapshot) if snapshot.description.objectives else beliefs(snapshot),
             "left_out_rounds": trust(snapshot),
             **system(snapshot),
             **_trials(snapshot),
@@ -106,8 +107,8 @@ def write_report(study: Study, path: Path | str) -> Path:
 
 def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     description = snapshot.description
-    goal = "minimise" if description.direction == "minimize" else "maximise"
-    yield "Goal", f"{goal} {snapshot.with_unit(description.reward)}"
+    goals = [f"{goal.verb} {snapshot.with_unit(goal.name)}" for goal in description.goals]
+    yield "Goal" if len(goals) == 1 else "Goals", ", ".join(goals)
     count = Counter[str](entry.status for entry in snapshot.study.trials)
     parts = [f"{count[status]} {word}" for status, word in STATES.items() if count[status]]
     yield "Trials", f"{count.total()} of {description.horizon} planned" + (f": {', '.join(parts)}" if parts else "")
@@ -123,10 +124,12 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 def _best_measured(snapshot: Snapshot) -> str:
-    index = snapshot.units.best([(known.action, known.values) for known in snapshot.rounds])
-    if index is None:
+    front = snapshot.units.front([(known.action, known.values) for known in snapshot.rounds])
+    if not front:
         return f"no round meets the {snapshot.units.conditions} yet"
-    best, unit = snapshot.rounds[index], snapshot.description.units.get(snapshot.description.reward, "")
+    if snapshot.description.objectives:
+        return f"{len(front)} of {len(snapshot.rounds)} rounds are not dominated"
+    best, unit = snapshot.rounds[front[0]], snapshot.description.units.get(snapshot.units.objectives[0], "")
     source = "imported data" if best.number is None else f"trial {best.number}"
     return f"{number(best.reward)} {unit}".rstrip() + f" in {source}, with {snapshot.action_words(best.action)}"
 
@@ -144,18 +147,35 @@ def _now(snapshot: Snapshot, preview: bool) -> dict[str, Any]:
     ]
     following = "No trial is running; ask for the next one."
     if preview and not pending and (action := snapshot.next()) is not None:
-        band = snapshot.rewards([action])
-        expected = ""
-        if band is not None:
-            mean, ends = interval(band)
-            expected = f", with {snapshot.description.reward} expected to be {mean} ({ends})"
+        words = [
+            f"{name} expected to be {mean} ({ends})"
+            for name, band in snapshot.forecasts([action]).items()
+            for mean, ends in [interval(band)]
+        ]
+        expected = f", with {' and '.join(words)}" if words else ""
         following = f"No trial is running. The next suggestion will be {snapshot.action_words(action)}{expected}."
-    return {"pending": pending, "next": following, "recommended": _recommendation(snapshot)}
+    recommendation = _recommended_set if snapshot.description.objectives else _recommendation
+    return {"pending": pending, "next": following, "recommended": recommendation(snapshot)}
 
 
 def _known(snapshot: Snapshot, entry: Entry) -> str:
     values = {name: value for name, value in entry.values.items() if value is not None}
     return snapshot.words(values) if values else ""
+
+
+def _recommended_set(snapshot: Snapshot) -> dict[str, Any] | None:
+    recommended = snapshot.recommended_set()
+    if recommended is None:
+        return None
+    header, rows = ["Set"], [[snapshot.words(action.do)] for action in recommended]
+    for name in snapshot.units.objectives:
+        header.append(snapshot.with_unit(name))
+        for row, action in zip(rows, recommended, strict=True):
+            ends = action.expected.intervals.get(name)
+            words = "" if ends is None else f" ({number(ends[0])} to {number(ends[1])})"
+            row.append(f"{number(action.expected[name])}{words}")
+    words = f"{len(rows)} actions, none of which is expected to dominate another" if len(rows) > 1 else rows[0][0]
+    return {"where": "", "words": words, "header": header, "rows": rows, "note": ", with 95 % intervals in brackets"}
 
 
 def _recommendation(snapshot: Snapshot) -> dict[str, Any] | None:
@@ -179,7 +199,7 @@ def _recommendation(snapshot: Snapshot) -> dict[str, Any] | None:
             *("" if ends is None else f"{number(ends[0])} to {number(ends[1])}" for ends in intervals),
             ", ".join(_met(str(limit), expected.probabilities) for limit in limits if limit.node == name),
         ]
-        for name, value, *intervals in expected.rows(snapshot.description.reward)
+        for name, value, *intervals in expected.rows()
         if name not in done
     ]
     header = ["Variable", "Mean", "95 % interval of the mean", "of a new outcome", "Constraint"]

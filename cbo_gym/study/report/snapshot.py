@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.study.campaigns import shows_reward
-from cbo_gym.study.expectation import Band, expected_rewards
+from cbo_gym.study.expectation import Band, RecommendedSet, forecasts
 from cbo_gym.study.study import Study
 from cbo_gym.task import Action
 
@@ -21,13 +22,19 @@ class KnownRound(NamedTuple):
         number: Number of the trial; None for imported data.
         action: The action as it was done.
         values: Variable -> value; None if it was not measured.
-        reward: The reward, in the study's units.
+        objectives: Objective -> value, in the study's units.
     """
 
     number: int | None
     action: Action
     values: Mapping[str, float | None]
-    reward: float
+    objectives: Mapping[str, float]
+
+    @property
+    def reward(self) -> float:
+        """The value of the only objective."""
+        (reward,) = self.objectives.values()
+        return reward
 
 
 class Snapshot:
@@ -62,7 +69,7 @@ class Snapshot:
         ]
         self.imported = sum(number is None for number, *_ in known)
         self.rounds = [
-            KnownRound(number, action, past["values"], past["values"][self.description.reward])
+            KnownRound(number, action, past["values"], self.units.objective_values(action, past["values"]))
             for number, flat, past in known
             if shows_reward(self.units, action := self.units.read(flat), past)
         ]
@@ -74,7 +81,19 @@ class Snapshot:
 
     def rewards(self, actions: Sequence[Action]) -> Band | None:
         """Return the rewards that the agent expects; None if it cannot predict those of these actions."""
-        return expected_rewards(self.units, self.agent, actions)
+        return self.forecasts(actions).get(self.units.objectives[0])
+
+    def forecasts(self, actions: Sequence[Action]) -> dict[str, Band]:
+        """Return objective -> the values that the agent expects; empty if it cannot predict those of these actions."""
+        return forecasts(self.units, self.agent, actions)
+
+    def recommended_set(self) -> RecommendedSet | None:
+        """Return the recommendation for several objectives; None if no outcome is known."""
+        try:
+            recommended: RecommendedSet = self.study.recommendation()
+        except ArgumentError:
+            return None
+        return recommended
 
     def next(self) -> Action | None:
         """Return the next suggestion; None if it depends on a context, or nothing is known yet."""
@@ -85,7 +104,7 @@ class Snapshot:
 
     def best(self, band: Band) -> int:
         """Return the index of the best mean."""
-        return int(np.argmin(band.mean) if self.description.direction == "minimize" else np.argmax(band.mean))
+        return int(np.argmax(self.description.goals[0].sign * band.mean))
 
     def measurements(self, name: str) -> list[Any]:
         """Return the measured values of a variable, numbers or labels, in the order of the rounds."""

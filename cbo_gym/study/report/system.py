@@ -24,6 +24,7 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
     """Return the figure of the diagram and the cells of the tables."""
     description, interface, roles = snapshot.description, snapshot.study.interface, roles_of(snapshot.study.interface)
     words = ROLES | ({"acted on": "has parameters"} if description.parameters else {})
+    words |= {"reward": "objective"} if description.objectives else {}
     set_to: dict[str, list[Any]] = defaultdict(list)
     for known in snapshot.rounds:
         for name, value in snapshot.units.native_values(known.action).items():

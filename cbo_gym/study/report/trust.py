@@ -29,7 +29,7 @@ def stopping(snapshot: Snapshot) -> dict[str, Any]:
         return {"facts": [], "notes": [str(error)]}
     notes = [f"{found.reason[:1].upper()}{found.reason[1:]}." if found.reason else ""]
     if found.probability is not None:
-        reward = snapshot.with_unit(snapshot.description.reward)
+        reward = snapshot.with_unit(snapshot.units.objectives[0])
         notes.append(
             f"By the agent's model: the probability that the expected {reward} of another action within the limits, "
             "which meets the constraints in expectation, exceeds that of the recommendation by so much; and the "
@@ -73,9 +73,9 @@ def trust(snapshot: Snapshot) -> dict[str, Any] | str:
 
 def _native(snapshot: Snapshot, name: str, own: LeaveOneOut) -> LeaveOneOut:
     """Return predictions in the study's units."""
-    if name != snapshot.description.reward:
+    if snapshot.units.objectives != (name,):
         return own
-    native = np.vectorize(snapshot.units.native_reward, otypes=[float])
+    native = snapshot.units.to_values
     ends = native(own.predictions - own.half_widths), native(own.predictions + own.half_widths)
     return own._replace(
         values=native(own.values), predictions=native(own.predictions), half_widths=np.abs(ends[1] - ends[0]) / 2
