@@ -16,21 +16,22 @@ from cbo_gym._util.fronts import non_dominated
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
-# Agents that take all kinds of values.
-TAKE_KINDS = "Auto, CBO, cCBO, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random"
-
 __all__ = ["Agent", "UnsupportedModeError"]
 
-# Agents that keep limits, for errors.
+# Agents that take all kinds of values and keep limits, for errors; those of them that play other modes than hard.
 LIMITED = "Auto, CBO, cCBO, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random"
+LIMITED_IN = {
+    Mode.SOFT: "Auto, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random",
+    Mode.CONTEXTUAL: "Auto, GP-UCB, Optuna or Random",
+}
 # Agents that play several objectives, and those of them that take kinds and limits.
 SEVERAL = "Auto, CausalParetoSelect, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
 SEVERAL_LIMITED = "Auto, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
 
 
 def limited(task: Task) -> str:
-    """Return the names of the agents that keep limits on tasks with as many objectives, for errors."""
-    return SEVERAL_LIMITED if task.objectives else LIMITED
+    """Return the names of the agents that take kinds and keep limits on such tasks, for errors."""
+    return SEVERAL_LIMITED if task.objectives else LIMITED_IN.get(task.mode, LIMITED)
 
 
 class LeaveOneOut(NamedTuple):
@@ -125,7 +126,7 @@ class Agent(ABC):
             kinds = [f"{name}: {kind!r}" for name, kind in task.codec.domains.kinds.items()]
             raise UnsupportedModeError(
                 f"{type(self).__name__} takes only numbers between bounds; {task.env_id} has {', '.join(kinds)}; "
-                f"choose an agent that takes these: {SEVERAL_LIMITED if task.objectives else TAKE_KINDS}"
+                f"choose an agent that takes these: {limited(task)}"
             )
         self.task = task
         self.rng = np.random.default_rng(seed)

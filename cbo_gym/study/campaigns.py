@@ -155,13 +155,14 @@ def campaigns_of(rounds: Sequence[Mapping[str, Any]], lessons: Sequence[Lesson |
     ]
 
 
-def describe_unused(units: Units, unused: Sequence[Mapping[str, Any]], count: int) -> str:
+def describe_unused(units: Units, unused: Sequence[Mapping[str, Any]], count: int, learners: str) -> str:
     """Return the warning of past rounds from which the agent of a study learns nothing.
 
     Args:
         units: the units of the study.
         unused: these rounds, as the log has them.
         count: number of all rounds that were added.
+        learners: names of agents that would learn from them.
     """
     names = sorted({name for past in unused for name in past.get("differs", ())})
     changed = " or ".join(units.objectives)
@@ -169,5 +170,5 @@ def describe_unused(units: Units, unused: Sequence[Mapping[str, Any]], count: in
     reasons += ["they only observe, and no target is empty"] * any("differs" not in past for past in unused)
     return (
         f"{units.description.agent} learns nothing from {len(unused)} of {count} past rounds: {'; '.join(reasons)}; "
-        f"they are kept. Agents that learn single mechanisms: {LEARN_MECHANISMS}"
+        f"they are kept. Agents that learn single mechanisms: {learners}"
     )

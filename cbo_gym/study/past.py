@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
-from cbo_gym.study.campaigns import UnusedDataWarning, describe_unused, lesson, only_observed
+from cbo_gym.study.campaigns import LEARN_MECHANISMS, UnusedDataWarning, describe_unused, lesson, only_observed
 from cbo_gym.study.description import Description
 from cbo_gym.study.log import MAX_PAYLOAD
-from cbo_gym.study.suggesting import DO_WITHOUT, LEARN_PARTS, SEVERAL_LEARN_PARTS, observe
+from cbo_gym.study.suggesting import DO_WITHOUT, LEARN_PARTS, SEVERAL_LEARN_PARTS, observe, playing
 from cbo_gym.study.tables import CAMPAIGN, DIFFERS, Columns, TableRow, read_rows
 from cbo_gym.study.trials import any_measured, missing_variables
 from cbo_gym.study.units import Units
@@ -141,13 +141,13 @@ def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]
             learners = LEARN_PARTS if len(units.objectives) == 1 else SEVERAL_LEARN_PARTS
             raise ArgumentError(
                 f"{label}: {unknown} missing, and {description.agent} learns nothing without it; fill it in, leave the "
-                f"row out, or choose an agent that models single variables: {learners}"
+                f"row out, or choose an agent that models single variables: {playing(learners, units)}"
             )
         if missing and not unknown and not getattr(agent, "takes_missing", False):
             raise ArgumentError(
                 f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
                 f"{description.agent} needs all variables; leave the row out, or choose an agent that can do without: "
-                f"{DO_WITHOUT}"
+                f"{playing(DO_WITHOUT, units)}"
             )
     unused = [
         fields
@@ -155,7 +155,8 @@ def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]
         if lesson(agent, units, units.read(fields["action"]), fields, observe(units, fields)) is None
     ]
     if unused:
-        warnings.warn(describe_unused(units, unused, len(past)), UnusedDataWarning, stacklevel=3)
+        words = describe_unused(units, unused, len(past), playing(LEARN_MECHANISMS, units))
+        warnings.warn(words, UnusedDataWarning, stacklevel=3)
 
 
 def data_events(past: Sequence[PastRound], units: Units) -> list[tuple[str, dict[str, Any]]]:

@@ -19,7 +19,7 @@ from cbo_gym._util.fronts import non_dominated
 from cbo_gym._util.seal import is_ours, seal
 from cbo_gym.agent import limited
 from cbo_gym.agent_registry.admission import admit_agent
-from cbo_gym.agent_registry.finding import agent_of, known_agents
+from cbo_gym.agent_registry.finding import agent_of, find_agent, known_agents, modes_of
 from cbo_gym.agent_registry.labels import Spec, is_import_path
 from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, OperationError, message_of
@@ -37,10 +37,16 @@ from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task
 
 # Agents that take rounds in which not all variables were measured.
-DO_WITHOUT = "EIFN, MCBO, GP-UCB, ConstrainedEI, Random"
+DO_WITHOUT = "EIFN, MCBO, GP-UCB, ConstrainedEI, Optuna, Random"
 # Agents that learn from rounds without a reward.
 LEARN_PARTS = "EIFN, MCBO, ConstrainedEI, cCBO"
 SEVERAL_LEARN_PARTS = "qNEHVI-Network"
+
+
+def playing(agents: str, units: Units) -> str:
+    """Return those of some agents that play the mode of a study, for errors."""
+    mode = units.description.mode
+    return ", ".join(one for one in agents.split(", ") if mode in modes_of(find_agent(one))) or f"none in {mode} mode"
 
 
 _lock = RLock()
@@ -460,7 +466,7 @@ class Suggester:
             raise ArgumentError(
                 f"{self._units.description.agent} needs all variables of a trial, and {', '.join(names)} "
                 f"{'was' if len(names) == 1 else 'were'} not measured in trial {number}; correct the trial, or choose "
-                f"an agent that can do without: {DO_WITHOUT}"
+                f"an agent that can do without: {playing(DO_WITHOUT, self._units)}"
             )
 
     def reasons(self, actions: Sequence[Action]) -> list[str]:

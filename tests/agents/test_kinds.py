@@ -9,7 +9,7 @@ import torch
 
 from cbo_gym import make_task
 from cbo_gym.actions import Categorical, Domains, Integer
-from cbo_gym.agent import TAKE_KINDS
+from cbo_gym.agent import LIMITED, limited
 from cbo_gym.agent_registry.finding import create_agent, modes_of
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents.common.features import BoxFeatures
@@ -17,7 +17,7 @@ from cbo_gym.agents.gp.algebra import mechanism_kernel
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.errors import HiddenGraphError, UnsupportedModeError
 
-TAKERS = re.findall(r"[\w-]+", TAKE_KINDS.replace(" or ", ", "))
+TAKERS = re.findall(r"[\w-]+", LIMITED.replace(" or ", ", "))
 ENVS = {"soft": "CBO/Fermenter-v0", "hard": "CBO/PSAGraph-Mixed-v0"}
 #: by default hard studies with data and soft ones without; Auto is one of the others
 CASES = [
@@ -49,8 +49,10 @@ def test_agents_that_take_kinds_play_at_levels(name: str, mode: str, data: bool)
 def test_all_other_agents_refuse_and_name_these(name: str) -> None:
     agent = create_agent(name)
     for mode in modes_of(agent) & ENVS.keys():
-        with pytest.raises(UnsupportedModeError, match=f"takes only numbers.*{TAKE_KINDS}|objectives") as refused:
-            agent.reset(make_task(ENVS[mode], seed=100), seed=100)
+        task = make_task(ENVS[mode], seed=100)
+        assert all(mode in modes_of(create_agent(one)) for one in limited(task).replace(" or ", ", ").split(", "))
+        with pytest.raises(UnsupportedModeError, match=f"takes only numbers.*{limited(task)}|objectives") as refused:
+            agent.reset(task, seed=100)
         assert not isinstance(refused.value, HiddenGraphError)
 
 

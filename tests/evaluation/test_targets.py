@@ -29,5 +29,5 @@ def test_environments_count_alike_and_the_report_has_the_figure(tmp_path):
     first = figure.axes[0]
     assert [line.get_ydata()[-1] for line in first.lines] == [0.5, 0.0]
     assert {axis.get_xlabel() for axis in figure.axes} == {"Round", "Seconds of the agent"}
-    page = write_report(leaderboard(runs), tmp_path, formats=()).read_text()
+    page = write_report(leaderboard(runs), str(tmp_path), formats=()).read_text()
     assert "How soon scores were reached" in page

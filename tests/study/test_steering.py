@@ -6,7 +6,7 @@ import pytest
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import create_study, load_study
 from tests.support.families import by_family, one_mode_each
-from tests.support.studies import FERMENTER, grown, lose_caches
+from tests.support.studies import DOSING, FERMENTER, grown, lose_caches
 from tests.support.study_laboratory import PAIRS, PARAMETERS, context, description, everything_set, outcome
 
 
@@ -138,7 +138,12 @@ def test_trials_keep_fixed_and_shared_values(agent, mode, tmp_path):
         ("GP-UCB", "soft", {"fixed": {"a": "x"}}, "the value of a must be a finite number"),
         ("GP-UCB", "soft", {"fixed": 3}, "fixed must be a mapping"),
         ("CEO", "hard", {"shared": "x"}, "CEO cannot keep values in this study; ask without fixed and"),
-        ("Auto", "contextual", {"shared": "m"}, "Auto cannot keep values in this study; .* or choose CBO, cCBO"),
+        (
+            "Auto",
+            "contextual",
+            {"shared": "m"},
+            "Auto cannot keep values in this study; .* or choose GP-UCB, Optuna or Random",
+        ),
         ("Random", "aggregated", {"fixed": {"a": [0.0, 0.5]}}, "values can be fixed in soft, hard and contextual mode"),
         ("TS", "discrete", {"fixed": {"x": 0.5}}, "values can be fixed in soft, hard and contextual mode alone"),
     ],
@@ -176,3 +181,9 @@ def test_data_may_change_more_parameters_than_a_trial(agent, tmp_path):
     trials = [study.ask(), study.ask()]
     for do in (*(trial.do for trial in trials), study.recommendation()):
         assert sum(value != 0.0 for value in do.values()) <= 1
+
+
+def test_agents_that_keep_values_are_those_of_the_mode(tmp_path):
+    study = create_study("doses", storage=tmp_path / "a.db", agent="CoBO", **DOSING)
+    with pytest.raises(ArgumentError, match=r"choose Auto, GP-UCB, Optuna or Random$"):
+        study.ask(context={"age": 40.0}, fixed={"dose": 0.5})

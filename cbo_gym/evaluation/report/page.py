@@ -45,7 +45,7 @@ MAX_NOTEBOOK_ENVS = 12
 
 def write_report(
     board: Leaderboard,
-    folder: Path,
+    folder: Path | str,
     on_figure: Callable[[int, int], object] = lambda done, count: None,
     formats: Sequence[str] = FORMATS,
 ) -> Path:
@@ -67,7 +67,7 @@ def write_report(
     Raises:
         ArgumentError: for another format.
     """
-    report = report_of(board)
+    folder, report = Path(folder), report_of(board)
     drawings = write_figures(report.figures, folder / "figures", formats, on_figure)
     for name, frame in board.frames.items():
         write_text(folder / f"{name}.csv", csv_of(frame))
