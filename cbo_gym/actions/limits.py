@@ -528,7 +528,8 @@ class Limits:
         """Return whether an action may set, or change, just these coordinates."""
         if not self.required | set(self.fixed) <= set(names) or not self._within_counts(names):
             return False
-        return self.polytope(self.members_of(names)) is not None
+        # Without linear limits there is room, which a linear program need not find.
+        return not self._linear or self.polytope(self.members_of(names)) is not None
 
     def members_of(self, names: Collection[str]) -> np.ndarray:
         """Return which coordinates have these names, ``(q,)``."""
