@@ -41,6 +41,7 @@ NOT_RUN = {
 @pytest.mark.parametrize(
     "page", [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page in TUTORIALS)) for page in RUN]
 )
+@pytest.mark.usefixtures("coarse_search")
 def test_the_code_of_a_page_runs(page, tmp_path):
     """In the README and the guide the Python alone: their commands are examples with names of the reader's own.
 

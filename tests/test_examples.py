@@ -13,7 +13,8 @@ from tests.support.sources import script_facts
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "studies").glob("*.py")])
-#: examples of their kind that take longest, even if they are quick; and fits that the tests of their problems make too
+#: examples of their kind that take longest, even if they are quick; fits that the tests of their problems make too, and
+#: training that a page of the guide does
 LONG = (
     "fermenter",
     "fit_chemostat",
@@ -21,12 +22,14 @@ LONG = (
     "outside_optimisers",
     "reproduce_cbo_mw",
     "reproduce_coca_bo",
+    "reproduce_discrete_bandits",
     "reproduce_excbo",
     "reproduce_gpoo",
     "reproduce_mcbo",
     "reproduce_ssem",
     "side_by_side",
     "submit_results",
+    "train_sb3",
     "trained_policies",
 )
 
@@ -34,6 +37,7 @@ LONG = (
 @pytest.mark.parametrize(
     "path", [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in LONG)) for path in EXAMPLES]
 )
+@pytest.mark.usefixtures("coarse_search")
 def test_examples_run(path, tmp_path, monkeypatch, capsys):
     """In this process: importing everything takes most scripts longer than their work."""
     monkeypatch.chdir(tmp_path)

@@ -29,7 +29,8 @@ RUNS = [
     *((agent, PERIODIC, 3) for agent in MASKED if agent != "SSEM-UCB-JO"),
     *((f"SSEM-UCB-JO({option})", PERIODIC, 3) for option in ("degree='search'", "external='sum'")),
     *((agent, PENNY, 2) for agent in ("CBO-MW", "GP-MW")),
-    *((agent, SLICES, 5) for agent in ("DCBO", "ABO", "CBO-Restarted", "GP-UCB-Restarted")),
+    *((agent, SLICES, 5) for agent in ("DCBO", "ABO", "GP-UCB-Restarted")),
+    pytest.param("CBO-Restarted", SLICES, 5, marks=pytest.mark.slow),
     *((agent, "CBO/XYZWBandit-v0", 40) for agent in ARMS),
     ("ParallelBandit", "CBO/ParallelBandit-v0(causes=4)", 40),
     ("EXCBO(components='bic')", "CBO/Dropwave-Noisy-v0", 2),
@@ -41,7 +42,10 @@ OUTSIDE = [
     *("StableBaselines3", "StableBaselines3(algorithm='SAC')", "StableBaselines3(algorithm='DQN')"),
 ]
 #: agents that no other test of the contract plays by default, each in the first of its modes
-OTHERS = sorted({*known_agents()} - {bare_name(label) for label, *_ in RUNS} - {*ONE_A_FAMILY, *OUTSIDE})
+OTHERS = sorted(
+    {*known_agents()} - {bare_name(getattr(run, "values", run)[0]) for run in RUNS} - {*ONE_A_FAMILY, *OUTSIDE}
+)
+LIKE_OTHERS = ("Auto", "qNEHVI")  # one plays what another agent does, the other is qNEHVI-Sets on other sets
 
 
 def first_env(agent: str) -> str:
@@ -53,8 +57,7 @@ def first_env(agent: str) -> str:
 
 @pytest.mark.parametrize(
     ("agent", "env_id", "rounds"),
-    # qNEHVI-Sets is qNEHVI on other sets
-    [*RUNS, *(pytest.param(agent, None, 2, marks=[pytest.mark.slow] * (agent == "qNEHVI")) for agent in OTHERS)],
+    [*RUNS, *(pytest.param(agent, None, 2, marks=[pytest.mark.slow] * (agent in LIKE_OTHERS)) for agent in OTHERS)],
 )
 @pytest.mark.filterwarnings("ignore:.*out of date")
 @pytest.mark.usefixtures("coarse_search")

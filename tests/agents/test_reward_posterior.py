@@ -82,7 +82,9 @@ def test_an_agent_without_a_model_says_so(agent, mode):
     assert learner.reward_posterior([env.action_space.sample()]) is None
 
 
-@pytest.mark.parametrize(("env_id", "mode"), [("CBO/Dropwave-v0", "soft"), ("CBO/ToyGraph-v0", "hard")])
+@pytest.mark.parametrize(
+    ("env_id", "mode"), [("CBO/Dropwave-v0", "soft"), pytest.param("CBO/ToyGraph-v0", "hard", marks=slow)]
+)
 def test_a_networks_interval_is_that_of_networks_drawn_from_it(env_id, mode):
     learner, _, env = played("MCBO", env_id, mode, rounds=12)
     env.action_space.seed(0)

@@ -1,13 +1,8 @@
-import os
-import signal
 import sys
 import threading
-import time
-from dataclasses import replace
 
-import psutil
 import pytest
-from distributed import Client, LocalCluster
+from distributed import LocalCluster
 from typer.testing import CliRunner
 
 from cbo_gym import Execution, evaluate, sweep
@@ -18,62 +13,12 @@ from cbo_gym.evaluation.runs import revisions
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 
 
-def start_cluster(**options):
-    return LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", **options)
-
-
 @pytest.fixture(scope="module")
 def cluster():
-    """A cluster whose workers are threads of this process, which costs a tenth of starting processes."""
-    with start_cluster(processes=False, protocol="tcp") as running:
+    """A cluster whose workers are threads of this process; trials start processes, and kill some of them."""
+    options = {"threads_per_worker": 1, "processes": False, "protocol": "tcp", "dashboard_address": ":0"}
+    with LocalCluster(n_workers=2, **options) as running:
         yield running
-
-
-def worker_pids(cluster):
-    with Client(cluster.scheduler_address, set_as_default=False) as client:
-        client.wait_for_workers(2)
-        return list(client.run(os.getpid).values())
-
-
-@pytest.fixture
-def processes():
-    with start_cluster(processes=True) as running:
-        yield running
-
-
-@pytest.mark.slow
-def test_a_killed_worker_loses_no_run(processes, tmp_path):
-    cluster, notes, folder = processes, tmp_path / "notes", tmp_path / "runs"
-    notes.mkdir()
-    agent = f"tests.support.agents:Slow(folder={str(notes)!r}, seconds=0.1)"
-    worker_pids(cluster)  # both are there
-    ended, killed = [], []
-
-    def on_run(run):
-        ended.append(run)
-        if len(ended) == 2:
-            seen, deadline = set(notes.iterdir()), time.monotonic() + 60
-            while not (begun := set(notes.iterdir()) - seen):
-                assert time.monotonic() < deadline, "no further run begins"
-                time.sleep(0.01)
-            player = int(begun.pop().name.partition("-")[0])  # in the middle of a run of 0.8 s
-            worker = psutil.Process(player).parent().parent()  # of the process that plays with this agent
-            killed.extend([worker.pid, player])
-            os.kill(killed[0], signal.SIGKILL)
-
-    words = ([agent], ["CBO/Dropwave-v0"], range(5), folder)
-    dask = Execution("dask", cluster.scheduler_address)
-    count = sweep(*words, horizon=8, execution=replace(dask, on_run=on_run))
-    assert count == {"finished": 5, "failed": 0, "skipped": 0, "resumed": 0}
-    assert sorted(run.seed for run in ended) == list(range(5))
-    runs = list(load_runs(folder))
-    assert sorted(run.seed for run in runs) == list(range(5))
-    assert all(run.status == "finished" for run in runs)
-    assert len(list(notes.iterdir())) > 5, "no run was cut off, so nothing was tested"
-    assert killed[0] not in worker_pids(cluster)
-    assert not psutil.pid_exists(killed[1]), "the run outlived the worker that asked for it"
-
-    assert sweep(*words, horizon=8, execution=dask)["resumed"] == 5
 
 
 def test_the_command_line_plays_on_a_cluster_as_on_this_machine(cluster, tmp_path):

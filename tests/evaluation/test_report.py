@@ -139,6 +139,7 @@ def test_charts_hold_the_numbers_of_the_figures(tmp_path):
     assert not (tmp_path / "figures").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("chromium"), reason="needs chromium")
 def test_sorting_filter_and_curves_work_in_a_browser(tmp_path):
     scores = {"A": 0.5, "B": 0.9, "C": -0.2, "D": 0.7}

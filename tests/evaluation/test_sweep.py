@@ -277,6 +277,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_sweep_at_once_also_in_the_middle_of_its_only_run(tmp_path):
     agent = f"tests.support.agents:Slow(folder={str(tmp_path)!r}, seconds=60)"
     code = INTERRUPTED.format(agent=agent, folder=str(tmp_path / "runs"))

@@ -53,6 +53,7 @@ def test_a_target_set_is_a_word_and_its_variables_have_native_units() -> None:
     assert study.trials[0].user_attrs["action"] == "do(X1 = 3.5)"
 
 
+@pytest.mark.slow
 def test_on_a_noisy_system_the_model_s_trial_is_better_than_the_luckiest() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     gaps = []

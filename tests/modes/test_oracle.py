@@ -127,6 +127,7 @@ def test_toy_graph_by_calculus():
     assert -5 + 25 * oracle.optimum.action["values"][1] == pytest.approx(best.x, abs=1e-2)
 
 
+@pytest.mark.slow
 def test_the_search_is_not_caught_by_one_of_many_local_optima():
     env = gym.make("CBO/Alpine2-DGM-v0", noise_scale=1.0, noise_std=0.05).unwrapped
     peaks = [0.184, 0.484, 0.792]  # of |sqrt(10 a) sin(10 a)|: the noise moves them little

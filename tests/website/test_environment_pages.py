@@ -155,6 +155,7 @@ def test_landscapes_hold_the_optimum_and_nothing_above_it(env_id: str) -> None:
 def test_an_environment_without_a_recorded_optimum_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Environment(ALL[0].entry.model_copy(update={"optimum": None}))
     assert landscapes.landscape_of(one.dynamics, None) is None
+    monkeypatch.setattr(environment_pages, "ranking", dict)
     monkeypatch.setitem(one.__dict__, "pictures", DRAWN._replace(landscape=""))
     text = environment_pages.page(one)
     assert f"`cbo-gym optimum {one.entry.id}` computes it" in text
