@@ -35,6 +35,10 @@ def shared_workers(pytestconfig: pytest.Config) -> Iterator[None]:
             for module in ("evaluation.play.sweep", "referee.admission", "referee.isolated", "referee.submission"):
                 patch.setattr(f"cbo_gym.{module}.Worker", SharedWorker)
             patch.setattr("cbo_gym.evaluation.play.grid.describe_isolated", describe)
+            if os.name == "posix":
+                from tests.support.forks import ForkedProcess
+
+                patch.setattr("cbo_gym._util.processes.worker.start_process", ForkedProcess)
         yield
     close_idle()
 

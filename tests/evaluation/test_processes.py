@@ -8,8 +8,17 @@ import time
 import psutil
 import pytest
 
+from cbo_gym._util.processes import worker as workers
 from cbo_gym._util.processes.channel import DiedError
 from cbo_gym._util.processes.worker import Limits, Worker
+
+START = workers.start_process
+
+
+@pytest.fixture(autouse=True)
+def _real_processes(monkeypatch):
+    """Other tests fork them."""
+    monkeypatch.setattr(workers, "start_process", START)
 
 
 def test_calls_are_answered_and_a_death_ends_one_call_only(capfd):
