@@ -70,7 +70,7 @@ def test_a_category_has_no_threshold_and_no_price_per_unit(tmp_path):
 def test_values_have_their_kinds_from_the_suggestion_to_the_table(tmp_path, mode):
     study = mixed(tmp_path / "s.db", mode=mode)
     names = {name if mode == "hard" else f"p_{name}": domain for name, domain in SETTABLE.items()}
-    for _ in range(12):
+    for _ in range(6):
         trial = study.ask()
         for name, value in trial.do.items():
             kind = names[name]

@@ -91,7 +91,7 @@ def of_a_description(draw):
     return "/new", {**FIELDS, name: draw.choice(wrong)}
 
 
-@pytest.mark.parametrize("requests", [80, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("requests", [40, pytest.param(1000, marks=pytest.mark.slow)])
 def test_wrong_requests_change_nothing(tmp_path, requests):
     draw = random.Random(requests)
     study = fermenter(tmp_path / "f.db", agent="Random")
@@ -158,7 +158,7 @@ def mutated(draw, forgery):
     return method, f"{path}?{query}", {"content": body if method == "POST" else b"", "headers": headers}
 
 
-@pytest.mark.parametrize("requests", [40, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("requests", [20, pytest.param(2000, marks=pytest.mark.slow)])
 def test_no_request_of_any_route_fails_in_the_server(tmp_path, requests):
     draw = random.Random(requests)
     study = fermenter(tmp_path / "f.db", agent="Random")

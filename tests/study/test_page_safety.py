@@ -147,7 +147,7 @@ def test_a_missing_page_is_404_and_no_other_file_is_served(visitor):
         visitor.get(path, 404)
 
 
-@pytest.mark.parametrize("length", [4_000_001, 10_000_000])
+@pytest.mark.parametrize("length", [4_000_001, pytest.param(10_000_000, marks=pytest.mark.slow)])
 def test_long_input_is_refused(tmp_path, visitor, length):
     before = events_of(tmp_path / "f.db")
     cell = "1" * length
