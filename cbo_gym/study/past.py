@@ -155,7 +155,9 @@ def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]
         if lesson(agent, units, units.read(fields["action"]), fields, observe(units, fields)) is None
     ]
     if unused:
-        words = describe_unused(units, unused, len(past), playing(LEARN_MECHANISMS, units))
+        is_one = len(units.objectives) == 1
+        learners = playing(LEARN_MECHANISMS, units) if is_one else "none with several objectives"
+        words = describe_unused(units, unused, len(past), learners)
         warnings.warn(words, UnusedDataWarning, stacklevel=3)
 
 

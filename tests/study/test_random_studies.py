@@ -23,6 +23,7 @@ def test_only_refusals_in_words_nothing_outside_and_the_log_replays(agent, mode,
 
 
 @pytest.mark.filterwarnings("ignore::cbo_gym.study.diagram_check.DiagramWarning")
+@pytest.mark.filterwarnings("ignore::cbo_gym.study.campaigns.UnusedDataWarning")
 @pytest.mark.parametrize(
     ("agent", "mode", "seed"),
     [
