@@ -140,13 +140,8 @@ class Units:
     def subject(self, names: Iterable[str], where: str = "") -> str:
         """Return those of the names that are objectives as the subject of a sentence: ``the reward titre is``."""
         known = [name for name in self.measured_objectives if name in names]
-        kind, verb = ("objectives", "are") if len(known) > 1 else (self.objective_word, "is")
-        return f"the {kind} {' and '.join(known)}{where} {verb}" if known else ""
-
-    @property
-    def objective_word(self) -> str:
-        """The word for an objective: the only one is the reward."""
-        return "reward" if len(self.objectives) == 1 else "objective"
+        plural, kind = len(known) > 1, "objective" if self.description.objectives else "reward"
+        return f"the {kind}{'s' * plural} {' and '.join(known)}{where} {'are' if plural else 'is'}" if known else ""
 
     def measured(self, values: Any, std: Mapping[str, Any] | None = None) -> Measured:
         """Return the values of all variables with their precision.

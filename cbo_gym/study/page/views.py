@@ -47,12 +47,12 @@ def fields_of(
     """Return the fields of a form, with the user's input or else with initial values.
 
     Each has the ``key`` by which it is sent, the ``name`` and ``unit`` of the variable, a ``hint``, the ``options`` of
-    a category, and a list of ``inputs``, two for an interval; the reward is ``required``.
+    a category, and a list of ``inputs``, two for an interval; objectives are ``required``.
     """
     description = case.description
     typed = problem.typed if problem is not None and problem.form == form else None
     count = 2 if prefix in (DID, DO) and case.study.interface.codec.intervals else 1
-    fields = []
+    fields, known = [], "an objective" if description.objectives else "the reward"
     for name in names:
         initial = _inputs(filled.get(name), shortened=prefix == DID)
         inputs = initial if typed is None else list(typed.get(prefix + name, ()))
@@ -63,7 +63,7 @@ def fields_of(
                 "key": prefix + name,
                 "name": name,
                 "unit": description.units.get(name, ""),
-                "hint": f"the {case.study.units.objective_word}" if required else hint,
+                "hint": known if required else hint,
                 "options": _options(case, name, prefix),
                 "inputs": (inputs + [""] * count)[:count],
                 "required": required,
