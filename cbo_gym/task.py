@@ -39,6 +39,7 @@ class Mode(StrEnum):
     ADVERSARIAL = "adversarial"
     DYNAMIC = "dynamic"
     SUBSET = "subset"
+    PARTIAL = "partial"
 
 
 @dataclass(frozen=True)
@@ -231,6 +232,21 @@ class SoftTask(ParametricTask):
 @dataclass(frozen=True, kw_only=True)
 class SubsetTask(SoftTask):
     """Task of subset mode: soft actions whose coordinates are 0 or 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartialTask(SoftTask):
+    """Task of partial mode. ``costs.variables`` are the prices of the nodes; nodes without a price are free.
+
+    Args:
+        unfinished: reward of a round that does not buy the reward.
+        parts: node -> native ``(low, high)`` of its values as a bought part; empty if parts must be made.
+        budget: cost at which purchases end; None without such a limit.
+    """
+
+    unfinished: float
+    parts: Mapping[str, Interval]
+    budget: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

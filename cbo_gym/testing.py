@@ -414,7 +414,7 @@ def _check_composition(dynamics: Dynamics, subject: str, seed: int) -> None:
     if composition is None or scm.reward in {variable.name for variable in scm.noisy}:
         return
     noise = scm.draw_noise(np.random.default_rng(seed), SAMPLES)
-    values = dynamics.play(noise, dynamics.decode_batch(_some_actions(dynamics, SAMPLES, seed)))
-    nodes = {name: np.broadcast_to(values[name], SAMPLES) for name in scm.nodes[:-1]}
+    values = scm.propagate(noise, dynamics.decode_batch(_some_actions(dynamics, SAMPLES, seed)))
+    nodes = {name: np.asarray(values[name]) for name in scm.nodes[:-1]}
     if not np.allclose(composition(nodes), values[scm.reward], rtol=1e-9, atol=1e-9):
         raise ContractError(f"{subject}: the composition does not give the reward")

@@ -297,6 +297,14 @@ class GaussianProcess:
         precision = self._inverse_root.square().sum(0)
         return self._posterior.weights / precision, self._scale / precision.sqrt()
 
+    def covariance(self, points: Tensor, others: Tensor) -> Tensor:
+        """Return posterior covariances of the latent function: points ``... x d`` and ``m x d`` to ``... x m``."""
+        self.update()
+        first, second = self.normalise(points), self.normalise(others)
+        prior = self.kernel.at(self.kernel_theta, second)(first).cross
+        projected = [self._posterior.cross_covariance(own).cross @ self._posterior.root.T for own in (first, second)]
+        return self._scale.square() * (prior - projected[0] @ projected[1].T)
+
     def prior_std(self, points: Tensor) -> Tensor:
         """Return prior standard deviations under the hyper-parameters of the last fit: ``... x d`` to ``...``."""
         self.update()

@@ -213,8 +213,7 @@ class GPNetwork:
             ]
             measured = not np.isnan([*inputs, values[self._index[node]]]).any()
             if node not in target and measured and not differs[self._index[node]]:
-                error = standard_error(observation, self._index[node])
-                add_measured(self.surrogates[node], inputs or [0.0], values[self._index[node]], error)
+                self.learn(node, inputs, values[self._index[node]], standard_error(observation, self._index[node]))
         self._stale = True
         if self.signals:
             self._rows = torch.cat([self._rows, self.features.of_actions([action]).to(self.inputs)])
@@ -225,6 +224,11 @@ class GPNetwork:
             own = [[not differs[self._index[node]] for node in self.nodes]]
             self._own = torch.cat([self._own, torch.tensor(own, device=self._own.device)])
             self._update_signals()
+
+    def learn(self, node: str, inputs: Sequence[float], output: float, error: float = 0.0) -> None:
+        """Learn a value of one node, with its standard error, from its parents and its own actions."""
+        add_measured(self.surrogates[node], inputs or [0.0], output, error)
+        self._stale = True
 
     def update(self) -> None:
         """Update all GPs to their data together."""

@@ -416,6 +416,34 @@ class ChoiceCodec(Codec):
         return int(action[self.key])
 
 
+class PurchaseCodec(ChoiceCodec):
+    """A choice of a node and its inputs; the record has the node's name by the key, and the native inputs by name."""
+
+    def to_record(self, action: Action) -> Record:
+        return {self.key: self.choices[self.choice_index(action)], **self.to_native(action)}
+
+    def from_record(self, record: Any) -> Action:
+        chosen = record.get(self.key)
+        if chosen not in self.choices:
+            raise ArgumentError(
+                f"{self.key} must be one of {list(self.choices)}; given {short_repr(chosen)}"
+                f"{did_you_mean(chosen, self.choices)}"
+            )
+        index = self.choices.index(chosen)
+        inputs = {name: value for name, value in record.items() if name != self.key}
+        if set(inputs) != self.sets[index]:
+            raise ArgumentError(f"give one value for each of {sorted(self.sets[index])}; given {list(inputs)}")
+        values = self.domains.unset.copy()
+        for name, native in inputs.items():
+            values[self.domains.names.index(name)] = self._to_unit(name, native)
+        return {self.key: index, "values": values.clip(0.0, 1.0)}
+
+    def to_string(self, record: Record) -> str:
+        assert isinstance(record, dict)
+        inputs = {name: value for name, value in record.items() if name != self.key}
+        return f"{record[self.key]} at {_format_assignments(inputs.items())}"
+
+
 class ArmCodec(Codec):
     """One of a list of interventions, by its index; a point is a share of the list. Recorded by name, in native units.
 

@@ -193,7 +193,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             objectives = self.dynamics.objectives(values, played)
             info["objectives"] = {name: float(value) for name, value in objectives.items()}
         if self._priced:
-            info["cost"] = self.dynamics.cost(played)
+            info["cost"] = self.dynamics.cost(situated)
         return info
 
     def to_intervention(self, action: Action) -> Intervention:

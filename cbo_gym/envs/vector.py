@@ -207,11 +207,12 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
                 raise gym.error.InvalidAction(
                     f"give one action for each of {self.num_envs} environments; given {len(column)}"
                 )
+        intervention = self.dynamics.situate(intervention, memory)
         paid: StepInfo = {}
         if self.dynamics.costs is not None:
             cost = np.array(np.broadcast_to(self.dynamics.cost(intervention), self.num_envs), dtype=float)
             paid = {"cost": cost, "_cost": np.ones(self.num_envs, dtype=bool)}
-        return self.dynamics.situate(intervention, memory), paid
+        return intervention, paid
 
     def _by_name(self, values: Values, intervention: Intervention) -> StepInfo:
         """Return the entries of ``info`` for several objectives."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import fields
+from inspect import signature
 from io import BytesIO
 from types import BuiltinFunctionType, FunctionType, MappingProxyType
 from typing import Any
@@ -29,14 +30,13 @@ from cbo_gym.scm.expression import Expression, trace
 
 # Classes and the arguments that make an object again, which are its attributes; of dataclasses, those of __init__.
 _DATACLASSES = (
-    tasks.SoftTask, tasks.HardTask, tasks.ContextualTask, tasks.AggregatedTask, tasks.MaskedTask, tasks.DiscreteTask,
-    tasks.AdversarialTask, tasks.DynamicTask, tasks.SubsetTask, tasks.GraphKnowledge, tasks.Constraint, tasks.Objective,
+    *(kind for kind in vars(tasks).values() if isinstance(kind, type) and issubclass(kind, tasks.Task)),
+    tasks.GraphKnowledge, tasks.Constraint, tasks.Objective,
     noise.Zero, noise.Normal, noise.Uniform, noise.GaussianMixture, noise.Arcsine, noise.TruncatedNormal,
     noise.Empirical, noise.Discrete, noise.DistributionFamily, components.Linear, components.Polynomial,
     components.Periodic, components.Tanh, components.Sum, Costs, Expression,
 )  # fmt: skip
-_CODEC = ("space", "domains")
-_CHOICES = (*_CODEC, "key", "sets", "choices")
+_CODECS = [kind for kind in vars(codecs).values() if isinstance(kind, type) and issubclass(kind, codecs.Codec)]
 _ARGUMENTS: dict[type, tuple[str, ...]] = {
     **{kind: tuple(field.name for field in fields(kind) if field.init) for kind in _DATACLASSES},
     spaces.Box: ("low", "high", "dtype"), spaces.Discrete: ("n", "start"), spaces.Dict: ("spaces",),
@@ -46,9 +46,7 @@ _ARGUMENTS: dict[type, tuple[str, ...]] = {
     Integer: ("low", "high"), Categorical: ("categories",), CausalDiagram: (
         "nodes", "directed", "bidirected", "allow_cycles"
     ),
-    codecs.BoxCodec: _CODEC, codecs.SparseCodec: _CODEC, codecs.GridCodec: _CODEC, codecs.CellCodec: _CODEC,
-    codecs.SuperArmCodec: (*_CODEC, "arms"), codecs.ChoiceCodec: _CHOICES, codecs.PolicyCodec: _CHOICES,
-    codecs.ArmCodec: ("space", "arms", "choices"),
+    **{kind: tuple(signature(kind).parameters) for kind in _CODECS},
 }  # fmt: skip
 # Classes whose objects pickle as they are; those of NumPy's numbers and their types do too.
 _VALUES = (np.ndarray, tasks.Round)

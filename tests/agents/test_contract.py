@@ -31,6 +31,7 @@ RUNS = [
     *((agent, PENNY, 2) for agent in ("CBO-MW", "GP-MW")),
     *((agent, SLICES, 5) for agent in ("DCBO", "ABO", "GP-UCB-Restarted")),
     pytest.param("CBO-Restarted", SLICES, 5, marks=pytest.mark.slow),
+    *((agent, "CBO/GPs1-v0", 3) for agent in ("FastPKGFN(samples=4)", "PKGFN(samples=4)", "TSFN", "FullEIFN")),
     *((agent, "CBO/XYZWBandit-v0", 40) for agent in ARMS),
     ("ParallelBandit", "CBO/ParallelBandit-v0(causes=4)", 40),
     ("EXCBO(components='bic')", "CBO/Dropwave-Noisy-v0", 2),
@@ -168,6 +169,8 @@ ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
     ("CellGPUCB", {"beta": "none"}, "beta must be one of"),
     ("UCB", {"sets": "minimum"}, r"sets must be one of .*; given 'minimum'; did you mean 'minimal'"),
     ("DCBO", {"joint": "yes"}, "joint"),
+    ("FastPKGFN", {"fantasies": 0}, "fantasies must be a whole number from 1 to"),
+    ("PKGFN", {"samples": 0}, "samples must be a whole number from 1 to"),
     ("GPUCBRestarted", {"beta": -1.0}, "beta"),
     *(
         ("Auto", {"seconds": seconds}, "seconds, unless it is None, must be a finite number above 0; given ")

@@ -18,6 +18,7 @@ SLOWER = {  # least share of Pendulum's rate, where it is not 1
     "masked": 0.6,  # a round draws signals and errors of observation for every node, and reports two vectors
     "contextual": 0.7,  # a round also propagates the noise of the next one, for its context
     "adversarial": 0.5,  # a round also works out what the adversary replies to the action
+    "partial": 0.2,  # a round looks for parts made with the same parameters, and finds out which nodes it makes
     "dynamic": 0.7,  # a round also goes through the slices before its own, as they were implemented
     "CBO/PooledTesting-v0": 0.8,  # five of ten mechanisms compute a week of testing, with powers
 }

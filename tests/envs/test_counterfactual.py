@@ -11,7 +11,7 @@ from tests.support.loop import reset
 
 # contextual mode has an environment of its own here; where rounds depend on those before them, two runs that play
 # different actions part: see the modes' own tests
-ASIDE = ("contextual", "adversarial", "dynamic")
+ASIDE = ("contextual", "adversarial", "dynamic", "partial")
 ENVS = {entry.mode: entry.id for entry in entries() if entry.mode not in ASIDE}
 ENVS |= {"contextual": "CBO/CoCaFig1-v0", "cyclic": "CBO/TrainDelay-v0"}
 every_mode = pytest.mark.parametrize("env_id", ENVS.values(), ids=ENVS.keys())

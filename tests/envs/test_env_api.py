@@ -58,7 +58,7 @@ def test_the_checkers_of_gymnasium_and_stable_baselines3(env_id: str) -> None:
 @pytest.mark.parametrize("env_id", EVERY_ID)
 def test_spaces(env_id: str) -> None:
     env = gym.make(env_id).unwrapped
-    box = env.action_space["values"] if env.mode in ("hard", "contextual", "dynamic") else env.action_space
+    box = env.action_space["values"] if env.mode in ("hard", "contextual", "dynamic", "partial") else env.action_space
     if env.mode in ("masked", "subset"):
         assert box.shape == (env.scm.action_dim,)
     elif env.mode == "discrete":
@@ -76,6 +76,7 @@ def test_spaces(env_id: str) -> None:
         "masked": {"exogenous"},
         "adversarial": {"adversary"},
         "dynamic": {"slice", "trial"},
+        "partial": {"bought", "spent"},
     }
     assert set(env.observation_space) == {"nodes", *more.get(env.mode, set())}
 
@@ -237,6 +238,7 @@ def test_builder_parameters_pass_through_make() -> None:
                 ("binary_tree:binary_tree", "hard", "lists no target sets"),
                 ("dynamic:stat", "hard", "Stat lists no target sets"),
                 ("function_networks:dropwave", "adversarial", "Dropwave has no adversary, so no adversarial mode"),
+                ("function_networks:dropwave", "partial", "Dropwave has no NodePurchases"),
                 ("hard_graphs:toy_graph", "aggregated", "ToyGraph has no soft parameters, so no aggregated mode"),
                 ("hard_graphs:toy_graph", "masked", "ToyGraph has no soft parameters, so no masked mode"),
                 ("hard_graphs:toy_graph", "contextual", "ToyGraph has no contexts, so it has no contextual mode"),

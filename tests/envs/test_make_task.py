@@ -52,7 +52,7 @@ def test_contents(env_id: str) -> None:
     assert task.diagram == whole.diagram
     assert task.action_space == env.action_space
     assert task.observation_space == env.observation_space
-    if entry.mode in ("soft", "masked", "adversarial", "subset"):
+    if entry.mode in ("soft", "masked", "adversarial", "subset", "partial"):
         assert (task.composition is None) == (problem.composition is None)
     else:
         assert not hasattr(task, "composition")

@@ -21,6 +21,7 @@ ONE_BY_ONE = {
     "contextual": "CBO/PSAContextual2-v0",
     "dynamic": "CBO/DCBOStat-v0",
     "adversarial": "CBO/Dropwave-Penny-v0",
+    "partial": "CBO/GPs1-v0",
 }
 
 

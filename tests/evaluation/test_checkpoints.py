@@ -34,6 +34,7 @@ OF_MODE = TOGETHER | {
     "subset": "CBO/LinearSEMHierarchical5-v0",
     "dynamic": "CBO/DCBOStat-v0",
     "adversarial": "CBO/Dropwave-Penny-v0",
+    "partial": "CBO/GPs1-v0",
 }
 OF_LIBRARIES = ("Optuna", "StableBaselines3")  # what these hold cannot be kept
 KILLED = """

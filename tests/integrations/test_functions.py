@@ -12,7 +12,7 @@ from cbo_gym.envs import oracle_of
 from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 
-ASIDE = ("contextual", "dynamic", "adversarial")  # whose rewards are no function of the action alone
+ASIDE = ("contextual", "dynamic", "adversarial", "partial")  # whose rewards are no function of the action alone
 OF_MODE = {entry.mode: entry.id for entry in reversed(entries()) if entry.mode not in ASIDE}
 every_mode = pytest.mark.parametrize("env_id", OF_MODE.values(), ids=OF_MODE.keys())
 CONTEXTUAL = "CBO/CoCaFig1-v0"

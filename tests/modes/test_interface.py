@@ -158,7 +158,7 @@ def test_without_sizes_initial_actions_come_in_the_usual_ones(env_id: str) -> No
     """By mode: those of problems of one's own, and how many random ones stand for "as many as a fit needs"."""
     dynamics = dynamics_of(env_id)
     mode = dynamics.mode
-    usual = {"soft": (0, None), "adversarial": (0, None), "hard": (10, 2), "dynamic": (10, 0)}
+    usual = {"soft": (0, None), "adversarial": (0, None), "partial": (0, None), "hard": (10, 2), "dynamic": (10, 0)}
     assert dynamics.usual_initial_data == usual.get(mode, (0, 0))
     if mode in ("soft", "aggregated", "masked"):
         actions = dynamics.initial_actions(np.random.default_rng(0), 0, None)

@@ -66,10 +66,10 @@ def test_the_page_has_the_rules_with_their_evidence_as_they_are(mode):
 def test_the_short_answer_is_the_best_of_those_that_are_compared_below_it(mode):
     """Or level with it, to a hundredth."""
     page = method_choice.PAGE.read_text(encoding="utf-8")
-    (short,) = re.findall(rf"^\| \[{mode}\]\(.*\) \| \[(.*?)\]", page, re.MULTILINE)
     part = page.partition(f"\n## {mode.capitalize()} mode\n")[2].partition("\n## ")[0]
     if (known := re.search(r"^\| graph known \| (.*?) \|", part, re.MULTILINE)) is None:
         pytest.skip("no two methods compare")
+    (short,) = re.findall(rf"^\| \[{mode}\]\(.*\) \| \[(.*?)\]", page, re.MULTILINE)
     scores = {name: float(score) for name, score in re.findall(r"\[(.*?)\]\(.*?\) ([\d.-]+)", known[1])}
     assert scores.get(short, 0.0) >= max(scores.values()) - 0.01
 

@@ -255,6 +255,7 @@ ENVS = {
     "discrete": "CBO/IVBandit-v0",
     "adversarial": "CBO/Dropwave-Penny-v0",
     "dynamic": "CBO/DCBOStat-v0",
+    "partial": "CBO/GPs1-v0",
 }
 
 

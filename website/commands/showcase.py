@@ -56,6 +56,7 @@ MODES = {
     Mode.DISCRETE: Example("one of finitely many `do(X = x)`", "all nodes", "CBO/XYZWBandit-v0", 100),
     Mode.ADVERSARIAL: Example("parameters, against a second player", "nodes and its move", "CBO/Dropwave-Penny-v0", 50),
     Mode.DYNAMIC: Example("`do(X = x)` in a time slice", "nodes of the slice", "CBO/DCBOStat-v0", 30),
+    Mode.PARTIAL: Example("a node to buy", "its value", "CBO/GPs1-v0", 60),
     Mode.SUBSET: Example("a subset of the nodes", "all nodes", "CBO/LinearSEMHierarchical5-v0", 100),
 }
 

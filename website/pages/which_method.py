@@ -170,8 +170,7 @@ def short_table(runs: pl.DataFrame) -> str:
     rows = []
     for mode in Mode:
         cells = ["not known yet", "", "", ""]
-        if best := answer(mode, runs):
-            envs = _runs_of(best.agent, mode, runs)["id"].n_unique()
+        if (best := answer(mode, runs)) and (envs := _runs_of(best.agent, mode, runs)["id"].n_unique()):
             cells = [agent_link(best.agent), f"{best.score:.3f}", str(envs), f"{best.seconds:.2g}"]
         rows.append([f"[{mode}](#{mode}-mode)", *cells])
     return table(["mode", "use", "mean score", "environments", "seconds a round, at most"], rows, left=2)

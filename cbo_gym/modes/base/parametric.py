@@ -87,8 +87,8 @@ class ParametricInterface(Interface):
         }
 
     def priced_values(self, intervention: Intervention) -> Sequence[Floats]:
-        """Return the native value at which each parameter is priced."""
-        return intervention.soft
+        """Return the native value at which each of the agent's parameters is priced."""
+        return intervention.soft[: len(self.domains)]
 
     def affected_nodes(self) -> dict[str, str]:
         names = self.problem.domains.names

@@ -19,6 +19,11 @@ def pooled_testing(nodes: Nodes) -> Number:
     return 0.0 - (nodes["L1"] + nodes["L2"] + nodes["L3"])
 
 
+def tablet_utility(nodes: Nodes) -> Number:
+    """Return the utility of a tablet that is strong and disintegrates quickly."""
+    return (60.0 - nodes["time"]) / 60.0 * nodes["strength"] / 1.5
+
+
 def misfit(reference: Sequence[float], names: Sequence[str], nodes: Nodes) -> Number:
     """Return negated mean squared difference of some nodes from a reference."""
     return 0.0 - mean_squared_error([nodes[name] for name in names], reference)

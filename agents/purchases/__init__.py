@@ -1,0 +1,1 @@
+"""Agents of partial mode, which buy the nodes of a function network."""

@@ -1,0 +1,256 @@
+"""PurchaseAgent: the base class of agents that model every node of a function network and buy single nodes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from cbo_gym.actions import BoxCodec, Domains
+from cbo_gym.agent import Agent
+from cbo_gym.agents.common.limits import require_device
+from cbo_gym.agents.common.quasi_random import normals
+from cbo_gym.agents.common.search import maximise
+from cbo_gym.agents.networks.gp_network import GPNetwork
+from cbo_gym.agents.purchases.stock import Stock
+from cbo_gym.task import Action, Info, Mode, Observation, PartialTask, Round, SoftTask
+
+# Draws of the nodes' functions for the posterior mean of the reward, and for its expected improvement.
+MEAN_SAMPLES, IMPROVEMENT_SAMPLES = 32, 64
+# Draws for the choice of the starts of an ascent.
+COARSE_SAMPLES = 8
+# Size of the searches for the best posterior mean and for the best expected improvement.
+SEARCH = {"raw_samples": 512, "perturbed": 64, "generations": 3, "children": 8, "restarts": 4}
+# Draws of networks, and points at which each is maximised.
+DRAWN_POINTS, DRAWN_GENERATIONS, DRAWN_PARENTS, DRAWN_CHILDREN = 512, 4, 16, 8
+# Smoothness of the expected improvement, as a share of the spread of the rewards.
+SMOOTHNESS = 1e-2
+MIN_SMOOTHNESS = 1e-9
+
+NodeValue = Callable[[str, Tensor], Tensor]
+
+
+def soft_view(task: PartialTask) -> SoftTask:
+    """Return the soft task whose actions are the parameters of full evaluations."""
+    names = dict(zip(task.action_names, task.action_domains, strict=True))
+    box = spaces.Box(0.0, 1.0, (len(names),), dtype=np.float64)
+    common = {field.name: getattr(task, field.name) for field in fields(SoftTask)}
+    return SoftTask(
+        **common | {"mode": Mode.SOFT, "action_space": box, "codec": BoxCodec(box, Domains(names)), "initial_data": ()}
+    )
+
+
+class PurchaseAgent(Agent):
+    """Base class of agents with a GP for every node, which recommend the best posterior mean of the reward.
+
+    A known composition takes the place of the reward's GP. When the rest of the budget buys nothing, the first node is
+    played, which is free then.
+
+    Args:
+        device: torch device.
+
+    Attributes:
+        network: the GPs of the nodes.
+        stock: what has been made since the initial data.
+        left: rest of the budget; infinite without a budget.
+    """
+
+    modes = frozenset({Mode.PARTIAL})
+    task: PartialTask
+    network: GPNetwork
+
+    def __init__(self, device: str = "cpu") -> None:
+        self.device = require_device(device)
+
+    def setup(self, seed: int) -> None:
+        self.view = soft_view(self.task)
+        self.network = GPNetwork(self.view, self.device)
+        self.stock = Stock(self.task)
+        self.left = float("inf") if self.task.budget is None else self.task.budget
+        self._width = len(self.task.action_domains)
+        self._index = {node: index for index, node in enumerate(self.task.nodes)}
+        self._best: np.ndarray | None = None
+
+    def initial_rounds(self) -> Sequence[Round]:
+        return self.task.initial_data
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        made = observation["bought"] > 0.0
+        point = np.asarray(action["values"], dtype=float)[: self._width]
+        known = self._known_values(action, point)
+        known[made] = observation["nodes"][made]
+        for index in np.flatnonzero(made):
+            node = self.task.nodes[index]
+            parents = [known[self._index[parent]] for parent in self.network.parents[node]]
+            own = [point[i] for i in self.network.actions[node]]
+            self.network.learn(node, [*parents, *own], float(observation["nodes"][index]))
+        if len(self.history) > len(self.task.initial_data):
+            self.stock.add(point, made, observation["nodes"])
+        if self.task.budget is not None:
+            self.left = self.task.budget - float(observation["spent"][0])
+        if made.any():
+            self._best = None
+
+    def _known_values(self, action: Action, point: np.ndarray) -> np.ndarray:
+        """Return the values of nodes that were not made in a round but entered others, NaN where there are none."""
+        if not self.task.parts:
+            return self.stock.values_at(point)
+        known = np.full(len(self.task.nodes), np.nan)
+        native = self.task.codec.domains.to_native(np.asarray(action["values"], dtype=float).tolist())
+        for part, value in zip(self.task.parts, native[self._width :], strict=True):
+            known[self._index[part]] = value
+        return known
+
+    def act(self, observation: Observation) -> Action:
+        seed = int(self.rng.integers(2**31))
+        if not self.history:
+            return self.buy_all(self.rng.random(self._width))
+        if self.left < min(self.price(node) or np.inf for node in self.task.nodes):
+            return self.buy(self.task.nodes[0], self.best())
+        return self.choose(seed)
+
+    @abstractmethod
+    def choose(self, seed: int) -> Action:
+        """Return the next purchase, after at least one round.
+
+        Args:
+            seed: seed of the search.
+        """
+
+    def price(self, node: str) -> float:
+        """Return the price of a node."""
+        costs = self.task.costs
+        return 0.0 if costs is None else costs.variables.get(node, 0.0)
+
+    def buy(self, node: str, point: np.ndarray, parts: Mapping[str, float] | None = None) -> Action:
+        """Return the purchase of a node with parameters ``(q,)``, and with native values of bought parts."""
+        values = self.task.codec.domains.unset.copy()
+        values[: self._width] = point
+        for offset, part in enumerate(self.task.parts):
+            if parts and part in parts:
+                scale = self.task.codec.domains.scales[self._width + offset]
+                values[self._width + offset] = min(max(float(scale.to_unit(parts[part])), 0.0), 1.0)
+        return {"node": np.int64(self._index[node]), "values": values}
+
+    def buy_all(self, point: np.ndarray) -> Action:
+        """Return the purchase of all nodes with parameters ``(q,)``."""
+        return self.buy(self.task.reward, point) | {"node": np.int64(len(self.task.codec.choices) - 1)}
+
+    def recommend(self) -> Action:
+        return self.buy_all(self.best()) if self.history else super().recommend()
+
+    def best(self) -> np.ndarray:
+        """Return the parameters with the best posterior mean of the reward, ``(q,)``."""
+        if self._best is None:
+            self._best = self.maximise(self.expected_reward, seed=len(self.history))
+        return self._best
+
+    def estimated_rewards(self) -> np.ndarray:
+        points = np.array([past.action["values"][: self._width] for past in self.history])
+        last = len(self.task.codec.choices) - 1
+        whole = np.array([int(past.action["node"]) == last for past in self.history])
+        with torch.no_grad():
+            means = self.expected_reward(torch.from_numpy(points).to(self.network.inputs)).cpu().numpy()
+        return np.where(whole, means, self.task.unfinished)
+
+    def maximise(self, function: Callable[[Tensor, int], Tensor], seed: int, samples: int = MEAN_SAMPLES) -> np.ndarray:
+        """Return parameters ``(q,)`` that maximise a function of parameters ``b x q`` and the number of samples."""
+
+        def acquisition(count: int) -> Callable[[Tensor], Tensor]:
+            return lambda inputs: function(inputs.squeeze(-2), count)
+
+        coarse = acquisition(COARSE_SAMPLES)
+        return maximise(
+            acquisition(samples),
+            self.network.features,
+            self._incumbents(),
+            seed=seed,
+            screening=coarse,
+            scouting=coarse,
+            device=self.device,
+            **SEARCH,
+        )
+
+    def _incumbents(self) -> list[np.ndarray]:
+        """Return the parameters of the rounds with the best rewards, and the last best ones."""
+        order = sorted(self.history, key=lambda past: -past.reward)[:3]
+        return [np.asarray(past.action["values"])[: self._width] for past in order]
+
+    def node_value(self, node: str, points: Tensor, value: NodeValue) -> Tensor:
+        """Return values of a node at inputs ``... x d``: the composition if it is known, else those of ``value``."""
+        if node == self.task.reward and self.task.composition is not None:
+            parents = dict(zip(self.network.parents[node], points.unbind(-1), strict=False))
+            return self.task.composition(parents)
+        return value(node, points)
+
+    def rewards(self, inputs: Tensor, value: NodeValue) -> Tensor:
+        """Return rewards with parameters ``b x q``, ``b x s``, from the values of single nodes."""
+        values = self.network.propagate(inputs, lambda node, points: self.node_value(node, points, value))
+        return values[self.task.reward]
+
+    def sampled(self, samples: int) -> NodeValue:
+        """Return values of nodes by functions that are as many standard deviations off their means everywhere."""
+        draws = normals(self.network.nodes, samples, seed=0)
+        noise = {node: self.network.noise_of(node, u) for node, u in self.uniforms_of_noise(samples).items()}
+
+        def value(node: str, points: Tensor) -> Tensor:
+            mean, std = self.network.surrogates[node].posterior(points)
+            sampled = mean + std * draws[node].to(mean)
+            return sampled + noise[node] if node in noise else sampled
+
+        return value
+
+    def uniforms_of_noise(self, samples: int) -> dict[str, Tensor]:
+        columns = normals(self.network.noisy, samples, seed=1)
+        return {node: torch.special.ndtr(column) for node, column in columns.items()}
+
+    def expected_reward(self, inputs: Tensor, samples: int = MEAN_SAMPLES) -> Tensor:
+        """Return posterior means of the reward with parameters ``b x q``, ``(b,)``."""
+        return self.rewards(inputs, self.sampled(samples)).mean(-1)
+
+    def propose(self, seed: int) -> np.ndarray:
+        """Return the parameters with the best expected improvement on the best posterior mean, ``(q,)``."""
+        best = torch.from_numpy(self.best())[None].to(self.network.inputs)
+        with torch.no_grad():
+            incumbent = self.expected_reward(best)
+        width = max(float(np.std([past.reward for past in self.history])) * SMOOTHNESS, MIN_SMOOTHNESS)
+
+        def log_improvement(inputs: Tensor, samples: int) -> Tensor:
+            gains = (self.rewards(inputs, self.sampled(samples)) - incumbent) / width
+            return torch.nn.functional.softplus(gains).mean(-1).clamp_min(1e-300).log()
+
+        return self.maximise(log_improvement, seed, IMPROVEMENT_SAMPLES)
+
+    def maximisers_of_draws(self, count: int, seed: int) -> Tensor:
+        """Return maximisers of networks drawn from the posterior, ``count x q``.
+
+        Each is the best of random points and of some generations of points around the best ones.
+        """
+        generator, features = torch.Generator().manual_seed(seed), self.network.features
+        common = torch.cat([features.draw(DRAWN_POINTS, generator), torch.from_numpy(self.best())[None]])
+        found = []
+        with torch.no_grad():
+            for _ in range(count):
+                functions = {
+                    node: self.network.surrogates[node].draw(generator)
+                    for node in self.network.nodes
+                    if node != self.task.reward or self.task.composition is None
+                }
+
+                def value(node: str, points: Tensor, functions: Mapping[str, Callable] = functions) -> Tensor:
+                    return functions[node](points)
+
+                points, values = common, self.rewards(common, value).mean(-1)
+                for _ in range(DRAWN_GENERATIONS):
+                    fittest = points[values.topk(DRAWN_PARENTS).indices]
+                    offspring = features.perturb(fittest.repeat_interleave(DRAWN_CHILDREN, 0), generator)
+                    points = torch.cat([points, offspring])
+                    values = torch.cat([values, self.rewards(offspring, value).mean(-1)])
+                found.append(points[values.argmax()])
+        return torch.stack(found)

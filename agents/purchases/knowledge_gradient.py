@@ -1,0 +1,109 @@
+"""The knowledge gradient of buying nodes, by fantasies and a finite set of designs (Buathong et al. 2024, sec. 4).
+
+The value of information is the expected gain of the best posterior mean of the reward over a set of designs A. A
+fantasy of a node's value at the inputs z shifts its posterior mean at p by cov(p, z) (y - m(z)) / var(z), and lowers
+its variance by cov(p, z)^2 / var(z); the other nodes keep theirs. Means of the reward are over draws of all nodes'
+functions, each as many standard deviations off its mean everywhere, the same with and without the fantasy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from cbo_gym.agents.common.quasi_random import normals
+from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.purchases.base import PurchaseAgent
+
+# Smallest variance of the value of a node at its candidates, as a share of its variance without data.
+NEGLIGIBLE = 1e-10
+# Candidates whose fantasies are evaluated at a time.
+CHUNK = 16
+
+
+def knowledge_gradient(
+    agent: PurchaseAgent, designs: Tensor, candidates: Mapping[str, Tensor], fantasies: int, samples: int
+) -> dict[str, Tensor]:
+    """Return the value of information of nodes at candidate inputs.
+
+    Args:
+        agent: the agent, whose network has the posteriors.
+        designs: parameters of full evaluations, ``a x q``.
+        candidates: node -> inputs of its GP, ``b x d``.
+        fantasies: number of fantasies of each.
+        samples: number of draws of the nodes' functions.
+
+    Returns:
+        node -> gains, ``(b,)``, at least 0.
+    """
+    with torch.no_grad():
+        passes = _Passes(agent, designs, samples)
+        current = passes.rewards({}).mean(-1).max()
+        return {
+            node: torch.cat([passes.gain(node, own, fantasies, current) for own in inputs.split(CHUNK)])
+            for node, inputs in candidates.items()
+        }
+
+
+class _Passes:
+    """Passes of all designs through the network."""
+
+    def __init__(self, agent: PurchaseAgent, designs: Tensor, samples: int) -> None:
+        self._agent, self._network = agent, agent.network
+        self._columns = designs.split(1, -1)
+        self._draws = normals(self._network.nodes, samples, seed=0)
+        self._noise = {node: self._network.noise_of(node, u) for node, u in agent.uniforms_of_noise(samples).items()}
+        # Node -> inputs, means and standard deviations, ``a x s``, and values, without fantasies.
+        self._now: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
+        self._values: dict[str, Tensor] = {}
+        self._network.update()
+        for node in self._network.nodes:
+            self._values[node] = self._value(node, self._inputs(node, self._values))
+
+    def _inputs(self, node: str, values: Mapping[str, Tensor]) -> Tensor:
+        return self._network.node_inputs(node, values, self._columns)
+
+    def _is_known(self, node: str) -> bool:
+        return node == self._agent.task.reward and self._agent.task.composition is not None
+
+    def _value(self, node: str, points: Tensor) -> Tensor:
+        if self._is_known(node):
+            return self._agent.node_value(node, points, self._agent.sampled(1))
+        mean, std = self._network.surrogates[node].posterior(points)
+        if node not in self._now:
+            self._now[node] = points, mean, std
+        return self._shift(node, mean, std)
+
+    def _shift(self, node: str, mean: Tensor, std: Tensor) -> Tensor:
+        value = mean + std * self._draws[node].to(mean)
+        return value + self._noise[node] if node in self._noise else value
+
+    def rewards(self, changed: Mapping[str, Tensor]) -> Tensor:
+        """Return rewards of the designs, ``... x a x s``, after the values of some nodes ``... x a x s`` changed."""
+        values = {**self._values, **changed}
+        stale = set(changed)
+        for node in self._network.nodes:
+            if node not in changed and stale.intersection(self._network.parents[node]):
+                values[node] = self._value(node, self._inputs(node, values))
+                stale.add(node)
+        return values[self._agent.task.reward]
+
+    def gain(self, node: str, inputs: Tensor, fantasies: int, current: Tensor) -> Tensor:
+        """Return the mean gain of the best posterior mean by a value of a node at inputs ``b x d``, ``(b,)``."""
+        surrogate = self._network.surrogates[node]
+        assert isinstance(surrogate, GaussianProcess)
+        points, mean, std = self._now[node]
+        spread = surrogate.posterior(inputs)[1].square() + surrogate.noise_scale.square()
+        # Standardised fantasies, symmetric so that their mean is 0.
+        quantiles = (torch.arange(fantasies, dtype=torch.float64) + 0.5) / fantasies
+        drawn = torch.special.ndtri(quantiles).to(mean)
+        covariance = surrogate.covariance(points, inputs)
+        usable = spread > NEGLIGIBLE * std.square().max().clamp_min(1e-300)
+        slope = torch.where(usable, covariance / spread.clamp_min(1e-300).sqrt(), 0.0).movedim(-1, 0)
+        lower = (std.square() - slope.square()).clamp_min(0.0).sqrt()
+        means = mean + slope[:, None] * drawn[:, None, None]
+        fantasised = self._shift(node, means, lower[:, None].expand_as(means))
+        best = self.rewards({node: fantasised}).mean(-1).amax(-1)
+        return (best.mean(-1) - current).clamp_min(0.0)

@@ -1,0 +1,67 @@
+"""Stock: what has been made in partial mode, as the environment keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cbo_gym.task import PartialTask
+
+# Largest difference of equal parameters in [0, 1].
+SAME_INPUT = 1e-9
+
+
+class Stock:
+    """The nodes made so far, each with the parameters that entered it and its ancestors.
+
+    Args:
+        task: the task, whose parts must be made.
+
+    Attributes:
+        nodes: all nodes, in topological order.
+        entering: for each node, whether each parameter enters it or an ancestor, ``(n, q)``.
+    """
+
+    def __init__(self, task: PartialTask) -> None:
+        self.nodes = task.nodes
+        lines = [task.diagram.ancestors([node]) for node in task.nodes]
+        width = len(task.action_domains)
+        self.entering = np.array(
+            [[any(i in task.action_nodes.get(node, ()) for node in line) for i in range(width)] for line in lines]
+        )
+        self._points = np.empty((0, width))
+        self._made = np.empty((0, len(task.nodes)), dtype=bool)
+        self._values = np.empty((0, len(task.nodes)))
+
+    def add(self, point: np.ndarray, made: np.ndarray, values: np.ndarray) -> None:
+        """Add the nodes made in a round: parameters ``(q,)``, truth values and values ``(n,)``."""
+        self._points = np.vstack([self._points, point])
+        self._made, self._values = np.vstack([self._made, made]), np.vstack([self._values, values])
+
+    def values_at(self, point: np.ndarray) -> np.ndarray:
+        """Return the last value of each node that was made with parameters ``(q,)``, NaN for others, ``(n,)``."""
+        equal = np.abs(self._points - point) <= SAME_INPUT
+        values = np.full(len(self.nodes), np.nan)
+        for index, entering in enumerate(self.entering):
+            rounds = np.flatnonzero(self._made[:, index] & equal[:, entering].all(axis=1))
+            if len(rounds):
+                values[index] = self._values[rounds[-1], index]
+        return values
+
+    def lots(self, index: int) -> np.ndarray:
+        """Return the parameters with which a node was made, ``(lots, q)``, NaN for those that do not enter it."""
+        points = np.where(self.entering[index], self._points[self._made[:, index]], np.nan)
+        return np.unique(points, axis=0)
+
+    def combinations(self, indices: Sequence[int], limit: int, rng: np.random.Generator) -> np.ndarray:
+        """Return parameters with which some nodes have all been made, at most ``limit``, NaN for free ones."""
+        joined = np.full((1, self._points.shape[1]), np.nan)
+        for index in indices:
+            lots = self.lots(index)
+            one, other = joined[:, None], lots[None]
+            agree = (np.isnan(one) | np.isnan(other) | (np.abs(one - other) <= SAME_INPUT)).all(axis=-1)
+            joined = np.where(np.isnan(one), other, one)[agree]
+            if len(joined) > limit:
+                joined = joined[rng.choice(len(joined), limit, replace=False)]
+        return joined

@@ -1,0 +1,240 @@
+"""Partial mode: the nodes of a function network are bought one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import InvalidAction
+
+from cbo_gym._util.arguments import require_positive, require_truth_value
+from cbo_gym.actions import Costs, Domains
+from cbo_gym.actions.codec import Actions, PurchaseCodec, Record
+from cbo_gym.actions.costs import Changed
+from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers
+from cbo_gym.actions.spaces import unit_box
+from cbo_gym.errors import ArgumentError, short_repr
+from cbo_gym.modes.base.interface import Description, Region
+from cbo_gym.modes.base.parametric import ParametricInterface
+from cbo_gym.modes.base.pricing import Priceable
+from cbo_gym.problems.base import ProblemStatement
+from cbo_gym.problems.modes.partial import NodePurchases
+from cbo_gym.problems.transform import Transform
+from cbo_gym.scm import Intervention
+from cbo_gym.scm.system import Values
+from cbo_gym.task import Action, Mode, Observation, PartialTask
+
+KEYS = ("node", "values")
+#: The choice of all nodes, where parts can be bought.
+WHOLE = "all"
+#: Index of a purchase that the rest of the budget does not pay for, after those of the choices.
+NOTHING = -1
+
+
+class PartialInterface(ParametricInterface):
+    """Actions that buy a node of a function network."""
+
+    mode = Mode.PARTIAL
+    task_class = PartialTask
+    remembers = True
+    usual_initial_data = (0, None)
+    codec: PurchaseCodec
+
+    def __init__(self, problem: ProblemStatement, *, upstream: bool = True, budget: float | None = None) -> None:
+        if (data := problem.data(NodePurchases)) is None:
+            raise ArgumentError(
+                f"{problem.name} has no NodePurchases, such as the worth of an unfinished product, so no partial mode"
+            )
+        if problem.knowledge is not None:
+            raise ArgumentError(
+                f"{problem.name}: partial mode shows agents the true graph, because its edges are the inputs of the "
+                "nodes that they buy; leave out the keyword graph"
+            )
+        scm = problem.scm
+        if latent := [name for name in scm.all_names if name not in scm.nodes]:
+            raise ArgumentError(f"{problem.name}: the nodes are bought, so that none can be latent; given {latent}")
+        if not (upstream := require_truth_value("upstream", upstream)) and not data.ranges:
+            raise ArgumentError(f"{problem.name} has no parts with ranges, so upstream must be True")
+        if problem.outcomes.costs is None:
+            prices = Costs(variables=dict.fromkeys(scm.nodes, 1.0))
+            problem = replace(problem, outcomes=replace(problem.outcomes, costs=prices))
+        self.upstream = upstream
+        self.budget = None if budget is None else float(require_positive("budget", budget))
+        self.unfinished = data.unfinished
+        self._data = data
+        self._width = scm.action_dim
+        super().__init__(problem)
+        self._absent = {name: data.absent.get(name, 0.0) for name in scm.nodes} | {scm.reward: data.unfinished}
+
+    @cached_property
+    def purchases(self) -> Mapping[str, frozenset[str]]:
+        """Choice -> the nodes that are made if nothing has been made before, the last one all nodes."""
+        nodes, diagram = self.scm.nodes, self.scm.diagram
+        if self.upstream:
+            return {node: frozenset(diagram.ancestors([node])) for node in nodes}
+        return {**{node: frozenset({node}) for node in nodes}, WHOLE: frozenset(nodes)}
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """The nodes that can be bought as parts."""
+        return () if self.upstream else [node for node in self.scm.nodes if node in self._data.ranges]
+
+    def make_codec(self) -> PurchaseCodec:
+        own = self.require_parameters()
+        domains = own
+        if self.parts:
+            ranges = {node: self._data.ranges[node] for node in self.parts}
+            domains = Domains({**dict(zip(own.names, own.intervals, strict=True)), **ranges})
+            if len(domains) < len(own) + len(ranges):
+                raise ArgumentError(
+                    f"{self.problem.name}: a node and a parameter share a name, so parts cannot be bought"
+                )
+        box = unit_box(domains.levels)
+        space = spaces.Dict({"node": spaces.Discrete(len(self.purchases)), "values": box})
+        return PurchaseCodec(space, domains, KEYS[0], self._input_sets(own.names), list(self.purchases))
+
+    def _input_sets(self, names: Sequence[str]) -> list[frozenset[str]]:
+        """Return the inputs that matter for each choice: parameters of the nodes it makes, and bought parts."""
+        sets = []
+        for choice, nodes in self.purchases.items():
+            own = {names[i] for node in nodes for i in self.scm.action_nodes.get(node, ())}
+            bought = set() if choice == WHOLE or self.upstream else set(self.scm.diagram.parents(choice))
+            sets.append(frozenset(own | bought))
+        return sets
+
+    @cached_property
+    def _makes(self) -> np.ndarray:
+        """Whether each choice, and in the last row nothing, makes each node, if nothing has been made before."""
+        made = [[node in nodes for node in self.scm.nodes] for nodes in self.purchases.values()]
+        return np.array([*made, [False] * len(self.scm.nodes)])
+
+    @cached_property
+    def _matters(self) -> np.ndarray:
+        """Whether each input matters for each choice, and in the last row for nothing."""
+        return np.array([[name in own for name in self.domains.names] for own in (*self.codec.sets, ())])
+
+    def decode(self, action: Action) -> Intervention:
+        chosen, numbers = as_entries(action, KEYS)
+        index, values = as_index(chosen, len(self.purchases), "node"), as_numbers(numbers, "values")
+        if values.shape != (len(self.domains),):
+            raise InvalidAction(f"values must have shape ({len(self.domains)},); given shape {values.shape}")
+        point = values.tolist()
+        for name, value in zip(self.domains.names, point, strict=True):
+            if not 0.0 <= value <= 1.0:
+                raise InvalidAction(f"the value of {name} must lie in [0, 1]; given {value}")
+        return self._intervention(float(index), self.domains.to_native(point))
+
+    def decode_batch(self, actions: Actions) -> Intervention:
+        chosen, numbers = as_entries(actions, KEYS)
+        chosen, values = as_whole_numbers(chosen, "node"), as_numbers(numbers, "values")
+        if chosen.ndim != 1 or values.shape != (len(chosen), len(self.domains)):
+            raise InvalidAction(
+                f"node and values must have shapes (n,) and (n, {len(self.domains)}); given {chosen.shape} and "
+                f"{values.shape}"
+            )
+        inside = (chosen >= 0) & (chosen < len(self.purchases)) & ((values >= 0.0) & (values <= 1.0)).all(axis=1)
+        if not inside.all():
+            first = int(np.argmin(inside))
+            raise InvalidAction(
+                f"action {first} is outside {self.action_space}; given node {chosen[first]}, "
+                f"values {short_repr(values[first].tolist())}"
+            )
+        return self._intervention(chosen.astype(float), self.domains.to_native(values.T))
+
+    def _intervention(self, choice: Any, native: Sequence[Any]) -> Intervention:
+        """Return inputs and choice as soft parameters, of which the system uses the first, and parts as settings."""
+        hard = {}
+        for part, value in zip(self.parts, native[self._width :], strict=True):
+            indices = [i for i, node in enumerate(self.scm.nodes) if part in self.scm.diagram.parents(node)]
+            mask = np.isin(choice, indices)
+            if mask.any():
+                hard[part] = (True if mask.ndim == 0 else mask, value)
+        return Intervention([*native, choice], hard)
+
+    def made(self, intervention: Intervention) -> dict[str, Any]:
+        """Return where an intervention makes each node: a truth value, or an array of the batch's shape."""
+        rows = self._makes[np.asarray(intervention.soft[-1]).astype(int)]
+        made = {}
+        for index, node in enumerate(self.scm.nodes):
+            mask: Any = rows[..., index]
+            if node in intervention.hard:
+                mask = mask & ~np.asarray(intervention.hard[node][0])
+            made[node] = bool(mask) if np.ndim(mask) == 0 else mask
+        return made
+
+    def priceable(self) -> Priceable:
+        """Return the nodes; what is free is never made alone."""
+        return Priceable({node: (node,) for node in self.scm.nodes}, list(self.purchases.values()), {}, units=False)
+
+    def changed_items(self, intervention: Intervention) -> Changed:
+        """Return the nodes that are made."""
+        return {node: (mask, 0.0) for node, mask in self.made(intervention).items()}
+
+    def after(self, nodes: np.ndarray, values: Values) -> Observation:
+        bought = [values[self._flag(node)] for node in self.scm.nodes]
+        flags = np.stack(np.broadcast_arrays(*bought, nodes[..., 0])[:-1], axis=-1).astype(np.float64)
+        return {"nodes": nodes, "bought": flags, "spent": np.zeros((*nodes.shape[:-1], 1))}
+
+    @staticmethod
+    def _flag(node: str) -> str:
+        """Return the name of the value that is 1 where a node was made."""
+        return f"{node} bought"
+
+    def empty_observation(self) -> Observation:
+        return {"nodes": np.zeros(len(self.nodes)), "bought": np.zeros(len(self.nodes)), "spent": np.zeros(1)}
+
+    def describe(self, intervention: Intervention) -> Description:
+        """Return the index of the choice, -1 if nothing was bought, and the inputs that matter by name."""
+        *native, choice = intervention.soft
+        pairs = zip(self.domains.names, native, self._matters[int(choice)], strict=True)
+        return {"node": int(choice), **{name: value for name, value, matters in pairs if matters}}
+
+    def describe_batch(self, intervention: Intervention) -> Description:
+        *native, choice = intervention.soft
+        chosen = np.asarray(choice).astype(int)
+        info: Description = {"node": chosen, "_node": np.ones(chosen.shape, dtype=bool)}
+        for index, (name, value) in enumerate(zip(self.domains.names, native, strict=True)):
+            matters = self._matters[chosen, index]
+            if matters.any():
+                info[name], info[f"_{name}"] = np.where(matters, value, 0.0), matters
+        return info
+
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
+        """Return by default 2q + 1 random purchases of all nodes."""
+        count = 2 * self._width + 1 if random is None else random
+        null = np.tile([float(a) for a in self.problem.null_action], (observational, 1))
+        return self.whole_actions(np.concatenate([null, rng.random((count, self._width))]))
+
+    def whole_actions(self, points: np.ndarray) -> Actions:
+        """Return a batch of purchases of all nodes with the parameters ``points`` in [0, 1], ``(n, q)``."""
+        values = np.tile(self.domains.unset, (len(points), 1))
+        values[:, : self._width] = points
+        return {"node": np.full(len(points), len(self.purchases) - 1), "values": values}
+
+    def regions(self) -> list[Region]:
+        return [Region(self._width, self.whole_actions)]
+
+    def transform_record(self, transform: Transform, record: Any) -> Record:
+        names = [old for old, new in transform.names.items() if new in self.problem.domains.names]
+        units = {name: unit for name, (_, unit) in zip(names, transform.coordinates, strict=True)} | dict(
+            transform.units
+        )
+        node = transform.names.get(record["node"], record["node"])
+        own = {transform.names[name]: float(units[name].to_new(v)) for name, v in record.items() if name != "node"}
+        return {"node": node, **own}
+
+    def task_fields(self) -> dict[str, Any]:
+        names = self.problem.domains.names
+        return {
+            **super().task_fields(),
+            "action_names": names,
+            "null_action": tuple(self.problem.null_action),
+            "composition": self.problem.composition,
+            "parts": {node: self._data.ranges[node] for node in self.parts},
+            "budget": self.budget,
+            "unfinished": self.unfinished,
+        }

@@ -1,0 +1,53 @@
+"""A problem's data for partial mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cbo_gym._util.arguments import is_finite_number
+from cbo_gym.actions import Interval
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
+from cbo_gym.problems.base import ModeData, ProblemStatement, require_interval
+from cbo_gym.problems.transform import Transform
+
+
+@dataclass(frozen=True)
+class NodePurchases(ModeData):
+    """What a round of partial mode returns of nodes that it does not buy, and the parts that can be bought elsewhere.
+
+    Args:
+        unfinished: reward of a round that does not buy the reward variable, at most that of any round that does.
+        ranges: node with children -> native ``(low, high)`` of the values that it may have as a bought part; empty if
+            parts cannot be bought.
+        absent: node -> value shown in rounds that do not buy it, 0 by default.
+    """
+
+    unfinished: float
+    ranges: Mapping[str, Interval] = field(default_factory=dict)
+    absent: Mapping[str, float] = field(default_factory=dict)
+
+    def check(self, problem: ProblemStatement) -> None:
+        *others, _ = problem.scm.nodes
+        for name, value in {"the reward": self.unfinished, **self.absent}.items():
+            if not is_finite_number(value):
+                raise ArgumentError(
+                    f"{problem.name}: {name} needs a finite value in rounds without it; given {value!r}"
+                )
+        if unknown := [name for name in self.absent if name not in others]:
+            raise ArgumentError(f"{problem.name}: absent values are of the nodes {others}; given {short_repr(unknown)}")
+        parts = [name for name in others if problem.scm.diagram.children(name)]
+        for name, interval in self.ranges.items():
+            if name not in parts:
+                raise ArgumentError(
+                    f"{problem.name}: {name!r} is no part; these are {parts}{did_you_mean(name, parts)}"
+                )
+            require_interval(f"{problem.name}: the values of the part {name!r}", interval)
+        if self.ranges and (missing := [name for name in parts if name not in self.ranges]):
+            raise ArgumentError(f"{problem.name}: give ranges of all parts, or none; {missing} are missing")
+
+    def transform(self, transform: Transform) -> NodePurchases:
+        shown = {name: self.absent.get(name, 0.0) for name, unit in transform.units.items() if unit != transform.reward}
+        return NodePurchases(
+            float(transform.reward.to_new(self.unfinished)), transform.domains(self.ranges), transform.values(shown)
+        )

@@ -1,0 +1,125 @@
+"""Agents that buy nodes: their stock, the knowledge gradient against refitted models, and the budget."""
+
+import numpy as np
+import pytest
+import torch
+
+from cbo_gym import evaluate, make_task
+from cbo_gym.agents import PKGFN, TSFN, FastPKGFN, FullEIFN
+from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.purchases.knowledge_gradient import knowledge_gradient
+from cbo_gym.agents.purchases.stock import Stock
+
+ASSEMBLY = "CBO/Manufacturing-v0"
+
+
+def begun(agent, env_id, seed=100):
+    agent.reset(make_task(env_id, seed), seed)
+    return agent
+
+
+def test_covariances_are_those_of_joint_posteriors():
+    rng = np.random.default_rng(0)
+    gp = GaussianProcess("f", 2, rescale=[1])
+    gp.add(rng.random((12, 2)) * [1.0, 9.0], rng.standard_normal(12))
+    points, others = (torch.from_numpy(rng.random((n, 2)) * [1.0, 9.0]) for n in (3, 2))
+    _, root = gp.joint(torch.cat([points, others]))
+    torch.testing.assert_close(gp.covariance(points, others), (root @ root.T)[:3, 3:], rtol=1e-5, atol=1e-7)
+
+
+def test_the_stock_joins_lots_that_agree():
+    """Manufacturing: f0(x0, x1) -> f1, f2(x2, x3), f3(f1, f2)."""
+    stock, rng = Stock(make_task(ASSEMBLY, 100)), np.random.default_rng(0)
+    made = np.eye(4, dtype=bool)
+    stock.add(np.array([0.1, 0.2, 0.3, 0.4]), made[0] | made[1], np.array([1.0, 2.0, 0.0, 0.0]))
+    stock.add(np.array([0.5, 0.6, 0.7, 0.8]), made[2], np.array([0.0, 0.0, 3.0, 0.0]))
+    stock.add(np.array([0.5, 0.6, 0.9, 0.8]), made[2], np.array([0.0, 0.0, 4.0, 0.0]))
+    both = stock.combinations([1, 2], 9, rng)
+    assert both.tolist() == [[0.1, 0.2, 0.7, 0.8], [0.1, 0.2, 0.9, 0.8]]
+    np.testing.assert_array_equal(stock.values_at(both[1]), [1.0, 2.0, 4.0, np.nan])
+    assert len(stock.combinations([1, 2], 1, rng)) == 1
+    assert not len(stock.combinations([3], 9, rng))
+    np.testing.assert_array_equal(stock.values_at(np.full(4, 0.5)), np.full(4, np.nan))
+
+
+def test_the_knowledge_gradient_is_that_of_models_with_the_fantasies_as_data():
+    """The same draws and designs, on GPs that get each fantasy as one more datum, with fixed hyper-parameters."""
+    agent = begun(FastPKGFN(), "CBO/GPs1-v0")
+    designs = torch.linspace(0.0, 1.0, 9, dtype=torch.float64)[:, None]
+    gp = agent.network.surrogates["f0"]
+    inputs = torch.tensor([[0.13], [0.62]], dtype=torch.float64)
+    gains = knowledge_gradient(agent, designs, {"f0": inputs}, 4, 16)["f0"]
+    with torch.no_grad():
+        now = agent.expected_reward(designs, 16).max()
+        means, stds = gp.posterior(inputs)
+    quantiles = torch.special.ndtri((torch.arange(4, dtype=torch.float64) + 0.5) / 4)
+    data, outputs = gp.inputs, gp.outputs
+    gp.schedule.due = lambda count: False
+    for z, mean, std, gain in zip(inputs, means, stds, gains, strict=True):
+        best = []
+        for quantile in quantiles:
+            gp.add(z[None], (mean + std * quantile)[None])
+            with torch.no_grad():
+                best.append(agent.expected_reward(designs, 16).max())
+            gp.inputs, gp.outputs, gp.errors = data, outputs, gp.errors[:-1]
+            gp._points = gp._points[:0]
+            gp.update()
+        assert float(gain) == pytest.approx(max(float(torch.stack(best).mean() - now), 0.0), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "agent", [TSFN(), *(pytest.param(a, marks=pytest.mark.slow) for a in (FastPKGFN(), PKGFN(samples=4), FullEIFN()))]
+)
+def test_agents_end_with_the_budget_and_recommend_all_nodes(agent):
+    run = evaluate(agent, "CBO/GPs1-v0(budget=12)", 101, horizon=3, recommend="end")
+    assert 0.0 < run.table["cost"].sum() <= 12.0
+    assert run.table["recommended_reward"][-1] > -4.0
+
+
+@pytest.mark.parametrize("upstream", [pytest.param(True, marks=pytest.mark.slow), False])
+def test_a_node_is_bought_only_with_parents_that_can_be_had(upstream):
+    """With the upstream condition each round makes one node: its parents are in stock."""
+    agent, bought = FastPKGFN(samples=4), []
+
+    def watch(played):
+        bought.append(played.observation["bought"].sum())
+
+    evaluate(agent, f"{ASSEMBLY}(upstream={upstream})", 100, horizon=2, recommend="end", callbacks=[watch])
+    assert bought == [1.0] * 2
+
+
+def test_a_known_composition_is_not_bought():
+    agent = begun(FastPKGFN(samples=4), "CBO/Pharmaceutical-v0")
+    action = agent.act({})
+    assert action["node"] in (0, 1)
+    point = torch.from_numpy(agent.best())[None]
+    nodes = {node: gp.mean(point) for node, gp in agent.network.surrogates.items() if node != "utility"}
+    expected = (60.0 - nodes["time"]) / 60.0 * nodes["strength"] / 1.5
+    with torch.no_grad():
+        assert float(agent.expected_reward(point)) == pytest.approx(float(expected), abs=0.02)
+
+
+def test_reused_parts_train_their_children_alone():
+    agent = begun(FullEIFN(), ASSEMBLY)
+    before = {node: len(gp) for node, gp in agent.network.surrogates.items()}
+    point = np.array([0.1, 0.2, 0.3, 0.4])
+    for node, values in ((0, [1.5, 0.0, 0.0, -12.0]), (1, [0.0, 2.5, 0.0, -12.0])):
+        flags = np.eye(4)[node]
+        agent.update(
+            agent.buy(f"f{node}", point), {"nodes": np.array(values), "bought": flags, "spent": np.ones(1)}, -12.0, {}
+        )
+    after = {node: len(gp) for node, gp in agent.network.surrogates.items()}
+    assert after == before | {"f0": before["f0"] + 1, "f1": before["f1"] + 1}
+    assert agent.network.surrogates["f1"].inputs[-1].tolist() == [1.5]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", [FastPKGFN, PKGFN, TSFN, FullEIFN])
+def test_agents_are_ahead_of_random_on_the_same_seeds(agent):
+    seeds = range(100, 106)
+    ours, theirs = (
+        np.array([evaluate(name, "CBO/GPs1-v0", seed, recommend="end").table["simple_regret"][-1] for seed in seeds])
+        for name in (agent(), "Random")
+    )
+    ahead = theirs - ours
+    assert ahead.mean() > 2.0 * ahead.std(ddof=1) / len(ahead) ** 0.5
