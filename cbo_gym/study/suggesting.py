@@ -474,8 +474,7 @@ class Suggester:
         history = getattr(self.agent, "history", [])
         remarks = exhausted(self._units, self._trials.entries.values(), actions)
         if not history:
-            known = "no reward of this campaign is known yet" if self._trials.initial else "nothing is known yet"
-            return [f"{known}{remark}" for remark in remarks]
+            return [f"{self._nothing_known}{remark}" for remark in remarks]
         rounds = [(past.action, self._units.observed_values(past.observation)) for past in history]
         best = self._best_words(rounds, self._units.front(rounds))
         sets = self._sets()
@@ -484,6 +483,15 @@ class Suggester:
             f"{expected}{best}{sets}{forecast}{note}{remark}"
             for (expected, forecast), remark in zip(self._expectations(actions), remarks, strict=True)
         ]
+
+    @property
+    def _nothing_known(self) -> str:
+        """Say that no reward is known; data may have other variables, or be of a campaign that differs."""
+        return "no reward of this campaign is known yet" if self._trials.initial else "nothing is known yet"
+
+    def _require_reward(self, agent: Any) -> None:
+        if not getattr(agent, "history", True):
+            raise ArgumentError(f"{self._nothing_known}; record the outcome of a trial, or add data")
 
     def _best_words(self, rounds: Sequence[tuple[Action, Mapping[str, Any]]], front: Sequence[int]) -> str:
         if not front:
@@ -545,13 +553,19 @@ class Suggester:
         return f"; one of {count} target sets, because the others of {total} are no better, whatever the mechanisms"
 
     def recommend(self, context: Mapping[str, float] | None) -> Action:
-        """Return the action inside the bounds that the agent would deploy; the agent does not change."""
+        """Return the action inside the bounds that the agent would deploy; the agent does not change.
+
+        Raises:
+            ArgumentError: if no reward is known yet.
+        """
         agent = self.copy_agent(context)
+        self._require_reward(agent)
         return round_digits(self._units.codec, self._inside(agent, [agent.recommend()])[0])
 
     def recommend_set(self) -> RecommendedSet:
         """Return the actions that the agent would deploy, the best in the first objective first; it does not change."""
         agent, units = self.copy_agent(), self._units
+        self._require_reward(agent)
         inside = [round_digits(units.codec, action) for action in self._inside(agent, agent.recommend())]
         # Other coordinates of equal settings may differ.
         actions = {tuple(units.native_values(action).items()): action for action in inside}
@@ -599,8 +613,7 @@ class Suggester:
         agent, units = self.copy_agent(context), self._units
         if not hasattr(agent, "fantasize") or not hasattr(agent, "expected_nodes"):
             raise ArgumentError(f"{units.description.agent} has no model of the outcome; choose another agent")
-        if not getattr(agent, "history", True):
-            raise ArgumentError("nothing is known yet; record the outcome of a trial, or add data")
+        self._require_reward(agent)
         (objectives,) = self._forecast(agent, [action])
         values = units.observed_values(agent.fantasize(action)[0])
         known = set(agent.expected_nodes(action)) - set(units.objectives)

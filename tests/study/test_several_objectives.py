@@ -126,7 +126,7 @@ def test_a_network_learns_parts_and_forecasts_each_objective(tmp_path):
 @pytest.mark.parametrize("agent", ["Random", NETWORK])
 def test_the_recommendation_is_a_set_in_the_users_units(tmp_path, agent):
     study = plant(tmp_path / "s.db", agent=agent, costs={"ph": 3.0})
-    with pytest.raises(ArgumentError, match="nothing has been played yet"):
+    with pytest.raises(ArgumentError, match="nothing is known yet; record the outcome"):
         study.recommendation()
     play(study, 4, grown)
     study.tell(study.register({}), grown({"ph": 6.8}), did={"feed": 9.0, "ph": 6.8})  # best titre, outside the bounds

@@ -94,6 +94,7 @@ def test_a_study_by_hand(tmp_path):
         (["ask", "f.db", "--context", "age=6", "--context", "age=6"], "'age' is given twice"),
         (["what-if", "f.db", "ph=6", "ph=6"], "'ph' is given twice"),
         (["what-if", "f.db"], "nothing is known yet; record the outcome of a trial, or add data"),
+        (["recommend", "f.db"], "nothing is known yet; record the outcome of a trial, or add data"),
         (["what-if", "f.db", "ph=[6, 7]"], "the value of ph must be a finite number"),
         (["tell", "f.db", 1, "titre=1"], "there is no trial 1; there are 0"),
         (["ask", "nowhere.db"], "there is no file nowhere.db"),
