@@ -13,7 +13,6 @@ from torch import Tensor
 from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.search import best_first
-from cbo_gym.agents.gp.forecast import leave_one_out, split_count
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.gp.protocols import MakeNodeSurrogate
 from cbo_gym.agents.networks.exploration import Exploration
@@ -78,25 +77,10 @@ class NetworkAgent(SearchAgent):
     def sample_outcomes(
         self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
     ) -> Mapping[str, np.ndarray] | None:
-        if not self._are_gps:
-            return None
-        network = self.network.for_forecasts()
-        inputs = network.features.of_actions(actions).to(network.inputs)
-        parts = [(network, count)] if noise else list(zip(network.shortened(), split_count(count), strict=True))
-        with torch.no_grad():
-            draws = [
-                one.sample_outcomes(inputs, share, seed + index, noise) for index, (one, share) in enumerate(parts)
-            ]
-        return {node: torch.cat([own[node] for own in draws]).cpu().numpy() for node in network.nodes}
+        return self.network.sample_outcomes(actions, count, seed, noise)
 
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
-        return leave_one_out(self.network.surrogates) if self._are_gps else {}
-
-    @property
-    def _are_gps(self) -> bool:
-        """Whether every node has a Gaussian process from its parents."""
-        gps = self.network.surrogates
-        return all(node in gps and isinstance(gps[node], GaussianProcess) for node in self.network.nodes)
+        return self.network.leave_one_out()
 
     def estimated_rewards(self) -> np.ndarray:
         # A recommendation and the next action both use them.

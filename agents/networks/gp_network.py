@@ -19,10 +19,11 @@ from torch import Tensor
 
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
+from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.quasi_random import EDGE, normals, uniforms
 from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel, two_part_kernel
-from cbo_gym.agents.gp.forecast import Calibration, for_forecasts, shortened
+from cbo_gym.agents.gp.forecast import Calibration, for_forecasts, leave_one_out, shortened, split_count
 from cbo_gym.agents.gp.kernels import Kernel, SquaredExponential
 from cbo_gym.agents.gp.model import GaussianProcess, update_together
 from cbo_gym.agents.gp.noise import usual_noise
@@ -391,11 +392,32 @@ class GPNetwork:
         values = self.propagate(inputs.flatten(0, 1), value)
         return {node: column.unflatten(0, (sets, size)).transpose(1, 2) for node, column in values.items()}
 
-    def for_forecasts(self) -> GPNetwork:
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int, noise: bool
+    ) -> dict[str, np.ndarray] | None:
+        """Return :meth:`cbo_gym.agent.Agent.sample_outcomes` of an agent with this network."""
+        if not self._are_gps:
+            return None
+        network, inputs = self._for_forecasts(), self.features.of_actions(actions).to(self.inputs)
+        parts = [(network, count)] if noise else list(zip(network._shortened(), split_count(count), strict=True))
+        with torch.no_grad():
+            draws = [one._draw_outcomes(inputs, share, seed + index, noise) for index, (one, share) in enumerate(parts)]
+        return {node: torch.cat([own[node] for own in draws]).cpu().numpy() for node in self.nodes}
+
+    def leave_one_out(self) -> dict[str, LeaveOneOut]:
+        """Return :meth:`cbo_gym.agent.Agent.leave_one_out` of an agent with this network."""
+        return leave_one_out(self.surrogates) if self._are_gps else {}
+
+    @property
+    def _are_gps(self) -> bool:
+        """Whether every node has a Gaussian process from its parents."""
+        return all(isinstance(self.surrogates.get(node), GaussianProcess) for node in self.nodes)
+
+    def _for_forecasts(self) -> GPNetwork:
         """Return a network whose GPs are those of :func:`~cbo_gym.agents.gp.forecast.for_forecasts`."""
         return self._with_surrogates({node: for_forecasts(gp) for node, gp in self._gps.items()})
 
-    def shortened(self) -> list[GPNetwork]:
+    def _shortened(self) -> list[GPNetwork]:
         """Return the network with each shortening of lengthscales, see :mod:`cbo_gym.agents.gp.forecast`."""
         each = [dict(zip(self._gps, own, strict=True)) for own in zip(*map(shortened, self._gps.values()), strict=True)]
         return [self._with_surrogates(own) for own in each]
@@ -410,7 +432,7 @@ class GPNetwork:
         copied.update()
         return copied
 
-    def sample_outcomes(self, inputs: Tensor, count: int, seed: int, noise: bool) -> dict[str, Tensor]:
+    def _draw_outcomes(self, inputs: Tensor, count: int, seed: int, noise: bool) -> dict[str, Tensor]:
         """Draw values of the nodes under q actions, ``count x q`` each, or their expectations without ``noise``.
 
         All surrogates must be Gaussian processes. An expectation is that under the mean functions, with noise, plus

@@ -7,7 +7,7 @@ the hypervolume of the set's front. The method plays the batch of the set with t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,9 @@ import torch
 
 from cbo_gym._util.arguments import whole_number
 from cbo_gym._util.fronts import hypervolume, non_dominated, search_pareto_set
+from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.features import features_of
+from cbo_gym.agents.gp.forecast import leave_one_out, sample_each
 from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, sets_worth_setting
 from cbo_gym.task import Action, HardTask, Info, Observation
@@ -174,6 +176,31 @@ class CausalParetoSelect(SeveralObjectivesAgent):
             means.append(torch.cat(mean))
             stds.append(torch.cat(std))
         return torch.stack(means), torch.stack(stds)
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray]:
+        inputs = self.features.of_actions(actions)
+        indices = [self._index_of(own) for own in inputs]
+        draws = {name: np.full((count, len(actions)), np.nan) for name in self.observed}
+        for index, local in enumerate(self._locals):
+            columns = [column for column, set_index in enumerate(indices) if set_index == index]
+            if columns and local.count:
+                points = inputs[columns][:, list(local.members)] if local.members else inputs.new_zeros(len(columns), 1)
+                for name, own in (sample_each(self._by_node(local), points, count, seed + index, noise) or {}).items():
+                    draws[name][:, columns] = own
+        return draws
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        """Return predictions from the other rounds on the same set; rounds on sets not explored are left out."""
+        each = [leave_one_out(self._by_node(local)) for local in self._locals if local.count]
+        return {
+            name: LeaveOneOut(*map(np.concatenate, zip(*[own[name] for own in each], strict=True)))
+            for name in (self.observed if each else ())
+        }
+
+    def _by_node(self, local: _Local) -> dict[str, GaussianProcess]:
+        return dict(zip(self.observed, local.surrogates, strict=True))
 
     def estimated_rewards(self) -> np.ndarray:
         """Return posterior means by the sets' models; for actions on other sets, the observed rewards."""

@@ -1,14 +1,14 @@
 """qNEHVI: noisy expected hypervolume improvement of BoTorch (Daulton, Balandat & Bakshy 2021), on chosen target sets.
 
 A GP from the action to each objective. Every round plays the action with the greatest expected gain of hypervolume over
-the uncertain front of the actions played. ``qNEHVI`` sets all variables, as
-the rival of Bhatija et al. (2025) does; ``qNEHVI-Sets`` searches the target sets that can be Pareto-optimal on the
-diagram (:mod:`cbo_gym.scm.scopes.pareto_sets`).
+the uncertain front of the actions played. ``qNEHVI`` sets all variables, as the rival of Bhatija et al. (2025) does;
+``qNEHVI-Sets`` searches the target sets that can be Pareto-optimal on the diagram
+(:mod:`cbo_gym.scm.scopes.pareto_sets`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -19,8 +19,10 @@ from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
 from cbo_gym._util.arguments import require_truth_value, whole_number
+from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
+from cbo_gym.agents.gp.forecast import leave_one_out, sample_each
 from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.gp.outputs import JointGPs
 from cbo_gym.agents.gp.precision import add_measured, standard_error
@@ -117,6 +119,18 @@ class QNEHVI(SeveralObjectivesAgent):
         inputs = self.features.of_actions(actions).to(self.device)
         means, stds = zip(*[surrogate.posterior(inputs) for surrogate in self.surrogates], strict=True)
         return torch.stack(means, -1), torch.stack(stds, -1)
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        inputs = self.features.of_actions(actions).to(self.device)
+        return sample_each(self._by_node(), inputs, count, seed, noise)
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        return leave_one_out(self._by_node())
+
+    def _by_node(self) -> dict[str, GaussianProcess]:
+        return dict(zip(self.observed, self.surrogates, strict=True))
 
     def estimated_rewards(self) -> np.ndarray:
         return self._predicted_rewards(self.surrogates[0].inputs)

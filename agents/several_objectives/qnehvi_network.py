@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym._util.arguments import whole_number
+from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.common.search import Acquisition
 from cbo_gym.agents.networks.gp_network import GPNetwork
@@ -124,6 +125,14 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         noise = self.network.draw_noise(NOISE_SAMPLES, self._noise_seed)
         samples = NOISE_SAMPLES if noise else 1
         return self.network.expectations(inputs, self.observed, noise, POSTERIOR_DRAWS, samples)
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        return self.network.sample_outcomes(actions, count, seed, noise)
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        return self.network.leave_one_out()
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         return {**self.network.expected_nodes(action), **super().expected_nodes(action)}

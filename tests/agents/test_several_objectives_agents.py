@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from copy import deepcopy
 from dataclasses import replace
 
 import gymnasium as gym
@@ -42,7 +43,7 @@ def test_the_agents_that_errors_name_are_those_that_take_it() -> None:
     assert set(re.findall(r"[\w-]+", SEVERAL_LIMITED.replace(" or ", " "))) == limited
 
 
-@pytest.mark.parametrize("name", ["CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network"])
+@pytest.mark.parametrize("name", ALONE)
 @pytest.mark.parametrize("env_id", [PAID, SOFT])
 def test_the_posterior_has_each_objective_and_pending_actions_have_its_outcome(name: str, env_id: str) -> None:
     task = make_task(env_id, 100, horizon=3)
@@ -57,6 +58,30 @@ def test_the_posterior_has_each_objective_and_pending_actions_have_its_outcome(n
     assert reward[1] == pytest.approx(mean[0, 1])
     observation, reward = agent.fantasize(explored[0], {task.reward: 3.5})
     assert (observation["nodes"][-1], reward[0]) == (3.5, 3.5)
+
+
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("env_id", [PUBLISHED, SOFT])
+def test_outcomes_of_all_objectives_are_drawn_jointly_and_predicted_from_the_others(name: str, env_id: str) -> None:
+    task = make_task(env_id, 100, horizon=3)
+    agent = begun(agent_of(name), task, 1)
+    undisturbed = deepcopy(agent)
+    # The same action twice has the same expectation in each draw, and outcomes of its own.
+    first, second = [past.action for past in agent.history if agent.reward_posterior([past.action]) is not None][:2]
+    actions = [first, second, first]
+    mean, std = agent.reward_posterior(actions)
+    expected, outcomes = (agent.sample_outcomes(actions, 400, noise=noise) for noise in (False, True))
+    left_out = agent.leave_one_out()
+    for column, objective in enumerate(task.objectives):
+        if objective.name not in agent.observed:
+            continue
+        own = expected[objective.name]
+        assert own.shape == outcomes[objective.name].shape == (400, 3)
+        assert (own[:, 0] - own[:, 2]).std() < 0.02 * own.std()
+        error = 4.0 * std[:, column] + 1e-6 * np.abs(mean[:, column])
+        assert (np.abs(objective.sign * own.mean(axis=0) - mean[:, column]) <= error).all()
+        assert len(left_out[objective.name].values) > 1
+    assert str(agent.act({})) == str(undisturbed.act({}))
 
 
 def test_without_a_round_an_expected_outcome_has_every_objective() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import Categorical, Range, RecommendedSet, create_study
+from cbo_gym.study.report import sections
 from tests.support.cli import as_json, invoke, run
 from tests.support.studies import play
 from tests.support.study_visitor import FIELDS, Visitor
@@ -121,6 +122,10 @@ def test_a_network_learns_parts_and_forecasts_each_objective(tmp_path):
     assert expected.interval is None
     for name, (low, high) in expected.intervals.items():
         assert low < expected[name] < high
+        assert expected.outcomes[name][1] - expected.outcomes[name][0] > high - low
+    assert "95 % of outcomes: titre " in asked.why
+    (table,) = [html for html in sections(study) if 'id="trust"' in html]
+    assert re.search(r"titre \[g/l\]</t[hd]>.*acid</t[hd]>.* of 4", table, re.DOTALL)
 
 
 @pytest.mark.parametrize("agent", ["Random", NETWORK])
