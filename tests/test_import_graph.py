@@ -52,7 +52,7 @@ def test_importing_is_light():
 
 
 #: names of protocols and of libraries that begin with an underscore
-UNDERSCORED = ("_C", "_exit", "_getframe", "_replace", "_repr_html_", "_repr_svg_", "_util")
+UNDERSCORED = ("_C", "_exit", "_getframe", "_replace", "_repr_html_", "_repr_svg_", "_simulate", "_util")
 
 
 def is_private(name):

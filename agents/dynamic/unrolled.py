@@ -50,7 +50,7 @@ class UnrolledModel(ObservationalModel):
             domains[f"{name}_{index - 1}"] = _around(value, series.get(f"{name}_{index - 1}", np.empty(0)))
         domains |= {f"{name}_{index}": domain for name, domain in task.manipulable.items()}
         super().__init__(_slice_task(task, index, bool(held), domains), device)
-        self._network = UnrolledNetwork(self._task, device)
+        self.network = UnrolledNetwork(self._task, device)
         scales = Domains(domains)
         before = [scales.scales[scales.names.index(f"{n}_{index - 1}")].to_unit(value) for n, value in held.items()]
         self._before = torch.tensor(before, dtype=torch.float64, device=device)
@@ -58,11 +58,11 @@ class UnrolledModel(ObservationalModel):
         self._index = index
         self._order = list(task.manipulable)
         for name, value in held.items():
-            if (node := f"{name}_{index - 1}") in self._network.surrogates:
+            if (node := f"{name}_{index - 1}") in self.network.surrogates:
                 # A node without parents has a constant input.
-                self._network.surrogates[node].add([0.0], value)
-        for node in self._network.nodes:
-            needed = self._network.parents[node]
+                self.network.surrogates[node].add([0.0], value)
+        for node in self.network.nodes:
+            needed = self.network.parents[node]
             if node in self._held or node not in series:
                 continue
             inputs = [
@@ -72,7 +72,7 @@ class UnrolledModel(ObservationalModel):
                 for parent in needed
             ]
             columns = inputs or [np.zeros_like(series[node])]
-            self._network.surrogates[node].add(np.stack(columns, axis=-1), series[node])
+            self.network.surrogates[node].add(np.stack(columns, axis=-1), series[node])
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
         # Only for the mean reward, which is the estimate without series.
@@ -80,7 +80,7 @@ class UnrolledModel(ObservationalModel):
 
     def rule(self, target: frozenset[str]) -> str:
         reward = self._task.reward
-        known = len(self._network.surrogates[reward]) > 0 and can_be_simulated(self._task.diagram, target, reward)
+        known = len(self.network.surrogates[reward]) > 0 and can_be_simulated(self._task.diagram, target, reward)
         return "simulation" if known else "none"
 
     def informs(self, target: frozenset[str]) -> bool:

@@ -76,7 +76,7 @@ class ObservationalModel:
     def __init__(self, task: HardTask, device: str = "cpu") -> None:
         self._task = task
         self._device = device
-        self._network = EffectNetwork(task, device)
+        self.network = EffectNetwork(task, device)
         self._node_index = {name: index for index, name in enumerate(task.nodes)}
         self._observed = torch.empty((0, len(task.nodes)), dtype=torch.float64, device=device)
         self._adjustments: dict[frozenset[str], frozenset[str] | None] = {}
@@ -93,7 +93,7 @@ class ObservationalModel:
         index = int(action["target"])
         if index >= 0 and self._task.targets[index]:
             return
-        self._network.add(action, observation)
+        self.network.add(action, observation)
         row = torch.as_tensor(observation["nodes"]).to(self._observed)
         self._observed = torch.cat([self._observed, row[None]])
         for target in self._regressions:
@@ -101,7 +101,7 @@ class ObservationalModel:
 
     def learn_mechanisms(self, action: Action, observation: Observation) -> None:
         """Learn the mechanisms that simulations need from a round that says nothing about the reward of its action."""
-        self._network.add(action, observation, partial=True)
+        self.network.add(action, observation, partial=True)
 
     def rule(self, target: frozenset[str]) -> str:
         """Return how the effect of ``target`` is estimated: ``"simulation"``, ``"adjustment"`` or ``"none"``."""
@@ -128,7 +128,7 @@ class ObservationalModel:
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
 
     def _simulate(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        network, manipulable = self._network, list(self._task.manipulable)
+        network, manipulable = self.network, list(self._task.manipulable)
         members = [index for index, name in enumerate(manipulable) if name in target]
         inputs = values.new_zeros((len(values), 2 * len(manipulable)))
         inputs[:, members] = values

@@ -142,14 +142,14 @@ class CBO(Agent):
                 f"{did_you_mean(unknown[0], task.manipulable)}"
             )
         self._initial = len(self.initial_rounds())
-        self._effects = self.make_effects()
-        self.learns_mechanisms = isinstance(self._effects, ObservationalModel)
+        self.effects = self.make_effects()
+        self.learns_mechanisms = isinstance(self.effects, ObservationalModel)
         if self.in_common:
             noise_std = 0.0 if is_noiseless(task, task.reward) else None
             categories = task.codec.domains.category_counts
             self._gp = SetsGP(task.reward, len(task.manipulable), self.device, noise_std, categories)
         costs, cost_of_observing = self._make_costs()
-        setting = Setting(task, self._effects, costs, self.device)
+        setting = Setting(task, self.effects, costs, self.device)
         self._models: list[InterventionSetModel] = [
             self.make_set_model(setting, index, int(self.rng.integers(2**31)))
             if target
@@ -218,17 +218,17 @@ class CBO(Agent):
         model.observe(action, float(reward), standard_error(observation, -1))
         self._stale |= self.learns_from_interventions
         if model is not self._observing or initial or self._may_observe:
-            self._effects.add(action, observation, float(reward))
+            self.effects.add(action, observation, float(reward))
             # Without observations the prior is flat, the mean of all rewards.
             self._stale |= model is self._observing or not self._count
 
     def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
         """Let the causal priors learn from a round of an earlier campaign, or one that only observed."""
-        assert isinstance(self._effects, ObservationalModel)
+        assert isinstance(self.effects, ObservationalModel)
         if "differs" in observation:
-            self._effects.learn_mechanisms(action, observation)
+            self.effects.learn_mechanisms(action, observation)
         else:
-            self._effects.add(action, observation, float(observation["nodes"][-1]))
+            self.effects.add(action, observation, float(observation["nodes"][-1]))
         self._stale = True
 
     def act(self, observation: Observation) -> Action:
@@ -263,7 +263,7 @@ class CBO(Agent):
 
     @property
     def _count(self) -> int:
-        return len(self._effects.observations)
+        return len(self.effects.observations)
 
     @property
     def _may_observe(self) -> bool:
@@ -276,7 +276,7 @@ class CBO(Agent):
             return 0.0
         if not self._domains or self._count <= len(self._domains):
             return 1.0
-        observed = self._effects.observations[:, [self.task.nodes.index(name) for name in self._domains]]
+        observed = self.effects.observations[:, [self.task.nodes.index(name) for name in self._domains]]
         covered = coverage(observed.cpu().numpy(), list(self._domains.values()))
         return SCALINGS[self.scaling](covered, self._count / self.max_observations)
 

@@ -65,16 +65,16 @@ class CCBO(CBO):
         self.learns_from_interventions = not causal_prior
 
     takes_partial = True
-    _effects: OutcomeEffects
+    effects: OutcomeEffects
 
     def make_effects(self) -> OutcomeEffects:
         return OutcomeEffects(self.task, self.causal_prior, self.device)
 
     def make_empty_set_model(self, index: int, cost: float) -> EmptySetModel:
-        return ConstrainedEmptySetModel(self.task, index, cost, self._effects)
+        return ConstrainedEmptySetModel(self.task, index, cost, self.effects)
 
     def make_set_model(self, setting: Setting, index: int, seed: int) -> SetModel:
-        return ConstrainedSetModel(setting, index, seed, self._effects, self.multi_task)
+        return ConstrainedSetModel(setting, index, seed, self.effects, self.multi_task)
 
     def choose_targets(self) -> Collection[frozenset[str]]:
         constrained = [constraint.node for constraint in self.task.constraints]

@@ -13,7 +13,7 @@ from cbo_gym.agent_registry.finding import agent_of
 from cbo_gym.envs.registration import custom_id
 from cbo_gym.task import Mode, Round
 from tests.support.loop import begun
-from tests.support.studies import SYSTEMS, hidden
+from tests.support.studies import SYSTEMS, hidden, trained
 
 pytestmark = pytest.mark.usefixtures("coarse_search")
 
@@ -41,28 +41,16 @@ CLOSE = [
 SILENT = [("Random", "hard"), ("Optuna", "soft"), ("StoOO", "aggregated")]
 
 
-def played(agent, env_id, mode, rounds=4):
-    """The agent after some rounds, and what it would see next."""
-    env = gym.make(custom_id(Mode(mode)), problem=hidden(env_id), max_episode_steps=40)
-    learner = begun(agent_of(agent), make_task(env, 100), 100)
-    observation, _ = env.reset(seed=100)
-    for _ in range(rounds):
-        action = learner.act(observation)
-        observation, reward, *_, info = env.step(action)
-        learner.update(action, observation, reward, info)
-    return learner, observation, env
-
-
 @pytest.mark.parametrize(("agent", "mode"), EXACT)
-def test_beliefs_are_the_models_estimates_where_actions_were_played(agent, mode):
-    learner, _, _ = played(agent, SYSTEMS[mode], mode)
+def test_beliefs_are_the_models_estimates_where_actions_were_trained(agent, mode):
+    learner, _, _ = trained(agent, SYSTEMS[mode], mode)
     mean, _ = learner.reward_posterior([past.action for past in learner.history])
     np.testing.assert_allclose(mean, learner.estimated_rewards(), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(("agent", "mode"), [EXACT[1], *CLOSE])
 def test_to_ask_for_beliefs_changes_nothing(agent, mode):
-    learner, observation, env = played(agent, SYSTEMS[mode], mode)
+    learner, observation, env = trained(agent, SYSTEMS[mode], mode)
     actions = [past.action for past in learner.history]
     other = deepcopy(learner)
     mean, std = other.reward_posterior(actions)
@@ -78,7 +66,7 @@ def test_to_ask_for_beliefs_changes_nothing(agent, mode):
 
 @pytest.mark.parametrize(("agent", "mode"), SILENT)
 def test_an_agent_without_a_model_says_so(agent, mode):
-    learner, _, env = played(agent, SYSTEMS[mode], mode, rounds=2)
+    learner, _, env = trained(agent, SYSTEMS[mode], mode, rounds=2)
     assert learner.reward_posterior([env.action_space.sample()]) is None
 
 
@@ -86,7 +74,7 @@ def test_an_agent_without_a_model_says_so(agent, mode):
     ("env_id", "mode"), [("CBO/Dropwave-v0", "soft"), pytest.param("CBO/ToyGraph-v0", "hard", marks=slow)]
 )
 def test_a_networks_interval_is_that_of_networks_drawn_from_it(env_id, mode):
-    learner, _, env = played("MCBO", env_id, mode, rounds=12)
+    learner, _, env = trained("MCBO", env_id, mode, rounds=12)
     env.action_space.seed(0)
     actions = [env.action_space.sample() for _ in range(12)]
     mean, std = learner.reward_posterior(actions)

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from cbo_gym.agents.gp.model import GaussianProcess
-from tests.agents.test_reward_posterior import played
-from tests.support.studies import SYSTEMS
+from tests.support.studies import SYSTEMS, trained
 
 slow = pytest.mark.slow
 MODELLED = [
@@ -51,7 +50,7 @@ def test_left_out_predictions_are_those_of_a_gp_without_the_value(noise_std):
 
 @pytest.mark.parametrize(("agent", "mode"), MODELLED)
 def test_draws_are_joint_and_change_nothing(agent, mode):
-    learner, observation, _ = played(agent, SYSTEMS[mode], mode)
+    learner, observation, _ = trained(agent, SYSTEMS[mode], mode)
     undisturbed = deepcopy(learner)
     # The same action twice has the same expectation in each draw, and outcomes of its own.
     actions = [learner.history[0].action, learner.history[-1].action, learner.history[0].action]
@@ -72,13 +71,13 @@ def test_draws_are_joint_and_change_nothing(agent, mode):
 
 @pytest.mark.parametrize(("agent", "mode"), SILENT)
 def test_agents_without_a_joint_posterior_say_so(agent, mode):
-    learner, _, _ = played(agent, SYSTEMS[mode], mode, rounds=2)
+    learner, _, _ = trained(agent, SYSTEMS[mode], mode, rounds=2)
     assert learner.sample_outcomes([past.action for past in learner.history], 10) is None
     assert learner.leave_one_out() == {}
 
 
 def test_arms_have_beta_posteriors_of_their_means():
-    learner, _, _ = played("TS", SYSTEMS["discrete"], "discrete", rounds=12)
+    learner, _, _ = trained("TS", SYSTEMS["discrete"], "discrete", rounds=12)
     mean, std = learner.reward_posterior(range(len(learner.task.arms)))
     draws = learner.sample_outcomes(range(len(learner.task.arms)), 4000, noise=False)[learner.task.reward]
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.03)

@@ -3,6 +3,7 @@
 import re
 import shutil
 import warnings
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ from cbo_gym.agents.baselines.random import Random
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.study import Campaign, UnusedDataWarning, create_study, load_study, log, studies_in
+from cbo_gym.study.suggesting import Suggester
 from tests.support.cli import run
 from tests.support.studies import events_of, fermenter, lose_caches, play
 
@@ -47,8 +49,8 @@ class Recorder(Random):
 
 def agent_of(study):
     """The agent after all data."""
-    study.agent_snapshot()
-    return study._suggester.peek()
+    with patch.object(Suggester, "snapshot", lambda suggester, context: (suggester.peek(), "")):
+        return study.agent_snapshot()[1]
 
 
 def taught(study):
@@ -140,7 +142,7 @@ def test_a_network_learns_the_same_mechanisms_alone(tmp_path):
 def test_the_priors_of_cbo_learn_the_same_mechanisms(tmp_path):
     study = fermenter(tmp_path / "a.db", agent="CBO", diagram="dag { feed -> biomass -> titre; ph -> titre }")
     study.add_data([HARD_ROW, HARD_ROW | {"ph": 7.0}], do=[{}, {"ph": 7.0}], campaign="pilot", differs=["biomass"])
-    surrogates = agent_of(study)._effects._network.surrogates
+    surrogates = agent_of(study).effects.network.surrogates
     assert {node: len(gp) for node, gp in surrogates.items()} == {"feed": 2, "ph": 1, "biomass": 0, "titre": 2}
     assert study.campaigns[0].part == 2
     play(study, 2)
@@ -348,7 +350,7 @@ def test_observations_teach_mechanisms_if_each_trial_sets_something(tmp_path, ag
     study = fermenter(tmp_path / "a.db", agent=agent, **TARGETS)
     study.add_data(OBSERVED)
     learner = agent_of(study)
-    network = learner.network if agent == "MCBO" else learner._effects._network
+    network = learner.network if agent == "MCBO" else learner.effects.network
     assert {len(gp) for gp in network.surrogates.values()} == {4}
     assert study.ask().do
     play(study)

@@ -1,6 +1,5 @@
 """The report of a study: what it says of a study in each mode, and that to write it changes nothing."""
 
-import math
 import re
 from itertools import combinations
 
@@ -12,7 +11,7 @@ from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.report import sections, style
-from tests.support.studies import events_of, fermenter, grown, lose_caches, play
+from tests.support.studies import SOFT, events_of, fermenter, grown, lose_caches, play, soft
 
 NAMES = ["overview", "now", "curve", "stopping", "beliefs", "trust", "system", "trials", "provenance"]
 
@@ -24,23 +23,6 @@ def of(study, **options):
 
 def words(string):
     return " ".join(re.sub("<[^>]*>", " ", string).split())
-
-
-def soft(do):
-    growth = 0.2 * do["feed"]
-    return {"growth": growth, "titre": growth * math.exp(-((do["ph"] - 6.8) ** 2))}
-
-
-SOFT = {
-    "settable": {},
-    "mode": "soft",
-    "diagram": "dag { growth -> titre }",
-    "reward": "titre",
-    "parameters": {
-        "feed": {"node": "growth", "bounds": (0.0, 5.0)},
-        "ph": {"node": "titre", "bounds": (5.5, 7.5)},
-    },
-}
 
 
 def test_a_report_of_each_part(tmp_path):

@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from cbo_gym import evaluate, make_task
-from cbo_gym.agent_registry.finding import find_agent, modes_of
+from cbo_gym.agent_registry.finding import agent_of, find_agent, modes_of
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents.baselines.random import Random
@@ -22,6 +22,7 @@ from cbo_gym.study import create_study, load_study
 from cbo_gym.study.log import Log, Position
 from cbo_gym.study.units import Units
 from cbo_gym.task import Mode
+from tests.support.loop import begun
 
 ROUNDS = 5
 SEED = 100
@@ -74,6 +75,23 @@ def play(study, rounds=1, outcome=grown):
     return study
 
 
+SOFT = {
+    "settable": {},
+    "mode": "soft",
+    "diagram": "dag { growth -> titre }",
+    "reward": "titre",
+    "parameters": {
+        "feed": {"node": "growth", "bounds": (0.0, 5.0)},
+        "ph": {"node": "titre", "bounds": (5.5, 7.5)},
+    },
+}
+
+
+def soft(do):
+    growth = 0.2 * do["feed"]
+    return {"growth": growth, "titre": growth * math.exp(-((do["ph"] - 6.8) ** 2))}
+
+
 DOSING = {
     "diagram": "dag { age -> dose; age -> answer; dose -> answer; age <-> dose }",
     "reward": "answer",
@@ -95,6 +113,18 @@ def plant(system):
     """The id of the environment of a system, which is named by its mode, and its problem."""
     mode, _, _ = system.partition(",")
     return custom_id(Mode(mode)), hidden((SYSTEMS | SEVERAL)[system])
+
+
+def trained(agent, env_id, mode, rounds=4):
+    """The agent after some rounds on the hidden problem of an environment; also the next observation and the env."""
+    env = gym.make(custom_id(Mode(mode)), problem=hidden(env_id), max_episode_steps=40)
+    learner = begun(agent_of(agent), make_task(env, 100), 100)
+    observation, _ = env.reset(seed=100)
+    for _ in range(rounds):
+        action = learner.act(observation)
+        observation, reward, *_, info = env.step(action)
+        learner.update(action, observation, reward, info)
+    return learner, observation, env
 
 
 def described(task):
