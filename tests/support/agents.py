@@ -15,7 +15,7 @@ from cbo_gym import Agent, Mode
 
 class Centre(Agent):
     """Plays the centre of the box, the last target set or first scope, the middle half as a cell, the first base arms,
-    every other parameter, the arm in the middle, or the point of a grid nearest to the centre.
+    every other parameter, the arm in the middle, all nodes at the centre, or the point of a grid nearest to it.
     """
 
     modes = frozenset(Mode)
@@ -35,6 +35,9 @@ class Centre(Agent):
             return (np.arange(len(self.task.action_domains)) % 2).astype(np.int8)
         if self.task.mode is Mode.DISCRETE:
             return len(self.task.arms) // 2
+        if self.task.mode is Mode.PARTIAL:
+            nodes = self.task.action_space["node"].n
+            return {"node": nodes - 1, "values": np.full(self.task.action_space["values"].shape, 0.5)}
         return self.task.codec.to_action(np.full(self.task.action_space.shape, 0.5))
 
 

@@ -25,8 +25,9 @@ PAPER = (
 
 # Least load that changes a fan's speed; fans at full load in rpm; pressure of a fan without airflow in Pa.
 MIN_LOAD, MAX_RPM, STATIC_PRESSURE = 0.1, 3000.0, 74.82473949999999
-# Current in A of a fan without load and at full load.
-NO_LOAD_CURRENT, FULL_CURRENT = 0.166, 0.27
+FANS = ("in", "out")
+# Current in A of a fan without load, and what full load adds.
+NO_LOAD_CURRENT, LOAD_CURRENT = 0.166, 0.27 - 0.166
 # Airflow ratio of the tunnel with the hatch closed, and what the hatch adds when it is open.
 CLOSED_RATIO, HATCH_RATIO = 0.75, 0.15
 
@@ -80,14 +81,15 @@ def wind_tunnel(hard: bool = False) -> Problem:
     """
     ratio = f"({CLOSED_RATIO} + {HATCH_RATIO} * hatch / 45.0)"
     equations = {
-        **{f"rpm_{fan}": f"{MAX_RPM} * load_{fan} + u" for fan in ("in", "out")},
+        **{f"rpm_{fan}": f"{MAX_RPM} * load_{fan} + u" for fan in FANS},
+        # Powers of a single number and of an array may differ in their last digit; products do not.
         **{
-            f"current_{fan}": f"{NO_LOAD_CURRENT} + {FULL_CURRENT - NO_LOAD_CURRENT} * load_{fan}**3 + u"
-            for fan in ("in", "out")
+            f"current_{fan}": f"{NO_LOAD_CURRENT} + {LOAD_CURRENT} * load_{fan} * load_{fan} * load_{fan} + u"
+            for fan in FANS
         },
         # Where a fan's characteristic, which is linear, meets the impedance of the tunnel, the pressure is 1 - ratio of
         # that without airflow: the closed form of the quadratic equation of model C3.
-        "pressure_downwind": f"{STATIC_PRESSURE} * (1.0 - {ratio}) * (load_in**2 - load_out**2) + u",
+        "pressure_downwind": f"{STATIC_PRESSURE} * (1.0 - {ratio}) * (load_in * load_in - load_out * load_out) + u",
         "Y": "0.001 * (rpm_in + rpm_out) - 50.0 * (current_in + current_out - 0.332)"
         " - ((pressure_downwind - 5.0) / 2.0)**2",
     }
