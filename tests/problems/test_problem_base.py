@@ -22,7 +22,7 @@ def toy_with(**changes) -> Problem:
 
 @pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
 def test_every_registered_problem_builds_with_its_parameters_and_pickles(entry) -> None:
-    of_the_mode = ("max_interventions", "points", "arity", "integral", "trials", "costs")
+    of_the_mode = ("max_interventions", "points", "arity", "integral", "trials", "costs", "budget", "upstream")
     allowed = {key: value for key, value in entry.kwargs.items() if key not in of_the_mode}
     problem = build_problem(entry.problem, **allowed)
     assert problem.description

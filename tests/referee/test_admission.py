@@ -34,7 +34,7 @@ MAKERS = {
     "pickle.Unpickler": "_util.agent_state",
     "gymnasium.make": "cli.environments envs.making",
     "agent_registry.finding:find_agent": "agent_registry.admission agent_registry.cards cli.checks "
-    "evaluation.play.grid evaluation.runs.revisions referee.player",
+    "evaluation.play.grid evaluation.runs.revisions referee.player study.suggesting",
     "agent_registry.finding:create_agent": "evaluation.play.grid referee.player",
     "envs.making:make_env": "cli.environments envs.tasks evaluation.play.grid evaluation.play.runner "
     "integrations.opening testing",
