@@ -38,7 +38,7 @@ class Difference(NamedTuple):
     values: frozenset[str]
 
 
-class Lesson(NamedTuple):
+class LearnedRound(NamedTuple):
     """A round in the form in which an agent learns it, which is a ``partial`` one without its reward."""
 
     observation: Observation
@@ -110,9 +110,9 @@ def only_observed(action: Action) -> bool:
     return isinstance(action, dict) and int(action.get("target", 0)) < 0
 
 
-def lesson(
+def round_for_agent(
     agent: Any, units: Units, action: Action, past: Mapping[str, Any], observation: Observation
-) -> Lesson | None:
+) -> LearnedRound | None:
     """Return a round as an agent learns it; None if it learns nothing from it.
 
     Args:
@@ -129,20 +129,20 @@ def lesson(
         return None
     nodes = units.interface.nodes
     if mechanisms and learns_mechanisms:
-        return Lesson({**observation, "differs": np.isin(nodes, list(mechanisms))}, partial)
+        return LearnedRound({**observation, "differs": np.isin(nodes, list(mechanisms))}, partial)
     if values:
         shown = np.where(np.isin(nodes, list(values)), np.nan, observation["nodes"])
         observation = {**observation, "nodes": shown}
         if not (partial or getattr(agent, "takes_missing", False)):
             return None
     takes_partial = getattr(agent, "takes_partial", False) or (only_observed(action) and learns_mechanisms)
-    return None if partial and not takes_partial else Lesson(observation, partial)
+    return None if partial and not takes_partial else LearnedRound(observation, partial)
 
 
-def campaigns_of(rounds: Sequence[Mapping[str, Any]], lessons: Sequence[Lesson | None]) -> list[Campaign]:
+def campaigns_of(rounds: Sequence[Mapping[str, Any]], learned_rounds: Sequence[LearnedRound | None]) -> list[Campaign]:
     """Return the campaigns of rounds, which the log has, and how much of them an agent learns."""
-    grouped: dict[tuple[str, tuple[str, ...]], list[Lesson | None]] = {}
-    for past, learned in zip(rounds, lessons, strict=True):
+    grouped: dict[tuple[str, tuple[str, ...]], list[LearnedRound | None]] = {}
+    for past, learned in zip(rounds, learned_rounds, strict=True):
         grouped.setdefault((past["campaign"], tuple(past.get("differs", ()))), []).append(learned)
     return [
         Campaign(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
-from cbo_gym.study.campaigns import LEARN_MECHANISMS, UnusedDataWarning, describe_unused, lesson, only_observed
+from cbo_gym.study.campaigns import LEARN_MECHANISMS, UnusedDataWarning, describe_unused, only_observed, round_for_agent
 from cbo_gym.study.description import Description
 from cbo_gym.study.log import MAX_PAYLOAD
 from cbo_gym.study.suggesting import DO_WITHOUT, LEARN_PARTS, SEVERAL_LEARN_PARTS, observe, playing
@@ -152,7 +152,7 @@ def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]
     unused = [
         fields
         for _, fields in odd
-        if lesson(agent, units, units.read(fields["action"]), fields, observe(units, fields)) is None
+        if round_for_agent(agent, units, units.read(fields["action"]), fields, observe(units, fields)) is None
     ]
     if unused:
         is_one = len(units.objectives) == 1

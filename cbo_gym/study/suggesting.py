@@ -26,7 +26,7 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, Operat
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_of
 from cbo_gym.study.budget import exhausted, spending
-from cbo_gym.study.campaigns import Campaign, campaigns_of, lesson, shows_reward
+from cbo_gym.study.campaigns import Campaign, campaigns_of, round_for_agent, shows_reward
 from cbo_gym.study.digits import round_digits
 from cbo_gym.study.expectation import Expectation, RecommendedAction, RecommendedSet, forecasts
 from cbo_gym.study.forecast import forecast, forecasts_in_words
@@ -166,7 +166,7 @@ def _teach(agent: Any, units: Units, known: _KnownRound, next_context: Any = Non
         next_context: the context of the next round, which the observation has; None for that of this one.
     """
     action, past, context = known.action, known.past, known.past["context"]
-    learned = lesson(agent, units, action, past, observe(units, past, next_context))
+    learned = round_for_agent(agent, units, action, past, observe(units, past, next_context))
     if learned is None:
         return None
     observation, info = learned.observation, {"intervention": units.native_values(action)}
@@ -288,7 +288,7 @@ class Suggester:
         """Return the earlier campaigns among rounds of data, and how much of them the agent learns."""
         agent, units, own = self.peek(), self._units, [past for past in rounds if "campaign" in past]
         return campaigns_of(
-            own, [lesson(agent, units, units.read(past["action"]), past, observe(units, past)) for past in own]
+            own, [round_for_agent(agent, units, units.read(past["action"]), past, observe(units, past)) for past in own]
         )
 
     def _restore(self, events: Sequence[Event], corrected: int) -> None:
