@@ -356,7 +356,10 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
     if best := opened.best_trials:
         reward = opened.units.objectives[0]
         if opened.description.objectives:
-            say(f"Not dominated: {', '.join(f'trial {entry.number}' for entry in best)}", whole=True)
+            numbers = ", ".join(f"trial {entry.number}" for entry in best)
+            say(
+                f"Not dominated: {numbers} (no other trial is as good in every objective and better in one)", whole=True
+            )
         else:
             say(f"Best: trial {best[0].number}, {reward} = {best[0].values[reward]:.6g}")
     for campaign in opened.campaigns:

@@ -167,7 +167,9 @@ def describe_unused(units: Units, unused: Sequence[Mapping[str, Any]], count: in
     names = sorted({name for past in unused for name in past.get("differs", ())})
     changed = " or ".join(units.objectives)
     reasons = [f"another mechanism of {', '.join(names)} may change {changed} there"] * bool(names)
-    reasons += ["they only observe, and no target is empty"] * any("differs" not in past for past in unused)
+    if any("differs" not in past for past in unused):
+        name = units.settable[0]
+        reasons.append(f"they only observe, and no target is empty; if {name} was set, its column is do({name})")
     return (
         f"{units.description.agent} learns nothing from {len(unused)} of {count} past rounds: {'; '.join(reasons)}; "
         f"they are kept. Agents that learn single mechanisms: {learners}"

@@ -94,11 +94,16 @@ class DiagramCheck:
     def summary(self) -> str:
         """The result in one sentence."""
         if not self.tested:
-            return "nothing can be tested yet: the diagram implies nothing testable, or there are too few rounds"
+            return (
+                f"nothing can be tested yet: a test takes {MIN_ROUNDS} rounds with different values, and one more for "
+                "each cause of the variable"
+                if self.untested
+                else "the diagram implies nothing that rounds could contradict"
+            )
         if not self.refused:
             return (
-                f"the rounds do not contradict the diagram ({len(self.tested)} statements tested; a partial "
-                f"correlation below {max(one.detectable for one in self.tested):.2f} may go unnoticed)"
+                f"the rounds do not contradict the diagram ({len(self.tested)} statements tested; a dependence weaker "
+                f"than a partial correlation of {max(one.detectable for one in self.tested):.2f} may go unnoticed)"
             )
         worst = self.refused[0]
         arrows = " or ".join(f"{cause} -> {effect}" for cause, effect in self.arrows)

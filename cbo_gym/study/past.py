@@ -140,8 +140,9 @@ def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]
         if unknown and not getattr(agent, "takes_partial", False):
             learners = LEARN_PARTS if len(units.objectives) == 1 else SEVERAL_LEARN_PARTS
             raise ArgumentError(
-                f"{label}: {unknown} missing, and {description.agent} learns nothing without it; fill it in, leave the "
-                f"row out, or choose an agent that models single variables: {playing(learners, units)}"
+                f"{label}: {unknown} missing, and {description.agent} learns nothing without "
+                f"{'them' if unknown.endswith('are') else 'it'}; fill in the cell, leave the row out, or choose an "
+                f"agent that models single variables: {playing(learners, units)}"
             )
         if missing and not unknown and not getattr(agent, "takes_missing", False):
             raise ArgumentError(

@@ -404,10 +404,12 @@ class Study:
 
     def _require_reward(self, number: int, values: Mapping[str, float | None]) -> None:
         if unknown := self.units.subject(self.units.unknown_objectives(values)):
+            later, never = (
+                ("they follow", "they never come") if unknown.endswith("are") else ("it follows", "it never comes")
+            )
             raise ArgumentError(
-                f"{unknown} missing; if it follows later, tell({number}, ..., "
-                f"final=False); if it never comes, close({number}) after that; if the trial gave no result, "
-                f"fail({number})"
+                f"{unknown} missing; if {later} later, tell({number}, ..., final=False); if {never}, close({number}) "
+                f"after that; if the trial gave no result, fail({number})"
             )
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:

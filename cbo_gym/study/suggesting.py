@@ -540,7 +540,7 @@ class Suggester:
     def _sets(self) -> str:
         """Return the number of sets that an action chooses from, and the reason for these."""
         description, codec = self._units.description, self._units.codec
-        if not (count := len(codec.choices)):
+        if (count := len(codec.choices)) < 2:
             return ""
         total = 2 ** len(description.settable)
         if (
@@ -630,7 +630,7 @@ class Suggester:
         if agent is None:
             return Stopping(delta, spending=costs, reason=silence.rstrip("."))
         if len(self._units.objectives) > 1:
-            reason = "the probability is for one reward; the study has several objectives"
+            reason = "with several objectives, no probability of a better action is computed"
             return Stopping(delta, spending=costs, reason=reason)
         pending = [self._units.nearest(self._units.read(entry.action)) for entry in self._trials.pending]
         return find_stopping(self._units, agent, self.recommend(context), pending, costs, delta)

@@ -364,7 +364,9 @@ def test_observations_teach_mechanisms_if_each_trial_sets_something(tmp_path, ag
 @pytest.mark.parametrize("agent", ["GP-UCB", "Random"])
 def test_observations_are_kept_for_agents_that_cannot_use_them(tmp_path, agent):
     study = fermenter(tmp_path / "a.db", agent=agent, **TARGETS)
-    with pytest.warns(UnusedDataWarning, match="from 4 of 4 past rounds: they only observe, and no target is empty"):
+    with pytest.warns(
+        UnusedDataWarning, match="from 4 of 4 past rounds: they only observe, and no target is empty; if "
+    ):
         study.add_data(OBSERVED)
     assert len(study.data()) == 4
     assert play(study, 2).trials[0].action[0] >= 0.0

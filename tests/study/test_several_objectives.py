@@ -83,10 +83,16 @@ def test_the_last_node_is_an_objective_that_causes_no_other_and_effects_are_igno
 def test_outcomes_need_every_objective(tmp_path):
     study = plant(tmp_path / "s.db")
     study.add_data([grown({"feed": 1.0})], do={"feed": 1.0})
-    with pytest.raises(ArgumentError, match="row 1: the objective acid is missing, and Random learns nothing without"):
+    with pytest.raises(
+        ArgumentError, match="row 1: the objective acid is missing, and Random learns nothing without it"
+    ):
         study.add_data([{"titre": 1.0, "feed": 1.0, "ph": 6.0, "biomass": 1.0}])
+    with pytest.raises(ArgumentError, match="titre and acid are missing, and Random learns nothing without them"):
+        study.add_data([{"feed": 1.0, "ph": 6.0, "biomass": 1.0}])
     first, second, third = study.ask(3)
-    with pytest.raises(ArgumentError, match=r"the objectives titre and acid are missing; if it follows later, tell\(1"):
+    with pytest.raises(
+        ArgumentError, match=r"the objectives titre and acid are missing; if they follow later, tell\(1"
+    ):
         study.tell(first, {"biomass": 1.0})
     study.tell(first, {"titre": 1.5}, final=False)
     with pytest.raises(ArgumentError, match="the objective acid is missing"):
@@ -191,7 +197,8 @@ def test_the_report_draws_the_front_of_each_pair_and_the_hypervolume(tmp_path):
     html = study.report(tmp_path / "s.html").read_text(encoding="utf-8")
     for words in (
         "Goals", "maximise titre [g/l], minimise acid, maximise biomass", "acid against titre", "biomass against acid",
-        "Hypervolume, titre x acid x biomass", "the reference point titre = ", "rounds are not dominated", "The front",
+        "Hypervolume, titre x acid x biomass", "the reference point titre = ", "rounds are not dominated",
+        "The trade-off",
     ):  # fmt: skip
         assert words in html
 
@@ -243,5 +250,5 @@ def test_the_page_creates_shows_and_records_a_study_of_several_objectives(tmp_pa
     assert re.search('Not dominated</dt><dd>1<small> in <a href="/studies/1/trials/1">trial 1</a>', visitor.html)
     report = visitor.get("/studies/1/report")
     assert "Hypervolume, titre x biomass" in report
-    assert "The front" in report
+    assert "The trade-off" in report
     assert "0.8" in visitor.get("/studies/1/what-if")

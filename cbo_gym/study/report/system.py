@@ -58,7 +58,16 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
 def _contradictions(snapshot: Snapshot) -> dict[str, Any]:
     """Return whether the rounds contradict the diagram: a sentence, and the statements that were tested."""
     check = snapshot.study.check_diagram()
-    rows = [[str(one), one.rounds, one.correlation, f"{one.p_value:.2g}"] for one in check.tested[:MAX_STATEMENTS]]
+    rows = [
+        [
+            str(one),
+            "contradict it" if one in check.refused else "agree",
+            one.rounds,
+            f"{one.correlation:.2f}",
+            f"{one.p_value:.2g}",
+        ]
+        for one in check.tested[:MAX_STATEMENTS]
+    ]
     more = len(check.tested) - len(rows)
     return {
         "summary": f"{check.summary[:1].upper()}{check.summary[1:]}.",
