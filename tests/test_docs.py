@@ -22,6 +22,7 @@ PAGES = [ROOT / "README.md", *OTHERS, *GUIDE, *TUTORIALS]
 RUN = [
     page for page in PAGES if page.stem != "recipes"
 ]  # tests/test_recipes.py plays its files, in a copy of the package
+LONG = ("libraries", "trained_policies")  # training and searches of other libraries
 SWEEP = "a sweep starts processes; the tests of the command line run one"
 MINUTES = "it takes minutes"
 WRITER = "torch's writer needs the package tensorboard; a test of its own runs it"
@@ -39,7 +40,11 @@ NOT_RUN = {
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page in TUTORIALS)) for page in RUN]
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page in TUTORIALS or page.stem in LONG))
+        for page in RUN
+    ],
 )
 @pytest.mark.usefixtures("coarse_search")
 def test_the_code_of_a_page_runs(page, tmp_path):

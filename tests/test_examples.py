@@ -16,6 +16,7 @@ EXAMPLES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "stu
 #: examples of their kind that take longest, even if they are quick; fits that the tests of their problems make too, and
 #: training that a page of the guide does
 LONG = (
+    "dosing",
     "fermenter",
     "fit_chemostat",
     "fit_train_delay",

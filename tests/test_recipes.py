@@ -160,17 +160,15 @@ def package(tmp_path_factory):
     return root
 
 
-def test_the_recipes_work(package):
-    """All in one process: most of the time is to import the package."""
-    recipes = {
-        "environment": ENVIRONMENT,
-        "agent": AGENT,
-        "mode": MODE,
-        "data": DATA,
-        "study": STUDY,
-        "page": PAGE,
-        "metric": METRIC,
-    }
+QUICK = {"environment": ENVIRONMENT, "study": STUDY, "page": PAGE, "metric": METRIC}
+CONTRACTS = {"agent": AGENT, "mode": MODE, "data": DATA}
+
+
+@pytest.mark.parametrize(
+    "recipes", [QUICK, pytest.param(CONTRACTS, marks=pytest.mark.slow)], ids=["quick", "contracts"]
+)
+def test_the_recipes_work(package, recipes):
+    """In one process: most of the time is to import the package."""
     played = [f"exec(compile({code!r}, {name!r}, 'exec'), {{}})" for name, code in recipes.items()]
     here = f"import cbo_gym; assert cbo_gym.__file__.startswith({str(package)!r})"
     code = "\n".join([here, *played])

@@ -17,7 +17,6 @@ from cbo_gym.scm import StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.testing import ContractError, check_agent, check_problem
 from tests.support.agents import Centre
 from tests.support.environments import EVERY_ID, FIRST_OF_MODE, SEVERAL_OBJECTIVES
-from tests.support.families import by_family
 
 #: the graph of IVBandit is not that of parallel bandits; the last two have several objectives
 ENVS = (*FIRST_OF_MODE.values(), "CBO/IVBandit-v0", "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0")
@@ -29,9 +28,12 @@ def test_every_registered_environment_keeps_the_contract(env_id):
     check_problem(entry.problem, mode=entry.mode, **entry.kwargs)
 
 
-@pytest.mark.parametrize("agent", by_family(known_agents()))
+@pytest.mark.parametrize(
+    "agent", [pytest.param(name, marks=[] if name == "Random" else [pytest.mark.slow]) for name in known_agents()]
+)
 @pytest.mark.usefixtures("coarse_search")
 def test_every_entry_point_keeps_the_contract(agent):
+    """On all its modes; by default the tests of the agents play the others on one."""
     played = set()
     for env in ENVS:
         with warnings.catch_warnings(), suppress(UnsupportedModeError):

@@ -15,7 +15,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Mode
 from cbo_gym.testing import check_agent
 from tests.support.environments import FIRST_OF_MODE
-from tests.support.families import ALONE, ONE_A_FAMILY
+from tests.support.families import ALONE
 from tests.support.loop import make
 
 FIG1, PERIODIC, PENNY = "CBO/CoCaFig1-v0", "CBO/SSEMPeriodic-v0", "CBO/Dropwave-Penny-v0"
@@ -24,28 +24,39 @@ ARMS = ("UCB", "TS(sets='minimal')", "POMIS-UCB", "POMIS-TS", "SuccessiveRejects
 CELLS = ("CBO/GPBandit2-v0(arity=3, integral=True)", "CBO/Dropwave-Aggregated-v0(noise_std=0.1, points=5)")
 SLICES = "CBO/DCBOStat-v0(slices=2, trials=2)"  # of which four rounds are played, and then more
 RUNS = [
-    *((f"CoCaBO({option})", FIG1, 2) for option in ("backend='warped'", "index='published'", "use_contexts=False")),
-    *((agent, FIG1, 2) for agent in ("CoBO", "CaBO")),
-    *((agent, PERIODIC, 3) for agent in MASKED if agent != "SSEM-UCB-JO"),
-    *((f"SSEM-UCB-JO({option})", PERIODIC, 3) for option in ("degree='search'", "external='sum'")),
-    *((agent, PENNY, 2) for agent in ("CBO-MW", "GP-MW")),
-    *((agent, SLICES, 5) for agent in ("DCBO", "ABO", "GP-UCB-Restarted")),
-    pytest.param("CBO-Restarted", SLICES, 5, marks=pytest.mark.slow),
-    *((agent, "CBO/GPs1-v0", 3) for agent in ("FastPKGFN(samples=4)", "PKGFN(samples=4)", "TSFN", "FullEIFN")),
-    *((agent, "CBO/XYZWBandit-v0", 40) for agent in ARMS),
+    ("CoCaBO(index='published')", FIG1, 2),
+    ("CoBO", FIG1, 2),
+    *((agent, PERIODIC, 3) for agent in ("SSEM-UCB", "METS", "SGB")),
+    ("SSEM-UCB-JO(degree='search')", PERIODIC, 3),
+    ("CBO-MW", PENNY, 2),
+    ("DCBO", SLICES, 5),
+    ("FastPKGFN(samples=4)", "CBO/GPs1-v0", 3),
+    *((agent, "CBO/XYZWBandit-v0", 40) for agent in ARMS[:2]),
     ("ParallelBandit", "CBO/ParallelBandit-v0(causes=4)", 40),
+    *((agent, CELLS[0], 4) for agent in ("GPOO", "CellGP-UCB")),
+    ("qNEHVI-Sets(samples=4)", None, 2),
+]
+#: other agents of the same families, and options, in longer runs
+MORE_RUNS = [
+    *((f"CoCaBO({option})", FIG1, 2) for option in ("backend='warped'", "use_contexts=False")),
+    ("CaBO", FIG1, 2),
+    *((agent, PERIODIC, 3) for agent in ("SSEM-UCB-Norm", "SEM-UCB", "IGP-UCB", "SSEM-UCB-JO(external='sum')")),
+    ("GP-MW", PENNY, 2),
+    *((agent, SLICES, 5) for agent in ("ABO", "GP-UCB-Restarted", "CBO-Restarted")),
+    *((agent, "CBO/GPs1-v0", 3) for agent in ("PKGFN(samples=4)", "TSFN", "FullEIFN")),
+    *((agent, "CBO/XYZWBandit-v0", 40) for agent in ARMS[2:]),
     ("EXCBO(components='bic')", "CBO/Dropwave-Noisy-v0", 2),
-    *((agent, env, 4) for agent in ("GPOO", "StoOO", "AVE-StoOO", "GPTree", "CellGP-UCB") for env in CELLS),
-    *((f"{agent}=4)", None, 2) for agent in ("qNEHVI-Sets(samples", "qNEHVI-Network(draws")),
+    *((agent, CELLS[0], 4) for agent in ("StoOO", "AVE-StoOO", "GPTree")),
+    *((agent, CELLS[1], 4) for agent in ("GPOO", "StoOO", "AVE-StoOO", "GPTree", "CellGP-UCB")),
+    ("qNEHVI-Network(draws=4)", None, 2),
 ]
 OUTSIDE = [
     *("Optuna", "Optuna(sampler='CMA-ES')"),
     *("StableBaselines3", "StableBaselines3(algorithm='SAC')", "StableBaselines3(algorithm='DQN')"),
 ]
+USUAL = [("StableBaselines3", "soft"), ("StableBaselines3", "hard")]
 #: agents that no other test of the contract plays by default, each in the first of its modes
-OTHERS = sorted(
-    {*known_agents()} - {bare_name(getattr(run, "values", run)[0]) for run in RUNS} - {*ONE_A_FAMILY, *OUTSIDE}
-)
+OTHERS = sorted({*known_agents()} - {bare_name(agent) for agent, _, _ in (*RUNS, *MORE_RUNS)} - {"Random", *OUTSIDE})
 LIKE_OTHERS = ("Auto", "qNEHVI")  # one plays what another agent does, the other is qNEHVI-Sets on other sets
 
 
@@ -58,7 +69,11 @@ def first_env(agent: str) -> str:
 
 @pytest.mark.parametrize(
     ("agent", "env_id", "rounds"),
-    [*RUNS, *(pytest.param(agent, None, 2, marks=[pytest.mark.slow] * (agent in LIKE_OTHERS)) for agent in OTHERS)],
+    [
+        *RUNS,
+        *(pytest.param(*run, marks=pytest.mark.slow) for run in MORE_RUNS),
+        *(pytest.param(agent, None, 2, marks=[pytest.mark.slow] * (agent in LIKE_OTHERS)) for agent in OTHERS),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:.*out of date")
 @pytest.mark.usefixtures("coarse_search")
@@ -69,13 +84,13 @@ def test_agents_keep_their_contract(agent: str, env_id: str | None, rounds: int)
 @pytest.mark.parametrize(
     ("agent", "env_id"),
     [
-        pytest.param(agent, env_id, marks=[] if agent == "Optuna" or mode in ("soft", "hard") else [pytest.mark.slow])
+        pytest.param(agent, env_id, marks=[] if agent == "Optuna" or (agent, mode) in USUAL else [pytest.mark.slow])
         for agent in OUTSIDE
         for mode, env_id in FIRST_OF_MODE.items()
     ],
 )
 def test_agents_of_other_libraries_keep_it_once_they_learn(agent: str, env_id: str) -> None:
-    """By default one method on all modes, the others on two."""
+    """By default one method on all modes, the other library on two."""
     check_agent(agent, env_id, rounds=12)
 
 

@@ -19,9 +19,9 @@ from cbo_gym.errors import HiddenGraphError, UnsupportedModeError
 
 TAKERS = re.findall(r"[\w-]+", LIMITED.replace(" or ", ", "))
 ENVS = {"soft": "CBO/Fermenter-v0", "hard": "CBO/PSAGraph-Mixed-v0"}
-#: by default hard studies with data and soft ones without; Auto is one of the others
+USUAL = [("GP-UCB", "soft", False), ("CBO", "hard", True), ("EIFN", "hard", True), ("Random", "hard", False)]
 CASES = [
-    pytest.param(name, mode, data, marks=[pytest.mark.slow] * (name == "Auto" or data != (mode == "hard")))
+    pytest.param(name, mode, data, marks=[] if (name, mode, data) in USUAL else [pytest.mark.slow])
     for name in TAKERS
     for mode in ENVS
     if mode in modes_of(create_agent(name))

@@ -46,7 +46,7 @@ def test_tasks_without_a_family_or_with_too_many_super_arms_are_refused() -> Non
 
 @pytest.mark.parametrize("build", OTHERS.values(), ids=OTHERS.keys())
 def test_methods_without_a_model_play_every_masked_problem(build: Any) -> None:
-    env, task = make("CBO/Alpine2-Masked-v0", 0, 25)
+    env, task = make("CBO/Alpine2-Masked-v0", 0, 5)
     actions, _ = play(build(), env, task, 0)
     assert all(env.action_space.contains(action) for action in actions)
 

@@ -105,7 +105,9 @@ def test_the_arrows_are_those_of_the_published_graph(build: Callable[..., Any], 
     assert published - arrows == (WITHOUT_MODEL if chamber == "wt" else set())
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize(
+    "env_id", [pytest.param(env_id, marks=[pytest.mark.slow] * env_id.endswith("-Hard-v0")) for env_id in IDS]
+)
 def test_no_search_without_noise_beats_the_recorded_optimum(env_id: str) -> None:
     """Noise enters the reward through squares alone, so that its part of the mean is the same for all actions."""
     build, noise = (wind_tunnel, 0.2**2 / 2**2) if "Wind" in env_id else (light_tunnel, 75**2 / 300**2 + 75**2 / 100**2)
@@ -117,7 +119,7 @@ def test_no_search_without_noise_beats_the_recorded_optimum(env_id: str) -> None
         updating="deferred",
         rng=0,
         tol=1e-10,
-        popsize=20,
+        popsize=8,
     )
     assert best.value == pytest.approx(-found.fun - noise, abs=1e-3)
 

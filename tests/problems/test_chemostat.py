@@ -240,6 +240,7 @@ def random_days(script, count: int = 150) -> tuple[dict, dict]:
     return old, new
 
 
+@pytest.mark.slow
 def test_the_fit_recovers_the_factors_behind_noiseless_days(script) -> None:
     fitted = script.as_scales(script.fit_factors(*random_days(script)))
     for node, rates in load_coefficients().scales:

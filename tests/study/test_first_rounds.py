@@ -12,7 +12,7 @@ from tests.support.study_laboratory import PAIRS, bounds, context, description, 
 NAMES = {"variables": ["x", "z", "y"]}
 CANDIDATES = {"candidates": ["dag { x -> y; z -> y }", "dag { x -> z -> y }"]}
 OUTSIDE = [pair for pair in PAIRS if pair[1] != "discrete"]
-SOME = [("CBO", "hard"), ("GP-UCB", "soft"), ("CoCaBO", "contextual"), ("GPOO", "aggregated")]
+SOME = [("GP-UCB", "soft"), ("GPOO", "aggregated")]
 
 
 def assert_inside(mode, action):

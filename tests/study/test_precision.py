@@ -26,7 +26,7 @@ def trial(path, agent="UCB"):
 
 
 @pytest.mark.parametrize(
-    "agent", ["GP-UCB", "MCBO", *(pytest.param(a, marks=pytest.mark.slow) for a in ("CBO", "cCBO", "ConstrainedEI"))]
+    "agent", ["GP-UCB", *(pytest.param(a, marks=pytest.mark.slow) for a in ("MCBO", "CBO", "cCBO", "ConstrainedEI"))]
 )
 def test_a_rough_outlier_moves_the_agent_less(agent, tmp_path):
     """And the agent that is rebuilt from the log knows the precision."""

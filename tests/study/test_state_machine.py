@@ -201,7 +201,7 @@ def run(machine, examples, steps):
 
 @pytest.mark.filterwarnings("ignore::cbo_gym.study.diagram_check.DiagramWarning")
 def test_a_few_sequences():
-    run(StudyMachine, examples=3, steps=8)
+    run(StudyMachine, examples=2, steps=8)
 
 
 @pytest.mark.slow

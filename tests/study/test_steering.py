@@ -111,7 +111,7 @@ STEERED = [
 ]
 
 
-@pytest.mark.parametrize(("agent", "mode"), one_mode_each(STEERED, ("Random", "contextual")))
+@pytest.mark.parametrize(("agent", "mode"), one_mode_each(STEERED))
 def test_trials_keep_fixed_and_shared_values(agent, mode, tmp_path):
     study, rng = played(tmp_path, agent, mode, rounds=0)
     name = study.settable[0]

@@ -1,6 +1,6 @@
-"""The registered environments as tests need them. What each of them does is on record and compared with it by default.
-Contracts go through a few that cover all modes, families of systems and tags, and through one of a kind or all in the
-slow tests. Those with several objectives, whose rewards are arrays, are apart and have tests of their own.
+"""The registered environments as tests need them. By default contracts go through a few that cover all modes, families
+of systems and tags, and the record of behaviour through one of each mode; slow tests go through one of a kind or all.
+Those with several objectives, whose rewards are arrays, are apart and have tests of their own.
 """
 
 from collections.abc import Iterable
