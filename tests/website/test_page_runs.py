@@ -18,7 +18,15 @@ FAMILY = "CBO/ErdosRenyi10-v0(instance_seed={})"
 
 def paper(suite: str, *exhibits: Exhibit) -> Paper:
     return Paper(
-        suite=suite, title="T", authors="A", setting="S", rounds=100, seeds=10, agents=["MCBO"], exhibits=list(exhibits)
+        suite=suite,
+        short="S",
+        title="T",
+        authors="A",
+        setting="S",
+        rounds=100,
+        seeds=10,
+        agents=["MCBO"],
+        exhibits=list(exhibits),
     )
 
 
