@@ -30,12 +30,6 @@ class Spending(NamedTuple):
         return None if self.budget is None else self.budget - self.spent - self.committed
 
 
-def cost_of(units: Units, action: Action) -> float | None:
-    """Return the cost of an action, outside the bounds that of the nearest one inside; None if there are no costs."""
-    interface = units.interface
-    return None if interface.costs is None else float(interface.cost(interface.decode(units.nearest(action))))
-
-
 def spending(units: Units, trials: Iterable[Entry]) -> Spending | None:
     """Return what the trials cost; None if there are no costs."""
     if units.interface.costs is None:
@@ -43,7 +37,7 @@ def spending(units: Units, trials: Iterable[Entry]) -> Spending | None:
     costs: dict[bool, list[float]] = {True: [], False: []}
     for entry in trials:
         if entry.status != "rejected":
-            cost = cost_of(units, units.read(entry.action))
+            cost = units.cost(units.read(entry.action))
             costs[entry.status in ("pending", "partial")].append(cost or 0.0)
     return Spending(float(add_up(costs[False])), float(add_up(costs[True])), units.description.budget)
 
@@ -55,7 +49,7 @@ def exhausted(units: Units, trials: Iterable[Entry], actions: Iterable[Action]) 
         return [""] * len(list(actions))
     remarks = []
     for action in actions:
-        cost = cost_of(units, action) or 0.0
+        cost = units.cost(action) or 0.0
         remarks.append(
             f"; beyond the budget: {max(remaining, 0.0):.4g} of {known.budget:.4g} is left, and the trial costs "
             f"{cost:.4g}"

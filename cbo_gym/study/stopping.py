@@ -10,7 +10,7 @@ import numpy as np
 
 from cbo_gym._util.arguments import require_positive
 from cbo_gym.actions.codec import ArmCodec
-from cbo_gym.study.budget import Spending, cost_of
+from cbo_gym.study.budget import Spending
 from cbo_gym.study.digits import round_digits
 from cbo_gym.study.forecast import percent, sample
 from cbo_gym.study.units import Units
@@ -131,7 +131,7 @@ def find_stopping(
         probability=float(np.mean(gains.max(axis=1) >= delta / scale)),
         gain=float(expected[best]) * scale,
         do=units.native_values(actions[best]),
-        cost=cost_of(units, actions[best]),
+        cost=units.cost(actions[best]),
         spending=costs,
         unit=unit,
     )

@@ -249,14 +249,21 @@ class Units:
 
     def objective_values(self, action: Action, values: Mapping[str, Any]) -> dict[str, float]:
         """Return the values of the objectives in a round, by name, in their own units."""
-        return {name: values[name] if name in values else self.cost(action) for name in self.objectives}
+        return {name: values[name] if name in values else self.cost(action) or 0.0 for name in self.objectives}
 
-    def cost(self, action: Action) -> float:
-        """Return the cost of an action, which may be outside the bounds."""
-        done, domains = self.native_values(action), self.codec.domains
-        numbers = {name: domains.number(name, value) for name, value in done.items()}
-        hard = {name: (True, number) for name, number in numbers.items()} if self.interface.sets_variables else {}
-        return float(self.interface.cost(Intervention(tuple(numbers.values()), hard)))
+    def cost(self, action: Action) -> float | None:
+        """Return the cost of an action; None if there are no costs.
+
+        Values outside the bounds cost what they are, cells as the nearest one inside.
+        """
+        interface, domains = self.interface, self.codec.domains
+        if interface.costs is None:
+            return None
+        if self.codec.intervals or self.distance(action) == 0.0:
+            return float(interface.cost(interface.decode(self.nearest(action))))
+        numbers = {name: domains.number(name, value) for name, value in self.native_values(action).items()}
+        hard = {name: (True, number) for name, number in numbers.items()} if interface.sets_variables else {}
+        return float(interface.cost(Intervention(tuple(numbers.values()), hard)))
 
     def to_rewards(self, values: ArrayLike) -> np.ndarray:
         """Return what the agent maximises, in [0, 1] if its methods need that.

@@ -11,7 +11,6 @@ from cbo_gym._util.summation import add_up
 from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import OUTLINE
 from cbo_gym.envs.picture import COLOURS, roles_of
-from cbo_gym.study.budget import cost_of
 from cbo_gym.study.report.snapshot import Snapshot, number
 from cbo_gym.study.report.svg import image, page_style
 
@@ -128,7 +127,7 @@ def _costs(snapshot: Snapshot) -> str:
     costs = snapshot.study.interface.costs
     if costs is None:
         return ""
-    paid = [cost_of(snapshot.units, known.action) or 0.0 for known in snapshot.rounds if known.number is not None]
+    paid = [snapshot.units.cost(known.action) or 0.0 for known in snapshot.rounds if known.number is not None]
     trials = "One measured trial" if len(paid) == 1 else f"{len(paid)} measured trials"
     spent = f" {trials} cost {number(float(add_up(paid)))} in all." if paid else ""
     return f"Costs: {'; '.join(costs.describe())}.{spent}"
