@@ -7,7 +7,7 @@ the mean have Student's distribution, scaled up if the leave-one-out residuals e
 
 Draws of expectations, which say whether an action that was never tried may be better, need more: data that an agent
 chose lie close together, and fitted lengthscales are then too sure of the function elsewhere. Half of these draws have
-shorter lengthscales.
+half the lengthscales.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_REFITTED = 200
 EXPECTED_RESIDUALS = 4
 MIN_FREEDOM = 3
 # Factors by which lengthscales are shortened in equal shares of the draws of expectations.
-SHORTENINGS = (1.0, 1.0, 2.0, 4.0)
+SHORTENINGS = (1.0, 2.0)
 
 
 class Calibration(NamedTuple):

@@ -1,6 +1,7 @@
 """Studies of random systems, whose noise is a share of the scale of each variable, with the true expected rewards."""
 
 from dataclasses import replace
+from functools import cached_property
 
 import gymnasium as gym
 import numpy as np
@@ -79,11 +80,14 @@ class Simulated:
         self.study.tell(trial, values)
         return values
 
+    @cached_property
+    def oracle(self):
+        return oracle_of(self.env)
+
     def best_gap(self):
         """Return by how much the best action is better than the recommendation, in truth."""
-        oracle = oracle_of(self.env)
         recommended = self.study.units.action(self.study.recommendation())
-        return oracle.optimum.value - float(oracle.expected_rewards([recommended]).value[0])
+        return self.oracle.optimum.value - float(self.oracle.expected_rewards([recommended]).value[0])
 
 
 def count_covered(simulated, rounds, begin, share_of_own=0.5):
