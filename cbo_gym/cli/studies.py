@@ -177,6 +177,8 @@ def import_data(
     opened = _study(database, study, agent)
     count = opened.add_data(data, ignore=ignore or (), campaign=campaign, differs=differs or ())
     say(f"{count} {'round was' if count == 1 else 'rounds were'} added.")
+    for earlier in opened.campaigns:
+        say(f"Earlier campaign {earlier}", whole=True)
 
 
 @studies.command()
