@@ -34,6 +34,7 @@ NOT_RUN = {
     "studies": [MINUTES],
     "study_dosing": [MINUTES],
     "study_service": [MINUTES],
+    "study_spreadsheet": ["it runs until you stop it"],
     "evaluation": [WRITER, "it needs an account"],
     "trained_policies": ["it needs moviepy"],
 }  # what pages say of blocks that are not run
