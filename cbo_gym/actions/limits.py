@@ -233,6 +233,11 @@ class Polytope:
         self._warped = _warped(domains)
         self._pivots, self._solved, self._solution = _eliminate(self._equal, self._value, self._levels > 0)
 
+    @property
+    def is_point(self) -> bool:
+        """Whether the equalities leave one point."""
+        return not self._levels.any() and int(np.linalg.matrix_rank(self._equal)) == self.dim
+
     @cached_property
     def ball(self) -> Ball | None:
         """The largest ball inside; None if the set is empty, or has no volume."""
@@ -566,12 +571,12 @@ class Limits:
 
     def _require_room(self, members: np.ndarray) -> None:
         """Refuse limits that leave no room, naming as few as possible."""
-        if self.polytope(members) is not None:
+        if self._has_room(self.polytope(members)):
             return
         odd = list(self._linear)
         for limit in self._linear:
             fewer = [other for other in odd if other is not limit]
-            if self._polytope(members, fewer) is None:
+            if not self._has_room(self._polytope(members, fewer)):
                 odd = fewer
         names = dict.fromkeys(name for limit in odd for name in limit.coefficients)
         domains = dict(
@@ -587,6 +592,10 @@ class Limits:
             f"{statements} {'leaves' if len(odd) == 1 else 'leave'} no room within the bounds {', '.join(bounds)}; a "
             "study needs more than one possible setting"
         )
+
+    def _has_room(self, polytope: Polytope | None) -> bool:
+        """Return whether more than one setting is left, or one if values are fixed."""
+        return polytope is not None and (bool(self.fixed) or not polytope.is_point)
 
     def polytope(self, members: np.ndarray) -> Polytope | None:
         """Return the points that the limits allow to the members that are not fixed; None if they leave no room."""

@@ -8,6 +8,7 @@ from gymnasium.error import InvalidAction
 from cbo_gym import evaluate, make_task
 from cbo_gym.envs import CausalBanditEnv, oracle_of
 from cbo_gym.envs.registry import entries
+from cbo_gym.envs.scalar import NoiseStream
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.systems.purchases import manufacturing
 from cbo_gym.scm import Intervention
@@ -39,7 +40,7 @@ def test_rounds_are_those_of_a_simulation_that_keeps_a_stock_by_hand(make):
     twins = [started(NOISY) for _ in range(count)]
     for index, twin in enumerate(twins):
         twin.reset(seed=5 + index)
-    streams = [twin._stream() for twin in twins]
+    streams = [NoiseStream(twin.scm, twin.np_random) for twin in twins]
     stocks, spent, reused = [{} for _ in range(count)], np.zeros(count), 0
     for _ in range(30):
         nodes, values = rng.integers(2, size=count), np.repeat(rng.integers(2, size=(count, 1)), 6, axis=1) * 0.5
