@@ -26,6 +26,7 @@ from website.maths.formulas import Formula, name_latex, number_latex
 from website.maths.mathml import mathml
 
 SIM = "\\;\u223c\\;"  # latex2mathml writes a plain tilde for \sim
+LONG = 500  # steps of an equation that is too long to be read
 ALIKE = 4  # so many nodes in a row are shown together if their equations differ only in the node's name
 
 
@@ -116,16 +117,23 @@ def equations_html(equations: Sequence[Equation]) -> str:
 
 def _row(group: Sequence[Equation]) -> str:
     first = group[0]
-    formulas = "".join(
-        f'<div class="math-line">{" ".join(map(_math, line))}</div>' for line in first.formula.lines(first.name)
-    )
+    long = len(first.traced.steps) > LONG
+    lines = [[_signature(first)]] if long else first.formula.lines(first.name)
+    formulas = "".join(f'<div class="math-line">{" ".join(map(_math, line))}</div>' for line in lines)
     notes = [] if first.observed else ["latent"]
+    notes += [f"an expression of {len(first.traced.steps):,} steps"] * long
     for name, distribution in first.noise.items():
         notes.append(_math(rf"{name_latex(name)} {SIM} {distribution_latex(distribution)}"))
     if len(group) > 1:
         notes.append(f"and so on to {_math(name_latex(group[-1].name))}, {len(group)} in all")
     note = f'<div class="math-note">{", ".join(notes)}</div>' if notes else ""
     return f'<div class="equation"><div>{formulas}</div>{note}</div>'
+
+
+def _signature(equation: Equation) -> str:
+    """Return the formula that names a variable's causes alone."""
+    causes = dict.fromkeys(step[1] for step in equation.traced.steps if step[0] == NODE)
+    return rf"{name_latex(equation.name)} = f\left({', '.join(map(name_latex, causes))}\right)"
 
 
 def _math(latex: str) -> str:
