@@ -15,19 +15,18 @@ import torch
 from torch import Tensor
 
 from cbo_gym._util.arguments import require_not_negative
-from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.common.search import best_first, maximise
-from cbo_gym.agents.gp.forecast import leave_one_out, sample_each
+from cbo_gym.agents.gp.forecast import ForecastsByNode
 from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.gp.precision import add_measured, standard_error
-from cbo_gym.agents.gp.protocols import MakeSurrogate
+from cbo_gym.agents.gp.protocols import MakeSurrogate, Surrogate
 from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation
 
 
-class GPUCB(SearchAgent):
+class GPUCB(ForecastsByNode, SearchAgent):
     """Upper confidence bound on one GP from action to reward. Plays soft, hard, contextual and adversarial tasks.
 
     Args:
@@ -108,17 +107,14 @@ class GPUCB(SearchAgent):
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         with torch.no_grad():
-            mean, std = self.surrogate.posterior(self._with_context(self.features.of_actions(actions).to(self.device)))
+            mean, std = self.surrogate.posterior(self.forecast_inputs(actions))
         return mean.cpu().numpy(), std.cpu().numpy()
 
-    def sample_outcomes(
-        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
-    ) -> Mapping[str, np.ndarray] | None:
-        inputs = self._with_context(self.features.of_actions(actions).to(self.device))
-        return sample_each({self.task.reward: self.surrogate}, inputs, count, seed, noise)
+    def forecast_inputs(self, actions: Sequence[Action]) -> Tensor:
+        return self._with_context(self.features.of_actions(actions).to(self.device))
 
-    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
-        return leave_one_out({self.task.reward: self.surrogate})
+    def surrogates_by_node(self) -> Mapping[str, Surrogate]:
+        return {self.task.reward: self.surrogate}
 
     def estimated_rewards(self) -> np.ndarray:
         """Return posterior means of the rewards of the actions played; for a contextual task, in the last context."""

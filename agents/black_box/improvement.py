@@ -13,12 +13,11 @@ from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
 from cbo_gym._util.arguments import whole_number
-from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import best_first, maximise
-from cbo_gym.agents.gp.forecast import leave_one_out, sample_each
+from cbo_gym.agents.gp.forecast import ForecastsByNode
 from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.gp.outputs import GPOutputs, SampledPosterior
 from cbo_gym.agents.gp.precision import add_measured, standard_error
@@ -53,7 +52,7 @@ class IndependentGPs(GPOutputs[Surrogate]):
         return IndependentNormals(torch.stack(means, -1), torch.stack(stds, -1))
 
 
-class NodeImprovement(SearchAgent):
+class NodeImprovement(ForecastsByNode, SearchAgent):
     """Base class of agents that maximise expected improvement with a GP for each modelled node. They ignore the graph.
 
     Args:
@@ -128,19 +127,13 @@ class NodeImprovement(SearchAgent):
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         with torch.no_grad():
-            mean, std = self.reward_belief(self.features.of_actions(actions).to(self.device))
+            mean, std = self.reward_belief(self.forecast_inputs(actions))
         return mean.cpu().numpy(), std.cpu().numpy()
 
-    def sample_outcomes(
-        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
-    ) -> Mapping[str, np.ndarray] | None:
-        inputs = self.features.of_actions(actions).to(self.device)
-        return sample_each(self._by_node(), inputs, count, seed, noise)
+    def forecast_inputs(self, actions: Sequence[Action]) -> Tensor:
+        return self.features.of_actions(actions).to(self.device)
 
-    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
-        return leave_one_out(self._by_node())
-
-    def _by_node(self) -> dict[str, Surrogate]:
+    def surrogates_by_node(self) -> Mapping[str, Surrogate]:
         return dict(zip(self._modelled, self.surrogates, strict=True))
 
     @abstractmethod

@@ -13,7 +13,8 @@ half the lengthscales.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from torch import Tensor
 from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.gp.model import GaussianProcess, update_together
 from cbo_gym.agents.gp.noise import NoiseLevel, usual_noise
+from cbo_gym.task import Action
 
 # Number of data above which the prior of the noise hardly matters.
 MAX_REFITTED = 200
@@ -128,6 +130,28 @@ def leave_one_out(surrogates: Mapping[str, Any]) -> dict[str, LeaveOneOut]:
         {name: gp for name, gp in surrogates.items() if isinstance(gp, GaussianProcess) and len(gp)}
     )
     return {name: predict_left_out(gp, gp.outputs) for name, gp in gps.items()}
+
+
+class ForecastsByNode(ABC):
+    """Forecasts of an agent with one surrogate of each modelled node, from its actions."""
+
+    @abstractmethod
+    def forecast_inputs(self, actions: Sequence[Action]) -> Tensor:
+        """Return the surrogates' inputs of actions, ``(len(actions), d)``."""
+
+    @abstractmethod
+    def surrogates_by_node(self) -> Mapping[str, Any]:
+        """Return node -> its surrogate."""
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        """Return :meth:`cbo_gym.agent.Agent.sample_outcomes`."""
+        return sample_each(self.surrogates_by_node(), self.forecast_inputs(actions), count, seed, noise)
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        """Return :meth:`cbo_gym.agent.Agent.leave_one_out`."""
+        return leave_one_out(self.surrogates_by_node())
 
 
 def _fit_for_forecasts(surrogates: Mapping[str, GaussianProcess]) -> dict[str, GaussianProcess]:

@@ -19,10 +19,9 @@ from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
 from cbo_gym._util.arguments import require_truth_value, whole_number
-from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
-from cbo_gym.agents.gp.forecast import leave_one_out, sample_each
+from cbo_gym.agents.gp.forecast import ForecastsByNode
 from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.gp.outputs import JointGPs
 from cbo_gym.agents.gp.precision import add_measured, standard_error
@@ -40,7 +39,7 @@ SCREENING_SAMPLES = 8
 RAW_SAMPLES, RESTARTS = 256, 4
 
 
-class QNEHVI(SeveralObjectivesAgent):
+class QNEHVI(ForecastsByNode, SeveralObjectivesAgent):
     """Noisy expected hypervolume improvement on all variables. Plays soft and hard tasks with several objectives.
 
     Args:
@@ -116,20 +115,14 @@ class QNEHVI(SeveralObjectivesAgent):
         return self.maximise(many, few, played, seed=seed, raw_samples=RAW_SAMPLES, restarts=RESTARTS)
 
     def posterior(self, actions: Sequence[Action]) -> tuple[Tensor, Tensor]:
-        inputs = self.features.of_actions(actions).to(self.device)
+        inputs = self.forecast_inputs(actions)
         means, stds = zip(*[surrogate.posterior(inputs) for surrogate in self.surrogates], strict=True)
         return torch.stack(means, -1), torch.stack(stds, -1)
 
-    def sample_outcomes(
-        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
-    ) -> Mapping[str, np.ndarray] | None:
-        inputs = self.features.of_actions(actions).to(self.device)
-        return sample_each(self._by_node(), inputs, count, seed, noise)
+    def forecast_inputs(self, actions: Sequence[Action]) -> Tensor:
+        return self.features.of_actions(actions).to(self.device)
 
-    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
-        return leave_one_out(self._by_node())
-
-    def _by_node(self) -> dict[str, GaussianProcess]:
+    def surrogates_by_node(self) -> Mapping[str, GaussianProcess]:
         return dict(zip(self.observed, self.surrogates, strict=True))
 
     def estimated_rewards(self) -> np.ndarray:

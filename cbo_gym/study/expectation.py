@@ -118,8 +118,8 @@ def forecasts(units: Units, agent: Any, actions: Sequence[Action]) -> dict[str, 
         return {}
     # Columns are objectives.
     mean, std = (np.reshape(part, (len(actions), -1)) for part in posterior)
-    ends = np.sort([units.to_values(mean - WIDTH * std), units.to_values(mean + WIDTH * std)], axis=0)
+    ends = units.to_ends(mean - WIDTH * std, mean + WIDTH * std)
     if units.reward_range is not None:
-        ends = np.clip(ends, *units.reward_range)
+        ends = np.clip(ends[0], *units.reward_range), np.clip(ends[1], *units.reward_range)
     columns = zip(units.objectives, units.to_values(mean).T, ends[0].T, ends[1].T, strict=True)
     return {name: Band(*band) for name, *band in columns}

@@ -84,7 +84,7 @@ def _forecast(units: Units, draws: Mapping[str, np.ndarray], action: Action) -> 
     for name in order:
         if name in draws and name not in done and name not in units.categories and not np.isnan(draws[name]).any():
             ends = np.quantile(draws[name], ENDS)
-            intervals[name] = native_rewards(units, ends) if units.objectives == (name,) else ends
+            intervals[name] = np.concatenate(units.to_ends(ends[:1], ends[1:])) if units.objectives == (name,) else ends
     probabilities = {}
     for limit in constraints:
         if limit.node in done:
@@ -92,11 +92,6 @@ def _forecast(units: Units, draws: Mapping[str, np.ndarray], action: Action) -> 
         elif limit.node in draws and not np.isnan(draws[limit.node]).any():
             probabilities[str(limit)] = float(np.mean(limit.excess(draws[limit.node]) <= 0.0))
     return Forecast({name: (float(low), float(high)) for name, (low, high) in intervals.items()}, probabilities)
-
-
-def native_rewards(units: Units, rewards: np.ndarray) -> np.ndarray:
-    """Return rewards of agents in the study's units, in ascending order."""
-    return np.sort(units.to_values(rewards))
 
 
 def leading_chances(agent: Any, actions: Sequence[Action]) -> list[float | None]:

@@ -290,6 +290,11 @@ class Units:
         low, high = self.reward_range
         return low + (high - low) * (1.0 - scaled if self._signs[0] < 0 else scaled)
 
+    def to_ends(self, low: ArrayLike, high: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of intervals of rewards as values of the objectives, ``low <= high`` in either direction."""
+        ends = self.to_values(low), self.to_values(high)
+        return np.minimum(*ends), np.maximum(*ends)
+
     def reward_of(self, action: Action, observation: Observation) -> Any:
         """Return the reward of a round as the agent gets it: a number, or an array with several objectives."""
         outcomes, nodes = self.interface.problem.outcomes, observation["nodes"].tolist()

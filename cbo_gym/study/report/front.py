@@ -31,8 +31,8 @@ def front(snapshot: Snapshot) -> dict[str, Any] | str:
     if not snapshot.rounds:
         return "Nothing is known yet."
     best = np.zeros(len(snapshot.rounds), dtype=bool)
-    best[snapshot.units.front([(known.action, known.values) for known in snapshot.rounds])] = True
-    recommended, forecast = _recommended(snapshot.recommended_set()), _forecast(snapshot)
+    best[snapshot.front] = True
+    recommended, forecast = _recommended(snapshot.recommended_set), _forecast(snapshot)
     panels = []
     for x, y in combinations(snapshot.description.goals, 2):
         names = (x.name, y.name)

@@ -124,12 +124,11 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 def _best_measured(snapshot: Snapshot) -> str:
-    front = snapshot.units.front([(known.action, known.values) for known in snapshot.rounds])
-    if not front:
+    if not snapshot.front:
         return f"no round meets the {snapshot.units.conditions} yet"
     if snapshot.description.objectives:
-        return f"{len(front)} of {len(snapshot.rounds)} rounds are not dominated"
-    best, unit = snapshot.rounds[front[0]], snapshot.description.units.get(snapshot.units.objectives[0], "")
+        return f"{len(snapshot.front)} of {len(snapshot.rounds)} rounds are not dominated"
+    best, unit = snapshot.rounds[snapshot.front[0]], snapshot.description.units.get(snapshot.units.objectives[0], "")
     source = "imported data" if best.number is None else f"trial {best.number}"
     return f"{number(best.reward)} {unit}".rstrip() + f" in {source}, with {snapshot.action_words(best.action)}"
 
@@ -164,7 +163,7 @@ def _known(snapshot: Snapshot, entry: Entry) -> str:
 
 
 def _recommended_set(snapshot: Snapshot) -> dict[str, Any] | None:
-    recommended = snapshot.recommended_set()
+    recommended = snapshot.recommended_set
     if recommended is None:
         return None
     header, rows = ["Set"], [[snapshot.words(action.do)] for action in recommended]

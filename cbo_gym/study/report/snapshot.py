@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,16 +69,13 @@ class Snapshot:
             ),
         ]
         self.imported = sum(number is None for number, *_ in known)
-        self.rounds = [
-            KnownRound(number, action, past["values"], self.units.objective_values(action, past["values"]))
-            for number, flat, past in known
-            if shows_reward(self.units, action := self.units.read(flat), past)
-        ]
-        self.others = [
-            past["values"]
-            for _, flat, past in known
-            if not past.get("differs") and not shows_reward(self.units, self.units.read(flat), past)
-        ]
+        self.rounds, self.others = list[KnownRound](), list[Mapping[str, Any]]()
+        for number, flat, past in known:
+            action, values = self.units.read(flat), past["values"]
+            if shows_reward(self.units, action, past):
+                self.rounds.append(KnownRound(number, action, values, self.units.objective_values(action, values)))
+            elif not past.get("differs"):
+                self.others.append(values)
 
     def rewards(self, actions: Sequence[Action]) -> Band | None:
         """Return the rewards that the agent expects; None if it cannot predict those of these actions."""
@@ -87,8 +85,14 @@ class Snapshot:
         """Return objective -> the values that the agent expects; empty if it cannot predict those of these actions."""
         return forecasts(self.units, self.agent, actions)
 
+    @cached_property
+    def front(self) -> list[int]:
+        """Indices of the rounds that no other dominates; with one objective, of the best one."""
+        return self.units.front([(known.action, known.values) for known in self.rounds])
+
+    @cached_property
     def recommended_set(self) -> RecommendedSet | None:
-        """Return the recommendation for several objectives; None if no outcome is known."""
+        """The recommendation for several objectives; None if no outcome is known."""
         try:
             recommended: RecommendedSet = self.study.recommendation()
         except ArgumentError:

@@ -76,10 +76,8 @@ def _native(snapshot: Snapshot, name: str, own: LeaveOneOut) -> LeaveOneOut:
     if snapshot.units.objectives != (name,):
         return own
     native = snapshot.units.to_values
-    ends = native(own.predictions - own.half_widths), native(own.predictions + own.half_widths)
-    return own._replace(
-        values=native(own.values), predictions=native(own.predictions), half_widths=np.abs(ends[1] - ends[0]) / 2
-    )
+    low, high = snapshot.units.to_ends(own.predictions - own.half_widths, own.predictions + own.half_widths)
+    return own._replace(values=native(own.values), predictions=native(own.predictions), half_widths=(high - low) / 2)
 
 
 def _panel(own: LeaveOneOut) -> Figure:
