@@ -52,7 +52,10 @@ def percent(probability: float) -> str:
 
 def forecast(units: Units, agent: Any, actions: Sequence[Action]) -> list[Forecast]:
     """Return forecasts of new trials; empty ones if the agent has no model that gives them."""
-    draws = sample(agent, actions, DRAWS)
+    return _forecasts(units, sample(agent, actions, DRAWS), actions)
+
+
+def _forecasts(units: Units, draws: Mapping[str, np.ndarray] | None, actions: Sequence[Action]) -> list[Forecast]:
     if draws is None:
         return [NOTHING] * len(actions)
     return [_forecast(units, {name: own[:, column] for name, own in draws.items()}, action)
@@ -61,11 +64,12 @@ def forecast(units: Units, agent: Any, actions: Sequence[Action]) -> list[Foreca
 
 def forecasts_in_words(units: Units, agent: Any, actions: Sequence[Action]) -> list[str]:
     """Return for each suggestion what is forecast, and its chance to become the recommendation."""
+    outcomes = sample(agent, actions, DRAWS)
     chances = [
         "" if chance is None else f"; becomes the recommendation with {percent(chance)}"
-        for chance in leading_chances(agent, actions)
+        for chance in leading_chances(agent, actions, outcomes)
     ]
-    pairs = zip(forecast(units, agent, actions), chances, strict=True)
+    pairs = zip(_forecasts(units, outcomes, actions), chances, strict=True)
     return [own.in_words + chance for own, chance in pairs]
 
 
@@ -94,20 +98,26 @@ def _forecast(units: Units, draws: Mapping[str, np.ndarray], action: Action) -> 
     return Forecast({name: (float(low), float(high)) for name, (low, high) in intervals.items()}, probabilities)
 
 
-def leading_chances(agent: Any, actions: Sequence[Action]) -> list[float | None]:
+def leading_chances(
+    agent: Any, actions: Sequence[Action], outcomes: Mapping[str, np.ndarray] | None
+) -> list[float | None]:
     """Return for each action the probability that its outcome makes it the recommendation.
 
     Constraints aside: the recommendation is taken to be the better of the present one and the action, by their expected
     rewards. An outcome y changes the difference of these by a normal number with the standard deviation
     ``|Cov(difference, y)| / std(y)`` (Frazier, Powell & Dayanik 2009, The knowledge-gradient policy). None for the
     present recommendation itself, with several objectives, and for agents without a joint posterior.
+
+    Args:
+        agent: the agent.
+        actions: the actions.
+        outcomes: draws of their outcomes; None for an agent without a joint posterior.
     """
-    if agent.task.objectives:
+    if outcomes is None or agent.task.objectives:
         return [None] * len(actions)
     recommended = agent.recommend()
     expected = sample(agent, [recommended, *actions], EXPECTATION_DRAWS, noise=False)
-    outcomes = None if expected is None else sample(agent, actions, EXPECTATION_DRAWS)
-    if expected is None or outcomes is None:
+    if expected is None:
         return [None] * len(actions)
     reward, codec = agent.task.reward, agent.task.codec
     chances: list[float | None] = []

@@ -89,7 +89,7 @@ def test_parts_of_several_rounds_are_assembled_and_others_made():
     assert (bought(env, observation), info["cost"]) == ({"f3"}, 45.0)
     observation, *_, info = env.step({"node": 3, "values": np.concatenate([first[:2], first[2:]])})
     assert (bought(env, observation), info["cost"]) == ({"f2", "f3"}, 55.0)
-    observation, *_, info = env.step({"node": 1, "values": mixed})  # the chosen node is made anew
+    observation, *_, info = env.step({"node": 1, "values": mixed})  # the chosen node is made again
     assert (bought(env, observation), info["cost"]) == ({"f1"}, 10.0)
 
 
