@@ -443,8 +443,7 @@ def _print_expected(study: Study, expected: Expectation) -> None:
     if expected.assumed:
         say(f"Not named, so assumed: {_format_assignments(expected.assumed)}")
     rows = [
-        [name, format_value(value), *("" if ends is None else f"{ends[0]:.5g} to {ends[1]:.5g}" for ends in intervals)]
-        for name, value, *intervals in expected.rows()
+        [name, format_value(value), *map(_format_interval, intervals)] for name, value, *intervals in expected.rows()
     ]
     header = ["variable", "expected", "95 % interval of the mean", "of a new outcome"]
     print_table("", header if expected.outcomes else header[:3], [row[: 3 + bool(expected.outcomes)] for row in rows])

@@ -753,13 +753,13 @@ def create_study(
 def _open_prior(prior: Any) -> Study:
     if isinstance(prior, Study):
         return prior
-    place = prior if isinstance(prior, Mapping) else {"storage": prior}
-    if not {"storage"} <= set(place) <= {"storage", "study"} or not isinstance(place["storage"], str | Path):
+    source = prior if isinstance(prior, Mapping) else {"storage": prior}
+    if not {"storage"} <= set(source) <= {"storage", "study"} or not isinstance(source["storage"], str | Path):
         raise ArgumentError(
             "prior must be a study, its database, or {storage: DATABASE, study: NAME}; given " + short_repr(prior)
         )
     # Its own agent is not asked.
-    return load_study(place.get("study"), storage=place["storage"], agent="Random")
+    return load_study(source.get("study"), storage=source["storage"], agent="Random")
 
 
 def describe(
