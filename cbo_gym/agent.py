@@ -47,6 +47,11 @@ class LeaveOneOut(NamedTuple):
     predictions: np.ndarray
     half_widths: np.ndarray
 
+    @classmethod
+    def join(cls, parts: Sequence[LeaveOneOut]) -> LeaveOneOut:
+        """Return the predictions of several models of a node, one after the other."""
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
+
     @property
     def covered(self) -> np.ndarray:
         """Whether each value lies in its interval, ``(n,)``."""

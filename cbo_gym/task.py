@@ -234,6 +234,10 @@ class SubsetTask(SoftTask):
     """Task of subset mode: soft actions whose coordinates are 0 or 1."""
 
 
+# Largest difference of equal parameters in partial mode, as a share of their domain.
+SAME_INPUT = 1e-9
+
+
 @dataclass(frozen=True, kw_only=True)
 class PartialTask(SoftTask):
     """Task of partial mode. ``costs.variables`` are the prices of the nodes; nodes without a price are free.

@@ -336,7 +336,7 @@ class CBO(Agent):
                 for node, regressed in regressions.items():
                     gps[node][id(regressed.gp)] = regressed.gp
             each = {node: [predict_left_out(gp, gp.rewards) for gp in own.values()] for node, own in gps.items()}
-        return {node: LeaveOneOut(*map(np.concatenate, zip(*own, strict=True))) for node, own in each.items()}
+        return {node: LeaveOneOut.join(own) for node, own in each.items()}
 
     def _by_model(self, actions: Sequence[Action]) -> Iterator[tuple[Any, np.ndarray, torch.Tensor]]:
         """Yield the model of each set among actions, the actions' positions, and the values of the set's variables."""

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cbo_gym.task import PartialTask
-
-# Largest difference of equal parameters in [0, 1].
-SAME_INPUT = 1e-9
+from cbo_gym.task import SAME_INPUT, PartialTask
 
 
 class Stock:

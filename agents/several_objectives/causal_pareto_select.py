@@ -194,10 +194,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
         """Return predictions from the other rounds on the same set; rounds on sets not explored are left out."""
         each = [leave_one_out(self._by_node(local)) for local in self._locals if local.count]
-        return {
-            name: LeaveOneOut(*map(np.concatenate, zip(*[own[name] for own in each], strict=True)))
-            for name in (self.observed if each else ())
-        }
+        return {name: LeaveOneOut.join([own[name] for own in each]) for name in (self.observed if each else ())}
 
     def _by_node(self, local: _Local) -> dict[str, GaussianProcess]:
         return dict(zip(self.observed, local.surrogates, strict=True))

@@ -12,10 +12,8 @@ from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.partial.interface import NOTHING, PartialInterface
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
-from cbo_gym.task import Action, Observation
+from cbo_gym.task import SAME_INPUT, Action, Observation
 
-# Largest difference of equal inputs, as a share of their domain.
-SAME_INPUT = 1e-9
 # Relative rounding error of a sum of prices.
 ROUNDING = 1e-9
 
