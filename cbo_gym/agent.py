@@ -18,19 +18,21 @@ from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
 __all__ = ["Agent", "UnsupportedModeError"]
 
-# Agents that take all kinds of values and keep limits, for errors; those of them that play other modes than hard.
+# Names in error messages: agents that take all kinds of values and keep limits, and those of them that also play other
+# modes than hard.
 LIMITED = "Auto, CBO, cCBO, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random"
 LIMITED_IN = {
     Mode.SOFT: "Auto, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random",
     Mode.CONTEXTUAL: "Auto, GP-UCB, Optuna or Random",
 }
-# Agents that play several objectives, and those of them that take kinds and limits.
+# Names in error messages: agents for several objectives, and those of them that take all kinds of values and keep
+# limits.
 SEVERAL = "Auto, CausalParetoSelect, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
 SEVERAL_LIMITED = "Auto, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
 
 
 def limited(task: Task) -> str:
-    """Return the names of the agents that take kinds and keep limits on such tasks, for errors."""
+    """Return the names of agents that take all kinds of values and keep limits on such a task, for messages."""
     return SEVERAL_LIMITED if task.objectives else LIMITED_IN.get(task.mode, LIMITED)
 
 
@@ -83,10 +85,11 @@ class Agent(ABC):
     takes_kinds: ClassVar[bool] = False
     #: Whether it learns from rounds without a reward, see :meth:`update_partial`.
     takes_partial: bool = False
-    #: Whether it learns the mechanism of each node, also from rounds of an earlier campaign in which those of the nodes
-    #: that ``observation["differs"]`` marks, booleans in the order of ``task.nodes``, were other ones. :meth:`update`
-    #: gets such a round if these nodes cannot change its reward, else :meth:`update_partial`, with the reward that was
-    #: measured. So does a round that only observed if no target set is empty; its target is -1.
+    #: Whether the agent models the mechanism of each node, and so can learn from an earlier campaign in which some
+    #: mechanisms were different: ``observation["differs"]``, booleans in the order of ``task.nodes``, marks their
+    #: nodes. Such a round is passed to :meth:`update` if these nodes cannot affect its reward, else to
+    #: :meth:`update_partial`. Rounds without an intervention are passed to :meth:`update_partial`, with target -1, if
+    #: the task has no empty target set.
     learns_mechanisms: bool = False
     #: Whether actions stay within ``task.codec.limits``, which may change between calls.
     takes_limits: bool = False
@@ -319,8 +322,9 @@ class Agent(ABC):
     def update_partial(self, action: Action, observation: Observation, info: Info) -> None:  # noqa: B027
         """Learn from a round whose reward will not be known; the values that were not measured are NaN.
 
-        Only agents whose ``takes_partial`` is True are given such rounds: they have models of single nodes. The round
-        is none of ``history``. Agents whose ``learns_mechanisms`` is True are given rounds of earlier campaigns too.
+        Only agents whose ``takes_partial`` is True are given such rounds, because they have models of single nodes. The
+        round is not added to ``history``. Agents whose ``learns_mechanisms`` is True are given rounds of earlier
+        campaigns too.
         """
 
     def recommend(self) -> Action:

@@ -38,7 +38,8 @@ class Codec(ABC):
         space: the action space.
         domains: native units of the coordinates.
         grid: the levels of the coordinates; None if they may have any values in [0, 1].
-        limits: the limits of actions; None without limits. Those of the space, unless the next actions are steered.
+        limits: the limits of actions; None without limits. They are those of the space, unless :meth:`steer` has fixed
+            values.
         dim: number of coordinates of a point in [0, 1]^dim.
         choices: names of the sets of variables from which an action chooses; empty without such a choice.
     """

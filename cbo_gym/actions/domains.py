@@ -19,12 +19,12 @@ from cbo_gym.scm.values import Interval, Number
 
 # Distance from a level, in steps, of numbers that are taken as the level itself.
 ON_LEVEL = 1e-9
-# Share of the lower end below which numbers on a logarithmic scale count as this share of it.
+# Numbers on a logarithmic scale are clipped at this share of the lower end.
 LEAST_SHARE = 1e-6
 MAX_LEVELS = 1_000_000
 MAX_CATEGORIES = 100
 MAX_DIGITS = 10
-# Share of the largest number of a linear scale by which its numbers miss decimal numbers.
+# Rounding error of numbers on a linear scale, as a share of the largest one.
 RESOLUTION = 1e-15
 # Coordinate of a variable that an action does not set.
 UNSET = 0.5

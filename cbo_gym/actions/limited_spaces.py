@@ -16,7 +16,7 @@ from cbo_gym.actions.spaces import Parametrised, Space, batch_parametrised
 
 
 class LimitedBox(Parametrised, spaces.Box):
-    """The points of the unit box, vectors of all parameters, that limits allow.
+    """Points of the unit box within limits; a point has a coordinate for each parameter.
 
     Args:
         limits: the limits.
@@ -46,7 +46,7 @@ class LimitedBox(Parametrised, spaces.Box):
 
 
 class LimitedDict(Parametrised, spaces.Dict):
-    """Choices of a set of variables, and values that limits allow.
+    """Choices of a set of variables, with values within limits.
 
     Args:
         spaces: the space of the set's index, under any key, and that of all variables, ``"values"``.

@@ -25,11 +25,11 @@ MAX_LIMITS = 100
 # Characters of a limit.
 MAX_LENGTH = 1000
 MAX_NUMBER = 1e100
-# Distance from a limit, as a share of the widths of the bounds, up to which a point counts as inside.
+# Distance from a limit up to which a point counts as inside, in units of the widths of the bounds.
 TOLERANCE = 1e-9
 # Distance by which a repaired point is inside, so that rounding errors do not break a limit.
 MARGIN = 1e-12
-# Least radius of a ball inside a set that has a volume, as a share of the widths of the bounds.
+# Smallest radius of the inscribed ball of a set that counts as having a volume, in units of the widths of the bounds.
 LEAST_RADIUS = 1e-6
 # Number of points between a point and the centre that are tried where coordinates have levels.
 ROUNDED = 65
@@ -148,7 +148,7 @@ def _read_relation(statement: str, names: Collection[str]) -> Iterable[LinearLim
 
 
 def _spell(statement: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
-    """Return the statement with an identifier for each name, of which the longest is meant, and the names by them."""
+    """Return the statement with each name replaced by an identifier, longest names first, and identifier -> name."""
     identifiers = {name: f"_{index}_" for index, name in enumerate(names)}
     longest_first = sorted(identifiers, key=len, reverse=True)
     patterns = "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" if re.fullmatch(r"\w(.*\w)?", name, re.S)
@@ -281,7 +281,7 @@ class Polytope:
         return (np.abs(steps - np.rint(steps)) <= TOLERANCE * np.maximum(self._levels, 1.0)).all(axis=-1)
 
     def repair(self, points: Any, xp: Any = np) -> Any:
-        """Return points inside, ``(..., d)`` each: a point inside itself, another one on its way to the centre."""
+        """Return points inside, ``(..., d)`` each: a point outside is moved towards the centre until it is inside."""
         centre, inverse, equal, value = (
             _like(points, xp, array) for array in (self._inner.centre, self._inverse, self._equal, self._value)
         )
@@ -317,7 +317,7 @@ class Polytope:
         return self.ball
 
     def _rounded(self, shares: Any, centre: Any, xp: Any) -> Any:
-        """Return points on levels: the first point inside on the way of each to the centre."""
+        """Return points on levels: the first one inside, on the line from each point to the centre."""
         numbers = shares if xp is np else shares.detach().cpu().numpy()
         way = np.ones(numbers.shape[:-1])
         found = np.zeros(numbers.shape[:-1], dtype=bool)
@@ -368,7 +368,7 @@ class Polytope:
         return _replace(points, {index: _share_of(scale, points[..., index]) for index, scale in self._warped}, xp)
 
     def _points(self, shares: Any, given: Any, points: Any, xp: Any) -> Any:
-        """Return the points of shares; where a share is the given one, the given coordinate itself."""
+        """Convert shares to coordinates; where a share did not change, the given coordinate is kept exactly."""
         columns = {}
         for index, scale in self._warped:
             column = _coordinate_of(scale, shares[..., index])
@@ -390,7 +390,7 @@ def _replace(points: Any, columns: Mapping[int, Any], xp: Any) -> Any:
 
 
 def _warped(domains: Domains) -> list[tuple[int, Any]]:
-    """Return the coordinates that are no shares, with their scales: those of a logarithmic scale."""
+    """Return index and scale of each coordinate on a logarithmic scale, which differs from its share."""
     return [(index, scale) for index, scale in enumerate(domains.scales) if getattr(scale, "scale", "") == "log"]
 
 
@@ -405,7 +405,7 @@ def _coordinate_of(scale: Any, share: Any) -> Any:
 
 
 def _null_space(rows: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the directions in which the sums of all rows stay, ``d x k``."""
+    """Return an orthonormal basis of the directions that change no row's sum, ``d x k``."""
     if not len(rows):
         return np.eye(rows.shape[1])
     _, sizes, directions = np.linalg.svd(rows)
@@ -515,7 +515,7 @@ class Limits:
 
     @property
     def counts(self) -> bool:
-        """Whether parameters that differ from null are counted, so that actions choose them."""
+        """Whether an "at most" limits how many parameters may differ from null, so that actions choose which do."""
         return self.null is not None and bool(self._cardinalities)
 
     def permits(self, members: np.ndarray) -> bool:
@@ -533,7 +533,7 @@ class Limits:
         """Return whether an action may set, or change, just these coordinates."""
         if not self.required | set(self.fixed) <= set(names) or not self._within_counts(names):
             return False
-        # Without linear limits there is room, which a linear program need not find.
+        # Without linear limits there is always a setting, so no linear program is solved.
         return not self._linear or self.polytope(self.members_of(names)) is not None
 
     def members_of(self, names: Collection[str]) -> np.ndarray:
@@ -548,7 +548,8 @@ class Limits:
         count = len(self.domains)
         if self.null is None or not self._cardinalities:
             everything = np.ones(count, dtype=bool)
-            # Of steered limits on variables that are set, some sets may have room, and others not.
+            # With fixed values some sets of variables may have a setting and others none, so each is checked when it is
+            # used.
             if self.null is not None or not self.fixed:
                 self._require_room(everything)
             return everything
@@ -570,7 +571,7 @@ class Limits:
         )
 
     def _require_room(self, members: np.ndarray) -> None:
-        """Refuse limits that leave no room, naming as few as possible."""
+        """Raise ArgumentError if no setting meets the limits, naming as few limits as possible."""
         if self._has_room(self.polytope(members)):
             return
         odd = list(self._linear)
@@ -598,7 +599,7 @@ class Limits:
         return polytope is not None and (bool(self.fixed) or not polytope.is_point)
 
     def polytope(self, members: np.ndarray) -> Polytope | None:
-        """Return the points that the limits allow to the members that are not fixed; None if they leave no room."""
+        """Return the allowed values of the members that are not fixed; None if there are none."""
         key = tuple(members.tolist())
         if key not in self._polytopes:
             self._polytopes[key] = self._polytope(members, self._linear)

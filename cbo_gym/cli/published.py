@@ -130,7 +130,7 @@ def verify(
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=len(chosen))
         outcomes = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
-    # Other hardware alone can make a run part from the stored one, so only its group can differ.
+    # Other hardware alone can make a run diverge from the stored one, so only its group can differ.
     outcomes = [replace(outcome, verdict="parts") if outcome.parted else outcome for outcome in outcomes]
     groups = agreements(outcomes, stored)
     if as_json:
@@ -165,7 +165,7 @@ def replay(
 ) -> None:
     """Play one published run again and compare: the status is 1 unless the curves agree.
 
-    On other hardware, or with other libraries or code, a run may part from the stored one although nothing is wrong.
+    On other hardware, or with other libraries or code, a run may diverge from the stored one although nothing is wrong.
     verify compares groups of runs, which decides such cases. The status is also 1 if the run cannot be played here.
 
     Example: [b]cbo-gym replay 5f2c1e0b9a77[/b]

@@ -147,7 +147,7 @@ class Picture:
         self._add_arrow(edge[2], path=path, mutation_scale=10 * sheet.scale, linewidth=1.1 * sheet.scale, **style)
 
     def _draw_chord(self, tail: str, head: str, bidirected: bool, faint: bool = False) -> None:
-        """Draw a slightly bent arrow from box to box, so that the two of a pair are apart."""
+        """Draw a slightly bent arrow from box to box, so that the two arrows of a pair do not overlap."""
         sheet = self.sheet
         (x0, y0), (x1, y1) = sheet.centres[tail], sheet.centres[head]
         margin = 0.5 * sheet.box_height + 0.05

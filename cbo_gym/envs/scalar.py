@@ -66,7 +66,7 @@ class NoiseStream:
 
 
 class CausalBanditEnv(gym.Env[Observation, Action]):
-    """A bandit on a structural causal model: one step is one round, and all observed variables come back.
+    """Bandit on a structural causal model: a step is one round and returns the values of all observed variables.
 
     Spaces, actions and observations are those of the feedback mode, see the classes of :mod:`cbo_gym.modes`. The
     reward is the value of the problem's objective in the round. An episode is never terminated, and truncated after the

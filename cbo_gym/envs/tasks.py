@@ -1,4 +1,4 @@
-"""From an environment to the Task of an agent."""
+"""Build the Task that an agent receives from an environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the name of a problem's builder, or the path of a YAML file, to the Problem."""
+"""Build a Problem from the import path of a function or from a YAML file."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _is_file(builder: str | None) -> bool:
 
 
 def is_yaml_file(path: str) -> bool:
-    """Return whether a path ends as that of a YAML file."""
+    """Return whether a path has the extension of a YAML file."""
     return path.lower().endswith((".yaml", ".yml"))
 
 

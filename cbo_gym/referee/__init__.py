@@ -1,1 +1,1 @@
-"""Fair play among strangers: isolated processes, submissions, replays and their acceptance."""
+"""Checks of results from untrusted people: isolated processes, replays, blind play and submissions."""

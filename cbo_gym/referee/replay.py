@@ -2,9 +2,9 @@
 
 With the same libraries, threads and machine every curve must be the same, bit for bit in the precision of the store.
 Elsewhere floating-point sums differ in their last digits, which a method that searches may turn into another action.
-So there curves must agree to :data:`ROUND_TOLERANCE` in every round; or, if the runs part, the scores of play and of
+So there curves must agree to :data:`ROUND_TOLERANCE` in every round; or, if the runs diverge, the scores of play and of
 the last recommendation must agree to :data:`SCORE_TOLERANCE`. Both are in units of the score: 1 is from random play to
-the optimum. See :mod:`cbo_gym.referee.agreement` for the comparison of groups of runs that part.
+the optimum. See :mod:`cbo_gym.referee.agreement` for the comparison of groups of runs that diverge.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Replay:
             scores that agree; ``"differs"``; or ``"skipped"``: cannot be played here.
         elsewhere: Names of the conditions that differ: ``"machine"``, ``"libraries"``, ``"threads"``, ``"code"``.
         why: Description of the difference, or reason why it was skipped; empty if identical.
-        gain: Published minus replayed score, of play and of recommendation, if the runs part.
+        gain: Published minus replayed score, of play and of recommendation, if the runs diverge.
         parted: Whether the two runs differ from some round on, as they may on other hardware.
         again: Run as played here; None if it was skipped.
     """

@@ -17,7 +17,7 @@ from cbo_gym.scm.system import Draws, Values
 
 
 class GameInstances(Instances):
-    """Rules of adversarial mode: the adversary's coordinates stay, so that equally bad moves keep their order."""
+    """Random transforms in adversarial mode: the adversary's coordinates stay, so that tied moves keep their order."""
 
     keeps_reward = True
     bends_parameters = False

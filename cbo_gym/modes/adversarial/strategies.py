@@ -74,7 +74,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def move(self, memory: Memory, action: Sequence[Floats]) -> np.ndarray | None:
-        """Return the next move, ``(k,)`` or ``(n, k)``; ``None`` for one at random, by the luck of the round.
+        """Return the next move, ``(k,)`` or ``(n, k)``; ``None`` for a random move, drawn when the round is played.
 
         Args:
             memory: memory of the rounds before.
@@ -90,7 +90,7 @@ class Strategy(ABC):
         Args:
             memory: the memory on which the last move depended.
             action: the action played, in [0, 1]: one number, or one array of a batch, for each coordinate.
-            luck: the luck of the round.
+            luck: the round's uniform number in [0, 1], from which random moves are drawn.
         """
         return memory
 
@@ -146,9 +146,9 @@ class Adaptive(Strategy):
 class Informed(Strategy):
     """The best reply to the very action that it meets; sometimes a move at random.
 
-    The adversary of the paper's program does so with agents that choose one action; of agents that draw it from
-    weights it knows the weights alone, which is less. Whether the move of a round is random is decided when the
-    round before it ends; in the first round it never is.
+    The adversary of the paper's program replies in this way to agents that choose one action. If an agent draws its
+    action from weights, that adversary knows only the weights. Whether a move is random is decided at the end of the
+    round before; the first move never is.
     """
 
     sees_action = True

@@ -18,7 +18,7 @@ FEW = 2
 
 
 class CellInstances(Instances):
-    """Rules of aggregated mode: a reward from a known Gaussian process keeps its unit."""
+    """Random transforms in aggregated mode: a reward drawn from a known Gaussian process keeps its unit."""
 
     @property
     def keeps_reward(self) -> bool:  # type: ignore[override]
@@ -34,10 +34,9 @@ class AggregatedDynamics(AggregatedInterface, Dynamics):
 
     ## Observation space
     ``Dict(nodes=Box(n), aggregate=Box(n))``: both are the mean of the observed variables over the cell's S
-    representative points, in topological order, the reward last; zeros at reset. The values at single points are
-    never short_repr. In one dimension the points are the centres of S
-    equal sub-intervals, in more a centred rank-1 lattice. They share the exogenous noise of the round, so additive
-    noise of the reward enters the mean once.
+    representative points, in topological order, the reward last; zeros at reset. The values at single points are never
+    shown. In one dimension the points are the centres of S equal sub-intervals, in more a centred rank-1 lattice. They
+    share the exogenous noise of the round, so additive noise of the reward enters the mean once.
 
     ## Reward
     The mean of the reward variable over the points. Regret is counted from f(x*), the best single point: it is the

@@ -76,7 +76,7 @@ class Interface(ABC):
     mode: ClassVar[Mode]
     #: Class of the mode's tasks.
     task_class: ClassVar[type[Task]]
-    #: Number of axes of an intervention's entries before the batch's; :meth:`play` reduces them.
+    #: Number of axes of an intervention's arrays in front of the batch axis; :meth:`play` averages over them.
     own_axes: ClassVar[int] = 0
     #: Whether there is an observation before a round, see :meth:`before`
     looks_ahead: ClassVar[bool] = False
@@ -98,7 +98,7 @@ class Interface(ABC):
     unused_label: ClassVar[str] = ""
     #: Words on the soft parameters in equations.
     parameters_note: ClassVar[str] = "Parameters are in native units."
-    #: What the number of random initial rounds counts, in words; empty if it is their total number.
+    #: Unit for which the number of random initial rounds is given, such as "a target set"; empty if it is their total.
     random_rounds_of: ClassVar[str] = ""
     #: Default numbers of observational and random initial rounds, see :meth:`initial_actions`
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, 0)
@@ -269,7 +269,7 @@ class Interface(ABC):
 
     @abstractmethod
     def affected_nodes(self) -> dict[str, str]:
-        """Return the nodes that actions affect directly, each with a word for the way, for pictures and tables."""
+        """Return the nodes that actions affect directly, and how, for pictures and tables: ``{"X": "do"}``."""
 
     def node_entries(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
         """Return the entries of an action into the mechanisms, by node; none if it sets variables.

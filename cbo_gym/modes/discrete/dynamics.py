@@ -10,7 +10,7 @@ from cbo_gym.scm.units import Unit
 
 
 class ArmInstances(Instances):
-    """Rules of discrete mode: a variable is reflected between the least and the largest value that arms set."""
+    """Random transforms in discrete mode: variables are reflected within the values that arms set."""
 
     keeps_reward = True
     prices_from_zero = True

@@ -22,7 +22,7 @@ Hard = Mapping[str, tuple[Mask, Floats]]
 
 
 class Past(NamedTuple):
-    """The past of a round: the number of earlier rounds, and the interventions implemented in earlier slices.
+    """State before a round: the number of earlier rounds, and the interventions implemented in earlier slices.
 
     ``implemented`` has the names of its slices' variables, as in an :class:`Intervention`.
     """
@@ -32,7 +32,7 @@ class Past(NamedTuple):
 
 
 class SliceInstances(SettingInstances):
-    """Rules of dynamic mode: a variable is the same in all slices, and slices keep their order."""
+    """Random transforms in dynamic mode: a variable is transformed alike in all slices, and slices keep their order."""
 
     keeps_order = True
 

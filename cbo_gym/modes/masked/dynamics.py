@@ -11,7 +11,7 @@ from cbo_gym.problems.variations.masking import with_random_signals
 
 
 class SuperArmInstances(Instances):
-    """Rules of masked mode, which makes base arms of soft parameters."""
+    """Random transforms in masked mode, in which soft parameters become base arms."""
 
     @staticmethod
     def prepare(problem: Problem) -> Problem:

@@ -70,7 +70,7 @@ class Front(NamedTuple):
 class SeveralObjectivesOracle(Oracle):
     """Oracle that scores actions by the hypervolume that their expected rewards dominate.
 
-    An action counts by itself, a list of actions together, and after t rounds all actions played so far together. The
+    An action is scored alone, a list of actions as a set, and t rounds of a run as the set of the actions played. The
     optimum is the hypervolume of the Pareto front of expected rewards. Its standard error covers quasi-Monte Carlo
     error and the gaps between finitely many points. The gaps are extrapolated from half of the points: twice as many
     points halve the missing hypervolume of a curve, and divide that of a surface by the square root of two.

@@ -24,7 +24,7 @@ class Adversary(ModeData):
     Args:
         coordinates: number of soft parameters of the adversary, the last ones of the system.
         levels: values that each coordinate of either player may take.
-        luck: name of a latent U(0, 1) variable without effects: the adversary's own randomness.
+        luck: name of a latent U(0, 1) variable that affects no other variable and decides the adversary's random moves.
     """
 
     coordinates: int

@@ -29,10 +29,10 @@ class Contexts(ModeData):
         noise_given: called with the contexts' values and with independent U(0, 1) numbers for every noisy variable,
             arrays by name that broadcast together; returns draws of the exogenous variables given the contexts, by
             name, for those whose distribution the contexts change. None if the mechanisms are unknown.
-        best_response: the contexts' values to the native values of an intervention that maximises E[Y | x, c] over
-            the values of all scopes (the variables set are the same in every context), where theory gives one.
+        best_response: function from the contexts' values to the native values of an intervention that maximises E[Y |
+            x, c] over all scopes; it sets the same variables in every context. None if theory gives none.
         policy: description of that intervention.
-        value: E[Y] under it, where it is known exactly.
+        value: exact E[Y] under that intervention; None if it is unknown.
     """
 
     names: Sequence[str]

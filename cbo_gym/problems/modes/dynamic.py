@@ -57,7 +57,7 @@ class Slices(ModeData):
             raise ArgumentError(f"{problem.name}: the empty set must be among the targets of a slice")
 
     def transform(self, transform: Transform) -> Slices | None:
-        # Without names for the variables of a slice, it is a system like others.
+        # A transform drawn for another mode has no names for the variables of a slice.
         if not transform.names.keys() >= set(self.names):
             return None
         return replace(

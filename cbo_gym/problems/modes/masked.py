@@ -14,13 +14,13 @@ from cbo_gym.scm import Component, DistributionFamily
 
 @dataclass(frozen=True)
 class SuperArms(ModeData):
-    """Base arms with random signals, of which a super arm lets some through, for the masked mode of a problem.
+    """Base arms with random signals, some of which a super arm selects, for the masked mode of a problem.
 
     The soft parameters of the system are the super arm, 0 or 1 for each base arm.
 
     Args:
         size: the largest number s of base arms in a super arm.
-        exogenous: the variables that hold the signals let through, in the order of the arms.
+        exogenous: the variables that hold the selected signals, in the order of the arms.
         signal_range: an interval that holds every signal.
         signal_family: the family from which the signals' distributions were drawn, if agents know it.
         components: one function of each family in the equations, up to unknown factors, if agents know them.

@@ -145,8 +145,8 @@ def _mirrored_context(contexts: Columns) -> Columns:
 def coca_fig1() -> Problem:
     """CoCaFig1: only X1 set by the context reaches the optimum.
 
-    Whatever sets X2 cuts its latent link to the reward and earns 0 on average; whatever ignores the context earns less
-    than 1/4.
+    Setting X2 removes its confounding with the reward, and the mean reward is 0; policies that ignore the context earn
+    less than 1/4.
     """
     equations = {
         "U1": "u",

@@ -1,9 +1,9 @@
 """Instances: the same task under a random symmetry, so that its optimum is not known beforehand.
 
 An instance is drawn by its number, as in COCO (Hansen et al. 2021); instance 0 is the published problem. In the others
-nodes have neutral names, another topological order and other units: scaled, shifted, reflected, and bent where they are
-set and nothing known becomes false. Soft parameters, targets, scopes and arms have another order. The reward, and with
-it the optimum, is scaled and shifted, unless it is in [0, 1] or comes from a known Gaussian process.
+nodes have neutral names, another topological order and other units: scaled, shifted, reflected, and nonlinearly bent if
+they can be set and all that agents know stays true. Soft parameters, targets, scopes and arms have another order. The
+reward, and with it the optimum, is scaled and shifted, unless it is in [0, 1] or comes from a known Gaussian process.
 Noise, compositions, constraints and costs are transformed too. Masked mode keeps units, discrete mode only reflects,
 and dynamic mode keeps the order of variables.
 """
@@ -90,7 +90,7 @@ class Instances:
 
     @staticmethod
     def prepare(problem: Problem) -> Problem:
-        """Return the problem that the mode makes of a problem without the mode's data."""
+        """Return the problem as the mode plays it, if the mode adds its own data to problems without them."""
         return problem
 
     @property
@@ -272,7 +272,7 @@ class Instances:
 
 
 class SettingInstances(Instances):
-    """Rules of a mode in which variables are set to any value."""
+    """Random transforms in modes that set variables to any value."""
 
     prices_from_zero = True
 
