@@ -131,7 +131,7 @@ def verify(
         bar = progress.add_task("runs", total=len(chosen))
         outcomes = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
     # Other hardware alone can make a run diverge from the stored one, so only its group can differ.
-    outcomes = [replace(outcome, verdict="parts") if outcome.parted else outcome for outcome in outcomes]
+    outcomes = [replace(outcome, verdict="diverges") if outcome.diverged else outcome for outcome in outcomes]
     groups = agreements(outcomes, stored)
     if as_json:
         names = ("agent", "env", "horizon", "verdict", "why", "p_value")
@@ -174,8 +174,8 @@ def replay(
     from cbo_gym.referee.replay import replays
 
     (outcome,) = replays([find_published(run_id, store)], allow=allow or ())
-    if outcome.parted:
-        outcome = replace(outcome, verdict="parts")
+    if outcome.diverged:
+        outcome = replace(outcome, verdict="diverges")
     if as_json:
         print_json({"id": outcome.run.id, **_document(outcome)})
     else:
@@ -192,7 +192,7 @@ def _document(replay: Replay) -> dict[str, object]:
 
 
 def _describe_outcome(replay: Replay) -> str:
-    if replay.verdict != "parts":
+    if replay.verdict != "diverges":
         return ": ".join(filter(None, [replay.verdict, replay.why]))
     return f"differs {replay.why}, see cbo-gym verify: on other hardware only groups of runs can be compared"
 

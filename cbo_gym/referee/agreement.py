@@ -138,17 +138,17 @@ def _before_correction(group: Group, played: Sequence[Replay], stored: Sequence[
     agent, env, horizon, _ = group
     agreement = Agreement(agent, env, horizon, tuple(played), "identical")
     for verdict in ("skipped", "differs"):
-        mismatches = [replay for replay in played if replay.verdict == verdict and not replay.parted]
+        mismatches = [replay for replay in played if replay.verdict == verdict and not replay.diverged]
         if mismatches:
             return replace(agreement, verdict=verdict, why=f"seed {mismatches[0].run.seed}: {mismatches[0].why}")
     if all(replay.verdict == "identical" for replay in played):
         return agreement
-    parted = sum(replay.parted for replay in played)
-    if not parted:
+    diverged = sum(replay.diverged for replay in played)
+    if not diverged:
         return replace(agreement, verdict="agrees", why="rounds differ by no more than rounding")
     if len(played) < MIN_REPLAYS:
         return replace(
-            agreement, verdict="too few", why=f"{parted} of {len(played)} part; {MIN_REPLAYS} replays are needed"
+            agreement, verdict="too few", why=f"{diverged} of {len(played)} diverge; {MIN_REPLAYS} replays are needed"
         )
     replayed = {replay.run.id for replay in played}
     finished = [
@@ -161,8 +161,8 @@ def _before_correction(group: Group, played: Sequence[Replay], stored: Sequence[
 
 
 def _with_verdict(agreement: Agreement, stored: int, rejected: bool, tested: int) -> Agreement:
-    parted = sum(replay.parted for replay in agreement.replays)
-    why = f"{parted} of {len(agreement.replays)} part; p = {agreement.p_value:.2g}"
+    diverged = sum(replay.diverged for replay in agreement.replays)
+    why = f"{diverged} of {len(agreement.replays)} diverge; p = {agreement.p_value:.2g}"
     if rejected:
         return replace(agreement, verdict="differs", why=why)
     if min_p_value(len(agreement.replays), stored) > LEVEL / tested:

@@ -35,7 +35,7 @@ RANDOM = Spec("Random")
 # Losses of score that are not chance, over all environments and on one, with the confidence required.
 OVERALL_LOSS, ENVIRONMENT_LOSS = (0.1, 0.99), (0.2, 0.999)
 # Number of runs that diverge, and confidence required, to say that submitted scores are too high.
-MIN_PARTED, GAIN_CONFIDENCE = 5, 0.995
+MIN_DIVERGED, GAIN_CONFIDENCE = 5, 0.995
 # Columns of the scores.
 SCORES = ("play", "recommendation")
 OnStart = Callable[[str, int], object]
@@ -196,11 +196,11 @@ def drops(blind_plays: Sequence[Blind]) -> Iterator[str]:
 
 def gains(played: Sequence[Replay]) -> Iterator[str]:
     """Yield a message for each score that is higher, beyond chance, as submitted than in replays that diverge."""
-    parted_gains = [replay.gain for replay in played if replay.verdict == "parts"]
-    for what, more in zip(SCORES, np.transpose(parted_gains), strict=False):
-        if len(more) >= MIN_PARTED and _min_mean(more, GAIN_CONFIDENCE) > 0.0:
+    diverged_gains = [replay.gain for replay in played if replay.verdict == "diverges"]
+    for what, more in zip(SCORES, np.transpose(diverged_gains), strict=False):
+        if len(more) >= MIN_DIVERGED and _min_mean(more, GAIN_CONFIDENCE) > 0.0:
             yield (
-                f"{len(more)} runs part from what their agent plays here, and their submitted score of {what} "
+                f"{len(more)} runs diverge from what their agent plays here, and their submitted score of {what} "
                 f"is {more.mean():.2g} higher on average, which is not chance"
             )
 

@@ -32,7 +32,7 @@ ROUND_TOLERANCE = 1e-3
 SCORE_TOLERANCE = 0.1
 # For the optimum and the random value, which depend on no agent.
 OPTIMUM_TOLERANCE = 1e-6
-Verdict = Literal["identical", "agrees", "parts", "differs", "skipped"]
+Verdict = Literal["identical", "agrees", "diverges", "differs", "skipped"]
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Replay:
 
     Attributes:
         run: Published run.
-        verdict: ``"identical"``; ``"agrees"`` to the tolerance of rounds; ``"parts"``: differs from some round on, with
-            scores that agree; ``"differs"``; or ``"skipped"``: cannot be played here.
+        verdict: ``"identical"``; ``"agrees"`` to the tolerance of rounds; ``"diverges"``: differs from some round on,
+            with scores that agree; ``"differs"``; or ``"skipped"``: cannot be played here.
         elsewhere: Names of the conditions that differ: ``"machine"``, ``"libraries"``, ``"threads"``, ``"code"``.
         why: Description of the difference, or reason why it was skipped; empty if identical.
         gain: Published minus replayed score, of play and of recommendation, if the runs diverge.
-        parted: Whether the two runs differ from some round on, as they may on other hardware.
+        diverged: Whether the two runs differ from some round on, as they may on other hardware.
         again: Run as played here; None if it was skipped.
     """
 
@@ -55,7 +55,7 @@ class Replay:
     elsewhere: tuple[str, ...]
     why: str
     gain: tuple[float, float] = (0.0, 0.0)
-    parted: bool = False
+    diverged: bool = False
     again: Run | None = None
 
     @property
@@ -160,14 +160,14 @@ def compare_runs(run: Run, again: Run) -> Replay:
         return Replay(run, "differs", elsewhere, f"{difference}, on the same platform with the same code")
     if (worst <= ROUND_TOLERANCE).all():
         return Replay(run, "agrees", elsewhere, difference)
-    parted = int(np.argmax(worst > ROUND_TOLERANCE)) + 1
+    diverged = int(np.argmax(worst > ROUND_TOLERANCE)) + 1
     play = float((again.table["instant_regret"] - run.table["instant_regret"]).to_numpy().mean()) / gap
     advice = (again.table["simple_regret"][-1] - run.table["simple_regret"][-1]) / gap
     difference = (
-        f"from round {parted} on; scores of play differ by {abs(play):.2g}, of recommendation by {abs(advice):.2g}"
+        f"from round {diverged} on; scores of play differ by {abs(play):.2g}, of recommendation by {abs(advice):.2g}"
     )
-    verdict: Verdict = "parts" if max(abs(play), abs(advice)) <= SCORE_TOLERANCE else "differs"
-    return Replay(run, verdict, elsewhere, difference, (play, advice), parted=True)
+    verdict: Verdict = "diverges" if max(abs(play), abs(advice)) <= SCORE_TOLERANCE else "differs"
+    return Replay(run, verdict, elsewhere, difference, (play, advice), diverged=True)
 
 
 def _distances(run: Run, again: Run) -> np.ndarray:

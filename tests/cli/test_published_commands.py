@@ -106,15 +106,15 @@ def test_a_published_run_is_played_again_by_its_id(here, played, monkeypatch):
     found = {
         "identical": Replay(run, "identical", (), ""),
         "agrees": Replay(run, "agrees", ("machine",), "from round 2 on, by at most 1e-12"),
-        "parts": Replay(run, "differs", ("machine",), "from round 2 on", parted=True),
+        "diverges": Replay(run, "differs", ("machine",), "from round 2 on", diverged=True),
         "differs": Replay(run, "differs", (), "from round 2 on"),
     }
     for verdict, one in found.items():
         monkeypatch.setattr("cbo_gym.referee.replay.replays", lambda runs, one=one, **_: iter([one] * (runs == [run])))
-        said = invoke("replay", run.id[:10], "--store", "results", code=int(verdict in ("parts", "differs")))
+        said = invoke("replay", run.id[:10], "--store", "results", code=int(verdict in ("diverges", "differs")))
         lines = {"identical": "1 run: identical", "agrees": "1 run: agrees: from round 2 on, by at most 1e-12"}
         lines |= {
-            "parts": "1 run: differs from round 2 on, see cbo-gym verify",
+            "diverges": "1 run: differs from round 2 on, see cbo-gym verify",
             "differs": "1 run: differs: from round 2",
         }
         assert lines[verdict] in said

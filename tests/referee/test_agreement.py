@@ -25,14 +25,14 @@ def group(agent="A", count=10, spread=0.05):
     return [made_up_run(agent, seed, [value, value]) for seed, value in enumerate(values)]
 
 
-def replayed(runs, by, verdict="parts"):
+def replayed(runs, by, verdict="diverges"):
     """Replays of runs whose scores are others by so much each."""
     again = [
         made_up_run(run.agent, run.seed, run.table["recommended_reward"] + shift)
         for run, shift in zip(runs, by, strict=True)
     ]
     return [
-        Replay(run, verdict, ("machine",), "", parted=verdict == "parts", again=one)
+        Replay(run, verdict, ("machine",), "", diverged=verdict == "diverges", again=one)
         for run, one in zip(runs, again, strict=True)
     ]
 
@@ -66,7 +66,7 @@ def test_honest_groups_agree_and_a_shifted_agent_differs():
         for one in agreements([*replayed(honest, wobble), *replayed(shifted, wobble - 0.3)], [*honest, *shifted])
     }
     assert (found["A"].verdict, found["BB"].verdict) == ("agrees", "differs")
-    assert found["A"].why.startswith("10 of 10 part; p = ")
+    assert found["A"].why.startswith("10 of 10 diverge; p = ")
     assert found["BB"].p_value < LEVEL / 2
 
 

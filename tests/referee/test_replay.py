@@ -45,7 +45,7 @@ def test_what_was_played_comes_out_again(verdicts):
 
 
 def test_a_reward_that_was_changed_is_found(verdicts):
-    assert verdicts[1].verdict in ("differs", "parts")  # with other threads than a process of a sweep has
+    assert verdicts[1].verdict in ("differs", "diverges")  # with other threads than a process of a sweep has
     assert "from round 4 on" in verdicts[1].why
 
 
@@ -69,9 +69,9 @@ def test_elsewhere_rounds_agree_to_a_tolerance_or_the_score_of_play_does(played)
     gap = run.optimum - run.random_value
     close = compare_runs(tampered(run, by=0.5 * ROUND_TOLERANCE * gap), played[0])
     assert (close.verdict, close.elsewhere) == ("agrees", ("machine", "libraries"))
-    parted = compare_runs(tampered(run, "instant_regret", by=0.2 * gap, since=3), played[0])
-    assert parted.verdict == "parts"  # by 0.05 over four rounds
-    assert "from round 4 on" in parted.why
+    diverged = compare_runs(tampered(run, "instant_regret", by=0.2 * gap, since=3), played[0])
+    assert diverged.verdict == "diverges"  # by 0.05 over four rounds
+    assert "from round 4 on" in diverged.why
     assert compare_runs(tampered(run, "instant_regret", by=0.2 * gap), played[0]).verdict == "differs"
     assert compare_runs(replace(run, optimum=run.optimum + 0.01), played[0]).why.startswith("optimum was")
     assert compare_runs(run, replace(played[0], status="failed", error="a\nboom")).why == "now it is failed: boom"

@@ -310,14 +310,14 @@ def test_runs_that_part_gain_no_more_than_by_chance(folder):
     run = next(iter(load_runs(folder)))
     rng = np.random.default_rng(3)
 
-    def parted(values):
-        return list(gains([Replay(run, "parts", ("machine",), "", tuple(gain)) for gain in values]))
+    def diverged(values):
+        return list(gains([Replay(run, "diverges", ("machine",), "", tuple(gain)) for gain in values]))
 
     forged = 0.05 + 0.02 * rng.standard_normal((8, 2))
-    assert "which is not chance" in str(parted(forged))
-    assert parted(forged[:4]) == []
-    honest = sum(bool(parted(0.05 * rng.standard_normal((10, 2)))) for _ in range(1000))
+    assert "which is not chance" in str(diverged(forged))
+    assert diverged(forged[:4]) == []
+    honest = sum(bool(diverged(0.05 * rng.standard_normal((10, 2)))) for _ in range(1000))
     assert honest <= 20  # 1 % are expected; 2 % are more than three deviations
     elsewhere = replace(with_score(run, 0.5), machine="another")
     found = compare_runs(elsewhere, with_score(run, 0.45))
-    assert (found.verdict, tuple(np.round(found.gain, 6))) == ("parts", (0.05, 0.05))
+    assert (found.verdict, tuple(np.round(found.gain, 6))) == ("diverges", (0.05, 0.05))
