@@ -11,6 +11,7 @@ from pathlib import Path
 from mkdocs.structure.files import File
 
 from cbo_gym import __version__
+from cbo_gym.evaluation.claims.tables import published_parts
 from website.common.kept import ENVIRONMENTS, RESULTS, keep
 from website.common.paths import DOCS, ROOT
 from website.maths.mathml import with_mathml
@@ -51,7 +52,7 @@ def on_files(files, config):
     known = {file.src_uri for file in files} | pages.keys()
     pages |= agents.pages(known)
     others = known | pages.keys()
-    pages |= keep("results", [*RESULTS, *sorted(others)], lambda: results.pages(results.published_parts(), others))
+    pages |= keep("results", [*RESULTS, *sorted(others)], lambda: results.pages(published_parts(), others))
     for figure in sorted((ROOT / "examples" / "figures").glob("*.png")):  # the guide shows them
         files.append(File.generated(config, f"examples/figures/{figure.name}", abs_src_path=str(figure)))
     for tutorial in [file for file in files.documentation_pages() if file.src_uri.startswith("tutorials/")]:

@@ -245,7 +245,8 @@ def compare(
     """Compare two agents over the seeds that both have finished: differences of their scores, A minus B.
 
     Each environment has a t-interval; all environments of a mode together have one too, with wins and losses and the
-    p-value of a paired permutation test. Intervals are 95 %.
+    p-value of a paired permutation test. Intervals are 95 %. cbo-gym claims judges the claims of a paper by regrets, as
+    the paper's page does, and its intervals allow for skewed differences.
 
     Example: [b]cbo-gym compare runs MCBO GP-UCB[/b]
 

@@ -1,5 +1,6 @@
 """publish, verify and check-submission, as they are typed."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -7,11 +8,16 @@ import pytest
 import cbo_gym.referee.referee  # noqa: F401  (it must hold the real replays before a test replaces them)
 from cbo_gym import evaluate
 from cbo_gym.evaluation import load_published
+from cbo_gym.evaluation.claims.papers import papers
+from cbo_gym.evaluation.claims.tables import published_parts
 from cbo_gym.evaluation.runs.results import name_of, save_run
+from cbo_gym.evaluation.store.published import own_store
 from cbo_gym.evaluation.suites import Suite
 from cbo_gym.referee.replay import Replay
-from tests.support.cli import as_json, invoke
+from tests.support.cli import as_json, invoke, run
 from tests.support.runs import check_here
+from website.common.links import Links
+from website.papers.page import paper_pages
 
 ENV = "CBO/Dropwave-v0"
 
@@ -119,3 +125,21 @@ def test_a_published_run_is_played_again_by_its_id(here, played, monkeypatch):
         }
         assert lines[verdict] in said
     assert "no published run has the id 0000000" in invoke("replay", "0000000", "--store", "results", code=2)
+
+
+def test_claims_prints_what_the_page_of_the_paper_prints(tmp_path):
+    shutil.copy(own_store() / "cbou2025.parquet", tmp_path)
+    words = ["claims", "cbou2025", "--store", str(tmp_path)]
+    (paper,) = (one for one in papers() if one.suite == "cbou2025")
+    pages = paper_pages(paper, published_parts(tmp_path), Links())
+    assert run(*words, "--csv").stdout == pages["papers/cbou2025-claims.csv"]
+    rows = [row.split(" | ") for row in pages[paper.page].splitlines() if 'class="verdict' in row and row[0] == "|"]
+    printed = invoke(*words)
+    assert len(rows) == 8
+    assert all(f" {row[5].replace('&nbsp;', ' ')} {row[6]} {row[7].rstrip(' |')} " in printed for row in rows)
+
+
+def test_claims_lists_the_papers_and_suggests_a_name():
+    assert all(paper.suite in invoke("claims") for paper in papers())
+    assert "did you mean 'cocabo2023'" in invoke("claims", "cocabo2024", code=2)
+    assert "is not a folder with published results" in invoke("claims", "cbou2025", "--store", "nowhere", code=2)

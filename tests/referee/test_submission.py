@@ -13,6 +13,7 @@ from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
+from cbo_gym.evaluation.claims.judging import Claim, judge
 from cbo_gym.evaluation.comparison.pairwise import compare
 from cbo_gym.evaluation.comparison.provenance import incomplete_rows
 from cbo_gym.evaluation.runs.counted import env_label
@@ -25,7 +26,6 @@ from cbo_gym.referee.referee import Blind, drops, gains, min_loss, rescore_runs
 from cbo_gym.referee.replay import Replay, compare_runs
 from cbo_gym.referee.submission import check_submission, enter, read_card
 from tests.support.runs import check_here, kept, played_here
-from website.papers.claims import Claim, judge
 
 AGENT = "tests.support.agents:Centre"
 ENVS, ROUNDS, SEEDS = ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 4, 2

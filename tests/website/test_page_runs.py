@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cbo_gym.evaluation import load_runs
+from cbo_gym.evaluation.claims.papers import ClaimEntry, Exhibit, Paper, papers
 from tests.support.runs import made_up_run
 from website.papers import runs as page_runs
-from website.papers.contents import ClaimEntry, Exhibit, Paper, papers
 from website.papers.runs import RequestedRun, estimate, grids, missing_runs, play, requested_runs
 
 TOY = "CBO/ToyGraph-v0"

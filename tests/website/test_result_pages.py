@@ -21,6 +21,8 @@ from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import CBOGymError
 from cbo_gym.evaluation import evaluate, leaderboard
+from cbo_gym.evaluation.claims import papers as paper_contents
+from cbo_gym.evaluation.claims.papers import papers
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.evaluation.suites import load, load_all
 from cbo_gym.referee.submission import TaskField
@@ -31,11 +33,10 @@ from website.common.links import KNOWLEDGE, KNOWLEDGE_FILE, Links, knowledge
 from website.common.paths import DOCS
 from website.pages import leaderboard as leaderboard_page
 from website.pages import results as result_pages
-from website.papers import contents as paper_contents
 from website.papers import page as paper_page
-from website.papers.contents import papers
 from website.papers.figures import curves_svg, panel_title, shares_chosen
 from website.papers.published import seeds_note, suite_runs
+from website.papers.quantities import quantity_of
 
 TOY, PSA = "CBO/ToyGraph-v0", "CBO/PSAGraph-v0"
 FIRST = PUBLICATION.start
@@ -292,10 +293,10 @@ def test_marks_are_of_what_an_agent_reads(name, monkeypatch):
 
 def test_a_quantity_of_recommendations_is_unknown_before_the_first_one():
     run = evaluate("Random", "CBO/GPBandit1-v0", 0, horizon=4, recommend="end")
-    known = [paper_contents.quantity_of(run, "simple_regret", rounds) for rounds in (2, 4)]
+    known = [quantity_of(run, "simple_regret", rounds) for rounds in (2, 4)]
     assert str(known[0]) == "nan"
     assert known[1] == run.table["simple_regret"][-1]
-    assert paper_contents.quantity_of(run, "average_regret", 2) == run.table["average_regret"][1]
+    assert quantity_of(run, "average_regret", 2) == run.table["average_regret"][1]
 
 
 def test_what_is_known_after_the_last_round_alone_is_not_drawn():

@@ -2,7 +2,7 @@
 
 * ``learning.gif``: an agent learns a system, round after round;
 * ``curves.png``: regret in every task of the README's table, from the published results;
-* ``paper.png``: the results of a paper next to ours, from ``docs/papers`` and the published results;
+* ``paper.png``: the results of a paper next to ours, from ``cbo_gym/evaluation/claims/data`` and the published results;
 * ``report.png``: the report that ``cbo-gym leaderboard`` writes, photographed by Chromium.
 """
 
@@ -22,12 +22,12 @@ from PIL import Image
 from cbo_gym import evaluate, leaderboard, make_task
 from cbo_gym.agent_registry.finding import create_agent
 from cbo_gym.evaluation import load_published
+from cbo_gym.evaluation.claims.papers import papers
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.report.palette import looks
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, shared_legend
 from website.commands import showcase
 from website.common.paths import DOCS
-from website.papers.contents import papers
 from website.papers.figures import curve_of
 
 FOLDER = DOCS / "pictures"

@@ -13,8 +13,8 @@ KEPT = ROOT / ".cache" / "docs"
 #: Folders whose code every page may depend on.
 CODE = ("cbo_gym", "agents", "website")
 #: Sources of the pages of environments and of results, besides the code.
-ENVIRONMENTS = (ROOT / "envs_registry.yaml", ROOT / "results", DOCS / "papers")
-RESULTS = (ROOT / "results", ROOT / "suites.yaml", DOCS / "papers", DOCS / "methods", DOCS / "notes.yaml")
+ENVIRONMENTS = (ROOT / "envs_registry.yaml", ROOT / "results")
+RESULTS = (ROOT / "results", ROOT / "suites.yaml", DOCS / "methods", DOCS / "notes.yaml")
 Contents = Mapping[str, str | bytes]
 
 

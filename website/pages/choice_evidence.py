@@ -21,6 +21,7 @@ from cbo_gym.agents import Auto
 from cbo_gym.agents.choice.rules import LAST, RULES
 from cbo_gym.envs.making import make_env
 from cbo_gym.evaluation import load_published
+from cbo_gym.evaluation.claims.tables import SHOWCASE
 from cbo_gym.evaluation.comparison.leaderboard import final_numbers
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.evaluation.runs.counted import newest
@@ -35,7 +36,6 @@ NAMES, NUMBERS, COUNTS = ("mode", "agent", "env"), ("score", "seconds"), ("seed"
 SCHEMA = dict.fromkeys(NAMES, pl.String) | dict.fromkeys(NUMBERS, pl.Float64) | dict.fromkeys(COUNTS, pl.Int64)
 TASK = ("env", "rounds")
 ID = pl.col("env").str.replace(r"\(.*", "")  # the registered id, without keywords
-SHOWCASE = "showcase"  # the file of the README's table
 OF_SEVERAL = "gd_plus"  # a column of runs with several objectives
 LEAST_SHARE = 0.5  # of a mode's environments, on which an agent must have played to be a rival
 

@@ -14,6 +14,7 @@ from typing import Any
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.actions.sets import to_string
 from cbo_gym.envs.registry import EnvEntry, entries
+from cbo_gym.evaluation.claims.papers import papers
 from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS
 from cbo_gym.modes import make_dynamics
 from cbo_gym.modes.base.dynamics import Dynamics
@@ -26,7 +27,6 @@ from website.common.svg import light_and_dark, size_of
 from website.maths.equations import Equation, equations_html, equations_of
 from website.pages.agent_results import milliseconds, ranking
 from website.pages.pictures import Pictures, pictures_of
-from website.papers.contents import papers
 
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
@@ -327,7 +327,7 @@ def _landscape(env: Environment) -> Iterator[str]:
 
 @cache
 def published_tables() -> list[dict[str, Any]]:
-    """Return the numbers printed in papers, from ``docs/papers`` and ``website/pages/published.yaml``."""
+    """Return the numbers printed in papers, from their exhibits and from ``published.yaml``."""
     tables = [
         {
             "environments": exhibit.environments,

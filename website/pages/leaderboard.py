@@ -10,6 +10,7 @@ from cbo_gym.agent_registry.finding import find_agent, modes_of
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.registry import find_entry
+from cbo_gym.evaluation.claims.tables import Parts
 from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, ENOUGH_SEEDS, Leaderboard, leaderboard
 from cbo_gym.evaluation.comparison.provenance import provenance
 from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS
@@ -36,13 +37,7 @@ from website.common.notes import note
 from website.common.svg import light_and_dark, svg_of
 from website.pages import choice_evidence, which_method
 from website.papers.figures import dots_svg
-from website.papers.published import (
-    Parts,
-    pairs_in_words,
-    seeds_note,
-    suite_runs,
-    targets_path,
-)
+from website.papers.published import pairs_in_words, seeds_note, suite_runs, targets_path
 
 LEADERBOARD = "leaderboard.md"
 OF_PAGES = ("agents", "showcase")  # files of no suite, with few seeds or rounds

@@ -1,21 +1,20 @@
 """The pages of results: the leaderboard of every suite, and one page for each paper, from the published results.
 
-They are written from ``results`` whenever the site is built; ``docs/papers`` has the figures and claims of each paper,
-and ``website/common/knowledge.yaml`` the knowledge of agents beyond spaces, graph and initial data.
+They are written from ``results`` whenever the site is built; ``cbo_gym/evaluation/claims/data`` has the figures and
+claims of each paper, and ``website/common/knowledge.yaml`` the knowledge of agents beyond spaces, graph and initial
+data.
 """
 
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from cbo_gym.evaluation.store.published import load_published, own_store
+from cbo_gym.evaluation.claims.papers import papers
+from cbo_gym.evaluation.claims.tables import Parts
 from website.common.links import Links
 from website.common.notes import note
-from website.pages.choice_evidence import SHOWCASE
 from website.pages.leaderboard import LEADERBOARD, leaderboard_pages
 from website.papers.claim_tables import tallies
-from website.papers.contents import papers
 from website.papers.page import paper_pages
-from website.papers.published import Parts
 
 PAPERS = "papers/index.md"
 
@@ -23,11 +22,6 @@ PAPERS = "papers/index.md"
 def navigation(others: Sequence[Any]) -> list[Any]:
     pages = [PAPERS, *({paper.short: paper.page} for paper in papers())]
     return [{"Leaderboard": LEADERBOARD}, {"Papers": pages}, *others]
-
-
-def published_parts() -> Parts:
-    """Name of a file of published results -> its runs, without those of the README's table."""
-    return {path.stem: load_published(path) for path in sorted(own_store().glob("*.parquet")) if path.stem != SHOWCASE}
 
 
 def pages(parts: Parts, others: Collection[str] = ()) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""The pages of papers: their figures and claims from ``docs/papers``, judged and drawn from published runs."""
+"""The pages of papers: their figures and claims, judged and drawn from published runs."""

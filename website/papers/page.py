@@ -7,6 +7,8 @@ import numpy as np
 
 from cbo_gym.agent_registry.labels import Spec, matches
 from cbo_gym.agent_registry.zoo import zoo
+from cbo_gym.evaluation.claims.papers import Exhibit, Paper, Quantity
+from cbo_gym.evaluation.claims.tables import Parts, claims_csv, judged_claims, paper_runs
 from cbo_gym.evaluation.comparison.provenance import mixtures
 from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS, half_width
 from cbo_gym.evaluation.report.markdown import escape
@@ -20,15 +22,10 @@ from website.common.links import Links
 from website.common.markdown import fold, image, table
 from website.common.notes import note
 from website.common.svg import light_and_dark
-from website.papers.claim_tables import claims_csv, claims_part, judged_claims
-from website.papers.contents import NUMBERS, QUANTITIES, TIMES, Exhibit, Paper, Quantity, quantity_of, run_seconds
+from website.papers.claim_tables import claims_part
 from website.papers.figures import Printed, chosen_svg, curve_of, curves_svg
-from website.papers.published import (
-    Parts,
-    pairs_in_words,
-    paper_runs,
-    targets_path,
-)
+from website.papers.published import pairs_in_words, targets_path
+from website.papers.quantities import NUMBERS, QUANTITIES, TIMES, quantity_of, run_seconds
 
 CHOSEN = "-chosen"  # ends the name of a picture's file
 

@@ -1,18 +1,16 @@
-"""The published runs that count on a page: those of a suite on the leaderboard, those of a paper on its own page."""
+"""The published runs that count for a suite on the leaderboard, and what pages say of their seeds."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
-from cbo_gym.agent_registry.labels import matches
+from cbo_gym.evaluation.claims.tables import Parts, counted_runs
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
-from cbo_gym.evaluation.suites import Suite, load
+from cbo_gym.evaluation.suites import Suite
 from website.common.notes import note
-from website.papers.contents import Paper
 
-Parts = Mapping[str, Sequence[Run]]  # name of a file of published results -> its runs
 MAX_LISTED = 12
 
 
@@ -21,7 +19,7 @@ def suite_runs(suite: Suite, parts: Parts) -> list[Run]:
 
     On environments without any, those of the suite's own file with most rounds.
     """
-    rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, _counted_runs(suite, parts)
+    rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, counted_runs(suite, parts)
     runs = newest(run for runs in parts.values() for run in runs if run.horizon == rounds.get(run.env))
     there = {run.env for run in runs if run.status == "finished"}
     shorter = newest(run for run in parts.get(suite.name, ()) if run.env in rounds.keys() - there)
@@ -30,19 +28,6 @@ def suite_runs(suite: Suite, parts: Parts) -> list[Run]:
         if run.status == "finished":
             longest[run.env] = max(run.horizon, longest[run.env])
     return [*runs, *(run for run in shorter if run.horizon == longest.get(run.env))]
-
-
-def paper_runs(paper: Paper, parts: Parts) -> list[Run]:
-    """Return runs on the paper's environments, with any keywords: those with its rounds, and those in its own file."""
-    suite = load(paper.suite)
-    parts = _counted_runs(suite, parts)
-    of_any = (run for runs in parts.values() for run in runs if run.horizon == paper.rounds)
-    return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, suite.environments))
-
-
-def _counted_runs(suite: Suite, parts: Parts) -> dict[str, list[Run]]:
-    """Return the runs of each file that count for a suite: on the seeds of its verdicts, or blind."""
-    return {name: [run for run in runs if run.secret or suite.takes(run.seed, run.env)] for name, runs in parts.items()}
 
 
 def seeds_note(suite: Suite) -> str:

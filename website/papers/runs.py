@@ -20,13 +20,13 @@ from cbo_gym.agent_registry.finding import find_agent, modes_of
 from cbo_gym.agent_registry.labels import bare_name
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.evaluation import load_published
+from cbo_gym.evaluation.claims.papers import Paper, papers
 from cbo_gym.evaluation.play.forecast import forecast
 from cbo_gym.evaluation.play.grid import plan
 from cbo_gym.evaluation.runs.results import Recommend, Run
 from cbo_gym.evaluation.seed_ranges import INSTANCE_SEED
 from cbo_gym.evaluation.suites import load
 from website.common.paths import ROOT
-from website.papers.contents import Paper, papers
 
 
 class RequestedRun(NamedTuple):

@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import t
 
 from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.claims.verdicts import LEVEL, decide, interval, levels, p_value
 from cbo_gym.evaluation.metrics.aggregate import holm
-from website.papers.verdicts import LEVEL, decide, interval, levels, p_value
 
 SLOW = pytest.mark.slow
 RUNS = 4_000

@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import evaluate
+from cbo_gym.evaluation.claims.judging import Claim, Rules, correct_together, judge, none_dominates
 from cbo_gym.evaluation.metrics.gap import gaps_of
 from tests.support.runs import made_up_run
-from website.papers.claims import Claim, Rules, correct_together, judge, none_dominates
 
 ENV = "CBO/Dropwave-v0"
 KINDS = ("better", "as good", "equivalent")

@@ -1,64 +1,39 @@
-"""The contents of the papers' pages from ``docs/papers``: their figures, tables and claims."""
+"""The figures, tables and claims of the papers, from the files in ``data``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import Field, PositiveInt, ValidationError
 
 from cbo_gym._util.validation import StrictModel, field_errors
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.metrics.gap import mean_slice_gap
-from cbo_gym.evaluation.runs.results import Recommend, Run
+from cbo_gym.evaluation.claims.judging import Claim, Comparison, NonEmptyString, Regret, Rules
+from cbo_gym.evaluation.runs.results import Recommend
 from cbo_gym.evaluation.suites import load_all
-from website.common.paths import DOCS
-from website.papers.claims import Claim, Comparison, NonEmptyString, Regret, Rules
-from website.papers.figures import curve_of
 
-QUANTITIES = {
-    "average_reward": "Average expected reward over the rounds so far",
-    "best_reward": "Best expected reward of the actions so far",
-    "average_regret": "Average regret over the rounds so far",
-    "simple_regret": "Regret of the recommended action",
-    "average_pseudo_regret": "Mean of mu\\* - y over the rounds so far",
-    "run_seconds": "Seconds of a run",
-    "run_minutes": "Minutes of a run",
-    "gap_over_time": "G_t, mean over the slices",
-    "feasible_share": "Share of rounds with a feasible action",
-    "lacking": "Regret of the best feasible action, 1 for a random one",
-    "best_so_far_regret": "Regret of the best so far",
-    "gd_plus": "GD+ of the recommendation",
-    "igd_plus": "IGD+ of the recommendation",
-}
-Quantity = Literal[tuple(QUANTITIES)]
-#: Quantities by the clock.
-TIMES: tuple[Quantity, ...] = ("run_seconds", "run_minutes")
-
-
-def run_seconds(run: Run) -> float:
-    """Return the seconds that the agent takes."""
-    return run.reset_seconds + run.seconds_a_round * run.horizon
-
-
+#: A YAML file for each paper.
+DATA = Path(__file__).parent / "data"
+Quantity = Literal[
+    "average_reward",
+    "best_reward",
+    "average_regret",
+    "simple_regret",
+    "average_pseudo_regret",
+    "run_seconds",
+    "run_minutes",
+    "gap_over_time",
+    "feasible_share",
+    "lacking",
+    "best_so_far_regret",
+    "gd_plus",
+    "igd_plus",
+]
 #: Quantities of the recommendation.
 RECOMMENDED: tuple[Quantity, ...] = ("simple_regret", "gd_plus", "igd_plus")
-#: Numbers of whole runs, which have no curve.
-NUMBERS: dict[Quantity, Callable[[Run], float]] = {
-    "run_seconds": run_seconds,
-    "run_minutes": lambda run: run_seconds(run) / 60.0,
-    "gap_over_time": mean_slice_gap,
-    "feasible_share": lambda run: float(np.mean(run.table["feasible"].to_numpy())),
-    "lacking": lambda run: float(run.table["best_so_far_regret"][-1]) / (run.optimum - run.random_value),
-}
-
-
-def quantity_of(run: Run, quantity: Quantity, after: int) -> float:
-    """Return the quantity of a figure for one run after a number of rounds; NaN without a recommendation there."""
-    return NUMBERS[quantity](run) if quantity in NUMBERS else float(curve_of(run, quantity)[after - 1])
 
 
 class ClaimEntry(Comparison):
@@ -163,13 +138,13 @@ class Paper(StrictModel):
 
 @cache
 def papers() -> tuple[Paper, ...]:
-    """Return the papers of ``docs/papers``, in the order of the suites.
+    """Return the papers, in the order of the suites.
 
     Raises:
         ValueError: if a file is wrong.
     """
     order = [suite.name for suite in load_all()]
-    contents = [_paper(path) for path in sorted((DOCS / "papers").glob("*.yaml"))]
+    contents = [_paper(path) for path in sorted(DATA.glob("*.yaml"))]
     return tuple(sorted(contents, key=lambda paper: order.index(paper.suite)))
 
 

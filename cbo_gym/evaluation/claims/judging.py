@@ -1,6 +1,6 @@
 """Claims about two methods, judged by runs: which regret is the smaller, seed by seed.
 
-The statement of a claim, its number of pairs and its margin are written in ``docs/papers`` before its runs are made. A
+The statement of a claim, its number of pairs and its margin are written in ``claims/data`` before its runs are made. A
 verdict takes the first so many pairs and no more, whatever else has been played.
 """
 
@@ -16,11 +16,11 @@ from pydantic import Field, PositiveInt
 
 from cbo_gym._util.validation import StrictModel
 from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.claims.verdicts import LEAST_PAIRS, LEVEL, Kind, decide, interval, levels, p_value
 from cbo_gym.evaluation.metrics.aggregate import holm
 from cbo_gym.evaluation.metrics.gap import mean_slice_gap
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
-from website.papers.verdicts import LEAST_PAIRS, LEVEL, Kind, decide, interval, levels, p_value
 
 Verdict = Literal["confirmed", "refuted", "equivalent", "open", "not run"]
 Regret = Literal[

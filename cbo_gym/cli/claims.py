@@ -1,0 +1,67 @@
+"""The command claims, which judges the claims of a paper by the published runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cbo_gym.cli.application import app
+from cbo_gym.cli.output import SEE_CSV, print_hidden, print_table, say
+from cbo_gym.errors import ArgumentError, nearby
+
+#: Columns that a narrow terminal hides, the first hidden first.
+EXPENDABLE = ("rounds", "by", "pairs")
+HOW = (
+    "A difference is the regret of the second method minus that of the first, seed by seed, as a share of the gap "
+    "between the optimum and a random action. Its 95 % interval is the wider of Student's and of Johnson's, "
+    "which allows for skewed differences. Corrected: the verdicts that are left if all of the paper are to be right "
+    "together (Holm)."
+)
+
+
+@app.command()
+def claims(
+    suite: Annotated[
+        str | None,
+        typer.Argument(metavar="SUITE", help="Suite of the paper: [b]cocabo2023[/b]; without it, list them."),
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Folder of published results; the package's own by default.")
+    ] = None,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print all numbers in full, as the file that the paper's page links to.")
+    ] = False,
+) -> None:
+    """Judge the claims of a paper about two methods by the published runs, as the paper's page does.
+
+    A claim was written down with its regret, its number of pairs and its margin before its runs were made. It is
+    confirmed or refuted if the interval of the differences says so, equivalent if the interval is within the margin,
+    and open otherwise. The paper's claims are judged on its own settings of the methods, claims of ours on the
+    defaults.
+
+    Example: [b]cbo-gym claims cocabo2023[/b]
+    """
+    from cbo_gym.evaluation.claims import tables
+    from cbo_gym.evaluation.claims.papers import papers
+
+    known = {paper.suite: paper for paper in papers()}
+    if suite is None:
+        print_table("", ["suite", "paper", "title"], [[p.suite, p.short, p.title] for p in known.values()])
+        return
+    if suite not in known:
+        raise ArgumentError(f"there are no claims of {suite!r}{nearby(suite, list(known), 'cbo-gym claims')}")
+    paper = known[suite]
+    divisions = tables.judged_claims(paper, tables.paper_runs(paper, tables.published_parts(store)))
+    if as_csv:
+        sys.stdout.write(tables.claims_csv(divisions))
+        return
+    hidden: list[str] = []
+    for whose, own in divisions.items():
+        if own:
+            rows = [tables.cells(claim) for claim in own]
+            hidden += print_table(f"{whose}: {tables.tally(own)}", tables.HEADER, rows, droppable=EXPENDABLE)
+    print_hidden(hidden, SEE_CSV)
+    say(HOW if any(divisions.values()) else f"{paper.short} compares no methods on these environments.", "dim")
