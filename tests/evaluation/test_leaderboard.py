@@ -8,6 +8,7 @@ from cbo_gym import leaderboard
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.comparison.provenance import completeness, incomplete_rows, provenance
 from cbo_gym.evaluation.report.tables import (
+    OVERALL,
     choice_table,
     coverage_table,
     env_table,
@@ -121,6 +122,9 @@ def test_four_runs_in_an_environment_have_neither_interval_nor_rank():
     assert board.overall.filter(pl.col("agent") == "B")["iqm_low"].null_count() == 0
     assert board.profiles.filter(pl.col("agent") == "A")["fraction_low"].null_count() == 101
     assert board.improvement["probability_high"].null_count() == 2
+    assert improvement_table(board, "soft").rows == [], "B has five seeds, and A four on one of the environments"
+    place = overall_table(board, "soft").header.index(OVERALL["probability"])
+    assert [line[place] for line in overall_table(board, "soft").lines] == ["-", "-"]
 
 
 def test_profiles_and_improvement_by_hand():

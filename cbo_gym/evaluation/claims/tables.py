@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from cbo_gym.agent_registry.labels import matches
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.claims.judging import (
@@ -23,6 +21,7 @@ from cbo_gym.evaluation.claims.judging import (
 )
 from cbo_gym.evaluation.claims.papers import Exhibit, Paper
 from cbo_gym.evaluation.claims.verdicts import Kind
+from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS
 from cbo_gym.evaluation.report.tables import MISSING
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
@@ -133,7 +132,7 @@ def cells(claim: JudgedClaim, agent: Callable[[str], str] = str, env: Callable[[
         methods += f" on {env(about.worse_env)}"
     difference = f"{judgement.difference:.3f}" if judgement.pairs else MISSING
     low, high = f"{judgement.low:.3f}", f"{judgement.high:.3f}"
-    if np.isfinite([judgement.low, judgement.high]).all() and low != high:
+    if judgement.pairs >= MIN_SEEDS and low != high:
         difference += f" [{low}, {high}]"
     extent = _extent(judgement, about.looks[0], about.after)
     return [*start, env(judgement.env), methods, by, difference, *extent]

@@ -111,6 +111,10 @@ class Leaderboard:
         """All modes first, then the modes."""
         return self.overall["group"].unique(maintain_order=True).to_list()
 
+    def known_improvement(self, group: str) -> pl.DataFrame:
+        """Return the rows of ``improvement`` of a group that have an interval: with enough seeds of both agents."""
+        return self.improvement.filter(pl.col("group") == group, pl.col("probability_low").is_not_null())
+
     @property
     def frames(self) -> dict[str, pl.DataFrame]:
         """Tables by the names of the report's files; that of the runs is ``"runs"``."""

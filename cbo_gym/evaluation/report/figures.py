@@ -49,10 +49,9 @@ def group_figures(
 ) -> dict[str, ReportFigure]:
     """Return the figures of a group by their kind; ``file`` ends the names of their files."""
     shown = curves.profile_figure(board, group, styles)
-    draw = {
-        "scores": partial(plots.score_intervals, board, group, styles),
-        "improvement": partial(plots.improvement_matrix, board, group),
-    }
+    draw = {"scores": partial(plots.score_intervals, board, group, styles)}
+    if board.known_improvement(group).height:
+        draw["improvement"] = partial(plots.improvement_matrix, board, group)
     runs = without_blind_runs(board.runs)
     if timed := [run for run in runs if has_targets(run) and group in (ALL_MODES, run.mode)]:
         draw["targets"] = partial(plots.draw_targets, timed, styles)

@@ -261,9 +261,10 @@ def draw_profiles(group: str, shown: CurvesFigure) -> Figure:
 @on_paper
 def improvement_matrix(board: Leaderboard, group: str) -> Figure:
     """Draw the probability that a run of the agent in the row scores higher than one of the agent in the column."""
-    agents = board.overall.filter(pl.col("group") == group)["agent"].to_list()
-    pairs = board.improvement.filter(pl.col("group") == group).select("agent", "other", "probability").rows()
-    known = {(agent, other): probability for agent, other, probability in pairs}
+    rows = board.known_improvement(group)
+    ranked = board.overall.filter(pl.col("group") == group)["agent"]
+    agents = ranked.filter(ranked.is_in(rows["agent"].to_list())).to_list()
+    known = {(row["agent"], row["other"]): row["probability"] for row in rows.iter_rows(named=True)}
     matrix = np.array([[known.get((agent, other), np.nan) for other in agents] for agent in agents])
     short = shorten(agents, LABEL_WIDTH)
     names = [for_figure(short[agent]) for agent in agents]

@@ -125,7 +125,7 @@ def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple
     enough seeds on each.
     """
     agents = board.overall.filter(pl.col("group") == group)
-    first = board.improvement.filter(pl.col("group") == group, pl.col("agent") == agents["agent"][0])
+    first = board.known_improvement(group).filter(pl.col("agent") == agents["agent"][0])
     against_first = first.select(pl.col("other").alias("agent"), pl.col("^probability.*$"))
     complete = agents.filter(pl.col("envs") == pl.col("of"), ENOUGH_SEEDS)
     ranked = set(complete["agent"])
@@ -255,15 +255,19 @@ def _matrix(
 
 
 def improvement_table(board: Leaderboard, group: str, decimals: int = 3) -> Table:
-    """List P(a run of the agent in the row scores higher than one of the agent in the column), with its interval."""
-    rows = board.improvement.filter(pl.col("group") == group)
+    """List P(a run of the agent in the row scores higher than one of the agent in the column), with its interval.
+
+    Agents with too few seeds for an interval are left out.
+    """
+    rows = board.known_improvement(group)
     cells = {
         (row["agent"], row["other"]): with_interval(
             row["probability"], row["probability_low"], row["probability_high"], decimals
         )
         for row in rows.iter_rows(named=True)
     }
-    agents = board.overall.filter(pl.col("group") == group)["agent"].to_list()
+    ranked = board.overall.filter(pl.col("group") == group)["agent"]
+    agents = ranked.filter(ranked.is_in(rows["agent"].to_list())).to_list()
     return _matrix("P(row scores higher than column)", agents, agents, cells)
 
 
@@ -388,7 +392,7 @@ def paper_tables(
         if isinstance(ranked, Ranking):
             caption += f" Agents that share a letter do not differ significantly: {TEST}; {ranked.test_in_short}."
         overall.append((caption, with_ranks(overall_table(board, group, PAPER_COLUMNS), ranked)))
-        if board.improvement.filter(pl.col("group") == group).height:
+        if board.known_improvement(group).height:
             caption = f"{title}: probability that a run of the agent in the row scores higher than one in the column."
             improvement.append((caption, improvement_table(board, group)))
     per_env = [
