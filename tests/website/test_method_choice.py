@@ -9,7 +9,7 @@ from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.task import Mode
 from tests.support.score_tables import runs_with
 from website.pages import which_method as method_choice
-from website.pages.which_method import Comparison, Mean, compare, limits_table, open_questions, rules_table
+from website.pages.which_method import Comparison, Mean, answer, compare, limits_table, open_questions, rules_table
 
 A, TWIN, B, C = (("CBO/A-v0", 50), ("CBO/A-v0(dim=3)", 50), ("CBO/B-v0", 50), ("CBO/C-v0", 50))
 
@@ -79,3 +79,16 @@ def test_the_page_is_as_the_published_results_are():
     text = method_choice.PAGE.read_text(encoding="utf-8")
     for name, part in method_choice.parts().items():
         assert with_part(method_choice.PAGE, name, part) == text, "run make choice"
+
+
+def test_the_answer_has_its_scores_and_the_closest_other_method_on_common_seeds():
+    played = {
+        task: {"MCBO" if agent == "X" else agent: own for agent, own in scores.items()}
+        for task, scores in SCORES.items()
+    }
+    found = answer(Mode.SOFT, runs_with(played, {(B, "MCBO"): 0.3}))
+    assert (found.agent, found.envs, found.seeds, found.other, found.seconds) == ("MCBO", "2 of 3", "5", "Y", "0.3")
+    # A and its variant: 0.75 and 0.65 in turn, and 0.8 of the sixth seed, 0.725; B: 0.4; ahead of Y by 0.21 and -0.1
+    assert found.score.startswith("0.562 [")
+    assert re.fullmatch(r"0\.055 \[0\.0\d+, 0\.0\d+\] on 2", found.ahead)
+    assert answer(Mode.SOFT, runs_with({C: played[C]})).score == "", "one seed is too few"

@@ -23,6 +23,7 @@ from cbo_gym.envs.making import make_env
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.claims.tables import SHOWCASE
 from cbo_gym.evaluation.comparison.leaderboard import final_numbers
+from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
@@ -95,12 +96,14 @@ def compare(table: pl.DataFrame, choices: pl.DataFrame) -> pl.DataFrame:
     """Compare Auto with every agent on the seeds and environments that both have, a row for each mode and agent.
 
     Columns: ``environments`` on which both have played, ``of`` how many, the mean scores ``auto`` and ``other``, the
-    fewest ``seeds`` that both have on a task, and by how much Auto is ``ahead``.
+    fewest runs, ``seeds``, that both have on an environment, and by how much Auto is ``ahead``. Environments with fewer
+    than five count for none.
     """
     own = table.join(choices, on=["mode", *TASK, "agent"]).select(*TASK, "seed", auto="score")
     tasks = table.join(own, on=[*TASK, "seed"]).group_by("mode", "agent", *TASK)
     means = tasks.agg(pl.mean("auto"), pl.mean("score"), seeds=pl.len())
-    envs = means.group_by("mode", "agent", ID).agg(pl.mean("auto", "score"), pl.min("seeds"))
+    envs = means.group_by("mode", "agent", ID).agg(pl.mean("auto", "score"), pl.sum("seeds"))
+    envs = envs.filter(pl.col("seeds") >= MIN_SEEDS)
     scores = envs.group_by("mode", "agent").agg(
         pl.mean("auto"), pl.min("seeds"), other=pl.mean("score"), environments=pl.len()
     )
@@ -117,7 +120,7 @@ def rivals(scores: pl.DataFrame) -> pl.DataFrame:
 
 def lines(scores: pl.DataFrame) -> str:
     """Return a table of Markdown."""
-    header = ["mode", "the other", "environments", "Auto", "the other's", "ahead", "fewest seeds"]
+    header = ["mode", "the other", "environments", "Auto", "the other's", "ahead", "fewest runs"]
     rows = [
         (row["mode"], row["agent"], f"{row['environments']} of {row['of']}", f"{row['auto']:.4f}",
          f"{row['other']:.4f}", f"{row['ahead']:+.4f}", str(row["seeds"]))

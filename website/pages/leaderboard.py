@@ -20,7 +20,6 @@ from cbo_gym.evaluation.report.plots import draw_targets
 from cbo_gym.evaluation.report.tables import (
     GAP_NOTE,
     HEADS,
-    MISSING,
     SCORE_NOTE,
     SECONDS_NOTE,
     Table,
@@ -30,7 +29,6 @@ from cbo_gym.evaluation.report.tables import (
 )
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.suites import Suite, load_all
-from cbo_gym.task import Mode
 from website.common.links import Links, marks_note
 from website.common.markdown import fold, image, table
 from website.common.notes import note
@@ -40,7 +38,6 @@ from website.papers.figures import dots_svg
 from website.papers.published import pairs_in_words, seeds_note, suite_runs, targets_path
 
 LEADERBOARD = "leaderboard.md"
-OF_PAGES = ("agents", "showcase")  # files of no suite, with few seeds or rounds
 
 
 def leaderboard_pages(parts: Parts, links: Links) -> dict[str, str]:
@@ -62,28 +59,10 @@ def leaderboard_pages(parts: Parts, links: Links) -> dict[str, str]:
 
 
 def answers(parts: Parts, links: Links) -> str:
-    """Return a row for each mode: the best method with its score and seconds, and the next one.
-
-    Runs of suites on seeds for publication are compared; without two comparable methods the row has the choice of
-    ``Auto``.
-    """
-    kept = (run for name, runs in parts.items() if name not in OF_PAGES for run in runs if choice_evidence.judges(run))
-    rows = choice_evidence.table_of(kept)
-    header = ["mode", "best method", "mean score", "next", _head("seconds a round"), "environments", "seeds"]
-    return table([*header, "evidence"], [_answer(mode, rows, links) for mode in Mode], left=2)
-
-
-def _answer(mode: Mode, rows: pl.DataFrame, links: Links) -> list[str]:
-    link = f"[why](which_method.md#{mode}-mode)"
-    comparison = which_method.comparisons(mode, rows)["all tasks"]
-    if comparison.means:
-        best, second = comparison.means[:2]
-        next_best = f"{links.agent(second.agent)} {second.score:.3f}"
-        extent = [f"{best.seconds:.2g}", f"{comparison.compared} of {comparison.envs}", str(best.seeds)]
-        return [mode, links.agent(best.agent), f"{best.score:.3f}", next_best, *extent, link]
-    known = which_method.answer(mode, rows)
-    agent = f"{links.agent(known.agent)}, by its rules" if known else "not known"
-    return [mode, agent, *[MISSING] * 5, link]
+    """Return the answers of "Which method should I use?", from runs on seeds for publication."""
+    judging = choice_evidence.table_of(run for runs in parts.values() for run in runs if choice_evidence.judges(run))
+    head = _head("seconds a round")
+    return which_method.answers_table(judging, links.agent, lambda mode: f"[{mode}](which_method.md#{mode}-mode)", head)
 
 
 def _head(title: str) -> str:

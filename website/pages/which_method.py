@@ -9,17 +9,19 @@ environment counts once, whatever keywords and numbers of rounds it was played w
 or methods are left, the page says that nothing is known.
 """
 
-import math
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from cbo_gym._util.files import write_text
 from cbo_gym.agents.choice.rules import RULES
 from cbo_gym.envs.registry import entries
+from cbo_gym.evaluation.comparison.pairwise import over_envs
 from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS
 from cbo_gym.evaluation.report.markdown import with_part
+from cbo_gym.evaluation.report.tables import MISSING, with_interval
 from cbo_gym.task import Mode
 from website.common.markdown import ALL, table
 from website.common.paths import DOCS
@@ -150,30 +152,91 @@ def open_questions(mode: Mode, parts: Mapping[str, Comparison]) -> str:
     return f"**Not known.** {summary}" if summary else ""
 
 
-def answer(mode: Mode, runs: pl.DataFrame) -> Mean | None:
-    """Return the choice of ``Auto`` for a known graph, with its means over environments; None without rules."""
+class Answer(NamedTuple):
+    """The choice of ``Auto`` in a mode for a known graph, with its scores, and beside the closest other method.
+
+    Attributes:
+        agent: the method.
+        score: mean over environments of the score of its recommendation, with its interval; empty if no environment has
+            enough seeds.
+        envs: number of these environments, of all of the mode.
+        seeds: fewest seeds on one of them.
+        other: method that comes closest to it, of those with enough seeds on at least half of these environments; empty
+            if there is none.
+        ahead: difference of the mean scores, seed by seed, with its interval and the number of environments.
+        seconds: seconds a round on the slowest task.
+    """
+
+    agent: str
+    score: str
+    envs: str
+    seeds: str
+    other: str
+    ahead: str
+    seconds: str
+
+
+def answer(mode: Mode, runs: pl.DataFrame) -> Answer | None:
+    """Return the choice of ``Auto``; None without rules."""
     if not (rules := RULES.get(mode)):
         return None
-    rule = next((rule for rule in rules if rule.when in PREFERRED), rules[0])
-    own = _runs_of(rule.agent, mode, runs)
-    tasks = own.group_by("id", *TASK).agg(pl.mean("score", "seconds"))
-    score = tasks.group_by("id").agg(pl.mean("score"))["score"].mean()
-    return Mean(rule.agent, math.nan if score is None else score, tasks["seconds"].max() or 0.0, own["seed"].n_unique())
+    agent = next((rule for rule in rules if rule.when in PREFERRED), rules[0]).agent
+    known = runs.filter((pl.col("mode") == str(mode)) & ~LESS_KNOWN)
+    by_agent = {str(name): rows for (name,), rows in known.partition_by("agent", as_dict=True).items()}
+    own = by_agent.pop(agent, known.clear())
+    if not (samples := _samples(own, pl.col("score"))):
+        return Answer(agent, *[""] * 6)
+    score, of = over_envs(samples), known.select(ID.n_unique()).item()
+    compared = {}
+    for name, rows in by_agent.items():
+        paired = own.join(rows, on=[*TASK, "seed"])
+        differences = _samples(paired, pl.col("score") - pl.col("score_right"))
+        if name != "Random" and len(differences) >= max(2, LEAST_SHARE * len(samples)):
+            compared[name] = over_envs(differences)
+    other = min(compared, key=lambda name: (compared[name]["difference"], name), default="")
+    return Answer(
+        agent,
+        _interval(score),
+        f"{score['envs']} of {of}",
+        str(min(map(len, samples))),
+        other,
+        f"{_interval(compared[other])} on {compared[other]['envs']}" if other else "",
+        f"{own.group_by(TASK).agg(pl.mean('seconds'))['seconds'].max():.2g}",
+    )
 
 
-def _runs_of(agent: str, mode: Mode, runs: pl.DataFrame) -> pl.DataFrame:
-    return runs.filter((pl.col("mode") == str(mode)) & (pl.col("agent") == agent)).with_columns(id=ID)
+def _samples(runs: pl.DataFrame, value: pl.Expr) -> list[np.ndarray]:
+    """Return the values on each environment with enough seeds and instances, averaged over settings and rounds."""
+    instance = pl.col("env").str.extract(r"instance_seed=(\d+)")
+    units = runs.group_by(ID.alias("id"), instance.alias("instance"), "seed").agg(value.mean().alias("value"))
+    groups = units.sort("id", "instance", "seed").group_by("id", maintain_order=True)
+    samples = [rows["value"].to_numpy() for _, rows in groups]
+    return [values for values in samples if len(values) >= MIN_SEEDS]
 
 
-def short_table(runs: pl.DataFrame) -> str:
-    """One answer for each mode, where the graph is known and time does not matter."""
+def _interval(row: Mapping[str, Any]) -> str:
+    return str(with_interval(row["difference"], row["difference_low"], row["difference_high"]))
+
+
+def answers_table(
+    runs: pl.DataFrame, links: Callable[[str], str], about: Callable[[Mode], str], seconds: str = "seconds a round"
+) -> str:
+    """Return one answer for each mode, where the graph is known and time does not matter.
+
+    Args:
+        runs: published runs.
+        links: returns an agent as it is shown.
+        about: returns a mode as it is shown.
+        seconds: head of the last column.
+    """
     rows = []
     for mode in Mode:
-        cells = ["not known yet", "", "", ""]
-        if (best := answer(mode, runs)) and (envs := _runs_of(best.agent, mode, runs)["id"].n_unique()):
-            cells = [agent_link(best.agent), f"{best.score:.3f}", str(envs), f"{best.seconds:.2g}"]
-        rows.append([f"[{mode}](#{mode}-mode)", *cells])
-    return table(["mode", "use", "mean score", "environments", "seconds a round, at most"], rows, left=2)
+        row = answer(mode, runs) or Answer("", *[""] * 6)
+        use = links(row.agent) if row.agent else "not known yet"
+        other = links(row.other) if row.other else ""
+        rows.append([about(mode), use, row.score, row.envs, row.seeds, other, row.ahead, row.seconds])
+    header = ["mode", "use", "mean score", "environments", "seeds", "closest other", "ahead by", seconds]
+    return table(header, [[cell or MISSING for cell in row] for row in rows], left=2)
 
 
 #: Conditions of the rule that answers in short: the diagram is known, or its counterpart in other modes (in dynamic
@@ -184,7 +247,8 @@ PREFERRED = ((), ("known",), ("separable",), ("many_series",))
 def parts() -> dict[str, str]:
     """Return the generated parts of the page: its short table, and the part on each mode."""
     runs = published_runs(judging=True)
-    return {"short": short_table(runs) + "\n", "modes": "\n\n".join(mode_part(mode, runs) for mode in Mode) + "\n"}
+    short = answers_table(runs, agent_link, lambda mode: f"[{mode}](#{mode}-mode)")
+    return {"short": short + "\n", "modes": "\n\n".join(mode_part(mode, runs) for mode in Mode) + "\n"}
 
 
 def write() -> None:
