@@ -12,7 +12,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from cbo_gym.actions import BoxCodec, Domains
-from cbo_gym.agent import Agent
+from cbo_gym.agent import Agent, LeaveOneOut
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.common.quasi_random import normals
 from cbo_gym.agents.common.search import maximise
@@ -22,6 +22,8 @@ from cbo_gym.task import Action, Info, Mode, Observation, PartialTask, Round, So
 
 # Draws of the nodes' functions for the posterior mean of the reward, and for its expected improvement.
 MEAN_SAMPLES, IMPROVEMENT_SAMPLES = 32, 64
+# Draws for the posterior of a single action's reward.
+POSTERIOR_SAMPLES = 256
 # Draws for the choice of the starts of an ascent.
 COARSE_SAMPLES = 8
 # Size of the searches for the best posterior mean and for the best expected improvement.
@@ -48,7 +50,8 @@ def soft_view(task: PartialTask) -> SoftTask:
 class PurchaseAgent(Agent):
     """Base class of agents with a GP for every node, which recommend the best posterior mean of the reward.
 
-    A known composition takes the place of the reward's GP. When the rest of the budget buys nothing, the first node is
+    A known composition takes the place of the reward's GP. Without initial data the first rounds are random full
+    evaluations, one more than there are parameters. When the rest of the budget buys nothing, the first node is
     played, which is free then.
 
     Args:
@@ -61,6 +64,8 @@ class PurchaseAgent(Agent):
     """
 
     modes = frozenset({Mode.PARTIAL})
+    takes_missing = True
+    revision = 2
     task: PartialTask
     network: GPNetwork
 
@@ -81,18 +86,23 @@ class PurchaseAgent(Agent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        made = observation["bought"] > 0.0
+        # What the agent expects of a purchase, and does not have, comes without the flags.
+        is_stored = "bought" in observation and not info.get("is_past")
+        made = np.asarray(observation.get("bought", np.isfinite(observation["nodes"]))) > 0.0
         point = np.asarray(action["values"], dtype=float)[: self._width]
         known = self._known_values(action, point)
         known[made] = observation["nodes"][made]
         for index in np.flatnonzero(made):
             node = self.task.nodes[index]
+            if node not in self.network.parents:
+                continue
             parents = [known[self._index[parent]] for parent in self.network.parents[node]]
             own = [point[i] for i in self.network.actions[node]]
-            self.network.learn(node, [*parents, *own], float(observation["nodes"][index]))
-        if len(self.history) > len(self.task.initial_data):
+            if np.isfinite(parents).all():
+                self.network.learn(node, [*parents, *own], float(observation["nodes"][index]))
+        if is_stored and len(self.history) > len(self.task.initial_data):
             self.stock.add(point, made, observation["nodes"])
-        if self.task.budget is not None:
+        if self.task.budget is not None and "spent" in observation:
             self.left = self.task.budget - float(observation["spent"][0])
         if made.any():
             self._best = None
@@ -109,7 +119,8 @@ class PurchaseAgent(Agent):
 
     def act(self, observation: Observation) -> Action:
         seed = int(self.rng.integers(2**31))
-        if not self.history:
+        whole = [past for past in self.history if past.reward > self.task.unfinished]
+        if len(whole) <= self._width or not self._has_data:
             return self.buy_all(self.rng.random(self._width))
         if self.left < min(self.price(node) or np.inf for node in self.task.nodes):
             return self.buy(self.task.nodes[0], self.best())
@@ -122,6 +133,16 @@ class PurchaseAgent(Agent):
         Args:
             seed: seed of the search.
         """
+
+    @property
+    def modelled(self) -> list[str]:
+        """The nodes with a GP: all but a known composition."""
+        is_known = self.task.composition is not None
+        return [node for node in self.network.nodes if not (is_known and node == self.task.reward)]
+
+    @property
+    def _has_data(self) -> bool:
+        return all(len(self.network.surrogates[node]) for node in self.modelled)
 
     def price(self, node: str) -> float:
         """Return the price of a node."""
@@ -194,10 +215,11 @@ class PurchaseAgent(Agent):
         values = self.network.propagate(inputs, lambda node, points: self.node_value(node, points, value))
         return values[self.task.reward]
 
-    def sampled(self, samples: int) -> NodeValue:
+    def sampled(self, samples: int, seed: int = 0, with_noise: bool = True) -> NodeValue:
         """Return values of nodes by functions that are as many standard deviations off their means everywhere."""
-        draws = normals(self.network.nodes, samples, seed=0)
-        noise = {node: self.network.noise_of(node, u) for node, u in self.uniforms_of_noise(samples).items()}
+        draws = normals(self.network.nodes, samples, seed)
+        uniforms = self.uniforms_of_noise(samples, seed) if with_noise else {}
+        noise = {node: self.network.noise_of(node, u) for node, u in uniforms.items()}
 
         def value(node: str, points: Tensor) -> Tensor:
             mean, std = self.network.surrogates[node].posterior(points)
@@ -206,9 +228,56 @@ class PurchaseAgent(Agent):
 
         return value
 
-    def uniforms_of_noise(self, samples: int) -> dict[str, Tensor]:
-        columns = normals(self.network.noisy, samples, seed=1)
+    def uniforms_of_noise(self, samples: int, seed: int = 0) -> dict[str, Tensor]:
+        columns = normals(self.network.noisy, samples, seed + 1)
         return {node: torch.special.ndtr(column) for node, column in columns.items()}
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> dict[str, np.ndarray]:
+        """Draw values of the nodes that each action makes, NaN for others, from the values that are in stock."""
+        points = np.array([action["values"][: self._width] for action in actions], dtype=float)
+        whole = [int(action["node"]) == len(self.task.codec.choices) - 1 for action in actions]
+        chosen = [self.task.nodes[min(int(action["node"]), len(self.task.nodes) - 1)] for action in actions]
+        stored = torch.from_numpy(np.array([self.stock.values_at(point) for point in points])).to(self.network.inputs)
+        draw = self.sampled(count, seed, noise)
+
+        def value(node: str, inputs: Tensor) -> Tensor:
+            own, known = self.node_value(node, inputs, draw), stored[:, [self._index[node]]]
+            is_used = torch.tensor([[node != name] for name in chosen]) & known.isfinite()
+            return torch.where(is_used, known, own)
+
+        with torch.no_grad():
+            values = self.network.propagate(torch.from_numpy(points).to(self.network.inputs), value)
+        outcomes = {}
+        for node in self.network.nodes:
+            made = [
+                is_whole or node == name or (not self.task.parts and node in self.task.diagram.ancestors([name]))
+                for is_whole, name in zip(whole, chosen, strict=True)
+            ]
+            drawn = values[node].expand(len(points), count).T.cpu().numpy()
+            outcomes[node] = np.where(made, drawn, np.nan)
+        return outcomes
+
+    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and standard deviation of E[Y | action], NaN for purchases that do not make the reward."""
+        mean, spread = (
+            self.sample_outcomes(actions, POSTERIOR_SAMPLES, noise=noise)[self.task.reward] for noise in (True, False)
+        )
+        return mean.mean(0), spread.std(0)
+
+    def expected_nodes(self, action: Action) -> dict[str, float]:
+        drawn = self.sample_outcomes([action], MEAN_SAMPLES)
+        return {node: float(own.mean()) for node, own in drawn.items() if not np.isnan(own).any()}
+
+    def fantasize(self, action: Action, measured: Mapping[str, float] | None = None) -> tuple[Observation, float]:
+        """Return the values that a purchase is expected to have, without flags of what was made."""
+        expected = {**(self.expected_nodes(action) if self._has_data else {}), **(measured or {})}
+        nodes = np.array([expected.get(node, np.nan) for node in self.task.nodes])
+        return {"nodes": nodes}, expected.get(self.task.reward, self.task.unfinished)
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        return self.network.leave_one_out()
 
     def expected_reward(self, inputs: Tensor, samples: int = MEAN_SAMPLES) -> Tensor:
         """Return posterior means of the reward with parameters ``b x q``, ``(b,)``."""
@@ -219,7 +288,8 @@ class PurchaseAgent(Agent):
         best = torch.from_numpy(self.best())[None].to(self.network.inputs)
         with torch.no_grad():
             incumbent = self.expected_reward(best)
-        width = max(float(np.std([past.reward for past in self.history])) * SMOOTHNESS, MIN_SMOOTHNESS)
+        rewards = [past.reward for past in self.history if past.reward > self.task.unfinished]
+        width = max(float(np.std(rewards or [0.0])) * SMOOTHNESS, MIN_SMOOTHNESS)
 
         def log_improvement(inputs: Tensor, samples: int) -> Tensor:
             gains = (self.rewards(inputs, self.sampled(samples)) - incumbent) / width
@@ -237,11 +307,7 @@ class PurchaseAgent(Agent):
         found = []
         with torch.no_grad():
             for _ in range(count):
-                functions = {
-                    node: self.network.surrogates[node].draw(generator)
-                    for node in self.network.nodes
-                    if node != self.task.reward or self.task.composition is None
-                }
+                functions = {node: self.network.surrogates[node].draw(generator) for node in self.modelled}
 
                 def value(node: str, points: Tensor, functions: Mapping[str, Callable] = functions) -> Tensor:
                     return functions[node](points)

@@ -42,7 +42,10 @@ class Codec(ABC):
             values.
         dim: number of coordinates of a point in [0, 1]^dim.
         choices: names of the sets of variables from which an action chooses; empty without such a choice.
+        choice_name: name of the choice among the native values of an action; empty if the names of the values tell it.
     """
+
+    choice_name: ClassVar[str] = ""
 
     choices: tuple[str, ...] = ()
     dim: int
@@ -136,6 +139,10 @@ class Codec(ABC):
     def options(self) -> tuple[str, Sequence[str]]:
         """What an action chooses from, and the names of the options; no names without a choice."""
         return "sets of variables", self.choices
+
+    def to_whole(self, action: Action) -> Action:
+        """Return the action of the kind that agents recommend with the values of another one; usually this one."""
+        return action
 
     def to_numbers(self, action: Action) -> list[float]:
         """Return the numbers of an action for tables, without its choice, see :meth:`choice_index`."""
@@ -418,19 +425,48 @@ class ChoiceCodec(Codec):
 
 
 class PurchaseCodec(ChoiceCodec):
-    """A choice of a node and its inputs; the record has the node's name by the key, and the native inputs by name."""
+    """A choice of a node and its inputs; the record has the node's name by the key, and the native inputs by name.
+
+    Native values have the node's name by ``choice_name``, by default the last choice.
+    """
+
+    choice_name = "measure"
 
     def to_record(self, action: Action) -> Record:
-        return {self.key: self.choices[self.choice_index(action)], **self.to_native(action)}
+        return {self.key: self.choices[self.choice_index(action)], **super().to_native(action)}
 
-    def from_record(self, record: Any) -> Action:
-        chosen = record.get(self.key)
+    def to_native(self, action: Action) -> dict[str, Any]:
+        return {self.choice_name: self.choices[self.choice_index(action)], **super().to_native(action)}
+
+    def from_native(self, values: Mapping[str, Any], null: Sequence[float], suggested: Action | None = None) -> Action:
+        inputs = dict(values)
+        index = self._index_of(inputs.pop(self.choice_name, self.choices[-1]), self.choice_name)
+        if suggested is None and (unused := [name for name in inputs if name not in self.sets[index]]):
+            raise ArgumentError(
+                f"{unused[0]} does not enter {self.choices[index]}; its inputs are {sorted(self.sets[index])}"
+            )
+        point = self.domains.unset.copy()
+        for position, name in enumerate(self.domains.names):
+            if name in self.sets[index]:
+                point[position] = self._to_unit(name, inputs[name]) if name in inputs else null[position]
+        return {self.key: np.int64(index), "values": point}
+
+    def steer(self, fixed: Mapping[str, Any], required: Collection[str] = ()) -> Limits:
+        return Codec.steer(self, fixed, required)
+
+    def to_whole(self, action: Action) -> Action:
+        return {**action, self.key: np.int64(len(self.choices) - 1)}
+
+    def _index_of(self, chosen: Any, name: str) -> int:
         if chosen not in self.choices:
             raise ArgumentError(
-                f"{self.key} must be one of {list(self.choices)}; given {short_repr(chosen)}"
+                f"{name} must be one of {list(self.choices)}; given {short_repr(chosen)}"
                 f"{did_you_mean(chosen, self.choices)}"
             )
-        index = self.choices.index(chosen)
+        return self.choices.index(chosen)
+
+    def from_record(self, record: Any) -> Action:
+        index = self._index_of(record.get(self.key), self.key)
         inputs = {name: value for name, value in record.items() if name != self.key}
         if set(inputs) != self.sets[index]:
             raise ArgumentError(f"give one value for each of {sorted(self.sets[index])}; given {list(inputs)}")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from cbo_gym._util.summation import add_up
+from cbo_gym.study.batches import batches
 from cbo_gym.study.trials import Entry
 from cbo_gym.study.units import Units
 from cbo_gym.task import Action
@@ -35,21 +36,24 @@ def spending(units: Units, trials: Iterable[Entry]) -> Spending | None:
     if units.interface.costs is None:
         return None
     costs: dict[bool, list[float]] = {True: [], False: []}
-    for entry in trials:
+    entries = list(trials)
+    for entry in entries:
         if entry.status != "rejected":
-            cost = units.cost(units.read(entry.action))
+            action = units.read(entry.action)
+            cost = units.cost(action, batches(units, action, entries, before=entry.number))
             costs[entry.status in ("pending", "partial")].append(cost or 0.0)
     return Spending(float(add_up(costs[False])), float(add_up(costs[True])), units.description.budget)
 
 
 def exhausted(units: Units, trials: Iterable[Entry], actions: Iterable[Action]) -> list[str]:
     """Return, for each of several new trials, a remark if the budget does not cover it and those before; else ""."""
-    known = spending(units, trials)
+    entries = list(trials)
+    known = spending(units, entries)
     if known is None or (remaining := known.remaining) is None:
         return [""] * len(list(actions))
     remarks = []
     for action in actions:
-        cost = units.cost(action) or 0.0
+        cost = units.cost(action, batches(units, action, entries)) or 0.0
         remarks.append(
             f"; beyond the budget: {max(remaining, 0.0):.4g} of {known.budget:.4g} is left, and the trial costs "
             f"{cost:.4g}"

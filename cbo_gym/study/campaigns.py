@@ -101,8 +101,13 @@ def _difference(
 
 def shows_reward(units: Units, action: Action, past: Mapping[str, Any]) -> bool:
     """Return whether a round shows all objectives of an action that this study can suggest."""
+    return is_complete(units, action, past) and not units.unknown_objectives(past["values"])
+
+
+def is_complete(units: Units, action: Action, past: Mapping[str, Any]) -> bool:
+    """Return whether a round shows the outcome of an action that this study can suggest: usually all objectives."""
     is_same = difference(units, action, past).values.isdisjoint(units.objectives)
-    return is_same and not units.unknown_objectives(past["values"]) and not only_observed(action)
+    return is_same and not units.missing_outcome(action, past["values"]) and not only_observed(action)
 
 
 def only_observed(action: Action) -> bool:
@@ -123,7 +128,7 @@ def round_for_agent(
         observation: its observation.
     """
     mechanisms, values = difference(units, action, past)
-    partial = not shows_reward(units, action, past)
+    partial = not is_complete(units, action, past)
     learns_mechanisms = getattr(agent, "learns_mechanisms", False)
     if only_observed(action) and not learns_mechanisms:
         return None

@@ -33,7 +33,8 @@ class Forecast(NamedTuple):
     @property
     def in_words(self) -> str:
         """The forecast as a part of a sentence; empty without one."""
-        shown = [f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in self.intervals.items()]
+        # What an earlier trial made is known.
+        shown = [f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in self.intervals.items() if low < high]
         if len(shown) > MAX_IN_WORDS:
             shown[MAX_IN_WORDS - 1 :] = [f"{len(shown) - MAX_IN_WORDS + 1} more variables in what-if"]
         intervals = f"; 95 % of outcomes: {', '.join(shown)}" if shown else ""
@@ -114,6 +115,8 @@ def leading_chances(
         outcomes: draws of their outcomes; None for an agent without a joint posterior.
     """
     if outcomes is None or agent.task.objectives:
+        return [None] * len(actions)
+    if np.isnan(outcomes[agent.task.reward]).any():
         return [None] * len(actions)
     recommended = agent.recommend()
     expected = sample(agent, [recommended, *actions], EXPECTATION_DRAWS, noise=False)

@@ -43,6 +43,8 @@ def read_past(
     description, interface = units.description, units.interface
     kinds = {**interface.codec.domains.kinds, **units.categories}
     categories = {name: kind.categories for name, kind in kinds.items() if kind.categories}
+    if interface.codec.choice_name:
+        categories[interface.codec.choice_name] = interface.codec.choices
     names = Columns(
         interface.nodes,
         units.settable,
@@ -71,7 +73,7 @@ def _round(units: Units, row: TableRow, everywhere: Sequence[str]) -> dict[str, 
         context = observed if units.interface.looks_ahead else None
         # This refuses a missing context.
         units.context(context)
-        action = units.past_action(row.done)
+        action = units.past_action(row.done, row.values)
         measured = units.measured(row.values, row.std)
         filled = units.fill_in(measured.values, action, context)
         fields = {"action": units.flat(action), **measured._replace(values=filled).fields(), "context": context}
@@ -136,7 +138,7 @@ def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]
     agent, description = begin(), units.description
     for label, fields in odd:
         missing = missing_variables(fields["values"])
-        unknown = units.subject(missing)
+        unknown = units.subject(units.missing_outcome(units.read(fields["action"]), fields["values"]))
         if unknown and not getattr(agent, "takes_partial", False):
             learners = LEARN_PARTS if len(units.objectives) == 1 else SEVERAL_LEARN_PARTS
             raise ArgumentError(

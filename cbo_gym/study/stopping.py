@@ -112,7 +112,8 @@ def find_stopping(
     delta = units.description.delta if delta is None else require_positive("delta", delta)
     low, high = units.reward_range or (0.0, 1.0)
     scale = high - low
-    if delta is None and (spread := scale * float(np.ptp([past.reward for past in agent.history]))) > 0.0:
+    rewards = [past.reward for past in agent.history if past.reward != units.interface.unfinished]
+    if delta is None and (spread := scale * float(np.ptp(rewards or [0.0]))) > 0.0:
         delta = SHARE * spread
     if delta is None:
         return Stopping(None, spending=costs, reason="all rewards are equal so far; give delta", unit=unit)
@@ -121,8 +122,8 @@ def find_stopping(
     if actions is None or draws is None:
         reason = f"{label} has no joint posterior of the expected rewards of actions; choose another agent"
         return Stopping(delta, spending=costs, reason=reason, unit=unit)
-    rewards = draws[units.objectives[0]]
-    gains = np.where(_feasible(units, draws), rewards - rewards[:, :1], -np.inf)
+    drawn = draws[units.objectives[0]]
+    gains = np.where(_feasible(units, draws), drawn - drawn[:, :1], -np.inf)
     expected = np.clip(gains, 0.0, None).mean(axis=0)
     following = range(1, 1 + len(pending)) if pending else range(len(actions))
     best = max(following, key=lambda column: expected[column])
@@ -158,7 +159,9 @@ def _candidates(units: Units, agent: Any, first: Sequence[Action]) -> list[Actio
     rng, dim = np.random.default_rng(0), len(codec.domains)
     points = rng.random((RANDOM, codec.to_point(first[0]).size))
     points[:, -dim:] = codec.domains.from_uniform(points[:, -dim:])
-    actions = [*first, *_legal(units, points), *(units.nearest(past.action) for past in agent.history)]
+    first = [codec.to_whole(action) for action in first]
+    played = [codec.to_whole(units.nearest(past.action)) for past in agent.history]
+    actions = [*first, *_legal(units, points), *played]
     bounds = _upper_bounds(units, agent, actions)
     if bounds is None:
         return None
@@ -175,7 +178,8 @@ def _candidates(units: Units, agent: Any, first: Sequence[Action]) -> list[Actio
 
 def _legal(units: Units, points: np.ndarray) -> list[Action]:
     """Return the actions within the limits that are nearest to points ``n x dim``."""
-    return [round_digits(units.codec, units.codec.to_action(point)) for point in points]
+    codec = units.codec
+    return [round_digits(codec, codec.to_whole(codec.to_action(point))) for point in points]
 
 
 def _upper_bounds(units: Units, agent: Any, actions: Sequence[Action]) -> np.ndarray | None:

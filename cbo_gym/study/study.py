@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from cbo_gym.actions import Integer, Kind
 from cbo_gym.agent_registry.labels import Spec, is_import_path
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, message_of, short_repr
 from cbo_gym.scm import CausalDiagram
+from cbo_gym.study.batches import batches, instructions
 from cbo_gym.study.campaigns import Campaign
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.diagram_check import DiagramCheck, DiagramWarning, check_diagram
@@ -57,12 +58,14 @@ class Trial:
         do: the values to set, by name, in the study's units; empty to only observe.
         why: the reason, in words.
         context: the context that was observed before; None outside contextual mode.
+        batches: in partial mode, variable -> the earlier trial whose product, with its value, this one uses.
     """
 
     number: int
     do: Mapping[str, Any]
     why: str
     context: Mapping[str, float] | None = None
+    batches: Mapping[str, int] = field(default_factory=dict)
 
 
 class Study:
@@ -135,7 +138,8 @@ class Study:
     @property
     def pending(self) -> list[Trial]:
         """The trials of all users whose outcomes are not known yet, or only in part."""
-        return [self._trial(entry) for entry in self._current_trials().pending]
+        trials = self._current_trials()
+        return [self._trial(trials, entry.number) for entry in trials.pending]
 
     @property
     def best_trial(self) -> Entry | None:
@@ -256,7 +260,7 @@ class Study:
                 if written := self._history.append(state, [("asked", payload)]):
                     self._suggester.confirm(written.events[len(state.events)])
                     self._suggester.keep()
-                    trials = [self._trial(written.trials.entries[number]) for number in range(first, first + size)]
+                    trials = [self._trial(written.trials, number) for number in range(first, first + size)]
                     break
             else:
                 raise self._busy_error()
@@ -277,8 +281,11 @@ class Study:
             self.interface.codec.steer(values, names)
         return ({"fixed": values} if values else {}) | ({"shared": names} if names else {})
 
-    def _trial(self, entry: Entry) -> Trial:
-        return Trial(entry.number, self.units.native_values(self.units.read(entry.flat)), entry.why, entry.context)
+    def _trial(self, trials: Trials, number: int) -> Trial:
+        entry = trials.entries[number]
+        action = self.units.read(entry.flat)
+        used = batches(self.units, action, trials.entries.values(), before=number)
+        return Trial(number, self.units.native_values(action), entry.why, entry.context, used)
 
     def register(self, do: Done, *, context: Mapping[str, float] | None = None) -> Trial:
         """Add a pending trial of your own choice; suggestions take it into account, :meth:`tell` records its outcome.
@@ -297,10 +304,11 @@ class Study:
 
         def registration(trials: Trials) -> Any:
             number = max(trials.entries, default=0) + 1
-            return [("registered", payload | {"trials": [{"number": number, "action": action, "why": OWN_CHOICE}]})]
+            why = instructions(self.units, self.units.read(action), trials.entries.values()) + OWN_CHOICE
+            return [("registered", payload | {"trials": [{"number": number, "action": action, "why": why}]})]
 
         trials = self._append(registration)
-        return self._trial(trials.entries[max(trials.entries)])
+        return self._trial(trials, max(trials.entries))
 
     def tell(
         self,
@@ -339,7 +347,7 @@ class Study:
             merged = _merge(entry, read)
             if not final:
                 return [("partial", {"trial": number, **merged.fields(), "done": done})]
-            self._require_reward(number, merged.values)
+            self._require_outcome(number, action, merged.values)
             filled = self.units.fill_in(merged.values, action, entry.context)
             return [("told", {"trial": number, **merged._replace(values=filled).fields(), "done": done})]
 
@@ -367,9 +375,9 @@ class Study:
             if entry.status == "partial":
                 return [("corrected", payload | {"status": "partial"})]
             payload["values"] = self.units.fill_in(read.values, action, entry.context)
-            if entry.status == "closed" and self.units.unknown_objectives(read.values):
+            if entry.status == "closed" and self.units.missing_outcome(action, read.values):
                 return [("corrected", payload | {"status": "closed", "reason": entry.reason})]
-            self._require_reward(number, read.values)
+            self._require_outcome(number, action, read.values)
             return [("corrected", payload)]
 
         self._append(outcome)
@@ -385,10 +393,12 @@ class Study:
 
         def closing(trials: Trials) -> Any:
             entry = _require(trials, number, "partial")
-            if not self.units.unknown_objectives(entry.values):
-                known = self.units.subject(self.units.measured_objectives, f" of trial {number}")
+            action = self.units.read(entry.action)
+            if not self.units.missing_outcome(action, entry.values):
+                wanted = self.units.missing_outcome(action, dict.fromkeys(self.interface.nodes))
+                known = self.units.subject(wanted, f" of trial {number}")
                 raise ArgumentError(f"{known} known; complete the trial: tell({number}, {{}})")
-            values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)
+            values = self.units.fill_in(entry.values, action, entry.context)
             measured = Measured(values, entry.std, entry.counts)
             return [("closed", {"trial": number, **measured.fields(), "done": entry.done, "reason": reason})]
 
@@ -402,8 +412,8 @@ class Study:
             return action, self.units.flat(action)
         return action, None if default is entry.flat else default
 
-    def _require_reward(self, number: int, values: Mapping[str, float | None]) -> None:
-        if unknown := self.units.subject(self.units.unknown_objectives(values)):
+    def _require_outcome(self, number: int, action: Action, values: Mapping[str, float | None]) -> None:
+        if unknown := self.units.subject(self.units.missing_outcome(action, values)):
             later, never = (
                 ("they follow", "they never come") if unknown.endswith("are") else ("it follows", "it never comes")
             )
@@ -452,7 +462,8 @@ class Study:
         with self._updated_agent(context):
             if self.description.objectives:
                 return self._suggester.recommend_set()
-            return self.units.native_values(self._suggester.recommend(context))
+            recommended = self.units.native_values(self._suggester.recommend(context))
+            return {name: value for name, value in recommended.items() if name != self.interface.codec.choice_name}
 
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
         """Return the expected values of the objectives and of the other variables that the agent models, for an action.
@@ -472,7 +483,8 @@ class Study:
         with self._updated_agent(context):
             action = self.units.action(do)
             expected = self._suggester.expect(action, context)
-        assumed = {name: value for name, value in self.units.native_values(action).items() if name not in do}
+        named = {*do, self.interface.codec.choice_name}
+        assumed = {name: value for name, value in self.units.native_values(action).items() if name not in named}
         return Expectation(expected, expected.intervals, assumed, expected.forecast)
 
     def stopping(self, delta: float | None = None, *, context: Mapping[str, float] | None = None) -> Stopping:
@@ -514,7 +526,7 @@ class Study:
         rounds = self.data()
         if DIFFERS in rounds.columns:
             rounds = rounds.filter(pl.col(DIFFERS).is_null())
-        rounds = rounds.drop(CAMPAIGN, DIFFERS, strict=False)
+        rounds = rounds.drop(CAMPAIGN, DIFFERS, f"do({self.interface.codec.choice_name})", strict=False)
         for name, kind in {**self.interface.codec.domains.kinds, **self.units.categories}.items():
             columns = [column for column in (name, f"do({name})") if rounds.schema.get(column) == pl.String]
             rounds = rounds.with_columns(pl.col(columns).cast(pl.Enum(kind.categories)).to_physical().cast(pl.Float64))
@@ -601,6 +613,7 @@ class Study:
     def _columns(self) -> dict[str, Any]:
         value: Any = pl.List(pl.Float64) if self.interface.codec.intervals else pl.Float64
         types = {name: _column_type(kind) for name, kind in self.interface.codec.domains.kinds.items()}
+        types[self.interface.codec.choice_name] = pl.String
         columns = {f"do({name})": types.get(name, value) for name in self.settable}
         for name in self.interface.nodes:
             own = pl.String if name in self.units.categories else pl.Float64

@@ -25,8 +25,9 @@ from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, OperationError, message_of
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_of
+from cbo_gym.study.batches import instructions
 from cbo_gym.study.budget import exhausted, spending
-from cbo_gym.study.campaigns import Campaign, campaigns_of, round_for_agent, shows_reward
+from cbo_gym.study.campaigns import Campaign, campaigns_of, is_complete, round_for_agent
 from cbo_gym.study.digits import round_digits
 from cbo_gym.study.expectation import Expectation, RecommendedAction, RecommendedSet, forecasts
 from cbo_gym.study.forecast import forecast, forecasts_in_words
@@ -152,8 +153,8 @@ def observe(units: Units, past: Mapping[str, Any], context: Any = None) -> Obser
 
 
 def _is_initial(units: Units, past: Mapping[str, Any]) -> bool:
-    """Return whether a round may be one of a task, which agents may read for their rewards."""
-    return not past.get("differs") and shows_reward(units, units.read(past["action"]), past)
+    """Return whether a round may be one of a task, whose rounds are complete."""
+    return not past.get("differs") and is_complete(units, units.read(past["action"]), past)
 
 
 def _teach(agent: Any, units: Units, known: _KnownRound, next_context: Any = None) -> Observation | None:
@@ -169,7 +170,9 @@ def _teach(agent: Any, units: Units, known: _KnownRound, next_context: Any = Non
     learned = round_for_agent(agent, units, action, past, observe(units, past, next_context))
     if learned is None:
         return None
-    observation, info = learned.observation, {"intervention": units.native_values(action)}
+    observation = learned.observation
+    # Products of past rounds are used up.
+    info = {"intervention": units.native_values(action), "is_past": "number" not in past}
     if context is not None and hasattr(agent, "set_context"):
         agent.set_context(units.context(context)["context"])
     if learned.partial:
@@ -452,7 +455,7 @@ class Suggester:
             if entry.status == "partial":
                 part = self._part(entry)
                 missing = missing_variables(part.past["values"])
-                if self._units.unknown_objectives(part.past["values"]) or self.takes_missing or not missing:
+                if self._units.missing_outcome(part.action, part.past["values"]) or self.takes_missing or not missing:
                     _teach(agent, self._units, part)
 
     def confirm(self, event: Event) -> None:
@@ -472,16 +475,18 @@ class Suggester:
     def reasons(self, actions: Sequence[Action]) -> list[str]:
         """Return for each action its expected reward, the best reward so far, and the number of sets to choose from."""
         history = getattr(self.agent, "history", [])
-        remarks = exhausted(self._units, self._trials.entries.values(), actions)
+        entries = self._trials.entries.values()
+        remarks = exhausted(self._units, entries, actions)
+        plans = [instructions(self._units, action, entries) for action in actions]
         if not history:
-            return [f"{self._nothing_known}{remark}" for remark in remarks]
+            return [f"{plan}{self._nothing_known}{remark}" for plan, remark in zip(plans, remarks, strict=True)]
         rounds = [(past.action, self._units.observed_values(past.observation)) for past in history]
         best = self._best_words(rounds, self._units.front(rounds))
         sets = self._sets()
         note = f"; {self._units.description.agent} ignores the stated precision" if self.ignores_precision else ""
         return [
-            f"{expected}{best}{sets}{forecast}{note}{remark}"
-            for (expected, forecast), remark in zip(self._expectations(actions), remarks, strict=True)
+            f"{plan}{expected}{best}{sets}{forecast}{note}{remark}"
+            for plan, (expected, forecast), remark in zip(plans, self._expectations(actions), remarks, strict=True)
         ]
 
     @property
@@ -494,6 +499,8 @@ class Suggester:
             raise ArgumentError(f"{self._nothing_known}; record the outcome of a trial, or add data")
 
     def _best_words(self, rounds: Sequence[tuple[Action, Mapping[str, Any]]], front: Sequence[int]) -> str:
+        if not front and not self._units.conditions:
+            return f"no {self._units.objectives[0]} is known yet"
         if not front:
             return f"no round meets the {self._units.conditions} yet"
         if len(self._units.objectives) > 1:
@@ -515,7 +522,8 @@ class Suggester:
         # An agent may have no model, or one that cannot be copied.
         except Exception:
             return [("", "")] * len(actions)
-        words = [f"expected {', '.join(_in_words(*row[:3]) for row in rows)}, " for rows in expected]
+        # A trial that measures an intermediate product has no reward.
+        words = [f"expected {', '.join(_in_words(*row[:3]) for row in rows)}, " if rows else "" for rows in expected]
         return list(zip(words, outcomes, strict=True))
 
     def _forecast(self, agent: Any, actions: Sequence[Action]) -> list[Expectation]:
@@ -523,11 +531,12 @@ class Suggester:
         if bands := forecasts(self._units, agent, actions):
             return [
                 Expectation(
-                    {name: float(band.mean[index]) for name, band in bands.items()},
+                    {name: float(band.mean[index]) for name, band in bands.items() if not np.isnan(band.mean[index])},
                     # The cost of an action is known.
                     {
                         name: (float(bands[name].low[index]), float(bands[name].high[index]))
                         for name in self._units.measured_objectives
+                        if not np.isnan(bands[name].mean[index])
                     },
                 )
                 for index in range(len(actions))
@@ -540,7 +549,7 @@ class Suggester:
     def _sets(self) -> str:
         """Return the number of sets that an action chooses from, and the reason for these."""
         description, codec = self._units.description, self._units.codec
-        if (count := len(codec.choices)) < 2:
+        if (count := len(codec.choices)) < 2 or codec.choice_name:
             return ""
         total = 2 ** len(description.settable)
         if (

@@ -70,7 +70,7 @@ class Units:
             raise ArgumentError(f"an action must be a mapping from names to values; given {short_repr(done)}")
         values = dict(done) if asked is None else {**self.native_values(asked), **done}
         # Arms have no domains.
-        names = self.codec.domains.names or values
+        names = [*filter(None, [self.codec.choice_name]), *(self.codec.domains.names or values)]
         for name in values:
             if name not in names:
                 raise ArgumentError(
@@ -79,23 +79,32 @@ class Units:
         read = _read_interval if self.codec.intervals else _read_value
         kinds = self.codec.domains.kinds
         # The codec checks the values of kinds.
-        numbers = {name: value if name in kinds else read(name, value) for name, value in values.items()}
+        labels = {*kinds, self.codec.choice_name}
+        numbers = {name: value if name in labels else read(name, value) for name, value in values.items()}
         return self.codec.from_native(numbers, self.interface.problem.null_action, asked)
 
-    def past_action(self, done: Done) -> Action:
+    def past_action(self, done: Done, values: Mapping[str, Any]) -> Action:
         """Return the action of a past round; in hard mode, nothing set has the target -1 if no target is empty.
+
+        Args:
+            done: name -> value; in partial mode by default the last measured variable was the one to measure.
+            values: variable -> value; None if it was not measured.
 
         Raises:
             ArgumentError: as :meth:`action`.
         """
+        if (name := self.codec.choice_name) and name not in done:
+            measured = [node for node in self.interface.nodes if values.get(node) is not None]
+            done = {name: measured[-1], **done}
         if not done and self.description.mode == Mode.HARD and frozenset() not in self.interface.problem.targets:
             return {"target": np.int64(-1), "values": self.codec.domains.unset.copy()}
         return self.action(done)
 
     @property
     def settable(self) -> list[str]:
-        """Names of the variables or parameters that can be set."""
-        return list(self.codec.domains.names) or sorted({name for arm in self.description.arms for name in arm})
+        """Names of the variables or parameters that can be set, first that of a choice with a name."""
+        names = [*filter(None, [self.codec.choice_name]), *self.codec.domains.names]
+        return names or sorted({name for arm in self.description.arms for name in arm})
 
     def read_setting(self, name: str, value: Any) -> Any:
         """Return a value to set as the log stores it: the label of a category, a number or an interval.
@@ -137,11 +146,18 @@ class Units:
         """Return the objectives that were not measured."""
         return [name for name in self.measured_objectives if values[name] is None]
 
+    def missing_outcome(self, action: Action, values: Mapping[str, Any]) -> list[str]:
+        """Return the variables that were not measured and the outcome of a trial needs, usually the objectives."""
+        products = list(self.interface.products(action))
+        return [name for name in products[-1:] or self.measured_objectives if values[name] is None]
+
     def subject(self, names: Iterable[str], where: str = "") -> str:
         """Return those of the names that are objectives as the subject of a sentence: ``the reward titre is``."""
         known = [name for name in self.measured_objectives if name in names]
+        if not known:
+            return f"{' and '.join(names)}{where} is" if names else ""
         plural, kind = len(known) > 1, "objective" if self.description.objectives else "reward"
-        return f"the {kind}{'s' * plural} {' and '.join(known)}{where} {'are' if plural else 'is'}" if known else ""
+        return f"the {kind}{'s' * plural} {' and '.join(known)}{where} {'are' if plural else 'is'}"
 
     def measured(self, values: Any, std: Mapping[str, Any] | None = None) -> Measured:
         """Return the values of all variables with their precision.
@@ -226,9 +242,13 @@ class Units:
     def front(self, rounds: Sequence[tuple[Action, Mapping[str, float | None]]]) -> list[int]:
         """Return the indices of the rounds that no other dominates, of those that break no constraint and no limit.
 
-        With one objective it is the first with the best reward.
+        With one objective it is the first with the best reward. Rounds without a measured objective do not count.
         """
-        allowed = [index for index, (action, values) in enumerate(rounds) if not self.misses(action, values)]
+        allowed = [
+            index
+            for index, (action, values) in enumerate(rounds)
+            if not self.unknown_objectives(values) and not self.misses(action, values)
+        ]
         if not allowed:
             return []
         rewards = [self.to_rewards(list(self.objective_values(*rounds[index]).values())) for index in allowed]
@@ -251,16 +271,22 @@ class Units:
         """Return the values of the objectives in a round, by name, in their own units."""
         return {name: values[name] if name in values else self.cost(action) or 0.0 for name in self.objectives}
 
-    def cost(self, action: Action) -> float | None:
+    def cost(self, action: Action, used: Iterable[str] = ()) -> float | None:
         """Return the cost of an action; None if there are no costs.
 
         Values outside the bounds cost what they are, cells as the nearest one inside.
+
+        Args:
+            action: the action.
+            used: variables whose products of earlier trials it uses, see :mod:`cbo_gym.study.batches`.
         """
         interface, domains = self.interface, self.codec.domains
         if interface.costs is None:
             return None
-        if self.codec.intervals or self.distance(action) == 0.0:
-            return float(interface.cost(interface.decode(self.nearest(action))))
+        if self.codec.intervals or self.codec.choice_name or self.distance(action) == 0.0:
+            decoded = interface.decode(self.nearest(action))
+            taken = dict.fromkeys(used, (True, 0.0))
+            return float(interface.cost(decoded._replace(hard={**decoded.hard, **taken})))
         numbers = {name: domains.number(name, value) for name, value in self.native_values(action).items()}
         hard = {name: (True, number) for name, number in numbers.items()} if interface.sets_variables else {}
         return float(interface.cost(Intervention(tuple(numbers.values()), hard)))
@@ -299,7 +325,8 @@ class Units:
         """Return the reward of a round as the agent gets it: a number, or an array with several objectives."""
         outcomes, nodes = self.interface.problem.outcomes, observation["nodes"].tolist()
         if not outcomes.objectives:
-            return nodes[-1]
+            is_unfinished = nodes[-1] != nodes[-1] and self.interface.unfinished is not None
+            return self.interface.unfinished if is_unfinished else nodes[-1]
         values = dict(zip(self.interface.nodes, nodes, strict=True))
         return outcomes.rewards(self.objective_values(action, values), ())
 
@@ -333,8 +360,8 @@ class Units:
     def observed_values(self, observation: Observation) -> dict[str, Any]:
         """Return the values of an observation in the form of :meth:`values`."""
         nodes = [None if value != value else float(value) for value in np.asarray(observation["nodes"])]
-        if len(self.objectives) == 1:
-            nodes[-1] = float(self.to_values([nodes[-1] or 0.0])[0])
+        if len(self.objectives) == 1 and nodes[-1] is not None:
+            nodes[-1] = float(self.to_values([nodes[-1]])[0])
         values = dict(zip(self.interface.nodes, nodes, strict=True))
         numbers = {name: value for name, value in values.items() if name in self.categories and value is not None}
         return {**values, **{name: self.categories[name].label(number) for name, number in numbers.items()}}

@@ -80,6 +80,17 @@ def test_fields_are_read_as_elsewhere(tmp_path):
         ),
         (
             {
+                "mode": "partial",
+                "setting": ["a", "b", "", ""],
+                "node": ["feed", "titre", "", ""],
+                "prices": "titre = 9\nfeed = 0.5",
+                "diagram": "dag { feed -> titre }",
+                "agent": "Random",
+            },
+            {"costs": {"feed": 0.5, "titre": 9}},
+        ),
+        (
+            {
                 "mode": "discrete",
                 "arms": "ph = 6, feed = 1\nobserve\nph = 7",
                 "reward_range": ["0", "2"],

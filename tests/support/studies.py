@@ -34,6 +34,7 @@ SYSTEMS = {
     "contextual": "CBO/CoCaFig1-v0",
     "discrete": "CBO/XYZWSTBandit-v0",
     "aggregated": "CBO/GPBandit1-v0",
+    "partial": "CBO/GPs1-v0",
 }
 #: the same of tasks with several objectives, one of which is the cost of a round
 SEVERAL = {
@@ -134,7 +135,7 @@ def described(task):
         said["objectives"] = {objective.name: objective.direction for objective in task.objectives}
     else:
         said["reward"] = task.reward
-    if task.mode in (Mode.SOFT, Mode.AGGREGATED):
+    if task.mode in (Mode.SOFT, Mode.AGGREGATED, Mode.PARTIAL):
         entering = {index: node for node, indices in task.action_nodes.items() for index in indices}
         said["parameters"] = {
             name: {"node": entering[index], "bounds": task.action_domains[index]}
@@ -230,7 +231,9 @@ class Robot:
         """The values that the trial gives."""
         action = self.units.read(self.study.trials[trial.number - 1].flat)
         self.observation, *_ = self.env.step(action)
-        return dict(zip(self.names, np.asarray(self.observation["nodes"]).tolist(), strict=True))
+        values = dict(zip(self.names, np.asarray(self.observation["nodes"]).tolist(), strict=True))
+        made = self.observation.get("bought", np.ones(len(self.names)))
+        return {name: value for (name, value), flag in zip(values.items(), made, strict=True) if flag}
 
     def round(self):
         trial = self.ask()

@@ -92,6 +92,8 @@ class Interface(ABC):
     sets_variables: ClassVar[bool] = False
     #: Whether rewards must be in [0, 1], so that a study needs their range.
     unit_rewards: ClassVar[bool] = False
+    #: Reward of a round that does not show it; None if all rounds do.
+    unfinished: float | None = None
     #: Labels in the keys of pictures: of the effect of an action, of a variable that is set, and of an unused effect.
     effect_label: ClassVar[str] = "parameter"
     set_label: ClassVar[str] = "set this round"
@@ -266,6 +268,15 @@ class Interface(ABC):
     def empty_observation(self) -> Observation:
         """Return the observation before the first round: zeros."""
         return self.after(np.zeros(len(self.nodes)), defaultdict(float))
+
+    def products(self, action: Action) -> Mapping[str, Sequence[int]]:
+        """Return what an action makes, if no round has made any of it before; empty if rounds share nothing.
+
+        Returns:
+            variable -> the coordinates of its inputs and those of its causes, in topological order; last the variable
+            that a round with this action must show.
+        """
+        return {}
 
     @abstractmethod
     def affected_nodes(self) -> dict[str, str]:

@@ -94,7 +94,7 @@ class PartialDynamics(PartialInterface, Dynamics):
         equal = np.abs(inputs - now) <= self._rounding.reshape(-1, *[1] * (now.ndim - 1))
         taken = {}
         for index, node in enumerate(self.scm.nodes[:-1]):
-            found = made[:, index] & equal[:, self._entering[index]].all(axis=1)
+            found = made[:, index] & equal[:, self.entering[node]].all(axis=1)
             in_stock = self._makes[chosen, index] & (chosen != index) & found.any(axis=0)
             if in_stock.any():
                 last = len(found) - 1 - np.argmax(found[::-1], axis=0)
@@ -106,13 +106,6 @@ class PartialDynamics(PartialInterface, Dynamics):
     def _rounding(self) -> np.ndarray:
         """Largest differences of equal parameters."""
         return SAME_INPUT * np.array([high - low for low, high in self.problem.action_domains])
-
-    @cached_property
-    def _entering(self) -> list[list[int]]:
-        """Indices of the parameters that enter each node or its ancestors."""
-        own = self.scm.action_nodes
-        lines = [self.scm.diagram.ancestors([node]) for node in self.scm.nodes]
-        return [sorted({index for node in line for index in own.get(node, ())}) for line in lines]
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """Return the values of the nodes that were made, the problem's for others, and which were made."""

@@ -42,7 +42,9 @@ class PartialInterface(ParametricInterface):
     task_class = PartialTask
     remembers = True
     usual_initial_data = (0, None)
+    trial_sets = "a variable to measure, and its inputs"
     codec: PurchaseCodec
+    unfinished: float
 
     def __init__(self, problem: ProblemStatement, *, upstream: bool = True, budget: float | None = None) -> None:
         if (data := problem.data(NodePurchases)) is None:
@@ -166,6 +168,18 @@ class PartialInterface(ParametricInterface):
             made[node] = bool(mask) if np.ndim(mask) == 0 else mask
         return made
 
+    def products(self, action: Action) -> dict[str, Sequence[int]]:
+        chosen = self.codec.choices[self.codec.choice_index(action)]
+        made = [node for node in self.scm.nodes if node in self.purchases[chosen]]
+        return {node: self.entering[node] for node in made}
+
+    @cached_property
+    def entering(self) -> Mapping[str, Sequence[int]]:
+        """Node -> indices of the parameters that enter it or its ancestors."""
+        own = self.scm.action_nodes
+        lines = {node: self.scm.diagram.ancestors([node]) for node in self.scm.nodes}
+        return {node: sorted({i for name in line for i in own.get(name, ())}) for node, line in lines.items()}
+
     def priceable(self) -> Priceable:
         """Return the nodes; what is free is never made alone."""
         return Priceable({node: (node,) for node in self.scm.nodes}, list(self.purchases.values()), {}, units=False)
@@ -175,7 +189,9 @@ class PartialInterface(ParametricInterface):
         return {node: (mask, 0.0) for node, mask in self.made(intervention).items()}
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
-        bought = [values[self._flag(node)] for node in self.scm.nodes]
+        # In a study, what was measured was made.
+        measured = np.isfinite(nodes)
+        bought = [values.get(self._flag(node), measured[..., index]) for index, node in enumerate(self.scm.nodes)]
         flags = np.stack(np.broadcast_arrays(*bought, nodes[..., 0])[:-1], axis=-1).astype(np.float64)
         return {"nodes": nodes, "bought": flags, "spent": np.zeros((*nodes.shape[:-1], 1))}
 

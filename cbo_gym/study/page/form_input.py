@@ -100,7 +100,10 @@ def description(typed: FormInput) -> dict[str, Any]:
     objectives = filter(str.strip, first_string(typed, "objectives").splitlines())
     if goals := pairs_in(objectives, "it as in titre = maximize"):
         fields |= {"objectives": goals, "direction": ""}
-    fields["costs"] = {row["setting"]: number(row["cost"]) for row in rows if row["cost"]}
+    prices = pairs_in(filter(str.strip, first_string(typed, "prices").splitlines()), "it as in titre = 9")
+    fields["costs"] = {name: number(price) for name, price in prices.items()} | {
+        row["setting"]: number(row["cost"]) for row in rows if row["cost"]
+    }
     fields["reward_range"] = [number(end) for end in typed.get("reward_range", []) if end]
     fields |= {
         name: whole_number(first_string(typed, name)) for name in ("horizon", "seed") if first_string(typed, name)

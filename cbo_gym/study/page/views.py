@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -42,12 +42,19 @@ def with_unit(case: Case, name: str, value: Any) -> str:
 
 
 def fields_of(
-    case: Case, prefix: str, names: Iterable[str], filled: Mapping[str, Any], problem: Problem | None, form: str
+    case: Case,
+    prefix: str,
+    names: Iterable[str],
+    filled: Mapping[str, Any],
+    problem: Problem | None,
+    form: str,
+    needed: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the fields of a form, with the user's input or else with initial values.
 
     Each has the ``key`` by which it is sent, the ``name`` and ``unit`` of the variable, a ``hint``, the ``options`` of
-    a category, and a list of ``inputs``, two for an interval; objectives are ``required``.
+    a category, and a list of ``inputs``, two for an interval; the variables that an outcome needs are ``required``, the
+    objectives unless ``needed`` names others.
     """
     description = case.description
     typed = problem.typed if problem is not None and problem.form == form else None
@@ -56,14 +63,14 @@ def fields_of(
     for name in names:
         initial = _inputs(filled.get(name), shortened=prefix == DID)
         inputs = initial if typed is None else list(typed.get(prefix + name, ()))
-        required = prefix == VALUE and name in case.study.units.measured_objectives
+        required = prefix == VALUE and name in (case.study.units.measured_objectives if needed is None else needed)
         hint = _bounds(case, name) if prefix in (DID, DO, FIXED) else ""
         fields.append(
             {
                 "key": prefix + name,
                 "name": name,
                 "unit": description.units.get(name, ""),
-                "hint": known if required else hint,
+                "hint": known if required and needed is None else hint,
                 "options": _options(case, name, prefix),
                 "inputs": (inputs + [""] * count)[:count],
                 "required": required,
@@ -91,6 +98,8 @@ def _inputs(value: Any, shortened: bool = True) -> list[str]:
 
 def _bounds(case: Case, name: str) -> str:
     description = case.description
+    if name == case.study.interface.codec.choice_name:
+        return ""
     if description.arms:
         return "one of " + ", ".join(map(format_value, sorted({arm[name] for arm in description.arms if name in arm})))
     domain = description.parameters[name].bounds if name in description.parameters else description.settable[name]
@@ -102,7 +111,10 @@ def _bounds(case: Case, name: str) -> str:
 
 def _options(case: Case, name: str, prefix: str) -> tuple[str, ...]:
     """Return the labels of a category; empty for a number."""
-    known = case.study.interface.codec.domains.kinds if prefix in (DID, DO, FIXED) else case.study.units.categories
+    codec = case.study.interface.codec
+    if name == codec.choice_name and prefix in (DID, DO, FIXED):
+        return codec.choices
+    known = codec.domains.kinds if prefix in (DID, DO, FIXED) else case.study.units.categories
     return known[name].categories if name in known else ()
 
 
@@ -123,7 +135,11 @@ def card_of(
     # Counts are shown as they were typed, and their standard errors are not.
     counted = {name: f"{round((entry.values[name] or 0.0) * count)} of {count}" for name, count in entry.counts.items()}
     errors = {name: error for name, error in entry.std.items() if name not in counted}
-    fields = fields_of(case, VALUE, measured, {**context, **entry.values, **counted}, problem, form)
+    products = list(interface.products(case.study.units.read(entry.action)))
+    if products:
+        measured = products
+    filled = {**context, **entry.values, **counted}
+    fields = fields_of(case, VALUE, measured, filled, problem, form, products[-1:] or None)
     for field in fields:
         field["required"] &= entry.status in ("pending", "told")
     return {
@@ -179,7 +195,7 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
 def _can_steer(case: Case) -> bool:
     """Return whether values of trials can be kept."""
     interface = case.study.interface
-    return bool(interface.codec.domains.names) and not interface.codec.intervals
+    return bool(interface.codec.domains.names) and not (interface.codec.intervals or interface.codec.choice_name)
 
 
 def study_context(case: Case, state: StudyState, problem: Problem | None) -> dict[str, Any]:

@@ -61,9 +61,10 @@ def _panels(snapshot: Snapshot) -> dict[str, Any] | None:
 
 def _list_omissions(snapshot: Snapshot, lines: Sequence[Line]) -> list[str]:
     """Return sentences on the sets, scopes or parameters without a panel."""
-    names = snapshot.study.interface.codec.choices
-    if not names:
-        remainder = len(snapshot.study.interface.codec.domains.names) - len(lines)
+    codec = snapshot.study.interface.codec
+    names = codec.choices
+    if not names or codec.choice_name:
+        remainder = len(codec.domains.names) - len(lines)
         return [f"{remainder} more parameters, which have less effect, are not shown."] if remainder else []
     shown = sets_to_show(snapshot)
     silent = {snapshot.choice_name(index) for index in shown} - {line.title for line in lines}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbo_gym.actions import Domains, Interval, Kind
-from cbo_gym.actions.codec import BoxCodec, CellCodec, ChoiceCodec
+from cbo_gym.actions.codec import BoxCodec, CellCodec, ChoiceCodec, PurchaseCodec
 from cbo_gym.study.digits import round_digits
 from cbo_gym.study.expectation import Band
 from cbo_gym.study.report.snapshot import KnownRound, Snapshot, number
@@ -60,9 +60,9 @@ def lines_of(snapshot: Snapshot) -> list[Line]:
     The line of a set is along the variable with the largest effect.
     """
     codec = snapshot.study.interface.codec
-    return list(
-        _lines_of_sets(snapshot, codec) if isinstance(codec, ChoiceCodec) else _lines_of_parameters(snapshot, codec)
-    )
+    if isinstance(codec, ChoiceCodec) and not isinstance(codec, PurchaseCodec):
+        return list(_lines_of_sets(snapshot, codec))
+    return list(_lines_of_parameters(snapshot, codec))
 
 
 def sets_to_show(snapshot: Snapshot) -> list[int]:
@@ -102,17 +102,20 @@ def _lines_of_sets(snapshot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
 
 
 def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
-    if not isinstance(codec, CellCodec | BoxCodec):
+    if not isinstance(codec, CellCodec | BoxCodec | PurchaseCodec):
         return
-    recommended = np.asarray(snapshot.agent.recommend(), dtype=float)
+    whole = snapshot.agent.recommend()
+    recommended = np.asarray(whole["values"] if isinstance(whole, dict) else whole, dtype=float)
     # It may be a round that was played outside the bounds or the limits.
     best, half = recommended.clip(0.0, 1.0), 0.0
     if isinstance(codec, CellCodec):
         best, half = recommended.mean(axis=0), (recommended[1] - recommended[0]) / 2
-    else:
+    elif isinstance(codec, BoxCodec):
         best = round_digits(codec, codec.to_action(best))
 
     def action(point: np.ndarray) -> Action:
+        if isinstance(whole, dict):
+            return {**whole, "values": point}
         middle = np.clip(point, half, 1 - half)
         return np.stack([middle - half, middle + half]) if isinstance(codec, CellCodec) else point
 

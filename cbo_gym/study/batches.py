@@ -1,0 +1,43 @@
+"""Batches: products of earlier trials that a trial of partial mode uses, with the values that were measured of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+
+import numpy as np
+
+from cbo_gym.study.trials import Entry
+from cbo_gym.study.units import Units
+from cbo_gym.task import SAME_INPUT, Action
+
+
+def batches(units: Units, action: Action, entries: Iterable[Entry], before: float = inf) -> dict[str, int]:
+    """Return variable -> the last trial that made it with the inputs of an action, for its intermediate products.
+
+    Args:
+        units: the units of the study.
+        action: the action.
+        entries: the trials of the study.
+        before: number of the trial that plays the action.
+    """
+    on_the_way = list(units.interface.products(action).items())[:-1]
+    if not on_the_way:
+        return {}
+    inputs, found = np.array(units.codec.to_numbers(action)), dict[str, int]()
+    for entry in entries:
+        if entry.number < before:
+            same = np.abs(units.codec.to_numbers(units.read(entry.action)) - inputs) <= SAME_INPUT
+            made = [name for name, own in on_the_way if entry.values.get(name) is not None and same[own].all()]
+            found |= dict.fromkeys(made, entry.number)
+    return found
+
+
+def instructions(units: Units, action: Action, entries: Iterable[Entry]) -> str:
+    """Return what a new trial measures, and which batches it uses, as the first part of its reason; often empty."""
+    used, products = batches(units, action, entries), units.interface.products(action)
+    if not products:
+        return ""
+    measured = [name for name in products if name not in used]
+    words = [f"{name} of trial {number}" for name, number in used.items()]
+    return f"measure {', then '.join(measured)}" + (f", with the {' and the '.join(words)}" if words else "") + "; "
