@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 from botorch.exceptions.errors import OptimizationGradientError
-from botorch.exceptions.warnings import BadInitialCandidatesWarning, OptimizationWarning
-from botorch.optim import optimize_acqf
+from botorch.exceptions.warnings import BadInitialCandidatesWarning
+from botorch.optim.batched_lbfgs_b import fmin_l_bfgs_b_batched
 from botorch.optim.initializers import initialize_q_batch
 from torch import Tensor
 
@@ -37,8 +37,8 @@ CHILDREN = 16
 SUPPORTS = 8
 # Number of starts of the ascent, shared by these sets, at least two for each.
 RESTARTS = 12
-# Number of points screened at a time. Their covariances should fit in the processor's cache.
-CHUNK = 256
+# Number of points screened at a time. Posteriors split them further if their covariances do not fit a cache.
+CHUNK = 1024
 # Number of iterations of every ascent before the finalists are chosen.
 SCOUTING = 10
 # Number of ascents that run to the end.
@@ -199,21 +199,22 @@ def _ascend(value: Acquisition, approximation: Acquisition, starts: Tensor) -> T
 
 
 def _climb(value: Acquisition, starts: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
-    """Return the ends of this number of iterations of L-BFGS from ``starts``, and the values there."""
-    bounds = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
-    with warnings.catch_warnings():
-        # An ascent that stops early leaves a good enough point.
-        warnings.simplefilter("ignore", OptimizationWarning)
-        points, values = optimize_acqf(
-            value,  # type: ignore[arg-type]  # any function of points will do
-            bounds,
-            q=1,
-            num_restarts=len(starts),
-            batch_initial_conditions=starts.unsqueeze(-2),
-            options={"maxiter": iterations, "factr": RELATIVE_GAIN / np.finfo(float).eps},
-            return_best_only=False,
-            retry_on_optimization_warning=False,
-        )
-    # With return_best_only=False there is one value for each start.
-    assert values is not None
-    return points.squeeze(-2), values
+    """Return the ends of this number of iterations of L-BFGS-B from ``starts``, and the values there."""
+
+    def losses(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        points = torch.from_numpy(rows).to(starts).unsqueeze(-2).requires_grad_(True)
+        values = value(points)
+        (slopes,) = torch.autograd.grad(values.sum(), points)
+        if slopes.isnan().any():
+            raise OptimizationGradientError("the gradient is not a number", current_x=rows)
+        return -values.detach().cpu().numpy(), -slopes.squeeze(-2).cpu().numpy()
+
+    # An ascent that stops early leaves a good enough point.
+    ends, lowest, _ = fmin_l_bfgs_b_batched(
+        losses,
+        starts.cpu().numpy(),
+        bounds=[(0.0, 1.0)] * starts.shape[-1],
+        factr=RELATIVE_GAIN / np.finfo(float).eps,
+        maxiter=iterations,
+    )
+    return torch.from_numpy(ends).to(starts), -torch.from_numpy(lowest).to(starts)
