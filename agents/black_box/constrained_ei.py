@@ -6,8 +6,9 @@ expected improvement over the best feasible one, times the probability of feasib
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,22 +17,88 @@ from torch import Tensor
 
 from cbo_gym.agents.black_box.improvement import NodeImprovement
 from cbo_gym.agents.common.feasibility import CAUTION, violations
-from cbo_gym.task import Constraint
+from cbo_gym.agents.gp.safe_play import SafePlay, safety_arguments
+from cbo_gym.task import Action, Constraint, HardTask
 
 
 class ConstrainedEI(NodeImprovement):
     """Expected improvement times the probability of feasibility. Plays soft and hard tasks, constrained or not.
 
+    Args:
+        samples: Sobol samples of the posterior, 1 to 4,096.
+        device: torch device.
+        safety: largest probability, by the model, that a round misses a constraint of the task: only actions that the
+            model certifies are played, see :mod:`cbo_gym.agents.gp.safe_play`. None for actions that are likely to
+            be feasible.
+        safe_start: with ``safety``, native values by name of an action that meets the constraints; None if the data
+            certify one.
+
     Attributes:
         surrogates: the GPs of the reward, which comes first, and of the constrained nodes.
+        safe_play: the choice among certified actions; None without ``safety``.
     """
 
     takes_kinds = True
     takes_limits = True
 
+    def __init__(
+        self,
+        samples: int = 128,
+        device: str = "cpu",
+        safety: float | None = None,
+        safe_start: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(samples, device)
+        self.safety, self.safe_start = safety_arguments(safety, safe_start)
+
     def setup(self, seed: int) -> None:
         super().setup(seed)
+        self.safe_play = (
+            None
+            if self.safety is None
+            else SafePlay(self.task, self.features, self.safety, self.safe_start, self.device)
+        )
         self._indices = [self._modelled.index(constraint.node) for constraint in self.task.constraints]
+
+    def first(self, seed: int) -> Action:
+        return super().first(seed) if self.safe_play is None else self.safe_play.first()
+
+    def search(self, seed: int) -> Action:
+        if self.safe_play is None:
+            return super().search(seed)
+        return self.safe_play.choose(self, self.improvement(self.estimated_rewards()), self.features, seed)
+
+    def constrained_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        means, stds = map(
+            list, zip(*(self.surrogates[index].posterior(inputs) for index in self._indices), strict=True)
+        )
+        for column, constraint in enumerate(self.task.constraints):
+            if (setting := self._setting(constraint, inputs)) is not None:
+                is_set, value = setting
+                means[column] = value.where(is_set, means[column])
+                stds[column] = stds[column].where(~is_set, 0.0)
+        return torch.stack(means, -1), torch.stack(stds, -1)
+
+    def unknown_share(self, inputs: Tensor) -> Tensor:
+        shares = []
+        for constraint, index in zip(self.task.constraints, self._indices, strict=True):
+            gp: Any = self.surrogates[index]
+            share = gp.posterior(inputs)[1] / gp.prior_std(inputs)
+            setting = self._setting(constraint, inputs)
+            shares.append(share if setting is None else share.where(~setting[0], 0.0))
+        return torch.stack(shares, -1).amax(-1)
+
+    def _setting(self, constraint: Constraint, inputs: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return whether actions set a constrained variable, and to which value, ``(b,)`` each; None if none can."""
+        names = list(self.task.manipulable) if isinstance(self.task, HardTask) else []
+        if constraint.node not in names:
+            return None
+        index = names.index(constraint.node)
+        value = self.task.codec.domains.scales[index].to_native(inputs[:, index])
+        return inputs[:, len(names) + index] > 0.5, value
+
+    def constrained_gps(self) -> list[list[Any]]:
+        return [[self.surrogates[index]] for index in self._indices]
 
     def modelled_nodes(self) -> list[str]:
         return list(dict.fromkeys([self.task.reward, *(constraint.node for constraint in self.task.constraints)]))

@@ -53,7 +53,11 @@ class SearchAgent(Agent):
 
     def act(self, observation: Observation) -> Action:
         seed = int(self.rng.integers(2**31))
-        return self.search(seed) if self.history else first_action(self.task, seed)
+        return self.search(seed) if self.history else self.first(seed)
+
+    def first(self, seed: int) -> Action:
+        """Return the action of a first round without data."""
+        return first_action(self.task, seed)
 
     @abstractmethod
     def search(self, seed: int) -> Action:

@@ -9,7 +9,7 @@ one number per node; with noise it is a two-layer ReLU network of the node's par
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +19,8 @@ from torch.optim.adam import adam
 from cbo_gym._util.arguments import require_not_negative, whole_number
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import maximise, screen
+from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.gp.safe_play import SafePlay, safety_arguments
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.eta import EtaNetworks, WithEta, rewards_within
 from cbo_gym.agents.networks.exploration import SEARCHED_NODES, Exploration, effort_on
@@ -44,6 +46,8 @@ STEPS = 24
 ACTION_RATE = 0.02
 NETWORK_RATE = 0.1
 SCREENING_SAMPLES = 4
+# Number of networks drawn to certify actions.
+CERTIFYING_FUNCTIONS = 16
 # Number of noise samples for the estimates of rewards.
 MEAN_SAMPLES = 128
 
@@ -104,10 +108,16 @@ class MCBO(NetworkAgent):
             Dropwave); 1 to 4,096.
         restarts: number of starts of the joint optimisation of action and networks, 1 to 1,024; only with noise.
         device: torch device.
+        safety: largest probability, by the model, that a round misses a constraint of the task: only actions that the
+            model certifies are played, see :mod:`cbo_gym.agents.gp.safe_play`. None for actions that it only
+            expects to be feasible.
+        safe_start: with ``safety``, native values by name of an action that meets the constraints; None if the data
+            certify one.
 
     Attributes:
         network: the GPs of the nodes.
         search_points: the space of the search, one eta for each node, then the action.
+        safe_play: the choice among certified actions; None without ``safety``.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -120,13 +130,22 @@ class MCBO(NetworkAgent):
     takes_limits = True
     takes_precision = True
 
-    def __init__(self, beta: float | None = None, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        beta: float | None = None,
+        samples: int = 32,
+        restarts: int = 16,
+        device: str = "cpu",
+        safety: float | None = None,
+        safe_start: Mapping[str, Any] | None = None,
+    ) -> None:
         if beta is not None:
             require_not_negative("beta", beta)
         self.device = require_device(device)
         self.beta = beta
         self.samples = whole_number("samples", samples, at_least=1, at_most=MAX_SAMPLES)
         self.restarts = whole_number("restarts", restarts, at_least=1, at_most=MAX_RESTARTS)
+        self.safety, self.safe_start = safety_arguments(safety, safe_start)
 
     def setup(self, seed: int) -> None:
         constraints = self.task.constraints
@@ -136,6 +155,11 @@ class MCBO(NetworkAgent):
         self._pessimism = Pessimism(self.network, constraints) if constraints else None
         free = [node for node in self.network.nodes if node != self.task.reward]
         self.search_points = WithEta(self.network.features, free)
+        self.safe_play = (
+            None
+            if self.safety is None
+            else SafePlay(self.task, self.network.features, self.safety, self.safe_start, self.device)
+        )
         default = CONSTRAINED if constraints else GREEDY
         self._width = default if self.beta is None else self.beta
         self._explorer = self.network
@@ -157,7 +181,15 @@ class MCBO(NetworkAgent):
     def estimate(self) -> Tensor:
         return self.network.expected_rewards(self.network.inputs, self.network.draw_noise(MEAN_SAMPLES, seed=0))
 
+    def first(self, seed: int) -> Action:
+        return super().first(seed) if self.safe_play is None else self.safe_play.first()
+
     def choose(self, played: list[Action], best: float, seed: int) -> Action:
+        if self.safe_play is not None:
+            noise = self.network.draw_noise(SCREENING_SAMPLES, seed)
+            return self.safe_play.choose(
+                self, lambda inputs: self._optimistic_rewards(inputs, noise), self.search_points, seed
+            )
         if not self.network.noisy:
             is_large = len(self.network.nodes) > SEARCHED_NODES
             return maximise(
@@ -176,8 +208,11 @@ class MCBO(NetworkAgent):
 
         Values are ``(b,)``; ``noise`` comes from :meth:`GPNetwork.draw_noise`, or is empty.
         """
+        return self._penalise(self._optimistic_rewards(inputs, noise), self.search_points.split(inputs.squeeze(-2))[1])
+
+    def _optimistic_rewards(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
         eta, actions = self.search_points.split(inputs.squeeze(-2))
-        return self._penalise(rewards_within(self.network, self._width, eta, actions, noise), actions)
+        return rewards_within(self.network, self._width, eta, actions, noise)
 
     def _acquisition_at_means(self, inputs: Tensor) -> Tensor:
         """Return the acquisition function at posterior means, which takes a third of the time on large networks."""
@@ -193,6 +228,24 @@ class MCBO(NetworkAgent):
             return super().estimated_violations()
         with torch.no_grad():
             return self._pessimism.violations(self.network.inputs).cpu().numpy()
+
+    def constrained_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        assert self._pessimism is not None
+        return self._pessimism.expectations(inputs, CERTIFYING_FUNCTIONS)
+
+    def unknown_share(self, inputs: Tensor) -> Tensor:
+        assert self._pessimism is not None
+        return self._pessimism.unknown_share(inputs)
+
+    def constrained_gps(self) -> list[list[GaussianProcess]]:
+        return [
+            [
+                gp
+                for node, gp in self.network.surrogates.items()
+                if isinstance(gp, GaussianProcess) and node in self.task.diagram.ancestors([constraint.node])
+            ]
+            for constraint in self.task.constraints
+        ]
 
     def _maximise_with_networks(self, played: list[Action], seed: int) -> Action:
         noise = self.network.draw_noise(self.samples, seed)

@@ -29,7 +29,7 @@ def relative_posterior_std(network: GPNetwork, inputs: Tensor) -> Tensor:
         _, std = gp.posterior(points)
         return std / (KNOWN * gp.prior_std(points) + KNOWN_NOISE * gp.noise_scale)
 
-    return _of_free_nodes(network, inputs, of_node).amax(0)
+    return of_free_nodes(network, inputs, of_node).amax(0)
 
 
 def information(network: GPNetwork, inputs: Tensor) -> Tensor:
@@ -43,10 +43,10 @@ def information(network: GPNetwork, inputs: Tensor) -> Tensor:
         _, std = gp.posterior(points)
         return (std / (KNOWN * gp.prior_std(points)).maximum(gp.noise_scale)).square().log1p()
 
-    return _of_free_nodes(network, inputs, of_node).sum(0)
+    return of_free_nodes(network, inputs, of_node).sum(0)
 
 
-def _of_free_nodes(network: GPNetwork, inputs: Tensor, measure: Callable[[NodeSurrogate, Tensor], Tensor]) -> Tensor:
+def of_free_nodes(network: GPNetwork, inputs: Tensor, measure: Callable[[NodeSurrogate, Tensor], Tensor]) -> Tensor:
     """Return a measure of the nodes' GPs at their posterior mean inputs, ``nodes x b``; 0 for nodes that are set."""
     settings = network.settings(inputs)
     measured = {node: torch.zeros_like(inputs[:, 0]) for node in network.nodes}

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from cbo_gym.agents.common.feasibility import CAUTION, violations
 from cbo_gym.agents.networks.gp_network import GPNetwork
+from cbo_gym.agents.networks.novelty import of_free_nodes
 from cbo_gym.task import Constraint
 
 # Number of networks drawn.
@@ -36,10 +37,12 @@ class Pessimism:
 
     def __init__(self, network: GPNetwork, constraints: Sequence[Constraint]) -> None:
         self._network, self._constraints = network, constraints
+        involved = network.task.diagram.ancestors([constraint.node for constraint in constraints])
+        self._involved = [index for index, node in enumerate(network.nodes) if node in involved]
 
     def penalty(self, inputs: Tensor) -> Tensor:
         """Return the penalty of actions ``b x input_dim``, ``(b,)``; differentiable, 0 where they are safe."""
-        mean, std = self._expectations(inputs)
+        mean, std = self.expectations(inputs)
         missed = [
             (constraint.excess(mean[:, index]) + SAFE * std[:, index]).clamp_min(0.0) / self._spread(constraint.node)
             for index, constraint in enumerate(self._constraints)
@@ -48,13 +51,21 @@ class Pessimism:
 
     def violations(self, inputs: Tensor) -> Tensor:
         """Return the estimated violations of actions, with less caution: ``b x input_dim`` to ``(b,)``."""
-        return violations(self._constraints, *self._expectations(inputs), CAUTION)
+        return violations(self._constraints, *self.expectations(inputs), CAUTION)
 
-    def _expectations(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean and standard deviation of E[node | action] over the networks, ``b x constraints`` each."""
+    def unknown_share(self, inputs: Tensor) -> Tensor:
+        """Return the greatest share of the prior standard deviation that is left of the functions involved, ``(b,)``.
+
+        These are the functions of the constrained nodes and their ancestors that actions do not set.
+        """
+        shares = of_free_nodes(self._network, inputs, lambda gp, points: gp.posterior(points)[1] / gp.prior_std(points))
+        return shares[self._involved].amax(0)
+
+    def expectations(self, inputs: Tensor, functions: int = FUNCTIONS) -> tuple[Tensor, Tensor]:
+        """Return the mean and standard deviation of E[node | action] over networks, ``b x constraints`` each."""
         noise = self._network.draw_noise(NOISE_SAMPLES, seed=0)
         nodes = [constraint.node for constraint in self._constraints]
-        return self._network.expectations(inputs, nodes, noise, FUNCTIONS, NOISE_SAMPLES)
+        return self._network.expectations(inputs, nodes, noise, functions, NOISE_SAMPLES)
 
     def _spread(self, node: str) -> Tensor:
         outputs = self._network.surrogates[node].outputs
