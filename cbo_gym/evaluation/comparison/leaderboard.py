@@ -111,10 +111,6 @@ class Leaderboard:
         """All modes first, then the modes."""
         return self.overall["group"].unique(maintain_order=True).to_list()
 
-    def known_improvement(self, group: str) -> pl.DataFrame:
-        """Return the rows of ``improvement`` of a group that have an interval: with enough seeds of both agents."""
-        return self.improvement.filter(pl.col("group") == group, pl.col("probability_low").is_not_null())
-
     @property
     def frames(self) -> dict[str, pl.DataFrame]:
         """Tables by the names of the report's files; that of the runs is ``"runs"``."""
@@ -489,6 +485,11 @@ def _profile(group: str, agent: str, sample: _Sample, draws: np.ndarray) -> pl.D
             "fraction_high": high if sample.has_interval else unknown,
         }
     ).fill_nan(None)
+
+
+def known_improvement(board: Leaderboard, group: str) -> pl.DataFrame:
+    """Return the rows of ``improvement`` of a group that have an interval: with enough seeds of both agents."""
+    return board.improvement.filter(pl.col("group") == group, pl.col("probability_low").is_not_null())
 
 
 def _improvement(group: str, samples: dict[str, _Sample]) -> pl.DataFrame:

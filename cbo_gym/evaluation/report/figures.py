@@ -10,7 +10,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from cbo_gym.drawing.html import svg_of
-from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard
+from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard, known_improvement
 from cbo_gym.evaluation.comparison.significance import Ranking
 from cbo_gym.evaluation.metrics.targets import has_targets
 from cbo_gym.evaluation.report import curves, plots
@@ -50,7 +50,7 @@ def group_figures(
     """Return the figures of a group by their kind; ``file`` ends the names of their files."""
     shown = curves.profile_figure(board, group, styles)
     draw = {"scores": partial(plots.score_intervals, board, group, styles)}
-    if board.known_improvement(group).height:
+    if known_improvement(board, group).height:
         draw["improvement"] = partial(plots.improvement_matrix, board, group)
     runs = without_blind_runs(board.runs)
     if timed := [run for run in runs if has_targets(run) and group in (ALL_MODES, run.mode)]:

@@ -26,7 +26,7 @@ from cbo_gym._util.arguments import require_word
 from cbo_gym._util.files import write_bytes
 from cbo_gym._util.fronts import non_dominated
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.comparison.leaderboard import Leaderboard
+from cbo_gym.evaluation.comparison.leaderboard import Leaderboard, known_improvement
 from cbo_gym.evaluation.comparison.significance import Ranking
 from cbo_gym.evaluation.metrics.targets import TARGETS, has_targets, rounds_to, seconds_to, shares
 from cbo_gym.evaluation.report.curves import (
@@ -261,7 +261,7 @@ def draw_profiles(group: str, shown: CurvesFigure) -> Figure:
 @on_paper
 def improvement_matrix(board: Leaderboard, group: str) -> Figure:
     """Draw the probability that a run of the agent in the row scores higher than one of the agent in the column."""
-    rows = board.known_improvement(group)
+    rows = known_improvement(board, group)
     ranked = board.overall.filter(pl.col("group") == group)["agent"]
     agents = ranked.filter(ranked.is_in(rows["agent"].to_list())).to_list()
     known = {(row["agent"], row["other"]): row["probability"] for row in rows.iter_rows(named=True)}

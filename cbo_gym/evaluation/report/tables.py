@@ -18,6 +18,7 @@ from cbo_gym.evaluation.comparison.leaderboard import (
     Leaderboard,
     compared_over_envs,
     final_numbers,
+    known_improvement,
 )
 from cbo_gym.evaluation.comparison.significance import TEST, Ranking
 from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS, half_width, welch_half_width
@@ -125,7 +126,7 @@ def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple
     enough seeds on each.
     """
     agents = board.overall.filter(pl.col("group") == group)
-    first = board.known_improvement(group).filter(pl.col("agent") == agents["agent"][0])
+    first = known_improvement(board, group).filter(pl.col("agent") == agents["agent"][0])
     against_first = first.select(pl.col("other").alias("agent"), pl.col("^probability.*$"))
     complete = agents.filter(pl.col("envs") == pl.col("of"), ENOUGH_SEEDS)
     ranked = set(complete["agent"])
@@ -259,7 +260,7 @@ def improvement_table(board: Leaderboard, group: str, decimals: int = 3) -> Tabl
 
     Agents with too few seeds for an interval are left out.
     """
-    rows = board.known_improvement(group)
+    rows = known_improvement(board, group)
     cells = {
         (row["agent"], row["other"]): with_interval(
             row["probability"], row["probability_low"], row["probability_high"], decimals
@@ -392,7 +393,7 @@ def paper_tables(
         if isinstance(ranked, Ranking):
             caption += f" Agents that share a letter do not differ significantly: {TEST}; {ranked.test_in_short}."
         overall.append((caption, with_ranks(overall_table(board, group, PAPER_COLUMNS), ranked)))
-        if board.known_improvement(group).height:
+        if known_improvement(board, group).height:
             caption = f"{title}: probability that a run of the agent in the row scores higher than one in the column."
             improvement.append((caption, improvement_table(board, group)))
     per_env = [
