@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 QUICK := runs/quick
+SITE_SOURCES := $(shell find agents cbo_gym docs examples results website *.md *.y*ml -type f -not -name '*.pyc')
 
 .PHONY: help install leaderboard results agent-results readme pictures choice surface notebooks verify test test-slow benchmark \
   registry zoo docs serve release lint format clean
@@ -73,9 +74,12 @@ zoo: $(READY)  ## renew the cards of the agents, after an agent was added or its
 	$(BIN)/python -c "from cbo_gym.agent_registry.cards import cards_json; print(cards_json(), end='')" > $(VENV)/cards.json
 	mv $(VENV)/cards.json agents/cards.json
 
-docs: $(READY)  ## build the site (guide, environments, API reference) into site/
+docs: site/index.html  ## build the site (guide, environments, API reference) into site/, after a change of what it is made from
+
+site/index.html: $(READY) $(SITE_SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	touch $@
 
 serve: $(READY)  ## show the site at http://localhost:8000 and build it again after each edit in docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
