@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from typing import get_args
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -10,7 +11,7 @@ import yaml
 from fastapi.routing import APIRoute
 
 from cbo_gym.study import load_study, studies_in
-from cbo_gym.study.page.application import routes
+from cbo_gym.study.page.application import TrialAction, routes
 from cbo_gym.study.page.guard import HEADERS
 from tests.support.studies import events_of, fermenter, grown
 from tests.support.study_visitor import FIELDS, HTML, SQL, WRONG, YAML, Visitor
@@ -129,7 +130,8 @@ def mutated(draw, forgery):
     path, methods = draw.choice(ROUTES)
     method = draw.choice([*methods, *methods, *methods, "GET", "POST", "HEAD", "PUT", "OPTIONS", "DELETE"])
     index, trial = (draw.choice(["1", "1", draw.choice(TEXTS)]) for _ in range(2))
-    path = path.format(index=quote(index, errors="replace"), trial=quote(trial, errors="replace"))
+    action = draw.choice([*get_args(TrialAction), "unknown"])
+    path = path.format(index=quote(index, errors="replace"), trial=quote(trial, errors="replace"), action=action)
     names = ["trial", "count", "done", "do:ph", "do:feed", "context:x", "value:titre", "did:ph", "reason", "yaml",
              "csv", "token", "name", "setting", "low", "mode", "diagram", "agent"]  # fmt: skip
     fields = [(draw.choice(names), draw.choice([*TEXTS, *YAMLS])) for _ in range(draw.randrange(4))]

@@ -6,6 +6,7 @@ import socket
 import threading
 from contextlib import ExitStack
 from queue import SimpleQueue
+from typing import get_args
 
 import pytest
 import uvicorn
@@ -15,16 +16,17 @@ from starlette.datastructures import URL
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.page import serve
-from cbo_gym.study.page.application import routes
+from cbo_gym.study.page.application import TrialAction, routes
 from cbo_gym.study.page.guard import HEADERS
 from tests.support.studies import FERMENTER, events_of, fermenter
 from tests.support.study_visitor import ADDRESS, YAML, Visitor, said
 
 TOKEN = "sixteen letters!"
 FORMS = sorted(
-    route.path.format(index=1, trial=1)
+    route.path.format(index=1, trial=1, action=action)
     for route in routes.routes
     if isinstance(route, APIRoute) and "POST" in route.methods
+    for action in (get_args(TrialAction) if "{action}" in route.path else ("",))
 )
 
 

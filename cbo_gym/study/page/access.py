@@ -50,10 +50,7 @@ class AccessPolicy:
         if request.method in SAFE:
             embedded = site == "cross-site" and request.headers.get("sec-fetch-mode") != "navigate"
             return "Other sites may link to this page, not load it." if embedded else ""
-        if origin not in (None, f"http://{host}", f"https://{host}") or site not in (
-            "none",
-            "same-origin",
-        ):
+        if origin not in (None, f"http://{host}", f"https://{host}") or site not in ("none", "same-origin"):
             return "This form was sent from another site, so nothing was done."
         return ""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 import polars as pl
@@ -53,6 +53,9 @@ STATIC = Path(__file__).parent / "static"
 FIRST_ROWS = 4
 # Fields of a form.
 MAX_FIELDS = 3000
+TrialAction = Literal["tell", "correct", "close", "fail", "reject"]
+# Notice of each action on a trial.
+NOTICES = {"tell": "recorded", "correct": "corrected", "close": "closed", "fail": "failed", "reject": "rejected"}
 # A number in an address.
 NUMBER = re.compile("[0-9]{1,9}")
 routes = APIRouter(default_response_class=HTMLResponse)
@@ -385,51 +388,22 @@ async def _trial(request: Request, index: int, trial: int, case: Case, problem: 
     return _page(request, "trial", problem.status if problem else 200, **context)
 
 
-@routes.post("/studies/{index}/trials/{trial}/tell")
-async def tell(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
-    final = "partial" not in form
-    return await _outcome(request, index, trial, case, form, "tell", partial(Study.tell, final=final))
-
-
-@routes.post("/studies/{index}/trials/{trial}/correct")
-async def correct(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
-    return await _outcome(request, index, trial, case, form, "correct", Study.correct)
-
-
-async def _outcome(
-    request: Request, index: int, trial: int, case: Case, form: FormData, form_name: str, call: Callable[..., None]
+@routes.post("/studies/{index}/trials/{trial}/{action}")
+async def end_trial(
+    request: Request, index: int, trial: int, action: TrialAction, case: TheCase, form: Form
 ) -> Response:
-    typed, state = strings_of(form), await run_in_threadpool(case.state)
-    values, keywords = outcome_of(case, state, trial, typed)
+    """Call the method of the study with the name of the action: record an outcome, or end the trial without one."""
+    typed = strings_of(form)
+    arguments: tuple[Any, ...] = (first_string(typed, "reason"),)
+    keywords: dict[str, Any] = {}
+    if action in ("tell", "correct"):
+        values, keywords = outcome_of(case, await run_in_threadpool(case.state), trial, typed)
+        arguments = (values,)
+    if action == "tell":
+        keywords["final"] = "partial" not in form
     try:
-        await run_in_threadpool(call, case.study, trial, values, **keywords)
+        await run_in_threadpool(getattr(Study, action), case.study, trial, *arguments, **keywords)
     except CBOGymError as error:
-        return await _trial(request, index, trial, case, _problem(request, f"{form_name}-{trial}", error, typed))
-    action = {"tell": "part" if "partial" in typed else "recorded", "correct": "corrected"}[form_name]
-    return _redirect(index, action, trial=trial)
-
-
-@routes.post("/studies/{index}/trials/{trial}/close")
-async def close(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
-    return await _without_outcome(request, index, trial, case, form, Study.close)
-
-
-@routes.post("/studies/{index}/trials/{trial}/fail")
-async def fail(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
-    return await _without_outcome(request, index, trial, case, form, Study.fail)
-
-
-@routes.post("/studies/{index}/trials/{trial}/reject")
-async def reject(request: Request, index: int, trial: int, case: TheCase, form: Form) -> Response:
-    return await _without_outcome(request, index, trial, case, form, Study.reject)
-
-
-async def _without_outcome(
-    request: Request, index: int, trial: int, case: Case, form: FormData, call: Callable[..., None]
-) -> Response:
-    typed, form_name = strings_of(form), call.__name__
-    try:
-        await run_in_threadpool(call, case.study, trial, first_string(typed, "reason"))
-    except CBOGymError as error:
-        return await _trial(request, index, trial, case, _problem(request, f"{form_name}-{trial}", error, typed))
-    return _redirect(index, {"fail": "failed", "reject": "rejected", "close": "closed"}[form_name], trial=trial)
+        return await _trial(request, index, trial, case, _problem(request, f"{action}-{trial}", error, typed))
+    done = "part" if action == "tell" and "partial" in typed else NOTICES[action]
+    return _redirect(index, done, trial=trial)

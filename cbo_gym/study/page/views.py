@@ -91,8 +91,6 @@ def _inputs(value: Any, shortened: bool = True) -> list[str]:
         return [value]
     if shortened:
         return [format_value(end) for end in value] if isinstance(value, list) else [format_value(value)]
-    if isinstance(value, str):
-        return [value]
     return [repr(int(value)) if value.is_integer() else repr(value)]
 
 
