@@ -95,10 +95,10 @@ class Optuna(AskTell):
         trial = self._trials.pop(point.tobytes(), None)
         # The round belongs to the initial data.
         if trial is None:
-            own = self.task.codec.to_point(self.task.codec.to_action(point))
+            played = self.task.codec.to_point(self.task.codec.to_action(point))
             values = [
                 value if kind is None else kind.label(float(np.clip(kind.to_native(level), *kind)))
-                for kind, value, level in zip(self._kinds, point.tolist(), own.tolist(), strict=True)
+                for kind, value, level in zip(self._kinds, point.tolist(), played.tolist(), strict=True)
             ]
             parameters = dict(zip(self._box, values, strict=True))
             past = self._optuna.trial.create_trial(params=parameters, distributions=self._box, value=reward)

@@ -21,12 +21,12 @@ class Operation(Kernel):
 
     Args:
         parts: the kernels.
-        own: the operation's own hyper-parameters.
+        hyperparameters: the operation's own hyper-parameters.
     """
 
-    def __init__(self, parts: Sequence[Kernel], own: Hyperparameters | None = None) -> None:
+    def __init__(self, parts: Sequence[Kernel], hyperparameters: Hyperparameters | None = None) -> None:
         self.parts = tuple(parts)
-        self._own = Hyperparameters.flat([]) if own is None else own
+        self._own = Hyperparameters.flat([]) if hyperparameters is None else hyperparameters
         self._sizes = [len(self._own), *(len(part.hyperparameters) for part in parts)]
 
     @property
@@ -61,7 +61,10 @@ class Sum(Operation):
         super().__init__(parts)
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
-        functions = [part.at(own, data, log_scale) for part, own in zip(self.parts, self.split(theta)[1:], strict=True)]
+        functions = [
+            part.at(part_theta, data, log_scale)
+            for part, part_theta in zip(self.parts, self.split(theta)[1:], strict=True)
+        ]
 
         def covariance(points: Tensor) -> Covariance:
             crosses, variances, to_points, to_theta = zip(*(part(points) for part in functions), strict=True)
@@ -75,7 +78,10 @@ class Sum(Operation):
         return covariance
 
     def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
-        drawn = [part.draw(own, generator, count) for part, own in zip(self.parts, self.split(theta)[1:], strict=True)]
+        drawn = [
+            part.draw(part_theta, generator, count)
+            for part, part_theta in zip(self.parts, self.split(theta)[1:], strict=True)
+        ]
         return lambda points: add_up([function(points) for function in drawn[1:]], drawn[0](points))
 
 
@@ -86,8 +92,8 @@ class Product(Operation):
         super().__init__([first, second])
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
-        _, *own = self.split(theta)
-        first, second = self.parts[0].at(own[0], data, log_scale), self.parts[1].at(own[1], data)
+        _, *thetas = self.split(theta)
+        first, second = self.parts[0].at(thetas[0], data, log_scale), self.parts[1].at(thetas[1], data)
 
         def covariance(points: Tensor) -> Covariance:
             one, other = first(points), second(points)
@@ -104,12 +110,12 @@ class Product(Operation):
         return covariance
 
     def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
-        _, *own = self.split(theta)
-        features = self.parts[0].features(own[0])
+        _, *thetas = self.split(theta)
+        features = self.parts[0].features(thetas[0])
         if features is None:
             return super().draw(theta, generator, count)
         size, of_points = features
-        drawn = self.parts[1].draw(own[1], generator, count * size)
+        drawn = self.parts[1].draw(thetas[1], generator, count * size)
         return lambda points: (drawn(points).unflatten(-1, (count, size)) * of_points(points).unsqueeze(-2)).sum(-1)
 
 
@@ -125,8 +131,8 @@ class Scale(Operation):
         super().__init__([kernel], Hyperparameters.gamma(*VARIANCE_GAMMA) if variance is None else variance)
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
-        own, inner = self.split(theta)
-        total = own.squeeze(-1) if log_scale is None else own.squeeze(-1) + log_scale
+        variance, inner = self.split(theta)
+        total = variance.squeeze(-1) if log_scale is None else variance.squeeze(-1) + log_scale
         function = self.parts[0].at(inner, data, total)
 
         def covariance(points: Tensor) -> Covariance:
@@ -141,9 +147,9 @@ class Scale(Operation):
         return covariance
 
     def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
-        own, inner = self.split(theta)
+        variance, inner = self.split(theta)
         drawn = self.parts[0].draw(inner, generator, count)
-        return lambda points: (0.5 * own).exp().unsqueeze(-2) * drawn(points)
+        return lambda points: (0.5 * variance).exp().unsqueeze(-2) * drawn(points)
 
 
 class OnColumns(Operation):
@@ -175,10 +181,10 @@ class OnColumns(Operation):
         function = self.parts[0].at(theta, data[..., self.columns], log_scale)
 
         def covariance(points: Tensor) -> Covariance:
-            own = points[..., self.columns]
-            if self.parts[0].broadcasts and own.dim() == 3 > data.dim() and (own == own[:, :1]).all():
-                own = own[:, :1]  # an action, which is the same in all samples of a rollout
-            inner = function(own)
+            selected = points[..., self.columns]
+            if self.parts[0].broadcasts and selected.dim() == 3 > data.dim() and (selected == selected[:, :1]).all():
+                selected = selected[:, :1]  # an action, which is the same in all samples of a rollout
+            inner = function(selected)
 
             def to_points(cross: Tensor, variance: Tensor) -> Tensor:
                 gradient = torch.zeros_like(points)
@@ -236,8 +242,8 @@ class Stacked(Operation):
         return theta.unflatten(-1, (self._dim, -1)).movedim(-2, 0)
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
-        batch, own = data.shape[:-2], self._copies(theta)
-        aligned = own.reshape(self._dim, *[1] * (len(batch) + 1 - theta.dim()), *own.shape[1:])
+        batch, copies = data.shape[:-2], self._copies(theta)
+        aligned = copies.reshape(self._dim, *[1] * (len(batch) + 1 - theta.dim()), *copies.shape[1:])
         function = self.parts[0].at(aligned, _split_inputs(data), log_scale)
 
         def covariance(points: Tensor) -> Covariance:
@@ -247,8 +253,8 @@ class Stacked(Operation):
                 return gradient.reshape(single.cross.shape[1:]).expand(single.cross.shape)
 
             def to_points(cross: Tensor, variance: Tensor) -> Tensor:
-                own = variance.reshape(single.variance.shape[1:]).expand(single.variance.shape)
-                return single.to_points(of_copies(cross), own).squeeze(-1).movedim(0, -1).reshape(points.shape)
+                variances = variance.reshape(single.variance.shape[1:]).expand(single.variance.shape)
+                return single.to_points(of_copies(cross), variances).squeeze(-1).movedim(0, -1).reshape(points.shape)
 
             return Covariance(
                 single.cross.sum(0).reshape(*points.shape[:-1], data.shape[-2]),
@@ -260,7 +266,7 @@ class Stacked(Operation):
         return covariance
 
     def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
-        drawn = [self.parts[0].draw(own, generator, count) for own in self._copies(theta)]
+        drawn = [self.parts[0].draw(part_theta, generator, count) for part_theta in self._copies(theta)]
         return lambda points: add_up(
             [function(points[..., [index]]) for index, function in enumerate(drawn)], torch.zeros_like(points[..., :1])
         )

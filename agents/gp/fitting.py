@@ -79,17 +79,19 @@ class LogPosterior:
     def __init__(self, regressions: Sequence[Regression]) -> None:
         first = regressions[0]
         self._kernel, self._base = first.kernel, first.noise.base
-        own = [regression.hyperparameters for regression in regressions]
+        hyperparameters = [regression.hyperparameters for regression in regressions]
         self._sizes = [len(first.kernel.hyperparameters), len(first.noise.hyperparameters), 1]
-        self._free = own[0].free.numpy()
-        self._lower, self._upper = (bound[own[0].free].numpy() for bound in (own[0].lower, own[0].upper))
+        self._free = hyperparameters[0].free.numpy()
+        self._lower, self._upper = (
+            bound[hyperparameters[0].free].numpy() for bound in (hyperparameters[0].lower, hyperparameters[0].upper)
+        )
         points = pad_sequence([regression.points for regression in regressions], batch_first=True)
         targets = pad_sequence([regression.targets for regression in regressions], batch_first=True)
         errors = pad_sequence([regression.errors for regression in regressions], batch_first=True)
         features = [regression.noise.features(regression.points) for regression in regressions]
         counts = torch.tensor([len(regression.targets) for regression in regressions]).to(points)
         known = torch.arange(targets.shape[1], device=counts.device) < counts[:, None]
-        priors = torch.stack([numbers.prior for numbers in own]).to(points)
+        priors = torch.stack([numbers.prior for numbers in hyperparameters]).to(points)
         self._data = points, targets, errors, pad_sequence(features, batch_first=True), known, counts, priors
         self._padded = not bool(known.all())
         self._last: tuple[tuple[int, ...], list[Tensor]] = (), []
@@ -222,15 +224,15 @@ def fit(
         groups[regression.structure, search].append(index)
     fitted = list(starts)
     for (_, search), indices in groups.items():
-        own = [regressions[index] for index in indices]
+        group = [regressions[index] for index in indices]
         first = np.stack([starts[index].theta.numpy() for index in indices])
-        size = int(own[0].hyperparameters.free.sum())
+        size = int(group[0].hyperparameters.free.sum())
         known = [starts[index].inverse for index in indices]
         inverses = np.stack([np.zeros((size, size)) if inverse is None else inverse for inverse in known])
         if search:
-            found = _fit_twice(own, first, inverses, iterations)
+            found = _fit_twice(group, first, inverses, iterations)
         else:
-            found = LogPosterior(own).maximise(first, range(len(own)), iterations, inverses=inverses)
+            found = LogPosterior(group).maximise(first, range(len(group)), iterations, inverses=inverses)
         for index, theta, inverse in zip(indices, found.points, found.inverses, strict=True):
             fitted[index] = Fit(torch.from_numpy(theta), inverse)
     return fitted
@@ -241,8 +243,8 @@ def _fit_twice(regressions: Sequence[Regression], first: np.ndarray, inverses: n
     count, rows = len(first), list(range(len(first)))
     size = max(len(regression.targets) for regression in regressions)
     coarse = size >= 1.5 * COARSE_SIZE
-    posterior = LogPosterior([own.part(COARSE_SIZE) for own in regressions] if coarse else regressions)
-    scaled = np.stack([_with_lengthscales(own) for own in regressions], axis=1)
+    posterior = LogPosterior([regression.part(COARSE_SIZE) for regression in regressions] if coarse else regressions)
+    scaled = np.stack([_with_lengthscales(regression) for regression in regressions], axis=1)
     densities, _ = posterior(scaled.reshape(-1, first.shape[1]), rows * len(LENGTHSCALES))
     starts = np.concatenate([first, scaled[densities.reshape(-1, count).argmax(0), rows]])
     inverses = np.concatenate([inverses, np.zeros_like(inverses)])

@@ -34,8 +34,8 @@ class GPyTorchKernel(Kernel):
         self._raw = Hyperparameters.flat(self._values())
         free = (-math.inf, math.inf)
         for bounds, index in ((self._raw.lower, 0), (self._raw.upper, 1)):
-            for own, name in zip(bounds.split(self._sizes), parameters, strict=True):
-                own[:] = torch.as_tensor(limits.get(name, free)[index])
+            for part, name in zip(bounds.split(self._sizes), parameters, strict=True):
+                part[:] = torch.as_tensor(limits.get(name, free)[index])
         self._priors = list(module.named_priors())
 
     @property
@@ -67,15 +67,15 @@ class GPyTorchKernel(Kernel):
 
         total, gradient = super().log_prior(theta, prior)
         count = len(self._raw)
-        own = [self._with_slope(values[:count], density, torch.ones_like) for values in theta]
-        gradient[:, :count] = torch.stack([slope for _, slope in own])
-        return total + torch.stack([value for value, _ in own]), gradient
+        results = [self._with_slope(values[:count], density, torch.ones_like) for values in theta]
+        gradient[:, :count] = torch.stack([slope for _, slope in results])
+        return total + torch.stack([value for value, _ in results]), gradient
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
         if log_scale is not None:
             raise NotImplementedError("kernels of GPyTorch cannot be parts of others; use its own operations")
         if theta.dim() > 1:  # one GP, perhaps from several starts
-            return _stack([self.at(own, own_data) for own, own_data in zip(theta, data, strict=True)])
+            return _stack([self.at(gp_theta, own_data) for gp_theta, own_data in zip(theta, data, strict=True)])
 
         def covariance(points: Tensor) -> Covariance:
             self._set(theta)
@@ -86,7 +86,7 @@ class GPyTorchKernel(Kernel):
 
             def to_points(*gradients: Tensor) -> Tensor:
                 # The variance of a stationary kernel is constant.
-                pairs = [(own, up) for own, up in zip(outputs, gradients, strict=True) if own.requires_grad]
+                pairs = [(output, up) for output, up in zip(outputs, gradients, strict=True) if output.requires_grad]
                 own, upstream = zip(*((own, up.reshape(own.shape)) for own, up in pairs), strict=True)
                 return torch.autograd.grad(own, free, upstream, retain_graph=True)[0].reshape(points.shape)
 
@@ -106,8 +106,8 @@ class GPyTorchKernel(Kernel):
     def _set(self, theta: Tensor) -> None:
         self._module.to(theta.device)
         with torch.inference_mode(False):
-            for tensor, own in zip(self._tensors, theta.detach().split(self._sizes), strict=True):
-                tensor.data = own.reshape(tensor.shape).clone()
+            for tensor, values in zip(self._tensors, theta.detach().split(self._sizes), strict=True):
+                tensor.data = values.reshape(tensor.shape).clone()
 
     def _with_slope(
         self, theta: Tensor, function: Callable[[], Tensor], upstream: Callable[[Tensor], Tensor]
@@ -126,12 +126,14 @@ class GPyTorchKernel(Kernel):
 
 def _stack(functions: Sequence[CrossCovariance]) -> CrossCovariance:
     def covariance(points: Tensor) -> Covariance:
-        each = [function(own) for function, own in zip(functions, points, strict=True)]
+        each = [function(gp_points) for function, gp_points in zip(functions, points, strict=True)]
         return Covariance(
-            torch.stack([own.cross for own in each]),
-            torch.stack([own.variance for own in each]),
-            lambda *ups: torch.stack([own.to_points(*up) for own, *up in zip(each, *ups, strict=True)]),
-            lambda up: torch.stack([own.to_theta(one) for own, one in zip(each, up, strict=True)]),
+            torch.stack([covariance.cross for covariance in each]),
+            torch.stack([covariance.variance for covariance in each]),
+            lambda *ups: torch.stack([covariance.to_points(*up) for covariance, *up in zip(each, *ups, strict=True)]),
+            lambda up: torch.stack(
+                [covariance.to_theta(gradient) for covariance, gradient in zip(each, up, strict=True)]
+            ),
         )
 
     return covariance

@@ -118,8 +118,8 @@ class Kernel(ABC):
 
     def with_lengthscale(self, length: float) -> Tensor:
         """Return the initial hyper-parameters, ``(k,)``, with one lengthscale for all inputs."""
-        own = self.hyperparameters
-        return torch.where(own.lengths, math.log(length), own.start)
+        hyperparameters = self.hyperparameters
+        return torch.where(hyperparameters.lengths, math.log(length), hyperparameters.start)
 
 
 class SquaredExponential(Kernel):
@@ -310,8 +310,8 @@ class Affine(Kernel):
         if log_scale is not None:
             factor = log_scale.exp().unsqueeze(-1)
             constant, slopes = constant * factor, slopes * factor.unsqueeze(-1)
-        own = (data - origin) / unit
-        weighted = slopes * own
+        scaled_data = (data - origin) / unit
+        weighted = slopes * scaled_data
 
         def covariance(points: Tensor) -> Covariance:
             scaled = (points - origin) / unit

@@ -302,7 +302,7 @@ class GaussianProcess:
         self.update()
         first, second = self.normalise(points), self.normalise(others)
         prior = self.kernel.at(self.kernel_theta, second)(first).cross
-        projected = [self._posterior.cross_covariance(own).cross @ self._posterior.root.T for own in (first, second)]
+        projected = [self._posterior.cross_covariance(each).cross @ self._posterior.root.T for each in (first, second)]
         return self._scale.square() * (prior - projected[0] @ projected[1].T)
 
     def prior_std(self, points: Tensor) -> Tensor:
@@ -506,11 +506,11 @@ def update_together(gps: Iterable[GaussianProcess]) -> None:
     for gp in gps:
         if gp.schedule.due(len(gp)):
             due[gp.refit_iterations if gp.schedule.fits else FIT_ITERATIONS].append(gp)
-    for iterations, own in due.items():
-        regressions = [gp.regression() for gp in own]
-        searches = [len(gp) >= gp.schedule.growth * gp._searched for gp in own]
-        fitted = fit(regressions, [Fit(gp._with_fixed(), gp._inverse) for gp in own], searches, iterations)
-        for gp, found, search in zip(own, fitted, searches, strict=True):
+    for iterations, group in due.items():
+        regressions = [gp.regression() for gp in group]
+        searches = [len(gp) >= gp.schedule.growth * gp._searched for gp in group]
+        fitted = fit(regressions, [Fit(gp._with_fixed(), gp._inverse) for gp in group], searches, iterations)
+        for gp, found, search in zip(group, fitted, searches, strict=True):
             gp.theta, gp._inverse, gp._points = found.theta, found.inverse, gp._points[:0]
             gp._searched = len(gp) if search else gp._searched
             gp.schedule.record(len(gp))

@@ -34,8 +34,8 @@ class Noise:
     @property
     def structure(self) -> Hashable:
         """What two noise models must share to be fitted together."""
-        own = self.hyperparameters
-        return self.base, tuple(own.free.tolist()), tuple(own.lower.tolist())
+        hyperparameters = self.hyperparameters
+        return self.base, tuple(hyperparameters.free.tolist()), tuple(hyperparameters.lower.tolist())
 
     def set_data(self, points: Tensor, unit: float) -> None:
         """Take the points of a fit, ``n x d``, and the unit by which their outputs are divided."""

@@ -64,7 +64,7 @@ class Stack:
         prior = first.kernel.draw(self._theta(), generator, 1)
         values = prior(self._data).squeeze(-1)
         pairs = zip(self._gps, values, strict=True)
-        weights = [gp.correction(own[: len(gp)], generator) for gp, own in pairs]
+        weights = [gp.correction(values[: len(gp)], generator) for gp, values in pairs]
         posterior = stacked.posterior.with_weights(pad_sequence(weights, batch_first=True).unsqueeze(-1))
 
         def function(points: Tensor) -> Tensor:

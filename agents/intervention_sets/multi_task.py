@@ -238,8 +238,8 @@ class OutcomeCovariance(Kernel):
             def to_theta(gradient: Tensor) -> Tensor:
                 left = self._indicators(points).mT @ (gradient @ of_data)
                 slope = factor * (left + self._indicators(data).mT @ (gradient.mT @ of_points))
-                own = slope[..., self._entries[0], self._entries[1]]
-                return torch.where(self._diagonal.to(own.device), own * entries, own)
+                slopes = slope[..., self._entries[0], self._entries[1]]
+                return torch.where(self._diagonal.to(slopes.device), slopes * entries, slopes)
 
             return Covariance(
                 factor * of_points @ of_data.mT,

@@ -67,8 +67,8 @@ class SetsGP(RewardGP):
 
     def revise(self, owner: int, inputs: Tensor, means: Tensor) -> None:
         """Replace the inputs ``n x d`` and the prior means ``(n,)`` of a set's data."""
-        own = self._owners == owner
-        self.inputs[own], self.outputs[own] = inputs, self._rewards[own] - means
+        is_owned = self._owners == owner
+        self.inputs[is_owned], self.outputs[is_owned] = inputs, self._rewards[is_owned] - means
         self._points = self._points[:0]
 
     def predict(self, inputs: Tensor, means: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,8 +86,8 @@ class SetsGP(RewardGP):
 
     def means_at_data(self, owner: int) -> Tensor:
         """Return posterior means at a set's data, shape ``(n,)``."""
-        own = self._owners == owner
-        return self.prior_means(owner) + self.mean(self.inputs[own]) if own.any() else self._rewards[own]
+        is_owned = self._owners == owner
+        return self.prior_means(owner) + self.mean(self.inputs[is_owned]) if is_owned.any() else self._rewards[is_owned]
 
     def _standardise(self) -> None:
         super()._standardise()
@@ -127,6 +127,6 @@ def novelty(points: Tensor, observed: Tensor) -> Tensor:
     if not len(observed):
         return torch.ones_like(points[:, 0])
     nearest = torch.stack(
-        [(own[:, None] - data).abs().amin(-1) for own, data in zip(points.T, observed.T, strict=True)]
+        [(column[:, None] - data).abs().amin(-1) for column, data in zip(points.T, observed.T, strict=True)]
     )
     return 1.0 - (-0.5 * (nearest.amax(0) / REACH).square()).exp()

@@ -220,10 +220,10 @@ def with_draws(kernel: Kernel, theta: Tensor, data: Tensor, exogenous: Tensor) -
     ``kernel`` is a :func:`decoder_kernel`.
     """
     assert isinstance(kernel, Product)
-    _, *own = kernel.split(theta)
+    _, *thetas = kernel.split(theta)
     (mechanism,), (along,) = (part.parts for part in kernel.parts if isinstance(part, OnColumns))
-    inner, u = mechanism.at(own[0], data[:, :-1]), exogenous[:, None]
-    factor = along.at(own[1], data[:, -1:])(u)
+    inner, u = mechanism.at(thetas[0], data[:, :-1]), exogenous[:, None]
+    factor = along.at(thetas[1], data[:, -1:])(u)
 
     def covariance(points: Tensor) -> Covariance:
         of_z = inner(points)

@@ -104,7 +104,7 @@ class GPNetwork:
         self._columns = {node: self._columns_of(node, signal_inputs) for node in self.nodes}
         self.surrogates = {node: self._surrogate(node) for node in self.nodes}
         self._groups = self._group_nodes()
-        self._stacks = {own: Stack([self.surrogates[n] for n in own]) for own in self._groups if len(own) > 1}
+        self._stacks = {group: Stack([self.surrogates[n] for n in group]) for group in self._groups if len(group) > 1}
         self._index = {name: index for index, name in enumerate(task.nodes)}
         self.minimal = tuple(minimal_among(task.diagram, task.reward, self._targets, constrained))
         self.features = features_of(task, self.minimal)
@@ -119,7 +119,9 @@ class GPNetwork:
         linked = self.task.diagram.bidirected
         children = {node: [child for child in self.nodes if node in self.parents[child]] for node in self.nodes}
         return tuple(
-            node for node, own in children.items() if own and all(frozenset({node, child}) in linked for child in own)
+            node
+            for node, linked_children in children.items()
+            if linked_children and all(frozenset({node, child}) in linked for child in linked_children)
         )
 
     def _categories_of(self, column: str | int) -> int:
@@ -166,13 +168,13 @@ class GPNetwork:
         Without latent causes a kernel of all parents learns as much, and predicts in half the time.
         """
         parents = sum(not self._categories_of(name) for name in self.parents[node])
-        own = len(self.parents[node]) + len(self.actions[node])
+        count = len(self.parents[node]) + len(self.actions[node])
         if not parents:
             return SquaredExponential
         if self._has_signals(node):
-            return partial(two_part_kernel, first=own) if own < len(self._columns[node]) else SquaredExponential
+            return partial(two_part_kernel, first=count) if count < len(self._columns[node]) else SquaredExponential
         noisy = self.additive and self.confounded and node in self.noisy
-        return additive_kernel if noisy and 1 < parents == own else partial(mechanism_kernel, parents=parents)
+        return additive_kernel if noisy and 1 < parents == count else partial(mechanism_kernel, parents=parents)
 
     def _group_nodes(self) -> list[tuple[str, ...]]:
         """Return the modelled nodes in an order for passes, those together whose GPs may predict at once."""
@@ -182,7 +184,7 @@ class GPNetwork:
         groups: dict[object, list[str]] = defaultdict(list)
         for node in sorted(self.nodes, key=depth.__getitem__):
             groups[depth[node], stack_key(self.surrogates[node]) or node].append(node)
-        return [tuple(own) for own in groups.values()]
+        return [tuple(group) for group in groups.values()]
 
     @property
     def noisy(self) -> tuple[str, ...]:
@@ -222,8 +224,8 @@ class GPNetwork:
             self._observed = torch.cat([self._observed, observed])
             errors = [standard_error(observation, self._index[node]) for node in self.nodes]
             self._errors = torch.cat([self._errors, self.inputs.new_tensor([errors]).square()])
-            own = [[not differs[self._index[node]] for node in self.nodes]]
-            self._own = torch.cat([self._own, torch.tensor(own, device=self._own.device)])
+            is_current = [[not differs[self._index[node]] for node in self.nodes]]
+            self._own = torch.cat([self._own, torch.tensor(is_current, device=self._own.device)])
             self._update_signals()
 
     def learn(self, node: str, inputs: Sequence[float], output: float, error: float = 0.0) -> None:
@@ -245,13 +247,13 @@ class GPNetwork:
         """Give the children of signals the present estimates of these, in all their data."""
         values = dict(zip(self.nodes, self._observed.split(1, -1), strict=True))
         columns, errors = self._rows.split(1, -1), dict(zip(self.nodes, self._errors.unbind(-1), strict=True))
-        own = dict(zip(self.nodes, self._own.unbind(-1), strict=True))
+        is_current = dict(zip(self.nodes, self._own.unbind(-1), strict=True))
         with torch.no_grad():
             for node in self.nodes:
                 surrogate = self.surrogates[node]
                 if self._has_signals(node) and isinstance(surrogate, GaussianProcess):
                     points, outputs = self.node_inputs(node, values, columns)[:, 0], values[node][:, 0]
-                    known = points.isfinite().all(-1) & outputs.isfinite() & own[node]
+                    known = points.isfinite().all(-1) & outputs.isfinite() & is_current[node]
                     surrogate.replace(points[known], outputs[known], errors[node][known])
                 if node in self.signals:
                     values[node] = self.mean(node, self.node_inputs(node, values, columns))
@@ -285,17 +287,17 @@ class GPNetwork:
         count = POSTERIOR_DRAWS if upstream else 1
         draws = normals(upstream, count, seed=0)
         off = {node: z.to(inputs).repeat_interleave(len(inputs))[:, None] for node, z in draws.items()}
-        own: list[Tensor] = []
+        reward_variances: list[Tensor] = []
 
         def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             if node in off:
                 return mean + off[node] * std
-            own.append(std.square().mean(-1))
+            reward_variances.append(std.square().mean(-1))
             return mean
 
         noise = self.draw_noise(POSTERIOR_NOISE, seed=0)
         means = self.rollout(inputs.repeat(count, 1), plausible, noise)[self.nodes[-1]].mean(-1).view(count, -1)
-        variance = means.var(0, correction=0) + own[0].view(count, -1).mean(0)
+        variance = means.var(0, correction=0) + reward_variances[0].view(count, -1).mean(0)
         return means.mean(0), variance.sqrt()
 
     def expectations(
@@ -362,12 +364,12 @@ class GPNetwork:
             return [
                 together.unsqueeze(-1).unbind() for together in stack.posterior(torch.cat(points, 1).transpose(0, 1))
             ]
-        each = [self.surrogates[node].posterior(own) for node, own in zip(nodes, points, strict=True)]
+        each = [self.surrogates[node].posterior(inputs) for node, inputs in zip(nodes, points, strict=True)]
         return list(zip(*each, strict=True))
 
     def _stack_of(self, nodes: tuple[str, ...], points: list[Tensor]) -> Stack | None:
         """Return the stack of a group of nodes, unless it has one node or there are several samples of the points."""
-        alike = all(own.shape[:2] == points[0].shape[:2] and own.shape[1] == 1 for own in points)
+        alike = all(inputs.shape[:2] == points[0].shape[:2] and inputs.shape[1] == 1 for inputs in points)
         return self._stacks.get(nodes) if alike else None
 
     def sample(self, inputs: Tensor, draws: Mapping[str, Tensor], noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -401,8 +403,11 @@ class GPNetwork:
         network, inputs = self._for_forecasts(), self.features.of_actions(actions).to(self.inputs)
         parts = [(network, count)] if noise else list(zip(network._shortened(), split_count(count), strict=True))
         with torch.no_grad():
-            draws = [one._draw_outcomes(inputs, share, seed + index, noise) for index, (one, share) in enumerate(parts)]
-        return {node: torch.cat([own[node] for own in draws]).cpu().numpy() for node in self.nodes}
+            draws = [
+                drawn_network._draw_outcomes(inputs, share, seed + index, noise)
+                for index, (drawn_network, share) in enumerate(parts)
+            ]
+        return {node: torch.cat([drawn[node] for drawn in draws]).cpu().numpy() for node in self.nodes}
 
     def leave_one_out(self) -> dict[str, LeaveOneOut]:
         """Return :meth:`cbo_gym.agent.Agent.leave_one_out` of an agent with this network."""
@@ -419,8 +424,8 @@ class GPNetwork:
 
     def _shortened(self) -> list[GPNetwork]:
         """Return the network with each shortening of lengthscales, see :mod:`cbo_gym.agents.gp.forecast`."""
-        each = [dict(zip(self._gps, own, strict=True)) for own in zip(*map(shortened, self._gps.values()), strict=True)]
-        return [self._with_surrogates(own) for own in each]
+        each = [dict(zip(self._gps, gps, strict=True)) for gps in zip(*map(shortened, self._gps.values()), strict=True)]
+        return [self._with_surrogates(gps) for gps in each]
 
     @property
     def _gps(self) -> dict[str, GaussianProcess]:
@@ -454,13 +459,17 @@ class GPNetwork:
                 uniforms = torch.from_numpy(rng.uniform(EDGE, 1.0 - EDGE, shape))
                 is_learned = self.task.noise is None and not self._categories_of(node)
                 errors[node] = self.noise_of(node, uniforms) * (factors if is_learned else 1.0)
-        inner = {node: own for node, own in errors.items() if node not in self.signals}
-        values = {node: own[0].expand(shape[1:]) for node, own in self.sample(inputs[None], draws, inner).items()}
+        inner = {node: draw for node, draw in errors.items() if node not in self.signals}
+        values = {
+            node: sampled[0].expand(shape[1:]) for node, sampled in self.sample(inputs[None], draws, inner).items()
+        }
         if noise:
-            return {node: own + errors[node][0] if node in self.signals else own for node, own in values.items()}
+            return {
+                node: sampled + errors[node][0] if node in self.signals else sampled for node, sampled in values.items()
+            }
         means = self.propagate(inputs, self.mean)
         expected = self.propagate(inputs, self.mean, noise=self.draw_noise(EXPECTATION_NOISE, seed=0))
-        return {node: own - means[node].T + expected[node].mean(-1) for node, own in values.items()}
+        return {node: sampled - means[node].T + expected[node].mean(-1) for node, sampled in values.items()}
 
     def expected_rewards(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
         """Return expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
@@ -470,7 +479,7 @@ class GPNetwork:
         """Return means of the functions of a group's nodes, ``b x s`` each."""
         if (stack := self._stack_of(nodes, points)) is not None:
             return list(stack.mean(torch.cat(points, 1).transpose(0, 1)).unsqueeze(-1).unbind())
-        return [self.mean(node, own) for node, own in zip(nodes, points, strict=True)]
+        return [self.mean(node, inputs) for node, inputs in zip(nodes, points, strict=True)]
 
     def draw_rewards(self, generator: torch.Generator) -> Callable[[Tensor, Mapping[str, Tensor]], Tensor]:
         """Draw a network from the posterior: features of actions ``b x input_dim`` and noise to rewards ``(b,)``."""
@@ -509,7 +518,9 @@ class GPNetwork:
             noise: noise of shape ``(s,)``, for some nodes.
         """
         groups = [(node,) for node in (self.nodes if nodes is None else nodes)]
-        return self._propagate_groups(inputs, groups, lambda own, points: list(map(value, own, points)), noise or {})
+        return self._propagate_groups(
+            inputs, groups, lambda group, points: list(map(value, group, points)), noise or {}
+        )
 
     def _propagate_groups(
         self,
@@ -526,8 +537,8 @@ class GPNetwork:
         for group in groups:
             free = tuple(node for node in group if node not in settled)
             natural = value(free, [self.node_inputs(node, values, columns) for node in free]) if free else []
-            for node, own in zip(free, natural, strict=True):
-                noisy = own + noise[node] if node in noise else own
+            for node, node_value in zip(free, natural, strict=True):
+                noisy = node_value + noise[node] if node in noise else node_value
                 values[node] = torch.where(*settings[node], noisy) if node in settings else noisy
             values |= {node: settled[node] for node in group if node in settled}
         return values
@@ -537,11 +548,11 @@ class GPNetwork:
 
         ``columns`` are the features of actions, ``b x 1`` each.
         """
-        own = [
+        inputs = [
             self._in_domain(name, values[name]) if isinstance(name, str) else columns[name]
             for name in self._columns[node]
         ]
-        return torch.stack(torch.broadcast_tensors(*own or [torch.zeros_like(columns[0])]), -1)
+        return torch.stack(torch.broadcast_tensors(*inputs or [torch.zeros_like(columns[0])]), -1)
 
     def _in_domain(self, parent: str, values: Number) -> Number:
         """Return values of a parent that can be set in units of its domain, others unchanged."""

@@ -181,20 +181,25 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
     ) -> Mapping[str, np.ndarray]:
         inputs = self.features.of_actions(actions)
-        indices = [self._index_of(own) for own in inputs]
+        indices = [self._index_of(row) for row in inputs]
         draws = {name: np.full((count, len(actions)), np.nan) for name in self.observed}
         for index, local in enumerate(self._locals):
             columns = [column for column, set_index in enumerate(indices) if set_index == index]
             if columns and local.count:
                 points = inputs[columns][:, list(local.members)] if local.members else inputs.new_zeros(len(columns), 1)
-                for name, own in (sample_each(self._by_node(local), points, count, seed + index, noise) or {}).items():
-                    draws[name][:, columns] = own
+                for name, drawn in (
+                    sample_each(self._by_node(local), points, count, seed + index, noise) or {}
+                ).items():
+                    draws[name][:, columns] = drawn
         return draws
 
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
         """Return predictions from the other rounds on the same set; rounds on sets not explored are left out."""
         each = [leave_one_out(self._by_node(local)) for local in self._locals if local.count]
-        return {name: LeaveOneOut.join([own[name] for own in each]) for name in (self.observed if each else ())}
+        return {
+            name: LeaveOneOut.join([predictions[name] for predictions in each])
+            for name in (self.observed if each else ())
+        }
 
     def _by_node(self, local: _Local) -> dict[str, GaussianProcess]:
         return dict(zip(self.observed, local.surrogates, strict=True))
